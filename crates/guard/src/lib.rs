@@ -1,0 +1,1 @@
+//! Is it safe to try, and what if it fails?

@@ -1,0 +1,1 @@
+//! What should the next step be?

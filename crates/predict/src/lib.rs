@@ -1,0 +1,1 @@
+//! How much memory will this step need?

@@ -1,0 +1,1 @@
+//! How much memory is there, and how much was used?

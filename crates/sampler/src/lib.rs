@@ -1,0 +1,1 @@
+//! Which samples fill this plan, in which layout?

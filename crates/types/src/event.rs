@@ -1,0 +1,263 @@
+//! Everything that the shell of a run learns, in one closed enum: the lines of `events.jsonl`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Decision, Knobs, StepShape};
+
+/// Version of the event log; raised by every change that an older reader would misread.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One line of a run's log.
+///
+/// Replaying the events through a policy gives the decisions that the log records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A run began.
+    RunStarted(RunStarted),
+    /// A run goes on from a checkpoint; what the log says of later steps did not happen.
+    RunResumed(RunResumed),
+    /// A step was committed, or given up.
+    StepDone(StepDone),
+    /// A micro-batch ran out of memory and will be tried again in two halves.
+    StepFailed(StepFailed),
+    /// There is more or less memory to use than before.
+    BudgetChanged(BudgetChanged),
+    /// A policy decided.
+    Decided(Decided),
+    /// The model was validated.
+    Validated(Validated),
+    /// An epoch ended.
+    EpochDone(EpochDone),
+    /// A checkpoint was written.
+    CheckpointSaved(CheckpointSaved),
+    /// The run ended.
+    RunEnded(RunEnded),
+}
+
+/// How much memory there is, and how much of it may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// What the device has, or what the user set.
+    pub capacity: Bytes,
+    /// The part of `capacity` that a step may use.
+    pub budget: Bytes,
+}
+
+/// The head of a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Name of the job.
+    pub job: String,
+    /// The device, with what its compiler had switched on.
+    pub device: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Samples per optimizer step.
+    pub effective_batch_size: u32,
+    /// Steps that were asked for.
+    pub n_steps: u64,
+    /// The knobs of the first step.
+    pub knobs: Knobs,
+    /// The memory at the start.
+    #[serde(flatten)]
+    pub budget: Budget,
+    /// The configuration of predictor and policy in JSON, so that a log can be replayed without anything else.
+    pub controller: String,
+}
+
+/// A run that went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResumed {
+    /// The next step.
+    pub step: u64,
+}
+
+/// The samples of one forward and backward pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MicroBatch {
+    /// Sample ids, in order.
+    pub ids: Vec<u64>,
+    /// Edge that the samples were padded or cropped to.
+    pub edge: u32,
+}
+
+impl MicroBatch {
+    /// Returns the shape of the micro-batch.
+    pub fn shape(&self) -> StepShape {
+        StepShape::new(u32::try_from(self.ids.len()).unwrap_or(u32::MAX), self.edge)
+    }
+}
+
+/// One optimizer step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepDone {
+    /// Optimizer step, from 0.
+    pub step: u64,
+    /// Epoch, from 0.
+    pub epoch: u64,
+    /// The knobs that were asked for.
+    pub rung: Knobs,
+    /// What was run and counts, in order; after a failure these are the halves.
+    pub micro_batches: Vec<MicroBatch>,
+    /// Expected peak of the rung, once there is an observation.
+    pub predicted: Option<Bytes>,
+    /// Upper bound of the peak of the rung, once there is an observation.
+    pub upper: Option<Bytes>,
+    /// Bytes in use before the step.
+    pub resident: Bytes,
+    /// Bytes in use after the step.
+    pub in_use: Bytes,
+    /// Bytes reserved after the step.
+    pub reserved: Bytes,
+    /// High-water mark of the step's committed part.
+    pub peak: Bytes,
+    /// Capacity during the step.
+    pub capacity: Bytes,
+    /// Budget during the step.
+    pub budget: Bytes,
+    /// Mean loss over the samples of the step.
+    pub loss: f64,
+    /// Global norm of the step's gradient.
+    pub gradient_norm: f64,
+    /// Learning rate of the step.
+    pub learning_rate: f64,
+    /// Wall time of the step in seconds.
+    pub seconds: f64,
+    /// Whether the optimizer took the step.
+    pub committed: bool,
+}
+
+impl StepDone {
+    /// Returns how many samples the step holds.
+    pub fn n_samples(&self) -> u64 {
+        self.micro_batches.iter().map(|it| it.ids.len() as u64).sum()
+    }
+
+    /// Returns the largest micro-batch's shape, which is the one that made the peak.
+    pub fn largest_shape(&self) -> Option<StepShape> {
+        self.micro_batches
+            .iter()
+            .map(MicroBatch::shape)
+            .max_by_key(|it| (u64::from(it.samples) * u64::from(it.edge), *it))
+    }
+}
+
+/// A micro-batch that ran out of memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepFailed {
+    /// Optimizer step, from 0.
+    pub step: u64,
+    /// The knobs that were asked for.
+    pub rung: Knobs,
+    /// What was tried.
+    pub attempt: Attempt,
+    /// Capacity at that moment.
+    pub capacity: Bytes,
+}
+
+/// One attempt at a micro-batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Shape of the micro-batch.
+    pub shape: StepShape,
+    /// Bytes in use before it.
+    pub resident: Bytes,
+    /// High-water mark that it reached, where the device could still say.
+    pub peak: Option<Bytes>,
+}
+
+/// A change of the memory that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetChanged {
+    /// The next step.
+    pub step: u64,
+    /// The memory from that step on.
+    #[serde(flatten)]
+    pub budget: Budget,
+}
+
+/// A decision, with the step after which it was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The step that had just ended or failed.
+    pub step: u64,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// A validation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validated {
+    /// Steps done before it.
+    pub step: u64,
+    /// Name of the metric, with its unit.
+    pub metric_name: String,
+    /// The metric on the validation set.
+    pub metric: f64,
+    /// The trivial baseline's metric on the same set.
+    pub baseline: f64,
+    /// High-water mark of the validation.
+    pub peak: Bytes,
+    /// Wall time in seconds.
+    pub seconds: f64,
+}
+
+/// The end of an epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochDone {
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// The last step of the epoch.
+    pub step: u64,
+    /// Samples of the epoch.
+    pub samples: u64,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointSaved {
+    /// Steps done before it.
+    pub step: u64,
+    /// Its path inside the run directory.
+    pub path: String,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// All steps were done.
+    Completed,
+    /// A signal asked for the end.
+    Interrupted,
+}
+
+/// The tail of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// Steps done.
+    pub step: u64,
+    /// Why.
+    pub reason: EndReason,
+    /// Wall time of this part of the run in seconds.
+    pub seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_survives_its_log_line() {
+        let event = Event::BudgetChanged(BudgetChanged {
+            step: 3,
+            budget: Budget { capacity: Bytes::mib(100), budget: Bytes::mib(90) },
+        });
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(line, r#"{"event":"budget_changed","step":3,"capacity":104857600,"budget":94371840}"#);
+        assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+}

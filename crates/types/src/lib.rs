@@ -1,0 +1,42 @@
+//! What are we talking about?
+//!
+//! The values that every Plimsoll crate speaks: sizes in bytes, the shape of a batch, a memory reading,
+//! a prediction, the knobs of a step, and the closed sets of events and decisions that make up a run's log.
+//!
+//! # Invariants
+//!
+//! * No IO, no clock, no device, and no dependency but serde and thiserror: a value here can be logged,
+//!   compared and replayed anywhere.
+//! * Nothing converts silently between bytes and numbers, or between fractions and percentages.
+//! * [`Event`] and [`Decision`] are closed: whoever adds a variant raises [`SCHEMA_VERSION`].
+//!
+//! # Example
+//!
+//! ```
+//! use plimsoll_types::{Bytes, Fraction, StepShape};
+//!
+//! let capacity: Bytes = "1.5 GiB".parse()?;
+//! let budget = capacity.scale(Fraction::try_new(0.9)?);
+//! assert_eq!(budget.to_string(), "1.35 GiB");
+//! assert_eq!(StepShape::new(4, 32).features(), [1.0, 4.0, 128.0, 4096.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod decision;
+mod event;
+mod fraction;
+mod knobs;
+mod memory;
+mod shape;
+
+pub use bytes::{Bytes, ParseBytesError};
+pub use decision::{Change, Decision, KeepReason, MoveReason};
+pub use event::{
+    Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded,
+    RunResumed, RunStarted, SCHEMA_VERSION, StepDone, StepFailed, Validated,
+};
+pub use fraction::{Fraction, FractionOutOfRange};
+pub use knobs::{Knobs, Ladder, LadderError};
+pub use memory::{MemoryReading, Observation, Prediction};
+pub use shape::{N_FEATURES, StepShape};

@@ -1,0 +1,36 @@
+//! What was measured, what was observed of a step, and what is expected of one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, StepShape};
+
+/// What a device's memory looked like at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryReading {
+    /// Bytes held by live allocations.
+    pub in_use: Bytes,
+    /// Bytes that the allocator holds from the driver or the system; never less than `in_use`.
+    pub reserved: Bytes,
+    /// High-water mark since it was last reset, or since the start where it cannot be reset.
+    pub peak: Bytes,
+}
+
+/// The peak of one step, with what was alive before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observation {
+    /// The largest micro-batch of the step.
+    pub shape: StepShape,
+    /// Bytes in use before the step began: parameters, optimizer state, buffers.
+    pub resident: Bytes,
+    /// Bytes at the step's high-water mark, `resident` included. Reading too much is safe, too little is not.
+    pub peak: Bytes,
+}
+
+/// What a step is expected to need, everything resident included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The best single guess of the peak.
+    pub expected: Bytes,
+    /// An upper bound of the peak.
+    pub upper: Bytes,
+}
