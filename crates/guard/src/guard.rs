@@ -1,0 +1,189 @@
+//! The preflight check and the retry in halves.
+
+use std::ops::Range;
+
+use plimsoll_types::{Bytes, Prediction};
+
+/// Why a part did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure<E> {
+    /// It ran out of memory; the same samples fit in smaller parts, perhaps.
+    OutOfMemory {
+        /// What the part needed, where that could be measured.
+        needed: Option<Bytes>,
+    },
+    /// Something that has nothing to do with memory.
+    Other(E),
+}
+
+/// Why a step did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuardError<E> {
+    /// One sample alone does not fit.
+    #[error("one sample alone does not fit: {}", needs(*.needed, *.budget))]
+    NeverFits {
+        /// Index of the sample inside the step.
+        sample: usize,
+        /// What it needed, where that could be measured.
+        needed: Option<Bytes>,
+        /// What it may use.
+        budget: Bytes,
+    },
+    /// The part failed for another reason.
+    #[error("{0}")]
+    Other(E),
+}
+
+fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
+    match needed {
+        Some(needed) => format!("needs {needed}, budget {budget}"),
+        None => format!("ran out of memory under a budget of {budget}"),
+    }
+}
+
+/// What holds a step under its budget.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard<P> {
+    /// What a part may use.
+    pub budget: Bytes,
+    /// Predicts a part of so many samples; `None` while nothing is known.
+    pub predict: P,
+}
+
+impl<P: Fn(usize) -> Option<Prediction>> Guard<P> {
+    /// Runs all parts, halving those that are predicted not to fit and those that ran out of memory.
+    ///
+    /// Returns the parts that ran, in order. A part of `n` samples is tried at most `⌈log2 n⌉ + 1` times on the way
+    /// down to any one of its samples.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, [`GuardError::Other`] with the closure's own
+    /// error.
+    pub fn run<E>(
+        &self,
+        parts: impl IntoIterator<Item = Range<usize>>,
+        mut attempt: impl FnMut(Range<usize>) -> Result<(), Failure<E>>,
+    ) -> Result<Vec<Range<usize>>, GuardError<E>> {
+        let mut waiting: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        waiting.reverse();
+        let mut ran = Vec::with_capacity(waiting.len());
+        while let Some(part) = waiting.pop() {
+            if part.len() > 1 && !self.fits(part.len()) {
+                waiting.extend(halves(&part));
+                continue;
+            }
+            match attempt(part.clone()) {
+                Ok(()) => ran.push(part),
+                Err(Failure::OutOfMemory { .. }) if part.len() > 1 => waiting.extend(halves(&part)),
+                Err(Failure::OutOfMemory { needed }) => {
+                    return Err(GuardError::NeverFits { sample: part.start, needed, budget: self.budget });
+                }
+                Err(Failure::Other(error)) => return Err(GuardError::Other(error)),
+            }
+        }
+        Ok(ran)
+    }
+
+    /// The preflight check: whether the upper bound of so many samples is inside the budget.
+    ///
+    /// Without a prediction the answer is yes: something must run first, and the recovery is there for it.
+    pub fn fits(&self, n_samples: usize) -> bool {
+        (self.predict)(n_samples).is_none_or(|it| it.upper <= self.budget)
+    }
+}
+
+/// Returns the weight of a part's mean in the mean over the whole step: its share of the samples.
+pub fn weight(n_samples: usize, n_total: usize) -> f64 {
+    n_samples as f64 / n_total as f64
+}
+
+/// Splits a part in two, later half first, so that the earlier one is popped first.
+fn halves(part: &Range<usize>) -> [Range<usize>; 2] {
+    let middle = part.start + part.len().div_ceil(2);
+    [middle..part.end, part.start..middle]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::once;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BUDGET: Bytes = Bytes::mib(90);
+
+    fn unknown(_: usize) -> Option<Prediction> {
+        None
+    }
+
+    fn out_of_memory() -> Failure<String> {
+        Failure::OutOfMemory { needed: Some(Bytes::mib(100)) }
+    }
+
+    #[test]
+    fn what_is_predicted_not_to_fit_is_halved_before_it_is_tried() {
+        let per_sample = |n: usize| {
+            let upper = Bytes::mib(20).saturating_mul(n as u64);
+            Some(Prediction { expected: upper, upper })
+        };
+        let mut tried = Vec::new();
+        let ran = Guard { budget: BUDGET, predict: per_sample }.run([0..10, 10..12], |part| {
+            tried.push(part);
+            Ok::<_, Failure<String>>(())
+        });
+        assert_eq!(ran.unwrap(), [0..3, 3..5, 5..8, 8..10, 10..12]);
+        assert_eq!(tried.len(), 5);
+    }
+
+    #[test]
+    fn a_single_sample_is_tried_even_when_the_bound_says_no() {
+        let hopeless = |_| Some(Prediction { expected: Bytes::gib(1), upper: Bytes::gib(1) });
+        let ran = Guard { budget: BUDGET, predict: hopeless }.run(once(0..2), |_| Ok::<_, Failure<String>>(()));
+        assert_eq!(ran.unwrap(), [0..1, 1..2]);
+    }
+
+    #[test]
+    fn one_sample_that_does_not_fit_ends_the_step_with_the_numbers() {
+        let error = Guard { budget: BUDGET, predict: unknown }
+            .run(once(0..4), |part| if part.contains(&1) { Err(out_of_memory()) } else { Ok(()) })
+            .unwrap_err();
+        assert_eq!(error, GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET });
+        assert_eq!(error.to_string(), "one sample alone does not fit: needs 100.00 MiB, budget 90.00 MiB");
+    }
+
+    #[test]
+    fn a_failure_that_is_not_about_memory_is_not_retried() {
+        let mut tries = 0;
+        let error = Guard { budget: BUDGET, predict: unknown }.run(once(0..4), |_| {
+            tries += 1;
+            Err(Failure::Other("shape mismatch"))
+        });
+        assert_eq!((error, tries), (Err(GuardError::Other("shape mismatch")), 1));
+    }
+
+    proptest! {
+        #[test]
+        fn samples_are_conserved_in_order_and_tries_are_bounded(
+            sizes in prop::collection::vec(0usize..70, 1..6),
+            limit in 1usize..40,
+        ) {
+            let mut start = 0;
+            let parts: Vec<_> = sizes.iter().map(|n| { start += n; start - n..start }).collect();
+            let mut tries = vec![0usize; start];
+            let ran = Guard { budget: BUDGET, predict: unknown }
+                .run(parts, |part| {
+                    part.clone().for_each(|it| tries[it] += 1);
+                    if part.len() <= limit { Ok(()) } else { Err(out_of_memory()) }
+                })
+                .unwrap();
+            prop_assert_eq!(ran.iter().cloned().flatten().collect::<Vec<_>>(), (0..start).collect::<Vec<_>>());
+            prop_assert!(ran.iter().all(|part| part.len() <= limit));
+            let total: f64 = ran.iter().map(|part| weight(part.len(), start)).sum();
+            prop_assert!(start == 0 || (total - 1.0).abs() < 1e-9);
+            let depth = sizes.iter().max().unwrap().max(&1).next_power_of_two().trailing_zeros() as usize;
+            prop_assert!(tries.iter().all(|it| *it <= depth + 1));
+        }
+    }
+}
