@@ -1,0 +1,34 @@
+//! Which steps may share a model.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a step computes gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Forward, backward and optimizer.
+    Train,
+    /// Forward only: validation and generation.
+    Infer,
+}
+
+/// What two steps must have in common for one to say something about the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Whether gradients are computed.
+    pub phase: Phase,
+    /// Whether activations are recomputed in the backward pass instead of kept.
+    pub checkpointing: bool,
+    /// Number of the set of kernels that the shape runs, opaque here.
+    ///
+    /// Burn's Flex, for one, takes another convolution path when the batch has at most 4 samples, and the two paths
+    /// need different workspaces.
+    pub regime: u16,
+}
+
+impl Key {
+    /// Whether the two keys differ at most in their regime.
+    pub(crate) fn is_sibling_of(self, other: Self) -> bool {
+        (self.phase, self.checkpointing) == (other.phase, other.checkpointing)
+    }
+}

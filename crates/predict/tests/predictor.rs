@@ -1,0 +1,227 @@
+//! Properties of the predictor: margins, violations, regimes and state.
+
+use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_types::{Bytes, Observation, StepShape};
+use proptest::prelude::*;
+
+const KEY: Key = Key { phase: Phase::Train, checkpointing: false, regime: 0 };
+const RESIDENT: Bytes = Bytes::mib(64);
+
+fn predictor(config: PredictorConfig) -> Predictor {
+    Predictor::try_new(config).expect("the settings are in range")
+}
+
+fn observation(shape: StepShape, need: Bytes) -> Observation {
+    Observation { shape, resident: RESIDENT, peak: RESIDENT.saturating_add(need) }
+}
+
+fn upper(predictor: &Predictor, shape: StepShape) -> Bytes {
+    predictor.predict(KEY, shape, Bytes::ZERO).expect("there is an observation").upper
+}
+
+fn any_shape() -> impl Strategy<Value = StepShape> {
+    (1..=64u32, 1..=256u32).prop_map(|(samples, edge)| StepShape::new(samples, edge))
+}
+
+/// Readings that need not belong to any program: they contradict each other and violate bounds.
+fn any_readings() -> impl Strategy<Value = Vec<(StepShape, Bytes)>> {
+    prop::collection::vec((any_shape(), (1 << 20..1u64 << 36).prop_map(Bytes)), 1..24)
+}
+
+fn any_config() -> impl Strategy<Value = PredictorConfig> {
+    (0.0..0.1, 1.0..4.0, prop::sample::select(vec![0, 2 << 20])).prop_map(|(rounding_margin, regime_margin, page)| {
+        PredictorConfig { rounding_margin, regime_margin, page: Bytes(page) }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_observed_peak_is_ever_above_its_upper_bound(config in any_config(), readings in any_readings()) {
+        let mut predictor = predictor(config);
+        for at in 0..readings.len() {
+            let (shape, need) = readings[at];
+            predictor.observe(KEY, observation(shape, need)).unwrap();
+            for (shape, need) in &readings[..=at] {
+                prop_assert!(upper(&predictor, *shape) >= *need, "{shape}: {} < {}", upper(&predictor, *shape).0, need.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fixed_program_never_violates_its_bound(
+        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        shapes in prop::collection::vec(any_shape(), 2..24),
+    ) {
+        let mut predictor = predictor(config);
+        for shape in shapes {
+            let at = |theta: &[f64; 4]| theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum::<f64>();
+            let need = Bytes::from_f64_ceil(program.iter().map(at).fold(0.0, f64::max));
+            prop_assert!(!predictor.observe(KEY, observation(shape, need)).unwrap().violated, "{shape}");
+            let tight = need.as_f64() * (1.0 + config.rounding_margin) + config.page.as_f64();
+            prop_assert!((upper(&predictor, shape).as_f64() / tight - 1.0).abs() < 1e-4, "{shape}");
+        }
+    }
+
+    #[test]
+    fn a_violated_certificate_widens_the_whole_key_at_once(
+        config in any_config(), readings in any_readings(), shape in any_shape(), times in 1.01..20.0f64, asked in any_shape(),
+    ) {
+        // A known shape may resolve a contradiction between the readings, which narrows the rest.
+        prop_assume!(readings.iter().all(|it| it.0 != shape));
+        let mut predictor = predictor(config);
+        for (shape, need) in readings {
+            predictor.observe(KEY, observation(shape, need)).unwrap();
+        }
+        let (at_shape, at_asked) = (upper(&predictor, shape), upper(&predictor, asked));
+        let need = Bytes::from_f64_ceil(at_shape.as_f64() * times).saturating_add(Bytes(1));
+        let residual = predictor.observe(KEY, observation(shape, need)).unwrap();
+        prop_assert!(residual.violated);
+        let above_page = |size: Bytes| size.saturating_sub(config.page).as_f64();
+        let grown = above_page(at_asked) * above_page(need) / above_page(at_shape);
+        prop_assert!(above_page(upper(&predictor, asked)) >= grown * (1.0 - 1e-5));
+        prop_assert!(upper(&predictor, shape) >= need);
+    }
+
+    #[test]
+    fn the_expected_peak_lies_between_the_lower_and_the_upper_bound(readings in any_readings(), asked in any_shape()) {
+        let mut predictor = predictor(PredictorConfig::default());
+        for (shape, need) in &readings {
+            predictor.observe(KEY, observation(*shape, *need)).unwrap();
+        }
+        let covered = readings.iter().filter(|it| asked.covers(it.0)).map(|it| it.1).max().unwrap_or_default();
+        let prediction = predictor.predict(KEY, asked, RESIDENT).unwrap();
+        prop_assert!(prediction.expected <= prediction.upper);
+        prop_assert!(prediction.expected >= RESIDENT.saturating_add(covered));
+    }
+
+    #[test]
+    fn a_restored_predictor_equals_the_saved_one(readings in any_readings(), regimes in prop::collection::vec(0..3u16, 24)) {
+        let mut saved = predictor(PredictorConfig::default());
+        for ((shape, need), regime) in readings.into_iter().zip(regimes) {
+            saved.observe(Key { regime, ..KEY }, observation(shape, need)).unwrap();
+        }
+        let text = serde_json::to_string(&saved).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Predictor>(&text).unwrap(), saved);
+    }
+
+    #[test]
+    fn nothing_panics_at_the_ends_of_the_range(
+        observed in prop::collection::vec((prop::sample::select(vec![0, 1, u32::MAX]), prop::sample::select(vec![0, 3, u32::MAX]),
+            prop::sample::select(vec![0, 5, u64::MAX]), prop::sample::select(vec![0, 6, u64::MAX - 1, u64::MAX])), 1..12),
+        asked in (any::<u32>(), any::<u32>()), page in prop::sample::select(vec![0, u64::MAX - 3, u64::MAX]),
+    ) {
+        let mut predictor = predictor(PredictorConfig { page: Bytes(page), ..PredictorConfig::default() });
+        for (samples, edge, resident, peak) in observed {
+            let observation = Observation { shape: StepShape::new(samples, edge), resident: Bytes(resident), peak: Bytes(peak) };
+            let refused = samples == 0 || edge == 0 || peak <= resident;
+            prop_assert_eq!(predictor.observe(KEY, observation).is_err(), refused);
+        }
+        if let Some(it) = predictor.predict(KEY, StepShape::new(asked.0, asked.1), Bytes(u64::MAX - 9)) {
+            prop_assert!(it.expected <= it.upper);
+        }
+    }
+}
+
+#[test]
+fn regimes_do_not_mix() {
+    let mut predictor = predictor(PredictorConfig::default());
+    let other = Key { regime: 1, ..KEY };
+    let (small, large) = (StepShape::new(4, 32), StepShape::new(8, 32));
+    predictor.observe(KEY, observation(small, Bytes::mib(10))).unwrap();
+    let alone = predictor.predict(KEY, large, RESIDENT);
+    let residual = predictor.observe(other, observation(large, Bytes::mib(500))).unwrap();
+    assert!(!residual.violated, "a borrowed bound cannot be violated");
+    assert_eq!(predictor.predict(KEY, large, RESIDENT), alone);
+    assert!(
+        predictor
+            .predict(other, small, RESIDENT)
+            .is_some_and(|it| it.upper >= RESIDENT.saturating_add(Bytes::mib(500)))
+    );
+    assert_eq!((predictor.n_observations(KEY), predictor.n_observations(other)), (1, 1));
+}
+
+#[test]
+fn an_unseen_regime_borrows_the_largest_bound_of_its_siblings_times_the_margin() {
+    let mut predictor = predictor(PredictorConfig { rounding_margin: 0.0, ..PredictorConfig::default() });
+    let shape = StepShape::new(4, 32);
+    predictor.observe(Key { regime: 1, ..KEY }, observation(shape, Bytes::mib(10))).unwrap();
+    predictor.observe(Key { regime: 2, ..KEY }, observation(shape, Bytes::mib(20))).unwrap();
+    predictor.observe(Key { checkpointing: true, ..KEY }, observation(shape, Bytes::mib(90))).unwrap();
+    let borrowed = predictor.predict(KEY, shape, Bytes::ZERO).unwrap();
+    assert_eq!(borrowed.expected, Bytes::mib(20));
+    assert!((Bytes::mib(60)..Bytes::mib(61)).contains(&borrowed.upper), "{}", borrowed.upper);
+    assert_eq!(predictor.predict(Key { phase: Phase::Infer, ..KEY }, shape, Bytes::ZERO), None);
+}
+
+#[test]
+fn a_reading_within_the_margins_is_no_violation_and_one_above_is() {
+    let config = PredictorConfig { page: Bytes::mib(2), ..PredictorConfig::default() };
+    let (shape, seen) = (StepShape::new(4, 32), Bytes::mib(100));
+    for (need, violated) in [(100, false), (103, false), (104, true)] {
+        let mut predictor = predictor(config);
+        assert_eq!(predictor.observe(KEY, observation(shape, seen)).unwrap().predicted, None);
+        let residual = predictor.observe(KEY, observation(shape, Bytes::mib(need))).unwrap();
+        assert_eq!(residual.violated, violated, "{need} MiB");
+        assert!(residual.ratio.is_some_and(|it| (it - need as f64 / 100.0).abs() < 1e-6), "{:?}", residual.ratio);
+    }
+}
+
+#[test]
+fn a_new_program_of_twice_the_size_is_bounded_as_tightly_as_the_old_one() {
+    let mut predictor = predictor(PredictorConfig { rounding_margin: 0.0, ..PredictorConfig::default() });
+    let old = |shape: StepShape| Bytes(1 << 20).saturating_add(Bytes::from_f64_ceil(shape.features()[3] * 400.0));
+    let shapes = [(1, 32), (4, 32), (2, 64)].map(|(samples, edge)| StepShape::new(samples, edge));
+    for shape in shapes {
+        predictor.observe(KEY, observation(shape, old(shape))).unwrap();
+    }
+    let new = |shape| old(shape).saturating_mul(2);
+    assert!(predictor.observe(KEY, observation(shapes[1], new(shapes[1]))).unwrap().violated);
+    let unseen = StepShape::new(16, 128);
+    assert!(!predictor.observe(KEY, observation(unseen, new(unseen))).unwrap().violated);
+    for shape in shapes.into_iter().chain([unseen]) {
+        let ratio = upper(&predictor, shape).as_f64() / new(shape).as_f64();
+        assert!((0.999_999..1.000_001).contains(&ratio), "{shape}: {ratio}");
+    }
+}
+
+#[test]
+fn a_forgotten_key_knows_nothing() {
+    let mut predictor = predictor(PredictorConfig::default());
+    predictor.observe(KEY, observation(StepShape::new(4, 32), Bytes::mib(10))).unwrap();
+    predictor.forget(KEY);
+    assert_eq!(predictor.predict(KEY, StepShape::new(4, 32), RESIDENT), None);
+}
+
+#[test]
+fn what_is_refused_says_why_and_changes_nothing() {
+    let mut predictor = predictor(PredictorConfig::default());
+    let shape = StepShape::new(4, 32);
+    let refused = Observation { shape, resident: Bytes::mib(3), peak: Bytes::mib(2) };
+    let error = predictor.observe(KEY, refused).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "learn from a step of shape 4 × 32: its peak of 2.00 MiB is not above the resident 3.00 MiB"
+    );
+    let error = predictor.observe(KEY, observation(StepShape::new(0, 32), Bytes::mib(1))).unwrap_err();
+    assert_eq!(error, PredictError::EmptyShape(StepShape::new(0, 32)));
+    assert_eq!(predictor.predict(KEY, shape, RESIDENT), None);
+}
+
+#[test]
+fn a_setting_out_of_range_is_named() {
+    for (config, message) in [
+        (
+            PredictorConfig { rounding_margin: -0.5, ..PredictorConfig::default() },
+            "`rounding_margin` is -0.5, but must be between 0 and 1",
+        ),
+        (
+            PredictorConfig { regime_margin: f64::NAN, ..PredictorConfig::default() },
+            "`regime_margin` is NaN, but must be between 1 and 100",
+        ),
+    ] {
+        assert_eq!(Predictor::try_new(config).unwrap_err().to_string(), message);
+    }
+    assert!(serde_json::from_str::<Predictor>(r#"{"config":{"regime_margin":0.5},"models":[]}"#).is_err());
+}
