@@ -1,1 +1,52 @@
 //! What happened?
+//!
+//! Turns the events of a run into the lines of its log, and a log into metrics, a report, two pictures and a progress
+//! line.
+//!
+//! # Invariants
+//!
+//! * Text and bytes out, nothing else: no clock, no file, no terminal. The shell writes what it is given.
+//! * No metric of its own: every number is an event's, or a sum, maximum, mean or median of events' numbers.
+//!   What the events do not say is `null`, never a guess.
+//! * A step that a resumed run did again is counted once: everything here sees [`effective`] events only.
+//! * The same events give the same bytes, with the fonts of this crate and none of the system's.
+//!
+//! # Example
+//!
+//! ```
+//! use plimsoll_monitor::{RunFacts, TrainingReport, decode, encode, memory_timeline};
+//! use plimsoll_types::{Bytes, Event, Validated};
+//!
+//! let line = encode(&Event::Validated(Validated {
+//!     step: 50,
+//!     metric_name: "PSNR (dB)".into(),
+//!     metric: 31.5,
+//!     baseline: 28.0,
+//!     peak: Bytes::mib(64),
+//!     seconds: 0.5,
+//! }));
+//! let log = decode(&line)?;
+//! assert!(!log.truncated);
+//!
+//! let report = TrainingReport::new(&log.events, RunFacts { seconds: 12.0, ..RunFacts::default() });
+//! assert_eq!((report.metric, report.peak_bytes), (Some(31.5), Some(Bytes::mib(64))));
+//! assert_eq!(report.samples_per_second, None, "no step was done");
+//! assert!(memory_timeline(&log.events).svg.starts_with("<svg"));
+//! # Ok::<(), plimsoll_monitor::LogError>(())
+//! ```
+
+mod log;
+mod metrics;
+mod plots;
+mod progress;
+mod report;
+mod run;
+mod summary;
+mod text;
+
+pub use log::{Log, LogError, decode, encode};
+pub use metrics::{batch_metrics, epoch_metrics};
+pub use plots::{Plot, memory_timeline, training_curves};
+pub use progress::Progress;
+pub use run::effective;
+pub use summary::{Adjustment, RunFacts, TrainingReport};

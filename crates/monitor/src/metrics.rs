@@ -1,0 +1,133 @@
+//! One row per step, one row per epoch.
+
+use std::collections::BTreeMap;
+
+use plimsoll_types::{Bytes, Event, StepDone};
+use serde::Serialize;
+
+use crate::run::Run;
+use crate::text::json_rows;
+
+/// Lists the steps as a JSON array, one row per line.
+pub fn batch_metrics(events: &[Event]) -> String {
+    let run = Run::new(events);
+    let failures = failures_by_step(&run);
+    let rows: Vec<_> = run.steps().map(|it| BatchRow::new(it, failures.get(&it.step).copied().unwrap_or(0))).collect();
+    json_rows(&rows)
+}
+
+/// Lists the epochs as a JSON array, one row per line; a validation belongs to the epoch of the step before it.
+pub fn epoch_metrics(events: &[Event]) -> String {
+    let run = Run::new(events);
+    let failures = failures_by_step(&run);
+    let mut rows: Vec<EpochRow> = Vec::new();
+    for event in &run.0 {
+        match event {
+            Event::StepDone(step) => {
+                if rows.last().is_none_or(|row| row.epoch != step.epoch) {
+                    rows.push(EpochRow { epoch: step.epoch, ..EpochRow::default() });
+                }
+                rows.last_mut().into_iter().for_each(|row| row.add(step, failures.contains_key(&step.step)));
+            }
+            Event::Validated(it) => rows.last_mut().into_iter().for_each(|row| {
+                row.metric_name = Some(it.metric_name.clone());
+                row.metric = Some(it.metric);
+            }),
+            _ => {}
+        }
+    }
+    json_rows(&rows)
+}
+
+/// Counts the attempts that ran out of memory, by step.
+pub(crate) fn failures_by_step(run: &Run<'_>) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    run.failures().for_each(|it| *counts.entry(it.step).or_default() += 1);
+    counts
+}
+
+/// Divides samples by the time that they took, unless no time passed.
+pub(crate) fn rate(samples: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| samples as f64 / seconds)
+}
+
+#[derive(Serialize)]
+struct BatchRow {
+    step: u64,
+    epoch: u64,
+    committed: bool,
+    loss: f64,
+    gradient_norm: f64,
+    learning_rate: f64,
+    patch_size: u32,
+    micro_batch_sizes: Vec<u32>,
+    /// Edge of the largest micro-batch, which may be less than the patch size that was asked for.
+    edge: Option<u32>,
+    resident_bytes: Bytes,
+    in_use_bytes: Bytes,
+    reserved_bytes: Bytes,
+    peak_bytes: Bytes,
+    predicted_bytes: Option<Bytes>,
+    upper_bytes: Option<Bytes>,
+    budget_bytes: Bytes,
+    seconds: f64,
+    samples_per_second: Option<f64>,
+    oom_attempts: u32,
+}
+
+impl BatchRow {
+    fn new(step: &StepDone, oom_attempts: u32) -> Self {
+        Self {
+            step: step.step,
+            epoch: step.epoch,
+            committed: step.committed,
+            loss: step.loss,
+            gradient_norm: step.gradient_norm,
+            learning_rate: step.learning_rate,
+            patch_size: step.rung.patch_size,
+            micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
+            edge: step.largest_shape().map(|it| it.edge),
+            resident_bytes: step.resident,
+            in_use_bytes: step.in_use,
+            reserved_bytes: step.reserved,
+            peak_bytes: step.peak,
+            predicted_bytes: step.predicted,
+            upper_bytes: step.upper,
+            budget_bytes: step.budget,
+            seconds: step.seconds,
+            samples_per_second: rate(step.n_samples(), step.seconds),
+            oom_attempts,
+        }
+    }
+}
+
+/// Sums over the committed steps of an epoch; only the time counts the others too.
+#[derive(Default, Serialize)]
+struct EpochRow {
+    epoch: u64,
+    loss: Option<f64>,
+    samples: u64,
+    steps: u64,
+    peak_bytes: Option<Bytes>,
+    oom_recoveries: u64,
+    seconds: f64,
+    metric_name: Option<String>,
+    metric: Option<f64>,
+}
+
+impl EpochRow {
+    fn add(&mut self, step: &StepDone, failed: bool) {
+        self.seconds += step.seconds;
+        if !step.committed {
+            return;
+        }
+        let (before, now) = (self.samples as f64, step.n_samples() as f64);
+        if before + now > 0.0 {
+            self.loss = Some((self.loss.unwrap_or(0.0) * before + step.loss * now) / (before + now));
+        }
+        self.samples += step.n_samples();
+        self.steps += 1;
+        self.peak_bytes = self.peak_bytes.max(Some(step.peak));
+        self.oom_recoveries += u64::from(failed);
+    }
+}

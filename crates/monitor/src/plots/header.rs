@@ -1,0 +1,72 @@
+//! Title, subtitle and legend above the panels, where they cover no data.
+
+use plotters::prelude::*;
+
+use super::SIZE;
+use super::canvas::{Canvas, Drawn, Lettering, Stroke};
+use crate::run::Run;
+
+/// What a legend entry shows before its text.
+#[derive(Clone, Copy)]
+pub(super) enum Mark {
+    /// A horizontal line.
+    Line(Stroke),
+    /// A horizontal line over a filled area.
+    Area(Stroke),
+    /// An upright line.
+    Vertical(Stroke),
+    /// A cross.
+    Cross(Stroke),
+}
+
+/// Left and right margin in pixels.
+const MARGIN: f64 = 24.0;
+/// Width of a legend entry's mark.
+const MARK: f64 = 30.0;
+/// Height of a row of the legend.
+const ROW: f64 = 30.0;
+
+/// Draws title, the run's job and device, and legend; returns where the panels may begin.
+pub(super) fn header<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    title: &str,
+    run: &Run<'_>,
+    legend: &[(Mark, String)],
+) -> Drawn<B, f64> {
+    canvas.text(title, (MARGIN, 32.0), Lettering::TITLE)?;
+    let subtitle = run.start().map_or_else(String::new, |it| format!("{} on {}", it.job, it.device));
+    canvas.text(&fitting(canvas, subtitle), (MARGIN, 66.0), Lettering::QUIET)?;
+    let (mut x, mut y) = (MARGIN, 102.0);
+    for (mark, label) in legend {
+        let width = MARK + 10.0 + canvas.text_width(label, Lettering::LABEL);
+        if f64::from(SIZE.0) - MARGIN < x + width {
+            (x, y) = (MARGIN, y + ROW);
+        }
+        draw_mark(canvas, *mark, x, y)?;
+        canvas.text(label, (x + MARK + 10.0, y), Lettering::LABEL)?;
+        x += width + 28.0;
+    }
+    Ok(y + 16.0)
+}
+
+fn draw_mark<B: DrawingBackend>(canvas: &Canvas<B>, mark: Mark, x: f64, y: f64) -> Drawn<B> {
+    let (end, middle) = (x + MARK, x + MARK / 2.0);
+    match mark {
+        Mark::Line(stroke) => canvas.line(&[(x, y), (end, y)], stroke),
+        Mark::Area(stroke) => {
+            canvas.fill(&[(x, y), (end, y), (end, y + 9.0), (x, y + 9.0)], stroke.color.mix(0.3))?;
+            canvas.line(&[(x, y), (end, y)], stroke)
+        }
+        Mark::Vertical(stroke) => canvas.line(&[(middle, y - 11.0), (middle, y + 11.0)], stroke),
+        Mark::Cross(stroke) => canvas.cross((middle, y), 7.0, stroke),
+    }
+}
+
+/// Shortens a text that is wider than the picture.
+fn fitting<B: DrawingBackend>(canvas: &Canvas<B>, mut text: String) -> String {
+    while f64::from(SIZE.0) - 2.0 * MARGIN < canvas.text_width(&text, Lettering::QUIET) {
+        let kept = text.chars().count().saturating_sub(4);
+        text = text.chars().take(kept).chain(['…']).collect();
+    }
+    text
+}

@@ -1,0 +1,95 @@
+//! Where a run stands, on one line.
+
+use plimsoll_types::{Bytes, Knobs};
+
+use crate::text::{percent, short, time};
+
+/// What a progress line says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Steps done.
+    pub step: u64,
+    /// Steps asked for.
+    pub n_steps: u64,
+    /// Epoch, from 0.
+    pub epoch: u64,
+    /// Loss of the last step.
+    pub loss: f64,
+    /// Name of the metric, with its unit.
+    pub metric_name: String,
+    /// The metric of the last validation.
+    pub metric: Option<f64>,
+    /// The knobs of the last step.
+    pub knobs: Knobs,
+    /// Samples per second.
+    pub samples_per_second: f64,
+    /// Peak of the last step.
+    pub peak: Bytes,
+    /// Budget of the last step.
+    pub budget: Bytes,
+    /// Time left in seconds, once it can be told.
+    pub seconds_left: Option<f64>,
+}
+
+/// Cells of the memory bar.
+const BAR_CELLS: usize = 10;
+/// A cell by how many eighths of it are filled.
+const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+impl Progress {
+    /// Writes one line of at most `width` characters, for a terminal where it replaces the line before.
+    ///
+    /// What matters least goes first when there is no room.
+    pub fn live_line(&self, width: usize) -> String {
+        let memory = format!("{} {} of {}", self.bar(), percent(self.share()), self.budget);
+        let mut parts = self.parts(memory);
+        while width < line(&parts).chars().count() && 1 < parts.len() {
+            let least = parts.iter().map(|it| it.0).max();
+            parts.retain(|it| Some(it.0) != least);
+        }
+        line(&parts).chars().take(width).collect()
+    }
+
+    /// Writes one line without bars, for a file or a pipe.
+    pub fn plain_line(&self) -> String {
+        line(&self.parts(format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget)))
+    }
+
+    /// Returns the parts of the line in order, each with its rank: the part of the highest rank goes first.
+    fn parts(&self, memory: String) -> Vec<(u8, String)> {
+        let metric = self.metric.map(|it| (5, format!("{} {}", self.metric_name, short(it))));
+        let left = self.seconds_left.map(|it| (3, format!("{} left", time(it))));
+        [
+            Some((0, format!("step {}/{}", self.step, self.n_steps))),
+            Some((7, format!("epoch {}", self.epoch))),
+            Some((2, format!("loss {}", short(self.loss)))),
+            metric,
+            Some((1, memory)),
+            Some((4, self.knobs.to_string())),
+            Some((6, format!("{} samples/s", short(self.samples_per_second)))),
+            left,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn share(&self) -> f64 {
+        self.peak.share_of(self.budget)
+    }
+
+    fn bar(&self) -> String {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1")]
+        let eighths = (self.share().clamp(0.0, 1.0) * (8 * BAR_CELLS) as f64).round() as usize;
+        let mut cells = "█".repeat(eighths / 8);
+        if !eighths.is_multiple_of(8) {
+            cells.push(EIGHTHS[eighths % 8]);
+        }
+        format!("▕{cells:<BAR_CELLS$}▏")
+    }
+}
+
+fn line(parts: &[(u8, String)]) -> String {
+    let texts: Vec<&str> = parts.iter().map(|it| it.1.as_str()).collect();
+    texts.join(" · ")
+}

@@ -1,0 +1,121 @@
+//! A report as JSON, as Markdown and as a table for the terminal.
+
+use std::fmt::Write;
+
+use plimsoll_types::{Bytes, EndReason};
+
+use crate::text::{short, time};
+use crate::{Adjustment, TrainingReport};
+
+impl TrainingReport {
+    /// Writes the report as indented JSON.
+    ///
+    /// # Panics
+    ///
+    /// Never: a report is plain data.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data with text keys always serialises") + "\n"
+    }
+
+    /// Writes the report as Markdown, with links to the pictures in the same directory.
+    pub fn to_markdown(&self) -> String {
+        let job = self.job.as_deref().unwrap_or("unknown job");
+        let mut text = format!("# Training report: {job}\n\n{}\n", self.opening());
+        table(&mut text, "Result", &self.result_rows());
+        table(&mut text, "Memory", &self.memory_rows());
+        text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
+                 ![Memory over the steps](memory_timeline.svg)\n\n## Adjustments\n\n";
+        text += &self.adjustment_lines();
+        list(&mut text, "Warnings", &self.warnings);
+        list(&mut text, "Skipped files", &self.skipped_files);
+        text
+    }
+
+    /// Writes the report as a table for the terminal, at the end of a run.
+    pub fn to_table(&self) -> String {
+        let (mut rows, memory) = (self.result_rows(), self.memory_rows());
+        rows.extend(memory);
+        if !self.out_dir.is_empty() {
+            rows.push(("report", format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
+        }
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        rows.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:<width$}  {value}\n"))
+    }
+
+    fn opening(&self) -> String {
+        let end = match self.end {
+            Some(EndReason::Completed) => "was completed in",
+            Some(EndReason::Interrupted) => "was interrupted after",
+            None => "had not ended after",
+        };
+        let device = self.device.as_deref().unwrap_or("an unknown device");
+        format!("The run on {device} {end} {}.", time(self.seconds))
+    }
+
+    fn result_rows(&self) -> Vec<(&'static str, String)> {
+        let given_up = match self.steps_given_up {
+            0 => String::new(),
+            n => format!(", {n} given up"),
+        };
+        let rate = self.samples_per_second.map_or(String::new(), |it| format!(" ({} per second)", short(it)));
+        vec![
+            ("steps", format!("{}{given_up}", self.steps)),
+            ("epochs", self.epochs.to_string()),
+            ("samples seen", format!("{}{rate}", self.samples_seen)),
+            ("validation", self.validation()),
+            ("time", time(self.seconds)),
+        ]
+    }
+
+    fn validation(&self) -> String {
+        let (Some(name), Some(metric), Some(baseline)) = (&self.metric_name, self.metric, self.baseline) else {
+            return "none".to_owned();
+        };
+        format!("{name} {}, baseline {} on the same samples", short(metric), short(baseline))
+    }
+
+    fn memory_rows(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("capacity", size(self.capacity_bytes)),
+            ("budget", size(self.budget_bytes)),
+            ("peak", size(self.peak_bytes)),
+            (
+                "steady state",
+                self.steady_budget_share.map_or("–".to_owned(), |it| format!("{:.1} % of the budget", 100.0 * it)),
+            ),
+            ("adjustments", self.adjustments.to_string()),
+            ("out-of-memory recoveries", self.oom_recoveries.to_string()),
+            ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
+        ]
+    }
+
+    fn adjustment_lines(&self) -> String {
+        if self.decisions.is_empty() {
+            return "The knobs stayed as they were.\n".to_owned();
+        }
+        let line =
+            |it: &Adjustment| format!("* After step {}: {} → {}, because: {}.\n", it.step, it.from, it.to, it.reason);
+        self.decisions.iter().map(line).collect()
+    }
+}
+
+fn size(bytes: Option<Bytes>) -> String {
+    bytes.map_or("–".to_owned(), |it| it.to_string())
+}
+
+fn table(text: &mut String, title: &str, rows: &[(&str, String)]) {
+    let _ = write!(text, "\n## {title}\n\n| | |\n|---|---|\n");
+    for (name, value) in rows {
+        let _ = writeln!(text, "| {name} | {} |", value.replace('|', "\\|"));
+    }
+}
+
+fn list(text: &mut String, title: &str, items: &[String]) {
+    if items.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n## {title}\n\n");
+    for item in items {
+        let _ = writeln!(text, "* {}", item.replace('\n', " "));
+    }
+}

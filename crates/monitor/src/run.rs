@@ -1,0 +1,82 @@
+//! The events that count, by kind.
+
+use plimsoll_types::{Bytes, Change, Decision, Event, RunStarted, StepDone, StepFailed, Validated};
+
+/// Drops the events that a later [`Event::RunResumed`] has made undone: what was said of its step or a later one.
+///
+/// A validation, a checkpoint and an end are dated by the steps done before them, so those at the resumed step itself
+/// did happen.
+pub fn effective(events: &[Event]) -> Vec<&Event> {
+    let mut kept: Vec<&Event> = Vec::with_capacity(events.len());
+    for event in events {
+        if let Event::RunResumed(resumed) = event {
+            kept.retain(|it| happened_before(it, resumed.step));
+        }
+        kept.push(event);
+    }
+    kept
+}
+
+fn happened_before(event: &Event, step: u64) -> bool {
+    match event {
+        Event::RunStarted(_) | Event::RunResumed(_) => true,
+        Event::StepDone(it) => it.step < step,
+        Event::StepFailed(it) => it.step < step,
+        Event::BudgetChanged(it) => it.step < step,
+        Event::Decided(it) => it.step < step,
+        Event::EpochDone(it) => it.step < step,
+        Event::Validated(it) => it.step <= step,
+        Event::CheckpointSaved(it) => it.step <= step,
+        Event::RunEnded(it) => it.step <= step,
+    }
+}
+
+/// The effective events of a run, with a query for each kind that the summaries and pictures use.
+pub(crate) struct Run<'a>(pub(crate) Vec<&'a Event>);
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(events: &'a [Event]) -> Self {
+        Self(effective(events))
+    }
+
+    pub(crate) fn start(&self) -> Option<&'a RunStarted> {
+        self.0.iter().find_map(|it| if let Event::RunStarted(it) = it { Some(it) } else { None })
+    }
+
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &'a StepDone> {
+        self.0.iter().filter_map(|it| if let Event::StepDone(it) = it { Some(it) } else { None })
+    }
+
+    pub(crate) fn failures(&self) -> impl Iterator<Item = &'a StepFailed> {
+        self.0.iter().filter_map(|it| if let Event::StepFailed(it) = it { Some(it) } else { None })
+    }
+
+    pub(crate) fn validations(&self) -> impl Iterator<Item = &'a Validated> {
+        self.0.iter().filter_map(|it| if let Event::Validated(it) = it { Some(it) } else { None })
+    }
+
+    pub(crate) fn moves(&self) -> impl Iterator<Item = (u64, &'a Change)> {
+        self.0.iter().filter_map(|it| as_move(it))
+    }
+
+    /// Returns the events after the last adjustment: all of them when there was none.
+    pub(crate) fn after_last_move(&self) -> Self {
+        let from = self.0.iter().rposition(|it| as_move(it).is_some()).map_or(0, |at| at + 1);
+        Self(self.0[from..].to_vec())
+    }
+
+    /// Returns the highest mark of the steps and validations.
+    pub(crate) fn peak(&self) -> Option<Bytes> {
+        self.steps().map(|it| it.peak).chain(self.validations().map(|it| it.peak)).max()
+    }
+}
+
+fn as_move(event: &Event) -> Option<(u64, &Change)> {
+    match event {
+        Event::Decided(decided) => match &decided.decision {
+            Decision::Move(change) => Some((decided.step, change)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

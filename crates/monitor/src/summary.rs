@@ -1,0 +1,180 @@
+//! A run in two dozen numbers.
+
+use plimsoll_types::{Budget, Bytes, EndReason, Event, Knobs, StepDone};
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{failures_by_step, rate};
+use crate::run::Run;
+
+/// What the shell knows of a run and the events do not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
+    pub overhead_us_per_step: Option<f64>,
+    /// What the user should know, one sentence each.
+    pub warnings: Vec<String>,
+    /// Input files that could not be used.
+    pub skipped_files: Vec<String>,
+    /// Wall time of the run in seconds.
+    pub seconds: f64,
+    /// The run directory.
+    pub out_dir: String,
+}
+
+/// What came of a run; what the events do not say is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingReport {
+    /// Name of the job.
+    pub job: Option<String>,
+    /// The device.
+    pub device: Option<String>,
+    /// Why the run ended; `None` when it was killed.
+    pub end: Option<EndReason>,
+    /// Steps that the optimizer took.
+    pub steps: u64,
+    /// Steps that were given up.
+    pub steps_given_up: u64,
+    /// Epochs that ended.
+    pub epochs: u64,
+    /// Samples of the committed steps.
+    pub samples_seen: u64,
+    /// The capacity at the end.
+    pub capacity_bytes: Option<Bytes>,
+    /// The budget at the end.
+    pub budget_bytes: Option<Bytes>,
+    /// The highest mark of a step or validation, without the attempts that ran out of memory.
+    pub peak_bytes: Option<Bytes>,
+    /// Median of peak over budget in the committed steps after the last adjustment.
+    pub steady_budget_share: Option<f64>,
+    /// Changes of the knobs.
+    pub adjustments: u64,
+    /// Steps that ran out of memory and were committed all the same.
+    pub oom_recoveries: u64,
+    /// Name of the metric, with its unit.
+    pub metric_name: Option<String>,
+    /// The metric of the last validation.
+    pub metric: Option<f64>,
+    /// The trivial baseline's metric on the same samples.
+    pub baseline: Option<f64>,
+    /// Wall time of the run in seconds.
+    pub seconds: f64,
+    /// Samples of the committed steps by the time of all steps.
+    pub samples_per_second: Option<f64>,
+    /// Time that Plimsoll itself took per step, in microseconds.
+    pub overhead_us_per_step: Option<f64>,
+    /// Input files that could not be used.
+    pub skipped_files: Vec<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// Every change of the knobs, with its reason.
+    pub decisions: Vec<Adjustment>,
+    /// The run directory.
+    pub out_dir: String,
+}
+
+/// A change of the knobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adjustment {
+    /// The step that had just ended or failed.
+    pub step: u64,
+    /// The knobs until then.
+    pub from: Knobs,
+    /// The knobs from then on.
+    pub to: Knobs,
+    /// Why.
+    pub reason: String,
+}
+
+impl TrainingReport {
+    /// Sums a run up.
+    pub fn new(events: &[Event], facts: RunFacts) -> Self {
+        let run = Run::new(events);
+        let (start, memory, validation) = (run.start(), final_budget(&run), run.validations().last());
+        let samples_seen = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
+        Self {
+            job: start.map(|it| it.job.clone()),
+            device: start.map(|it| it.device.clone()),
+            end: end_reason(&run),
+            steps: count(run.steps().filter(|it| it.committed)),
+            steps_given_up: count(run.steps().filter(|it| !it.committed)),
+            epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
+            samples_seen,
+            capacity_bytes: memory.map(|it| it.capacity),
+            budget_bytes: memory.map(|it| it.budget),
+            peak_bytes: run.peak(),
+            steady_budget_share: steady_budget_share(&run),
+            adjustments: count(run.moves()),
+            oom_recoveries: oom_recoveries(&run),
+            metric_name: validation.map(|it| it.metric_name.clone()),
+            metric: validation.map(|it| it.metric),
+            baseline: validation.map(|it| it.baseline),
+            seconds: facts.seconds,
+            samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
+            overhead_us_per_step: facts.overhead_us_per_step,
+            skipped_files: facts.skipped_files,
+            warnings: facts.warnings,
+            decisions: adjustments(&run),
+            out_dir: facts.out_dir,
+        }
+    }
+}
+
+fn count(items: impl Iterator) -> u64 {
+    items.count() as u64
+}
+
+fn adjustments(run: &Run<'_>) -> Vec<Adjustment> {
+    run.moves().map(|(step, it)| Adjustment { step, from: it.from, to: it.to, reason: it.reason.to_string() }).collect()
+}
+
+fn final_budget(run: &Run<'_>) -> Option<Budget> {
+    run.0.iter().rev().find_map(|event| match event {
+        Event::RunStarted(it) => Some(it.budget),
+        Event::BudgetChanged(it) => Some(it.budget),
+        Event::StepDone(it) => Some(Budget { capacity: it.capacity, budget: it.budget }),
+        _ => None,
+    })
+}
+
+fn end_reason(run: &Run<'_>) -> Option<EndReason> {
+    let last =
+        run.0.iter().rev().find(|it| matches!(it, Event::RunEnded(_) | Event::RunResumed(_) | Event::StepDone(_)));
+    if let Some(Event::RunEnded(end)) = last { Some(end.reason) } else { None }
+}
+
+fn oom_recoveries(run: &Run<'_>) -> u64 {
+    let failed = failures_by_step(run);
+    count(run.steps().filter(|it| it.committed && failed.contains_key(&it.step)))
+}
+
+fn steady_budget_share(run: &Run<'_>) -> Option<f64> {
+    let shares = run
+        .after_last_move()
+        .steps()
+        .filter(|it| it.committed && Bytes::ZERO < it.budget)
+        .map(|it| it.peak.share_of(it.budget))
+        .collect();
+    median(shares)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0, 10.0]), Some(2.5));
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![]), None);
+    }
+}

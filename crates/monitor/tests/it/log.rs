@@ -1,0 +1,85 @@
+use insta::assert_snapshot;
+use plimsoll_monitor::{Log, LogError, decode, effective, encode};
+use plimsoll_types::{Event, RunEnded, StepDone};
+
+use crate::run;
+
+fn lines(events: &[Event]) -> String {
+    events.iter().map(encode).collect()
+}
+
+#[test]
+fn an_event_is_a_line_of_json() {
+    assert_snapshot!(lines(&run::small()));
+}
+
+#[test]
+fn a_log_reads_as_it_was_written() {
+    let mut events = run::long(60);
+    let Event::StepDone(step) = &mut events[2] else { panic!("{:?}", events[2]) };
+    (step.loss, step.seconds) = (0.1 + 0.2, 1.0 / 3.0);
+    assert_eq!(decode(&lines(&events)), Ok(Log { events, truncated: false }));
+    assert_eq!(decode(""), Ok(Log::default()));
+}
+
+#[test]
+fn an_unfinished_last_line_is_a_value() {
+    let text = lines(&run::small());
+    let n_events = run::small().len();
+    for cut in 1..text.lines().last().unwrap().len() {
+        let log = decode(&text[..text.len() - 1 - cut]).unwrap();
+        assert!(log.truncated && log.events.len() == n_events - 1, "{cut} characters cut off");
+    }
+    assert_eq!(
+        decode(text.trim_end()),
+        Ok(Log { events: run::small(), truncated: false }),
+        "only the newline is missing"
+    );
+}
+
+#[test]
+fn an_unfinished_line_in_the_middle_is_an_error() {
+    let resumed = encode(&run::small()[9]);
+    let error = decode(&format!("{}{}{resumed}", encode(&run::started(6)), &resumed[..20])).unwrap_err();
+    assert!(matches!(error, LogError::BadLine { line: 2, .. }), "{error:?}");
+    assert_snapshot!(error.to_string());
+    assert_snapshot!(decode("{\"event\":\"run_resumed\"}\n").unwrap_err().to_string());
+    assert_snapshot!(decode("{\"event\":\"run_paused\",\"step\":1}\n").unwrap_err().to_string());
+}
+
+#[test]
+fn a_log_of_another_version_names_both() {
+    let later = "{\"event\":\"run_started\",\"schema_version\":9,\"new\":true}\n";
+    let same_fields = encode(&run::started(6)).replace("\"schema_version\":1", "\"schema_version\":9");
+    let error = decode(later).unwrap_err();
+    assert_eq!(error, LogError::OtherSchema { line: 1, found: 9, supported: 1 });
+    assert_eq!(decode(&same_fields), Err(error.clone()));
+    assert_snapshot!(error.to_string());
+}
+
+#[test]
+fn a_diverged_step_can_be_read_back() {
+    let diverged =
+        StepDone { loss: f64::NAN, gradient_norm: f64::INFINITY, committed: false, ..run::step(0, run::knobs(16, 4)) };
+    let log = decode(&encode(&Event::StepDone(diverged.clone()))).unwrap();
+    let Event::StepDone(read) = &log.events[0] else { panic!("{log:?}") };
+    assert!(read.loss.is_nan() && read.gradient_norm.is_nan());
+    assert_eq!(
+        StepDone { loss: 1.0, gradient_norm: 1.0, ..read.clone() },
+        StepDone { loss: 1.0, gradient_norm: 1.0, ..diverged }
+    );
+    assert_eq!(read.predicted, None, "an option that is null stays an option");
+}
+
+#[test]
+fn what_a_resumed_run_does_again_counts_once() {
+    let events = run::small();
+    let kept = effective(&events);
+    let steps: Vec<u64> =
+        kept.iter().filter_map(|it| if let Event::StepDone(it) = it { Some(it.step) } else { None }).collect();
+    assert_eq!(steps, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(kept.iter().filter(|it| matches!(it, Event::Decided(_))).count(), 1);
+    assert!(kept.contains(&&run::validated(3)), "three steps were done before this validation, so it happened");
+    let ended = |it: &&&Event| matches!(it, Event::RunEnded(RunEnded { step: 6, .. }));
+    assert_eq!(kept.iter().filter(ended).count(), 1);
+}

@@ -1,0 +1,87 @@
+use insta::assert_snapshot;
+use plimsoll_monitor::{Plot, memory_timeline, training_curves};
+use plimsoll_types::{Bytes, Event, StepDone};
+
+use crate::run;
+
+/// The texts of a picture with their positions, in the units of its view box.
+fn texts(plot: &Plot) -> String {
+    let attribute = |tag: &str, name: &str| -> String {
+        tag.split(&format!(" {name}=\"")).nth(1).and_then(|it| it.split('"').next()).unwrap_or_default().to_owned()
+    };
+    let element = |it: &str| {
+        let (tag, rest) = it.split_once('>').unwrap_or_default();
+        let text = rest.split("</text>").next().unwrap_or_default().trim();
+        format!("{:>5} {:>5} {:>6}  {text}\n", attribute(tag, "x"), attribute(tag, "y"), attribute(tag, "text-anchor"))
+    };
+    plot.svg.split("<text").skip(1).map(element).collect()
+}
+
+#[test]
+fn the_training_curves_say_what_they_show() {
+    assert_snapshot!(texts(&training_curves(&run::small())));
+}
+
+#[test]
+fn the_memory_timeline_says_what_it_shows() {
+    assert_snapshot!(texts(&memory_timeline(&run::small())));
+}
+
+#[test]
+fn both_formats_have_the_same_size_and_every_call_the_same_bytes() {
+    let plot = memory_timeline(&run::small());
+    let picture = image::load_from_memory(&plot.png).unwrap();
+    assert_eq!((picture.width(), picture.height()), (1200, 800));
+    assert!(
+        plot.svg.starts_with("<svg width=\"1200\" height=\"800\" viewBox=\"0 0 2400 1600\""),
+        "{}",
+        &plot.svg[..80]
+    );
+    assert_eq!(memory_timeline(&run::small()), plot);
+}
+
+#[test]
+fn runs_with_hardly_anything_to_show_are_drawn() {
+    let odd = StepDone {
+        loss: f64::NAN,
+        capacity: Bytes::ZERO,
+        budget: Bytes::ZERO,
+        peak: Bytes::ZERO,
+        in_use: Bytes::ZERO,
+        ..run::step(0, run::knobs(0, 1))
+    };
+    let runs = [
+        vec![],
+        vec![run::started(1)],
+        vec![Event::StepDone(run::step(0, run::knobs(16, 4)))],
+        vec![Event::StepDone(odd)],
+        vec![run::validated(0)],
+        vec![run::failed(0, run::knobs(16, 4), None)],
+    ];
+    for events in runs {
+        for plot in [training_curves(&events), memory_timeline(&events)] {
+            assert!(plot.svg.contains("step") && !plot.svg.contains("NaN"), "{events:?}");
+            assert!(image::load_from_memory(&plot.png).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_long_run_stays_light_and_keeps_its_highest_peak() {
+    let highest = StepDone { peak: Bytes::mib(400), ..run::step(7_777, run::knobs(16, 4)) };
+    let mut events: Vec<Event> = (0..20_000).map(|it| Event::StepDone(run::step(it, run::knobs(16, 4)))).collect();
+    events[7_777] = Event::StepDone(highest);
+    let plot = memory_timeline(&events);
+    assert!(plot.svg.len() < 200_000, "{} bytes", plot.svg.len());
+    assert!(plot.svg.contains("400"), "the axis reaches the highest peak");
+    assert!(training_curves(&events).svg.len() < 200_000);
+}
+
+#[test]
+fn every_attempt_that_ran_out_of_memory_is_marked() {
+    let strokes = |events: &[Event]| memory_timeline(events).svg.matches("stroke=\"#D55E00\"").count();
+    let step = Event::StepDone(run::step(0, run::knobs(16, 4)));
+    let in_legend = strokes(std::slice::from_ref(&step));
+    let failed = run::failed(0, run::knobs(16, 4), None);
+    assert_eq!(strokes(&[failed.clone(), failed, step]) - in_legend, 4, "a cross is two strokes");
+}

@@ -1,0 +1,65 @@
+use insta::assert_snapshot;
+use plimsoll_monitor::{RunFacts, TrainingReport, batch_metrics, epoch_metrics};
+use plimsoll_types::{Bytes, Event};
+
+use crate::run;
+
+fn report(events: &[Event]) -> TrainingReport {
+    let facts = RunFacts {
+        overhead_us_per_step: Some(84.25),
+        warnings: vec!["the capacity was set by hand; the device has 62.70 GiB".into()],
+        skipped_files: vec!["images/broken|name.png".into()],
+        seconds: 65.4,
+        out_dir: "runs/small".into(),
+    };
+    TrainingReport::new(events, facts)
+}
+
+#[test]
+fn a_report_is_json() {
+    assert_snapshot!(report(&run::small()).to_json());
+}
+
+#[test]
+fn a_report_is_markdown() {
+    assert_snapshot!(report(&run::small()).to_markdown());
+}
+
+#[test]
+fn a_report_is_a_table() {
+    assert_snapshot!(report(&run::small()).to_table());
+}
+
+#[test]
+fn a_run_that_did_nothing_reports_nulls() {
+    let report = TrainingReport::new(&[], RunFacts::default());
+    assert_snapshot!(report.to_json());
+    assert_snapshot!(report.to_markdown() + &report.to_table());
+}
+
+#[test]
+fn a_step_is_a_row() {
+    assert_snapshot!(batch_metrics(&run::small()));
+}
+
+#[test]
+fn an_epoch_is_a_row() {
+    assert_snapshot!(epoch_metrics(&run::long(250)));
+}
+
+#[test]
+fn the_steady_state_begins_after_the_last_adjustment() {
+    let report = report(&run::long(600));
+    let shares: Vec<f64> =
+        (420..600).map(|it| run::step(it, run::knobs(48, 7)).peak.share_of(run::MEMORY.budget)).collect();
+    let (low, high) = shares.iter().fold((1.0f64, 0.0f64), |(low, high), it| (low.min(*it), high.max(*it)));
+    assert!(report.steady_budget_share.is_some_and(|it| low < it && it < high), "{report:?}");
+    assert_eq!((report.adjustments, report.oom_recoveries), (4, 1));
+}
+
+#[test]
+fn attempts_that_ran_out_of_memory_are_no_peak() {
+    let report = report(&run::small());
+    assert!(report.peak_bytes < Some(Bytes::mib(192)), "{:?}", report.peak_bytes);
+    assert_eq!((report.steps, report.steps_given_up, report.samples_seen), (5, 1, 80));
+}
