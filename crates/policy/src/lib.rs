@@ -1,1 +1,96 @@
 //! What should the next step be?
+//!
+//! A [`Policy`] reads a run's events and answers each one that matters with a decision: keep the knobs, move them,
+//! or switch itself off.
+//! [`Certified`] is the default and what the headings below describe; [`Stepwise`] follows thresholds on the measured
+//! peak; [`Fixed`] never moves.
+//!
+//! # Signals
+//!
+//! * A committed step: its peak, and the budget that was in force during it.
+//! * A step that ran out of memory, however often it had to be split.
+//! * A change of the budget.
+//! * The upper bound of the need of any shape, asked through a function that the caller supplies.
+//!
+//! # Why these
+//!
+//! A momentary reading misses the peak between two readings, so only the high-water marks of whole steps count.
+//! A peak says that this rung fits; only an upper bound says that a higher one will, so peaks alone never raise a
+//! rung.
+//! Patch and batch lie on one [`ladder()`], so they cannot oscillate against each other.
+//!
+//! # Trip conditions
+//!
+//! | condition | answer |
+//! |---|---|
+//! | out of memory | down to the highest rung of at most 85 % of the failed rung's `n·e²`; the failed rung closes |
+//! | peak of the window above 99.5 % of the budget | one rung down; the rung left closes |
+//! | the rung's upper bound above a new budget | down to the highest rung whose bound fits it |
+//! | a higher, open rung's upper bound within 98.5 % of the budget, at least 2 % more `n·e²` | up to it in one jump |
+//! | 100 adjustments | no way up any more |
+//!
+//! The way down is never blocked: not by the warm-up, not by the cooldown, and not by the brake, because a rung that
+//! runs out of memory at every step costs more than any oscillation.
+//!
+//! # Recovery
+//!
+//! A closed rung, with all above it, opens again after 200 steps the first time and after twice as long each time
+//! that another closes, so a bound that is wrong costs ever less.
+//! When memory runs out while a rung is closed, the bounds have failed twice, and the policy stays where it retreated
+//! to until the ceiling opens, instead of trying the rungs between one after the other.
+//!
+//! # First start
+//!
+//! A run starts on the lowest rung unless the configuration names another, and the first way up comes after the
+//! warm-up, in one jump: a bound exists after the first observation, or before it from a plan.
+//!
+//! # Invariants
+//!
+//! * No clock, device, file or randomness: time is the step number, and the same events give the same decisions.
+//! * The knobs are always within the bounds.
+//! * An increase needs an upper bound that fits, a finished warm-up, a finished cooldown, and an open rung.
+//! * A policy serialises whole; a restored one decides like the one that was saved.
+//!
+//! # Example
+//!
+//! ```
+//! use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
+//! use plimsoll_types::{Attempt, Bytes, Decision, Event, Knobs, StepFailed};
+//!
+//! let bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
+//! let start = Knobs { patch_size: 32, micro_batch_size: 20 };
+//! let config = CertifiedConfig { bounds, start: Some(start), ..CertifiedConfig::default() };
+//! let mut policy = Policy::try_new(PolicyConfig::Certified(config))?;
+//!
+//! let attempt = Attempt { shape: start.shape(), resident: Bytes::mib(100), peak: None };
+//! let failed = StepFailed { step: 7, rung: start, attempt, capacity: Bytes::gib(1) };
+//! let decision = policy.on_event(&Event::StepFailed(failed), &|_shape| None);
+//!
+//! assert!(matches!(decision, Some(Decision::Move(_))));
+//! assert_eq!(policy.knobs(), Knobs { patch_size: 32, micro_batch_size: 17 });
+//! # Ok::<(), plimsoll_policy::PolicyError>(())
+//! ```
+//!
+//! # Sources
+//!
+//! * Jump to a certified point, ceilings, and why not additive increase: Netflix's concurrency limiters and TCP's
+//!   congestion control probe an *unknown, shared* limit by failing; here the limit is measured and failing is dear.
+//! * The shape of the code: the path-MTU discovery of quinn-proto (`connection/mtud.rs`).
+//! * Patch before batch: Isensee et al., nnU-Net, Nature Methods 18 (2021).
+
+mod bounds;
+mod certified;
+mod counts;
+mod error;
+mod fixed;
+mod policy;
+mod preset;
+mod stepwise;
+
+pub use bounds::{Bounds, ladder};
+pub use certified::{Certified, CertifiedConfig};
+pub use error::PolicyError;
+pub use fixed::{Fixed, FixedConfig};
+pub use policy::{Policy, PolicyConfig, Predict};
+pub use preset::Preset;
+pub use stepwise::{Adjustment, Parameter, Stepwise, StepwiseConfig, StepwiseStatistics};

@@ -1,0 +1,198 @@
+//! The policy that jumps to the highest rung whose upper bound fits.
+
+mod ceiling;
+mod config;
+
+use plimsoll_types::{
+    Budget, BudgetChanged, Bytes, Change, Decision, KeepReason, Knobs, Ladder, MoveReason, StepDone, StepFailed,
+};
+use serde::{Deserialize, Serialize};
+
+use self::ceiling::Ceiling;
+pub use self::config::CertifiedConfig;
+use crate::counts::{Brake, Failures, keep, too_early};
+use crate::policy::{Controller, Predict};
+use crate::{PolicyError, ladder};
+
+/// Stands on the highest rung whose upper bound fits the budget, and closes rungs that failed for a time that doubles.
+///
+/// The crate's documentation says when it moves.
+/// After the brake it still moves down, since safety does not depend on how often it moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Certified {
+    config: CertifiedConfig,
+    ladder: Ladder,
+    rung: usize,
+    ceiling: Ceiling,
+    cooldown_until: u64,
+    window: Window,
+    brake: Brake,
+    failures: Failures,
+}
+
+/// The steps since the last change that ran at the current rung.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Window {
+    n_steps: u32,
+    peak: Bytes,
+}
+
+impl Certified {
+    /// Accepts a configuration, and stands on its first rung.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
+    pub fn try_new(config: CertifiedConfig) -> Result<Self, PolicyError> {
+        config.validate()?;
+        let ladder = ladder(&config.bounds)?;
+        let start = config.start.unwrap_or(ladder.at(0));
+        let Some(rung) = ladder.index_of(start) else {
+            let allowed = format!("a rung of the ladder from {} to {}", ladder.at(0), ladder.at(ladder.top()));
+            return Err(PolicyError::out_of_range("start", start, allowed));
+        };
+        let (ceiling, window, brake, failures) = Default::default();
+        Ok(Self { config, ladder, rung, ceiling, cooldown_until: 0, window, brake, failures })
+    }
+
+    /// Returns all rungs.
+    pub const fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    /// Answers a peak that is too high, for which no cooldown counts.
+    fn step_down(&mut self, now: u64, limit: Bytes) -> Decision {
+        let peak = self.window.peak;
+        if self.rung == 0 {
+            // Nothing to step down to; a new window lets a single high step be forgotten.
+            self.window = Window::default();
+            return keep(KeepReason::AtBounds);
+        }
+        self.ceiling.close(self.rung, now, self.config.reopen_after_steps);
+        self.move_to(self.rung - 1, now, MoveReason::PeakTooHigh { peak, limit })
+    }
+
+    fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
+        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+            return decision;
+        }
+        if let Some(reason) = self.wait(now) {
+            return keep(reason);
+        }
+        let limit = self.limit(budget);
+        let end = self.ceiling.at(now).unwrap_or(usize::MAX).min(self.ladder.rungs().len());
+        match self.highest_within(self.rung + 1, end, limit, predict) {
+            None => keep(KeepReason::HighestCertified),
+            Some((to, _)) if self.work(to) < self.work(self.rung) * (1.0 + self.config.min_gain) => {
+                keep(KeepReason::GainTooSmall)
+            }
+            Some((to, upper)) => self.move_to(to, now, MoveReason::Certified { upper, limit }),
+        }
+    }
+
+    fn wait(&self, now: u64) -> Option<KeepReason> {
+        let (seen, needed) = (self.window.n_steps, self.config.min_samples);
+        too_early(now, self.config.warm_up_steps, self.cooldown_until)
+            .or_else(|| (seen < needed).then_some(KeepReason::TooFewSamples { seen, needed }))
+    }
+
+    /// Returns what the upper bound of a rung has to fit into before the rung is entered.
+    fn limit(&self, budget: Bytes) -> Bytes {
+        share(budget, self.config.raise_below - self.config.noise)
+    }
+
+    /// Returns the highest rung in `from..end` whose upper bound is within `limit`, with that bound.
+    fn highest_within(&self, from: usize, end: usize, limit: Bytes, predict: Predict<'_>) -> Option<(usize, Bytes)> {
+        let upper = |rung| predict(self.ladder.at(rung).shape()).map(|it| it.upper);
+        (from..end).rev().find_map(|rung| upper(rung).filter(|it| *it <= limit).map(|upper| (rung, upper)))
+    }
+
+    /// Returns the rung to go to when `budget` is too small for this one: without any bound, the next one down.
+    fn refuge(&self, budget: Bytes, predict: Predict<'_>) -> usize {
+        let blind = if predict(self.ladder.at(0).shape()).is_some() { 0 } else { self.rung - 1 };
+        self.highest_within(0, self.rung, self.limit(budget), predict).map_or(blind, |(rung, _)| rung)
+    }
+
+    /// Returns the rung to go to when `failed` ran out of memory.
+    fn retreat(&self, failed: usize) -> usize {
+        let most = self.work(failed) * self.config.retreat_to;
+        (0..failed).rev().find(|rung| self.work(*rung) <= most).unwrap_or(0)
+    }
+
+    /// Returns `n·e²`, the work of a step, and nearly its memory less what is constant.
+    fn work(&self, rung: usize) -> f64 {
+        self.ladder.at(rung).shape().features()[3]
+    }
+
+    fn move_to(&mut self, rung: usize, now: u64, reason: MoveReason) -> Decision {
+        let change = Change { from: self.ladder.at(self.rung), to: self.ladder.at(rung), reason };
+        self.rung = rung;
+        self.window = Window::default();
+        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+        self.brake.on_adjustment();
+        Decision::Move(change)
+    }
+}
+
+impl Controller for Certified {
+    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
+        let now = done.step + 1;
+        // The step in which the knobs moved still ran with the old ones, and says nothing of the new rung.
+        if done.rung == self.knobs() {
+            self.window.n_steps = self.window.n_steps.saturating_add(1);
+            self.window.peak = self.window.peak.max(done.peak);
+        }
+        let limit = share(done.budget, self.config.lower_above);
+        if limit < self.window.peak { self.step_down(now, limit) } else { self.climb(now, done.budget, predict) }
+    }
+
+    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+        let now = failed.step + 1;
+        if self.failures.on_step_failed(failed.step) {
+            let at = self.ladder.index_of(failed.rung).unwrap_or(self.rung);
+            let to = self.retreat(at);
+            // Under a ceiling this is the second failure of the bounds: trying the rungs between would only repeat it.
+            let closed = if self.ceiling.at(now).is_some() { to + 1 } else { at };
+            self.ceiling.close(closed, now, self.config.reopen_after_steps);
+            self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+            if to < self.rung {
+                return self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
+            }
+            if self.rung == 0 {
+                return keep(KeepReason::AtBounds);
+            }
+        }
+        keep(KeepReason::Cooldown { steps_left: self.cooldown_until.saturating_sub(now) })
+    }
+
+    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision {
+        let (now, Budget { budget, .. }) = (changed.step, changed.budget);
+        // Where nothing predicts, what the rung was seen to need stands in for its bound.
+        let seen = (0 < self.window.n_steps).then_some(self.window.peak);
+        match predict(self.knobs().shape()).map(|it| it.upper).or(seen) {
+            Some(upper) if budget < upper && self.rung == 0 => keep(KeepReason::AtBounds),
+            Some(upper) if budget < upper => {
+                let refuge = self.refuge(budget, predict);
+                self.move_to(refuge, now, MoveReason::BudgetFell { upper, budget })
+            }
+            _ => self.climb(now, budget, predict),
+        }
+    }
+
+    fn knobs(&self) -> Knobs {
+        self.ladder.at(self.rung)
+    }
+
+    fn adjustments(&self) -> u32 {
+        self.brake.adjustments()
+    }
+
+    fn oom_count(&self) -> u32 {
+        self.failures.count()
+    }
+}
+
+/// Returns a share of the budget, rounded down.
+fn share(budget: Bytes, ratio: f64) -> Bytes {
+    Bytes::from_f64_ceil((budget.as_f64() * ratio).floor())
+}

@@ -1,0 +1,125 @@
+//! One face for the three policies.
+
+use plimsoll_types::{BudgetChanged, Decision, Event, Knobs, Ladder, Prediction, StepDone, StepFailed, StepShape};
+use serde::{Deserialize, Serialize};
+
+use crate::{Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Stepwise, StepwiseConfig};
+
+/// What a step of some shape would need, or `None` while nothing is known.
+pub type Predict<'a> = &'a dyn Fn(StepShape) -> Option<Prediction>;
+
+/// Which policy a run follows, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PolicyConfig {
+    /// Jump to the highest rung whose upper bound fits.
+    Certified(CertifiedConfig),
+    /// Step by thresholds on the measured peak.
+    Stepwise(StepwiseConfig),
+    /// Never move.
+    Fixed(FixedConfig),
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self::Certified(CertifiedConfig::default())
+    }
+}
+
+/// A policy with its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Policy {
+    /// Jumps to the highest rung whose upper bound fits.
+    Certified(Certified),
+    /// Steps by thresholds on the measured peak.
+    Stepwise(Stepwise),
+    /// Never moves.
+    Fixed(Fixed),
+}
+
+/// What the policies have in common.
+pub(crate) trait Controller {
+    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision;
+    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision;
+    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision;
+    fn knobs(&self) -> Knobs;
+    fn adjustments(&self) -> u32;
+    fn oom_count(&self) -> u32;
+}
+
+impl Policy {
+    /// Makes the policy that `config` describes, at its start.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
+    pub fn try_new(config: PolicyConfig) -> Result<Self, PolicyError> {
+        Ok(match config {
+            PolicyConfig::Certified(config) => Self::Certified(Certified::try_new(config)?),
+            PolicyConfig::Stepwise(config) => Self::Stepwise(Stepwise::try_new(config)?),
+            PolicyConfig::Fixed(config) => Self::Fixed(Fixed::try_new(config)?),
+        })
+    }
+
+    /// Answers a committed step, a failed one and a change of the budget; any other event leaves the policy as it is.
+    ///
+    /// The decision is already in [`knobs`](Self::knobs).
+    pub fn on_event(&mut self, event: &Event, predict: Predict<'_>) -> Option<Decision> {
+        let controller = self.controller_mut();
+        match event {
+            Event::StepDone(done) if done.committed => Some(controller.on_step_done(done, predict)),
+            Event::StepFailed(failed) => Some(controller.on_step_failed(failed)),
+            Event::BudgetChanged(changed) => Some(controller.on_budget_changed(changed, predict)),
+            _ => None,
+        }
+    }
+
+    /// Returns the knobs of the next step.
+    pub fn knobs(&self) -> Knobs {
+        self.controller().knobs()
+    }
+
+    /// Returns how many times the knobs have moved.
+    pub fn adjustments(&self) -> u32 {
+        self.controller().adjustments()
+    }
+
+    /// Returns how many steps ran out of memory; a step that had to be split several times counts once.
+    pub fn oom_count(&self) -> u32 {
+        self.controller().oom_count()
+    }
+
+    /// Returns the rungs that the policy moves on, where it has any.
+    pub fn ladder(&self) -> Option<&Ladder> {
+        match self {
+            Self::Certified(certified) => Some(certified.ladder()),
+            Self::Stepwise(_) | Self::Fixed(_) => None,
+        }
+    }
+
+    /// Returns the policy's `kind` in a configuration.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Certified(_) => "certified",
+            Self::Stepwise(_) => "stepwise",
+            Self::Fixed(_) => "fixed",
+        }
+    }
+
+    fn controller(&self) -> &dyn Controller {
+        match self {
+            Self::Certified(certified) => certified,
+            Self::Stepwise(stepwise) => stepwise,
+            Self::Fixed(fixed) => fixed,
+        }
+    }
+
+    fn controller_mut(&mut self) -> &mut dyn Controller {
+        match self {
+            Self::Certified(certified) => certified,
+            Self::Stepwise(stepwise) => stepwise,
+            Self::Fixed(fixed) => fixed,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The policy that steps by thresholds on the measured peak.
+
+mod config;
+mod rule;
+mod statistics;
+
+use plimsoll_types::{BudgetChanged, Bytes, Change, Decision, KeepReason, Knobs, MoveReason, StepDone, StepFailed};
+use serde::{Deserialize, Serialize};
+
+pub use self::config::StepwiseConfig;
+use self::statistics::Readings;
+pub use self::statistics::{Adjustment, Parameter, StepwiseStatistics};
+use crate::PolicyError;
+use crate::counts::{Brake, Failures, keep, too_early};
+use crate::policy::{Controller, Predict};
+
+/// Use above this share of the capacity is worth a warning: one larger batch away, memory runs out.
+const ALARM_ABOVE: f64 = 0.95;
+
+/// Grows below a dead band around the target and shrinks above it, by steps that depend on the distance.
+///
+/// The patch grows before the batch, by `trunc(room / 0.05)` pixels or `trunc(room / 0.03)` samples, 2 to 8 each.
+/// The batch shrinks before the patch, by 2, or by 4 far above the target.
+/// Out of memory halves both and doubles the cooldown.
+/// The room is a share of the *capacity*: this policy has its own target and does not look at the budget.
+///
+/// The window starts anew with each change and holds steps at the new knobs only, as a device's reset peak counter
+/// does; the peak in the statistics starts from the peak of the step at which the change was made.
+/// After the last adjustment the policy is off: not even out of memory moves it, and each such step is split anew.
+///
+/// # Sources
+///
+/// The memory optimiser of an image super-resolution trainer; kept for comparison and for devices that nothing
+/// predicts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stepwise {
+    config: StepwiseConfig,
+    knobs: Knobs,
+    window_peak: Option<Bytes>,
+    cooldown_until: u64,
+    brake: Brake,
+    failures: Failures,
+    readings: Readings,
+    history: Vec<Adjustment>,
+}
+
+impl Stepwise {
+    /// Accepts a configuration, and starts with its first knobs.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
+    pub fn try_new(config: StepwiseConfig) -> Result<Self, PolicyError> {
+        let knobs = config.validate()?;
+        let (brake, failures, readings, history) = Default::default();
+        Ok(Self { config, knobs, window_peak: None, cooldown_until: 0, brake, failures, readings, history })
+    }
+
+    /// Whether the last step's peak was above 95 % of the capacity.
+    pub fn alarm(&self) -> bool {
+        ALARM_ABOVE < self.readings.last_peak().share_of(self.readings.capacity)
+    }
+
+    /// Returns what the policy has seen and done.
+    pub fn statistics(&self) -> StepwiseStatistics {
+        StepwiseStatistics {
+            peak: self.readings.peak,
+            average: self.readings.average(),
+            current: self.readings.current,
+            capacity: self.readings.capacity,
+            alarm: self.alarm(),
+            knobs: self.knobs,
+            adjustments: self.brake.adjustments(),
+            oom_count: self.failures.count(),
+            history: self.history.clone(),
+        }
+    }
+
+    fn judge(&mut self, now: u64, capacity: Bytes) -> Decision {
+        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+            return decision;
+        }
+        if let Some(reason) = too_early(now, self.config.warm_up_steps, self.cooldown_until) {
+            return keep(reason);
+        }
+        let Some(peak) = self.window_peak else {
+            return keep(KeepReason::TooFewSamples { seen: 0, needed: 1 });
+        };
+        let StepwiseConfig { target, dead_band, .. } = self.config;
+        let (ratio, low, high) = (peak.share_of(capacity), target - dead_band, target + dead_band);
+        let limit = |ratio: f64| Bytes::from_f64_ceil((capacity.as_f64() * ratio).round());
+        if ratio < low {
+            let to = rule::grown(&self.config, self.knobs, ratio);
+            self.move_to(to, now, MoveReason::PeakTooLow { peak, limit: limit(low) })
+        } else if high < ratio {
+            let to = rule::shrunk(&self.config, self.knobs, ratio);
+            self.move_to(to, now, MoveReason::PeakTooHigh { peak, limit: limit(high) })
+        } else {
+            keep(KeepReason::InDeadBand)
+        }
+    }
+
+    fn move_to(&mut self, to: Knobs, now: u64, reason: MoveReason) -> Decision {
+        let from = self.knobs;
+        if to == from {
+            return keep(KeepReason::AtBounds);
+        }
+        let pairs = [
+            (Parameter::PatchSize, from.patch_size, to.patch_size),
+            (Parameter::MicroBatchSize, from.micro_batch_size, to.micro_batch_size),
+        ];
+        let changed = pairs.into_iter().filter(|(_, old, new)| old != new);
+        self.history.extend(changed.map(|(parameter, old, new)| Adjustment {
+            iteration: now,
+            parameter,
+            old,
+            new,
+            reason,
+        }));
+        self.knobs = to;
+        self.window_peak = None;
+        self.readings.restart();
+        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+        self.brake.on_adjustment();
+        Decision::Move(Change { from, to, reason })
+    }
+}
+
+impl Controller for Stepwise {
+    fn on_step_done(&mut self, done: &StepDone, _predict: Predict<'_>) -> Decision {
+        self.readings.add(done, self.config.history_size);
+        // The step in which the knobs moved still ran with the old ones.
+        if done.rung == self.knobs {
+            self.window_peak = self.window_peak.max(Some(done.peak));
+        }
+        self.judge(done.step + 1, done.capacity)
+    }
+
+    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+        let now = failed.step + 1;
+        let is_first = self.failures.on_step_failed(failed.step);
+        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+            return decision;
+        }
+        if !is_first {
+            return keep(KeepReason::Cooldown { steps_left: self.cooldown_until.saturating_sub(now) });
+        }
+        let to = rule::halved(&self.config, self.knobs);
+        let decision = self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
+        self.cooldown_until = now.saturating_add(self.config.cooldown_steps.saturating_mul(2));
+        decision
+    }
+
+    fn on_budget_changed(&mut self, changed: &BudgetChanged, _predict: Predict<'_>) -> Decision {
+        self.judge(changed.step, changed.budget.capacity)
+    }
+
+    fn knobs(&self) -> Knobs {
+        self.knobs
+    }
+
+    fn adjustments(&self) -> u32 {
+        self.brake.adjustments()
+    }
+
+    fn oom_count(&self) -> u32 {
+        self.failures.count()
+    }
+}

@@ -1,0 +1,266 @@
+//! The certified policy, event by event; the need is 100 B plus 10 B for each sample, and the certificate is exact.
+
+use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
+use plimsoll_types::{Bytes, Knobs, Prediction, StepShape};
+
+use crate::scene::Then::{Budget, OutOfMemory, Peak, Peaks};
+use crate::scene::{self, Then, check, failed, knobs, policy, unknown};
+
+const BOUNDS: Bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
+
+fn need(shape: StepShape) -> u64 {
+    100 + 10 * u64::from(shape.samples) * u64::from(shape.edge) * u64::from(shape.edge) / 1024
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
+fn exact(shape: StepShape) -> Option<Prediction> {
+    Some(Prediction { expected: Bytes(need(shape)), upper: Bytes(need(shape)) })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
+fn overconfident(_shape: StepShape) -> Option<Prediction> {
+    Some(Prediction { expected: Bytes::ZERO, upper: Bytes::ZERO })
+}
+
+fn config() -> CertifiedConfig {
+    CertifiedConfig { bounds: BOUNDS, ..CertifiedConfig::default() }
+}
+
+fn with(config: CertifiedConfig) -> Policy {
+    policy(PolicyConfig::Certified(config))
+}
+
+fn from(batch: u32) -> Policy {
+    let start = Some(knobs(32, batch));
+    with(CertifiedConfig { start, ..config() })
+}
+
+#[track_caller]
+fn check_exact(policy: &mut Policy, memory: u64, table: &[(Then, &str)]) {
+    check(policy, memory, &exact, table);
+}
+
+#[test]
+fn from_the_bottom_one_jump_reaches_the_highest_rung_that_fits() {
+    check_exact(
+        &mut with(config()),
+        310,
+        &[
+            (Peak(105), "keep: warming up for 2 more steps"),
+            (Peak(105), "keep: warming up for 1 more steps"),
+            (Peak(105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Peak(300), "keep: cooling down for 2 more steps"),
+            (Peaks(2, 300), "keep: the highest certified rung is in use"),
+        ],
+    );
+}
+
+#[test]
+fn without_a_bound_no_rung_is_entered() {
+    let table = [(Peaks(500, 1), "keep: the highest certified rung is in use")];
+    check(&mut with(config()), 1000, &unknown, &table);
+}
+
+#[test]
+fn noise_is_taken_off_what_an_increase_may_need() {
+    let config = CertifiedConfig { noise: 0.05, ..config() };
+    check_exact(&mut with(config), 310, &[(Peaks(3, 105), "patch 32, batch 18: at most 280 B needed, 289 B allowed")]);
+}
+
+#[test]
+fn a_gain_below_two_percent_is_not_worth_a_change() {
+    let config = CertifiedConfig {
+        bounds: Bounds { batch_max: 63, ..BOUNDS },
+        start: Some(knobs(32, 62)),
+        ..CertifiedConfig::default()
+    };
+    let table = [(Peaks(3, 720), "keep: the highest certified rung would gain too little")];
+    check_exact(&mut with(config), 10_000, &table);
+}
+
+#[test]
+fn only_steps_at_the_rung_count_as_samples() {
+    let mut policy = from(10);
+    for step in 0..5 {
+        policy.on_event(&scene::done(step, knobs(32, 9), 190, scene::whole(1000)), &exact);
+    }
+    let decided = policy.on_event(&scene::done(5, knobs(32, 10), 200, scene::whole(1000)), &exact);
+    assert_eq!(decided.map(|it| scene::shown(&it)).as_deref(), Some("keep: 1 of 3 steps seen at this rung"));
+}
+
+#[test]
+fn out_of_memory_retreats_by_15_percent_and_closes_the_rung_for_200_steps() {
+    check_exact(
+        &mut from(20),
+        1000,
+        &[
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (Peaks(2, 270), "keep: cooling down for 1 more steps"),
+            (Peak(270), "patch 32, batch 19: at most 290 B needed, 985 B allowed"),
+            (Peaks(196, 290), "keep: the highest certified rung is in use"),
+            (Peak(290), "patch 32, batch 64: at most 740 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn out_of_memory_under_a_ceiling_closes_all_above_the_retreat_for_twice_the_time() {
+    check(
+        &mut from(20),
+        1000,
+        &overconfident,
+        &[
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (Peaks(3, 270), "patch 32, batch 19: at most 0 B needed, 985 B allowed"),
+            (OutOfMemory(200), "patch 32, batch 16: out of memory, for the 2nd time"),
+            (Peaks(399, 260), "keep: the highest certified rung is in use"),
+            (Peak(260), "patch 32, batch 64: at most 0 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn out_of_memory_steps_down_even_during_the_cooldown() {
+    check_exact(
+        &mut from(20),
+        1000,
+        &[
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (OutOfMemory(200), "patch 32, batch 14: out of memory, for the 2nd time"),
+        ],
+    );
+}
+
+#[test]
+fn a_step_that_is_split_three_times_counts_once() {
+    let (mut policy, rung) = (from(20), knobs(32, 20));
+    let decided: Vec<_> = (0..3)
+        .filter_map(|_| policy.on_event(&failed(9, rung, Bytes(1000)), &exact).map(|it| scene::shown(&it)))
+        .collect();
+    let again = "keep: cooling down for 3 more steps";
+    assert_eq!(decided, ["patch 32, batch 17: out of memory, for the 1st time", again, again]);
+    assert_eq!((policy.oom_count(), policy.adjustments()), (1, 1));
+    let next = (10..13)
+        .filter_map(|step| policy.on_event(&scene::done(step, knobs(32, 17), 270, scene::whole(1000)), &exact))
+        .last();
+    let open = "patch 32, batch 19: at most 290 B needed, 985 B allowed";
+    assert_eq!(next.map(|it| scene::shown(&it)).as_deref(), Some(open), "only the failed rung is closed");
+}
+
+#[test]
+fn below_the_smallest_batch_the_patch_shrinks_and_below_the_smallest_patch_nothing_does() {
+    let mut policy = from(2);
+    check_exact(
+        &mut policy,
+        1000,
+        &[
+            (OutOfMemory(50), "patch 24, batch 2: out of memory, for the 1st time"),
+            (OutOfMemory(50), "patch 16, batch 2: out of memory, for the 2nd time"),
+            (OutOfMemory(50), "keep: both knobs are at their bounds"),
+        ],
+    );
+    assert_eq!(policy.oom_count(), 3);
+}
+
+#[test]
+fn a_peak_above_what_is_allowed_steps_down_at_once_and_does_not_bounce_back() {
+    check(
+        &mut from(20),
+        1000,
+        &overconfident,
+        &[
+            (Peak(995), "keep: warming up for 2 more steps"),
+            (Peak(996), "patch 32, batch 19: peak 996 B, at most 995 B allowed"),
+            (Peak(996), "patch 32, batch 18: peak 996 B, at most 995 B allowed"),
+            (Peaks(399, 990), "keep: the highest certified rung is in use"),
+            (Peak(990), "patch 32, batch 64: at most 0 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn at_the_bottom_a_single_high_peak_is_forgotten() {
+    check_exact(
+        &mut with(config()),
+        310,
+        &[
+            (Peaks(9, 400), "keep: both knobs are at their bounds"),
+            (Peaks(2, 105), "keep: 2 of 3 steps seen at this rung"),
+            (Peak(105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_budget_that_falls_below_the_bound_is_answered_at_once() {
+    check_exact(
+        &mut from(20),
+        310,
+        &[
+            (Peak(300), "keep: warming up for 2 more steps"),
+            (Budget(300), "keep: warming up for 2 more steps"),
+            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget fell to 200 B"),
+            (Budget(50), "patch 16, batch 2: at most 190 B needed, the budget fell to 50 B"),
+            (Budget(50), "keep: both knobs are at their bounds"),
+            (Budget(310), "keep: warming up for 2 more steps"),
+            (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn without_a_bound_a_fallen_budget_is_compared_with_the_window_and_costs_one_rung() {
+    check(
+        &mut from(20),
+        310,
+        &unknown,
+        &[
+            (Budget(10), "keep: warming up for 3 more steps"),
+            (Budget(310), "keep: warming up for 3 more steps"),
+            (Peak(300), "keep: warming up for 2 more steps"),
+            (Peak(200), "keep: warming up for 1 more steps"),
+            (Budget(250), "patch 32, batch 19: at most 300 B needed, the budget fell to 250 B"),
+        ],
+    );
+}
+
+#[test]
+fn a_peak_counts_against_the_budget_of_its_own_step() {
+    let mut policy = from(20);
+    policy.on_event(&scene::budget_changed(0, scene::whole(1000)), &exact);
+    let decided = policy.on_event(&scene::done(0, knobs(32, 20), 300, scene::whole(290)), &exact);
+    let expected = "patch 32, batch 19: peak 300 B, at most 288 B allowed";
+    assert_eq!(decided.map(|it| scene::shown(&it)).as_deref(), Some(expected));
+}
+
+#[test]
+fn after_the_brake_the_only_way_is_down() {
+    let config = CertifiedConfig { max_adjustments: 1, ..config() };
+    check_exact(
+        &mut with(config),
+        310,
+        &[
+            (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Peak(300), "brake after 1"),
+            (Peak(300), "keep: the policy has switched itself off"),
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (Peak(309), "patch 32, batch 16: peak 309 B, at most 308 B allowed"),
+            (Budget(200), "patch 32, batch 9: at most 260 B needed, the budget fell to 200 B"),
+            (Budget(10_000), "keep: the policy has switched itself off"),
+            (Peaks(1000, 190), "keep: the policy has switched itself off"),
+        ],
+    );
+}
+
+#[test]
+fn a_late_failure_of_a_rung_already_left_closes_it_without_another_step_down() {
+    let mut policy = from(20);
+    let left: Knobs = knobs(32, 40);
+    let decided = policy.on_event(&failed(5, left, Bytes(1000)), &exact).map(|it| scene::shown(&it));
+    assert_eq!(decided.as_deref(), Some("keep: cooling down for 3 more steps"));
+    let climbed = (6..9)
+        .filter_map(|step| policy.on_event(&scene::done(step, knobs(32, 20), 300, scene::whole(1000)), &exact))
+        .last();
+    let expected = "patch 32, batch 38: at most 480 B needed, 985 B allowed";
+    assert_eq!(climbed.map(|it| scene::shown(&it)).as_deref(), Some(expected));
+}

@@ -1,0 +1,110 @@
+//! What the three policies share, and how they are configured.
+
+use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, Policy, PolicyConfig, StepwiseConfig};
+use plimsoll_types::{Bytes, EpochDone, Event, RunResumed};
+
+use crate::scene::Then::{Budget, OutOfMemory, Peak};
+use crate::scene::{check, done, failed, knobs, policy, unknown, whole};
+
+fn all() -> [PolicyConfig; 3] {
+    [
+        PolicyConfig::default(),
+        PolicyConfig::Stepwise(StepwiseConfig::default()),
+        PolicyConfig::Fixed(FixedConfig { knobs: knobs(32, 8) }),
+    ]
+}
+
+#[test]
+fn a_fixed_policy_never_moves() {
+    let mut fixed = policy(PolicyConfig::Fixed(FixedConfig { knobs: knobs(32, 8) }));
+    let keep = "keep: the policy is fixed";
+    check(&mut fixed, 100, &unknown, &[(Peak(1), keep), (Peak(200), keep), (OutOfMemory(99), keep), (Budget(1), keep)]);
+    assert_eq!((fixed.knobs(), fixed.adjustments(), fixed.oom_count()), (knobs(32, 8), 0, 1));
+}
+
+#[test]
+fn only_committed_steps_failed_steps_and_budgets_are_answered() {
+    for mut policy in all().map(policy) {
+        let before = policy.clone();
+        let mut given_up = done(3, policy.knobs(), 10_000, whole(100));
+        if let Event::StepDone(step) = &mut given_up {
+            step.committed = false;
+        }
+        let others = [
+            given_up,
+            Event::RunResumed(RunResumed { step: 9 }),
+            Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 }),
+        ];
+        for event in others {
+            assert_eq!(policy.on_event(&event, &unknown), None, "{}", policy.name());
+        }
+        assert_eq!(policy, before);
+        assert!(policy.on_event(&failed(3, policy.knobs(), Bytes(100)), &unknown).is_some());
+    }
+}
+
+#[test]
+fn only_the_certified_policy_has_a_ladder() {
+    let shown = all().map(policy).map(|it| (it.name(), it.ladder().is_some()));
+    assert_eq!(shown, [("certified", true), ("stepwise", false), ("fixed", false)]);
+}
+
+#[test]
+fn a_configuration_names_its_kind_and_leaves_the_rest_to_defaults() {
+    let read = |text| serde_json::from_str::<PolicyConfig>(text);
+    assert_eq!(read(r#"{"kind":"certified"}"#).unwrap(), PolicyConfig::default());
+    assert_eq!(
+        read(r#"{"kind":"stepwise","target":0.9,"bounds":{"patch_multiple":8}}"#).unwrap(),
+        PolicyConfig::Stepwise(StepwiseConfig {
+            target: 0.9,
+            bounds: Bounds { patch_multiple: 8, ..Bounds::default() },
+            ..StepwiseConfig::default()
+        })
+    );
+    assert!(read(r#"{"kind":"fixed"}"#).unwrap_err().to_string().contains("knobs"));
+    for (text, key) in [
+        (r#"{"kind":"certified","patience":1}"#, "patience"),
+        (r#"{"kind":"stepwise","bounds":{"batch":1}}"#, "batch"),
+        (r#"{"kind":"fixed","knobs":{"patch_size":1,"micro_batch_size":1},"extra":1}"#, "extra"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(&format!("unknown field `{key}`")), "{error}");
+    }
+}
+
+#[test]
+fn a_value_that_is_not_allowed_is_named_with_its_range() {
+    #[track_caller]
+    fn check(config: PolicyConfig, message: &str) {
+        assert_eq!(Policy::try_new(config).unwrap_err().to_string(), message);
+    }
+    let certified = CertifiedConfig::default;
+    let refuse = |config, message| check(PolicyConfig::Certified(config), message);
+    refuse(CertifiedConfig { raise_below: 0.999, ..certified() }, "raise_below is 0.999, allowed is 0.5 to 0.995");
+    refuse(CertifiedConfig { lower_above: 1.01, ..certified() }, "lower_above is 1.01, allowed is 0.5 to 1");
+    refuse(CertifiedConfig { noise: f64::NAN, ..certified() }, "noise is NaN, allowed is 0 to 0.25");
+    refuse(CertifiedConfig { retreat_to: 2.0, ..certified() }, "retreat_to is 2, allowed is 0 to 1");
+    refuse(CertifiedConfig { min_samples: 0, ..certified() }, "min_samples is 0, allowed is 1 to 10000");
+    refuse(CertifiedConfig { min_gain: -0.1, ..certified() }, "min_gain is -0.1, allowed is 0 to 1");
+    refuse(
+        CertifiedConfig { reopen_after_steps: 0, ..certified() },
+        "reopen_after_steps is 0, allowed is 1 to 1000000000",
+    );
+    refuse(
+        CertifiedConfig { start: Some(knobs(40, 3)), ..certified() },
+        "start is patch 40, batch 3, allowed is a rung of the ladder from patch 32, batch 2 to patch 256, batch 64",
+    );
+    let stepwise = StepwiseConfig::default;
+    let refuse = |config, message| check(PolicyConfig::Stepwise(config), message);
+    refuse(StepwiseConfig { target: 1.5, ..stepwise() }, "target is 1.5, allowed is 0.1 to 1");
+    refuse(StepwiseConfig { dead_band: 0.9, ..stepwise() }, "dead_band is 0.9, allowed is 0 to 0.85");
+    refuse(StepwiseConfig { history_size: 0, ..stepwise() }, "history_size is 0, allowed is 1 to 1000000");
+    refuse(
+        StepwiseConfig { start: Some(knobs(16, 2)), ..stepwise() },
+        "start is patch 16, batch 2, allowed is patch 32 to 256 in multiples of 1, batch 2 to 64",
+    );
+    check(
+        PolicyConfig::Fixed(FixedConfig { knobs: knobs(0, 2) }),
+        "knobs is patch 0, batch 2, allowed is at least 1 for each",
+    );
+}

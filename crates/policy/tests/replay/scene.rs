@@ -1,0 +1,116 @@
+//! Events in few words, and the table that is checked against them.
+
+use plimsoll_policy::{Policy, PolicyConfig, Predict};
+use plimsoll_types::{
+    Attempt, Budget, BudgetChanged, Bytes, Decision, Event, Knobs, Prediction, StepDone, StepFailed, StepShape,
+};
+
+/// A step that was committed with the policy's knobs.
+pub(crate) fn done(step: u64, rung: Knobs, peak: u64, budget: Budget) -> Event {
+    Event::StepDone(StepDone {
+        step,
+        epoch: 0,
+        rung,
+        micro_batches: vec![],
+        predicted: None,
+        upper: None,
+        resident: Bytes::ZERO,
+        in_use: Bytes(peak / 2),
+        reserved: Bytes(peak),
+        peak: Bytes(peak),
+        capacity: budget.capacity,
+        budget: budget.budget,
+        loss: 1.0,
+        gradient_norm: 1.0,
+        learning_rate: 0.001,
+        seconds: 1.0,
+        committed: true,
+    })
+}
+
+/// A micro-batch that ran out of memory.
+pub(crate) fn failed(step: u64, rung: Knobs, capacity: Bytes) -> Event {
+    let attempt = Attempt { shape: rung.shape(), resident: Bytes::ZERO, peak: None };
+    Event::StepFailed(StepFailed { step, rung, attempt, capacity })
+}
+
+pub(crate) fn budget_changed(step: u64, budget: Budget) -> Event {
+    Event::BudgetChanged(BudgetChanged { step, budget })
+}
+
+/// A budget that is all of the capacity.
+pub(crate) fn whole(bytes: u64) -> Budget {
+    Budget { capacity: Bytes(bytes), budget: Bytes(bytes) }
+}
+
+pub(crate) fn knobs(patch_size: u32, micro_batch_size: u32) -> Knobs {
+    Knobs { patch_size, micro_batch_size }
+}
+
+pub(crate) fn policy(config: PolicyConfig) -> Policy {
+    Policy::try_new(config).expect("the test's configuration is valid")
+}
+
+pub(crate) fn unknown(_shape: StepShape) -> Option<Prediction> {
+    None
+}
+
+/// What happens next, as the shell sees it: the step number and the knobs come from the run itself.
+#[derive(Clone, Copy)]
+pub(crate) enum Then {
+    /// A step with this peak.
+    Peak(u64),
+    /// As many steps with this peak, of which only the last may change anything.
+    Peaks(u64, u64),
+    /// The next step runs out of memory, and is committed in halves with this peak.
+    OutOfMemory(u64),
+    /// From now on there is this much.
+    Budget(u64),
+}
+
+/// Replays a table of what happens and what is last decided, from the given memory on.
+#[track_caller]
+pub(crate) fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, table: &[(Then, &str)]) {
+    let (mut step, mut budget) = (0, whole(memory));
+    for (row, (then, expected)) in table.iter().enumerate() {
+        let decided = match *then {
+            Then::Budget(bytes) => {
+                budget = whole(bytes);
+                play(policy, &budget_changed(step, budget), predict)
+            }
+            Then::OutOfMemory(peak) => {
+                let rung = policy.knobs();
+                let decided = play(policy, &failed(step, rung, budget.capacity), predict);
+                play(policy, &done(step, rung, peak, budget), predict);
+                step += 1;
+                decided
+            }
+            Then::Peak(peak) => steps(policy, &mut step, 1, peak, budget, predict),
+            Then::Peaks(n, peak) => steps(policy, &mut step, n, peak, budget, predict),
+        };
+        assert_eq!(decided, *expected, "row {row}, after {step} steps");
+    }
+}
+
+#[track_caller]
+fn steps(policy: &mut Policy, step: &mut u64, n: u64, peak: u64, budget: Budget, predict: Predict<'_>) -> String {
+    let mut last = String::new();
+    for _ in 0..n {
+        assert!(last.is_empty() || last.starts_with("keep"), "at step {step} the table leaves out: {last}");
+        last = play(policy, &done(*step, policy.knobs(), peak, budget), predict);
+        *step += 1;
+    }
+    last
+}
+
+fn play(policy: &mut Policy, event: &Event, predict: Predict<'_>) -> String {
+    shown(&policy.on_event(event, predict).expect("a decision"))
+}
+
+pub(crate) fn shown(decision: &Decision) -> String {
+    match decision {
+        Decision::Keep { reason } => format!("keep: {reason}"),
+        Decision::Move(change) => format!("{}: {}", change.to, change.reason),
+        Decision::Brake { adjustments } => format!("brake after {adjustments}"),
+    }
+}
