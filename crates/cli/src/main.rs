@@ -1,2 +1,41 @@
-//! The `plimsoll` binary.
-fn main() {}
+//! The `plimsoll` binary: a thin line between a terminal and `plimsoll-train`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
+
+mod args;
+mod display;
+mod exit;
+mod load;
+mod probe;
+mod replay;
+mod reports;
+mod settings;
+mod signals;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use plimsoll_probe::TrackingAllocator;
+
+use crate::args::{Cli, Command};
+
+/// Counts what the process allocates, so that the CPU's memory can be measured.
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Train(args) => train::train(&args),
+        Command::Probe => probe::probe(),
+        Command::Replay { logs } => replay::replay(&logs),
+        Command::Config(args) => args.layers(None).load().map_err(Into::into).map(|loaded| {
+            print!("{}", loaded.to_toml());
+            ExitCode::SUCCESS
+        }),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: failed to {error:#}");
+        ExitCode::from(exit::exit_code(&error))
+    })
+}

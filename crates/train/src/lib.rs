@@ -1,1 +1,63 @@
-//! Do it.
+//! Do it: the shell around the pure core, on Burn.
+//!
+//! Train is where the clock, the files, the threads and the device are.
+//! It wires probe, predict, policy, guard, sampler and monitor into a loop, and offers the pieces one by one:
+//!
+//! * [`Loader`] draws every sample of an epoch exactly once and collates ahead of need;
+//! * [`GuardedStep`] runs a step's forward and backward passes under a budget, in halves where it must;
+//! * [`WeightedAccumulator`] adds up the gradients of unequal parts;
+//! * [`Controller`] learns from events and decides; [`replay()`] does it again from a log;
+//! * [`fit()`] makes a whole run of a [`Job`].
+//!
+//! # Invariants
+//!
+//! * Everything that the shell learns is an event; the controller sees nothing else, so a log can be replayed.
+//! * The optimizer steps only after a scalar that depends on every gradient was read, and never on a discarded part.
+//! * No decision is taken here: the shell asks the controller.
+//! * Files appear whole or not at all.
+//!
+//! # Sources
+//!
+//! Gradient accumulation with sample weights: the sum over parts of `n_k / n · ∇l_k` is the gradient of the mean loss.
+//! What a failed allocation does in Burn 0.22: `cubecl-runtime` 0.11.3, `server/base.rs`.
+
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+mod config;
+mod controller;
+mod device;
+mod error;
+mod fit;
+mod gradients;
+mod inference;
+mod job;
+mod learning_rate;
+mod loader;
+mod meter;
+mod replay;
+mod run;
+mod run_dir;
+mod signal;
+mod source;
+mod step;
+mod stopwatch;
+mod workers;
+
+pub use checkpoint::{Checkpoint, CheckpointError, RunState};
+pub use config::FitConfig;
+pub use controller::{Controller, ControllerConfig, ControllerError};
+pub use device::{DeviceMissing, describe, open_device, small_batch_regime};
+pub use error::TrainError;
+pub use fit::{Observer, Outcome, Shell, fit};
+pub use gradients::{WeightedAccumulator, squared_norm};
+pub use inference::Inference;
+pub use job::{Job, Metric};
+pub use learning_rate::LearningRate;
+pub use loader::{Loader, LoaderConfig, LoaderError, StepSamples};
+pub use replay::{Mismatch, Replay, ReplayError, replay};
+pub use run_dir::{EVENTS_FILE, Existing, RunDir, RunDirError};
+pub use signal::StopFlag;
+pub use source::{Draw, Source, SourceError};
+pub use step::{GuardedStep, PredictShape, StepError, StepOutcome, StepRequest};
+pub use stopwatch::{Lap, Overhead, Stopwatch, Work};

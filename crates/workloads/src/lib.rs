@@ -1,1 +1,14 @@
-//! Jobs.
+//! Models, datasets and batchers of the reference jobs.
+//!
+//! Each job is written with what `plimsoll-train` offers to everybody: it implements [`Job`](plimsoll_train::Job) and
+//! [`Source`](plimsoll_train::Source), and nothing else.
+//!
+//! # Invariants
+//!
+//! * A job knows no budget, no policy and no run directory.
+//! * Content depends on seed, epoch and sample id only.
+//! * Data of any amount takes a fixed amount of memory: decoded pixels lie in a temporary file.
+
+#![forbid(unsafe_code)]
+
+pub mod sr;

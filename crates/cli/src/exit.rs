@@ -1,0 +1,39 @@
+//! What a failure means for the exit code.
+
+use plimsoll_train::{StepError, TrainError};
+
+/// The exit code of a failure that is not the user's.
+const FAILED: u8 = 1;
+/// The exit code of bad input.
+const BAD_INPUT: u8 = 2;
+
+/// Bad input: what is wrong, where, and what would be right.
+#[derive(Debug)]
+pub(crate) struct UserError(String);
+
+impl std::fmt::Display for UserError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UserError {}
+
+/// Makes a [`UserError`].
+pub(crate) fn user_error(message: impl Into<String>) -> UserError {
+    UserError(message.into())
+}
+
+/// Returns the exit code of an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<TrainError>() {
+        Some(TrainError::Step { source, .. } | TrainError::Validation { source, .. }) => match source {
+            StepError::NeverFits { .. } => BAD_INPUT,
+            _ => FAILED,
+        },
+        Some(TrainError::Predict(_)) => FAILED,
+        Some(_) => BAD_INPUT,
+        None if error.is::<UserError>() => BAD_INPUT,
+        None => FAILED,
+    }
+}

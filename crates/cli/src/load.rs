@@ -1,0 +1,200 @@
+//! Layers of configuration: documented defaults, a file, the environment, flags.
+
+use std::path::PathBuf;
+
+use config::{Config, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
+
+use crate::exit::{UserError, user_error};
+use crate::settings::Settings;
+
+/// Every key with its default and its documentation.
+pub(crate) const DEFAULTS: &str = include_str!("default.toml");
+
+/// Where a configuration comes from, besides the defaults and the environment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layers {
+    /// TOML files, later ones win.
+    pub(crate) files: Vec<PathBuf>,
+    /// `KEY=VALUE`, later ones win.
+    pub(crate) sets: Vec<String>,
+}
+
+/// A configuration as values and as it was written.
+pub(crate) struct Loaded {
+    pub(crate) settings: Settings,
+    values: Map<String, Value>,
+}
+
+impl Layers {
+    /// Merges all layers and checks the result.
+    pub(crate) fn load(&self) -> Result<Loaded, UserError> {
+        self.load_with(std::env::vars())
+    }
+
+    fn load_with(&self, variables: impl Iterator<Item = (String, String)>) -> Result<Loaded, UserError> {
+        let environment = Environment::with_prefix("PLIMSOLL")
+            .prefix_separator("__")
+            .separator("__")
+            .try_parsing(true)
+            .source(Some(variables.filter(|(key, _)| key.starts_with("PLIMSOLL__")).collect()));
+        let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+        for path in &self.files {
+            if !path.is_file() {
+                return Err(user_error(format!("read configuration from {}: no such file", path.display())));
+            }
+            builder = builder.add_source(File::from(path.as_path()).format(FileFormat::Toml));
+        }
+        builder = builder.add_source(environment);
+        for set in &self.sets {
+            let (key, value) = parse_set(set)?;
+            builder = builder.set_override(key, value).map_err(|error| config_error(&error))?;
+        }
+        let merged = builder.build().map_err(|error| config_error(&error))?;
+        let values = flatten(merged.clone().try_deserialize().map_err(|error| config_error(&error))?);
+        refuse_unknown(&values)?;
+        let settings: Settings = merged.try_deserialize().map_err(|error| config_error(&error))?;
+        settings.check()?;
+        Ok(Loaded { settings, values })
+    }
+}
+
+impl Loaded {
+    /// Writes the resolved configuration with the comment of each key, as a file that can be loaded again.
+    pub(crate) fn to_toml(&self) -> String {
+        let mut section = String::new();
+        let mut toml = String::new();
+        for line in DEFAULTS.lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+                section = format!("{name}.");
+            }
+            let key = line.split_once(" = ").map(|(key, _)| (key, format!("{section}{key}")));
+            match key.and_then(|(key, path)| Some((key, self.values.get(&path)?))) {
+                Some((key, value)) => toml.push_str(&format!("{key} = {}\n", shown(value))),
+                None => toml.push_str(&format!("{line}\n")),
+            }
+        }
+        toml
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) => format!("{text:?}"),
+        ValueKind::Float(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
+}
+
+/// Turns nested tables into dotted keys.
+fn flatten(table: Map<String, Value>) -> Map<String, Value> {
+    let mut flat = Map::new();
+    for (key, value) in table {
+        match value.kind {
+            ValueKind::Table(inner) => {
+                flat.extend(flatten(inner).into_iter().map(|(below, value)| (format!("{key}.{below}"), value)));
+            }
+            _ => drop(flat.insert(key, value)),
+        }
+    }
+    flat
+}
+
+/// Names the first key that no default documents, with the nearest one that does.
+fn refuse_unknown(values: &Map<String, Value>) -> Result<(), UserError> {
+    let known = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build();
+    let known = flatten(known.and_then(Config::try_deserialize).map_err(|error| config_error(&error))?);
+    let mut unknown: Vec<_> = values.iter().filter(|(key, _)| !known.contains_key(*key)).collect();
+    unknown.sort_by_key(|it| it.0);
+    let Some((key, value)) = unknown.first() else { return Ok(()) };
+    let nearest = known.keys().min_by_key(|it| (strsim::damerau_levenshtein(it, key), (*it).clone()));
+    let origin = value.origin().map(|it| format!(" in {it}")).unwrap_or_default();
+    let hint = nearest.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+    Err(user_error(format!("`{key}`{origin} is no known key{hint}")))
+}
+
+/// Reads `KEY=VALUE`; the value is a number, a truth value, or a text with or without quotes.
+fn parse_set(set: &str) -> Result<(&str, Value), UserError> {
+    let Some((key, text)) = set.split_once('=') else {
+        return Err(user_error(format!("`--set {set}`: write KEY=VALUE, as in `--set memory.target=0.8`")));
+    };
+    let (key, text) = (key.trim(), text.trim());
+    let kind = if let Ok(number) = text.parse::<i64>() {
+        ValueKind::I64(number)
+    } else if let Ok(number) = text.parse::<f64>() {
+        ValueKind::Float(number)
+    } else if let Ok(truth) = text.parse::<bool>() {
+        ValueKind::Boolean(truth)
+    } else {
+        ValueKind::String(text.trim_matches('"').to_owned())
+    };
+    Ok((key, Value::new(Some(&"--set".to_owned()), kind)))
+}
+
+fn config_error(error: &ConfigError) -> UserError {
+    user_error(format!("read the configuration: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(sets: &[&str], variables: &[(&str, &str)]) -> Result<Loaded, UserError> {
+        let layers = Layers { files: Vec::new(), sets: sets.iter().map(ToString::to_string).collect() };
+        layers.load_with(variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+    }
+
+    #[track_caller]
+    fn refused(sets: &[&str], variables: &[(&str, &str)], parts: &[&str]) {
+        let Err(error) = load(sets, variables) else { panic!("{sets:?} {variables:?} was accepted") };
+        for part in parts {
+            assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_defaults() {
+        let target = |sets: &[&str], variables: &[(&str, &str)]| {
+            load(sets, variables).unwrap().settings.memory.target.get().to_string()
+        };
+        assert_eq!(target(&[], &[]), "0.9");
+        assert_eq!(target(&[], &[("PLIMSOLL__MEMORY__TARGET", "0.8")]), "0.8");
+        assert_eq!(target(&["memory.target=0.7"], &[("PLIMSOLL__MEMORY__TARGET", "0.8")]), "0.7");
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_with_its_key() {
+        refused(&["memory.target=1.7"], &[], &["memory.target", "1.7", "between 0 and 1"]);
+        refused(&["memory.capacity=plenty"], &[], &["memory.capacity", "plenty", "1.5 GiB"]);
+        refused(&["train.steps=0"], &[], &["train.steps", "0", "1 and more"]);
+        refused(&["batch.patch_min=0"], &[], &["batch.patch_min", "preset"]);
+        refused(&["policy.kind=clever"], &[], &["policy.kind", "clever", "certified"]);
+        refused(&["device=metal"], &[], &["device", "metal", "vulkan"]);
+        refused(&["train"], &[], &["KEY=VALUE"]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+        refused(&["memory.taget=0.8"], &[], &["`memory.taget`", "did you mean `memory.target`?"]);
+        refused(&[], &[("PLIMSOLL__TRAIN__STEP", "9")], &["`train.step`", "did you mean `train.steps`?"]);
+    }
+
+    #[test]
+    fn the_resolved_file_loads_again_to_the_same_values() {
+        let first = load(&["memory.target=0.75", "job=sr", "memory.capacity=1 GiB"], &[]).unwrap().to_toml();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, &first).unwrap();
+        let again = Layers { files: vec![path], sets: Vec::new() }.load_with(std::iter::empty()).unwrap();
+        assert_eq!(again.to_toml(), first);
+        assert!(first.contains("target = 0.75\n") && first.contains("capacity = \"1 GiB\"\n"), "{first}");
+    }
+
+    #[test]
+    fn every_key_has_a_comment() {
+        let lines: Vec<_> = DEFAULTS.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" = ")) {
+            let above = lines[..at].iter().rev().find(|it| !it.contains(" = "));
+            assert!(above.is_some_and(|it| it.starts_with('#')), "`{line}` has no comment");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `plimsoll replay`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use plimsoll_monitor::decode;
+use plimsoll_train::{Mismatch, Replay};
+use plimsoll_types::Decision;
+
+use crate::exit::user_error;
+
+pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let mut same = true;
+    for path in logs {
+        let replay = replay_one(path)?;
+        same &= replay.mismatches.is_empty();
+        for mismatch in &replay.mismatches {
+            println!("{}", diff(mismatch));
+        }
+        let (n, differ) = (replay.decisions, replay.mismatches.len());
+        println!("{}: {n} decisions, {differ} differ", path.display());
+    }
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn replay_one(path: &Path) -> anyhow::Result<Replay> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    let log = decode(&text).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    if log.truncated {
+        println!("{}: the last line is cut short and left out", path.display());
+    }
+    let replay = plimsoll_train::replay(&log.events);
+    Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?)
+}
+
+fn diff(mismatch: &Mismatch) -> String {
+    let shown =
+        |decision: &Option<Decision>| decision.as_ref().map_or("no decision".to_owned(), |it| format!("{it:?}"));
+    let Mismatch { step, logged, replayed } = mismatch;
+    format!("step {step}\n  - {}\n  + {}", shown(logged), shown(replayed))
+}

@@ -1,0 +1,310 @@
+//! The configuration as values.
+
+use std::path::PathBuf;
+
+use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig, Preset, StepwiseConfig};
+use plimsoll_predict::PredictorConfig;
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, describe, small_batch_regime};
+use plimsoll_types::{Bytes, Fraction, Knobs};
+use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
+use serde::Deserialize;
+
+use crate::exit::{UserError, user_error};
+
+/// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) job: JobName,
+    pub(crate) device: DeviceKind,
+    pub(crate) seed: u64,
+    pub(crate) memory: Memory,
+    pub(crate) batch: Batch,
+    pub(crate) policy: Policy,
+    pub(crate) train: Train,
+    pub(crate) data: Data,
+    pub(crate) model: Model,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum JobName {
+    Sr,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Memory {
+    pub(crate) capacity: Capacity,
+    pub(crate) target: Fraction,
+    pub(crate) gradient_checkpointing: bool,
+    rounding_margin: f64,
+    regime_margin: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    pub(crate) effective_batch_size: u32,
+    patch_min: Bound,
+    patch_max: Bound,
+    batch_min: Bound,
+    batch_max: Bound,
+    patch_multiple: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Policy {
+    kind: PolicyKind,
+    warm_up_steps: u64,
+    cooldown_steps: u64,
+    max_adjustments: u32,
+    reopen_after_steps: u64,
+    stepwise_target: f64,
+    stepwise_dead_band: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PolicyKind {
+    Certified,
+    Stepwise,
+    Fixed,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Train {
+    pub(crate) steps: u64,
+    learning_rate: f64,
+    warm_up_steps: u64,
+    final_learning_rate_share: Fraction,
+    validate_every: u64,
+    checkpoint_every: u64,
+    keep_checkpoints: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Data {
+    folder: PathBuf,
+    validation_share: Fraction,
+    bad_image: BadImageSetting,
+    crops_per_image: u32,
+    workers: usize,
+    buffer_limit: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BadImageSetting {
+    Fail,
+    Skip,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    channels: usize,
+    blocks: usize,
+    validation_tile: u32,
+}
+
+/// A size, or `"device"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Capacity(pub(crate) Option<Bytes>);
+
+/// A number, or `"preset"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+struct Bound(Option<u32>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrNumber {
+    Number(u64),
+    Text(String),
+}
+
+impl TryFrom<TextOrNumber> for Capacity {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Number(n) => Ok(Self(Some(Bytes(n)))),
+            TextOrNumber::Text(text) if text == "device" => Ok(Self(None)),
+            TextOrNumber::Text(text) => match text.parse() {
+                Ok(bytes) => Ok(Self(Some(bytes))),
+                Err(error) => Err(format!("{error}, or \"device\"")),
+            },
+        }
+    }
+}
+
+impl TryFrom<TextOrNumber> for Bound {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        let fail = |shown: String| format!("{shown} is neither a whole number from 1 to {} nor \"preset\"", u32::MAX);
+        match value {
+            TextOrNumber::Number(n) => match u32::try_from(n) {
+                Ok(n) if n > 0 => Ok(Self(Some(n))),
+                _ => Err(fail(n.to_string())),
+            },
+            TextOrNumber::Text(text) if text == "preset" => Ok(Self(None)),
+            TextOrNumber::Text(text) => Err(fail(format!("`{text}`"))),
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses values that no type refuses.
+    pub(crate) fn check(&self) -> Result<(), UserError> {
+        let positive = [
+            ("batch.effective_batch_size", u64::from(self.batch.effective_batch_size)),
+            ("batch.patch_multiple", u64::from(self.batch.patch_multiple)),
+            ("train.steps", self.train.steps),
+            ("train.validate_every", self.train.validate_every),
+            ("train.checkpoint_every", self.train.checkpoint_every),
+            ("data.crops_per_image", u64::from(self.data.crops_per_image)),
+            ("model.channels", self.model.channels as u64),
+            ("model.validation_tile", u64::from(self.model.validation_tile)),
+        ];
+        if let Some((key, _)) = positive.iter().find(|it| it.1 == 0) {
+            return Err(user_error(format!("`{key}` is 0, allowed is 1 and more")));
+        }
+        if self.memory.target.get() <= 0.0 {
+            return Err(user_error("`memory.target` is 0, allowed is above 0 and at most 1"));
+        }
+        let rate = self.train.learning_rate;
+        if !(rate > 0.0 && rate.is_finite()) {
+            return Err(user_error(format!("`train.learning_rate` is {rate}, allowed is above 0")));
+        }
+        Ok(())
+    }
+
+    /// Returns the bounds of the knobs on a device of this capacity, with a note where something was cut.
+    ///
+    /// `largest_patch` is what the smallest image allows.
+    pub(crate) fn bounds(&self, capacity: Bytes, largest_patch: u32) -> Result<(Bounds, Vec<String>), UserError> {
+        let (preset, batch) = (Preset::for_capacity(capacity), &self.batch);
+        let (default, multiple, mut notes) = (preset.bounds(), batch.patch_multiple, Vec::new());
+        let wanted = [
+            ("patch", batch.patch_min, batch.patch_max, default.patch_min, default.patch_max),
+            ("batch", batch.batch_min, batch.batch_max, default.batch_min, default.batch_max),
+        ];
+        for (knob, min, max, default_min, default_max) in wanted {
+            let (min, max) = (min.0.unwrap_or(default_min), max.0.unwrap_or(default_max));
+            if max < min {
+                return Err(user_error(format!(
+                    "`batch.{knob}_min` is {min}, allowed is 1 to `batch.{knob}_max` ({max})"
+                )));
+            }
+        }
+        let rounded = |it: u32| it / multiple * multiple;
+        let patch_min = batch.patch_min.0.unwrap_or(default.patch_min.next_multiple_of(multiple));
+        let mut patch_max = batch.patch_max.0.unwrap_or(rounded(default.patch_max).max(patch_min));
+        if largest_patch < patch_max {
+            patch_max = rounded(largest_patch);
+            notes.push(format!("patches stop at {patch_max}: the smallest image allows no more than {largest_patch}"));
+        }
+        let effective = batch.effective_batch_size;
+        if let Some(max) = batch.batch_max.0.filter(|it| effective < *it) {
+            return Err(user_error(format!(
+                "`batch.batch_max` is {max}, allowed is up to `batch.effective_batch_size` ({effective})"
+            )));
+        }
+        let batch_max = batch.batch_max.0.unwrap_or(default.batch_max.min(effective));
+        let batch_min = batch.batch_min.0.unwrap_or(default.batch_min.min(batch_max));
+        let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
+        bounds.validate().map_err(|error| user_error(format!("`batch`: {error}")))?;
+        notes.push(format!("bounds for a {preset}"));
+        Ok((bounds, notes))
+    }
+
+    /// Returns the smallest patch that may be asked for, before the capacity is known.
+    pub(crate) fn smallest_patch(&self, capacity: Bytes) -> u32 {
+        let multiple = self.batch.patch_multiple;
+        let preset = Preset::for_capacity(capacity).bounds().patch_min;
+        self.batch.patch_min.0.unwrap_or(preset.next_multiple_of(multiple))
+    }
+
+    /// Returns how the images are to be read.
+    pub(crate) fn photos(&self, fixtures: PathBuf, smallest_patch: u32) -> PhotosConfig {
+        let folder = if self.data.folder.as_os_str() == "fixtures" { fixtures } else { self.data.folder.clone() };
+        let bad_image = match self.data.bad_image {
+            BadImageSetting::Fail => BadImage::Fail,
+            BadImageSetting::Skip => BadImage::Skip,
+        };
+        PhotosConfig { folder, validation_share: self.data.validation_share.get(), bad_image, smallest_patch }
+    }
+
+    /// Returns the size of the job.
+    pub(crate) fn sr(&self) -> SrConfig {
+        let Model { channels, blocks, validation_tile } = self.model;
+        let model = EdsrConfig { channels, blocks };
+        SrConfig { model, crops_per_image: self.data.crops_per_image, validation_tile, seed: self.seed }
+    }
+
+    /// Returns the settings of the run.
+    pub(crate) fn fit(&self, bounds: Bounds, page: Bytes) -> FitConfig {
+        let train = &self.train;
+        FitConfig {
+            device: describe(self.device),
+            seed: self.seed,
+            n_steps: train.steps,
+            effective_batch_size: self.batch.effective_batch_size,
+            learning_rate: LearningRate {
+                peak: train.learning_rate,
+                warm_up_steps: train.warm_up_steps,
+                final_share: train.final_learning_rate_share.get(),
+            },
+            target: self.memory.target,
+            controller: ControllerConfig {
+                predictor: PredictorConfig {
+                    rounding_margin: self.memory.rounding_margin,
+                    regime_margin: self.memory.regime_margin,
+                    page,
+                },
+                policy: self.policy(bounds),
+                checkpointing: self.memory.gradient_checkpointing,
+                small_batch: small_batch_regime(self.device),
+            },
+            largest_edge: bounds.patch_max,
+            validate_every: train.validate_every,
+            checkpoint_every: train.checkpoint_every,
+            keep_checkpoints: train.keep_checkpoints,
+            workers: self.data.workers,
+            buffer_limit: self.data.buffer_limit,
+        }
+    }
+
+    fn policy(&self, bounds: Bounds) -> PolicyConfig {
+        let Policy { warm_up_steps, cooldown_steps, max_adjustments, .. } = self.policy;
+        match self.policy.kind {
+            PolicyKind::Certified => PolicyConfig::Certified(CertifiedConfig {
+                bounds,
+                warm_up_steps,
+                cooldown_steps,
+                max_adjustments,
+                reopen_after_steps: self.policy.reopen_after_steps,
+                ..CertifiedConfig::default()
+            }),
+            PolicyKind::Stepwise => PolicyConfig::Stepwise(StepwiseConfig {
+                bounds,
+                warm_up_steps,
+                cooldown_steps,
+                max_adjustments,
+                target: self.policy.stepwise_target,
+                dead_band: self.policy.stepwise_dead_band,
+                ..StepwiseConfig::default()
+            }),
+            PolicyKind::Fixed => PolicyConfig::Fixed(FixedConfig {
+                knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size: bounds.batch_max },
+            }),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Ctrl-C and its relatives.
+
+use plimsoll_train::StopFlag;
+
+/// Sets the flag at the first SIGINT or SIGTERM, and ends the process at the second.
+#[cfg(unix)]
+pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let stop = stop.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if stop.set(signal) {
+                eprintln!("\nending after this step; a second signal ends at once");
+                continue;
+            }
+            // Files are written under temporary names, so ending here damages none.
+            #[expect(clippy::exit, reason = "the second signal asks for the end of the process, wherever it is")]
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
+/// Other systems end the process at the first signal; the last checkpoint remains.
+#[cfg(not(unix))]
+pub(crate) fn watch(_stop: &StopFlag) -> anyhow::Result<()> {
+    Ok(())
+}

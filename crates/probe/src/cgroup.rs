@@ -1,0 +1,176 @@
+//! The limits that control groups set on this process.
+
+use std::num::ParseIntError;
+use std::path::{Component, Path, PathBuf};
+
+use plimsoll_types::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::ProbeError;
+use crate::host::read_if_there;
+
+/// The tightest limit among a process's control groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupLimit {
+    /// Bytes that all processes of the group may hold together.
+    pub limit: Bytes,
+    /// The file that says so.
+    pub path: PathBuf,
+}
+
+/// Where a hierarchy is mounted, and which file of a group holds its limit.
+struct Hierarchy {
+    mount: &'static str,
+    file: &'static str,
+}
+
+/// The second version, alone on the machine.
+const V2: Hierarchy = Hierarchy { mount: "sys/fs/cgroup", file: "memory.max" };
+/// The second version beside the first.
+const V2_HYBRID: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/unified", file: "memory.max" };
+/// The memory controller of the first version.
+const V1: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/memory", file: "memory.limit_in_bytes" };
+
+/// The first version has no word for "no limit": it shows the largest number of whole pages, near 2⁶³, whose last
+/// digits depend on the page size. No machine has a quarter of that.
+const V1_NO_LIMIT: u64 = 1 << 61;
+
+/// Returns the tightest limit on the way from this process's groups up to their mount points.
+///
+/// A group that is not there (a container sees its own group as the mount point, under the name that it has outside)
+/// is passed over.
+pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
+    let Some(groups) = read_if_there(&root.join("proc/self/cgroup"))? else { return Ok(None) };
+    let mut tightest: Option<CgroupLimit> = None;
+    for path in groups.lines().flat_map(limit_files).map(|path| root.join(path)) {
+        let Some(text) = read_if_there(&path)? else { continue };
+        let limit = parse_limit(&text)
+            .map_err(|_| ProbeError::Malformed { path: path.clone(), what: "`max` or a number of bytes" })?;
+        if let Some(limit) = limit.filter(|limit| tightest.as_ref().is_none_or(|it| *limit < it.limit)) {
+            tightest = Some(CgroupLimit { limit, path });
+        }
+    }
+    Ok(tightest)
+}
+
+/// Returns the files that may limit the group of one line of `/proc/self/cgroup` (`id:controllers:path`), innermost
+/// first.
+fn limit_files(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':');
+    let (Some(_), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else {
+        return Vec::new();
+    };
+    // A process that was moved out of its namespace's root sees `/../…`; what lies outside cannot be read anyway.
+    let group: PathBuf = Path::new(group).components().filter(|it| matches!(it, Component::Normal(_))).collect();
+    let hierarchies: &[Hierarchy] = match controllers {
+        "" => &[V2, V2_HYBRID],
+        _ if controllers.split(',').any(|it| it == "memory") => &[V1],
+        _ => &[],
+    };
+    let files = |it: &Hierarchy| -> Vec<PathBuf> {
+        group.ancestors().map(|group| Path::new(it.mount).join(group).join(it.file)).collect()
+    };
+    hierarchies.iter().flat_map(files).collect()
+}
+
+/// Parses a limit: a number of bytes, or `max` (and, in the first version, an absurd number) for none.
+fn parse_limit(text: &str) -> Result<Option<Bytes>, ParseIntError> {
+    match text.trim() {
+        "max" => Ok(None),
+        number => number.parse().map(|limit| (limit < V1_NO_LIMIT).then_some(Bytes(limit))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(groups: &str, files: &[(&str, &str)], expected: Option<(&str, u64)>) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files.iter().chain(&[("proc/self/cgroup", groups)]) {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let expected = expected.map(|(path, limit)| CgroupLimit { limit: Bytes(limit), path: root.path().join(path) });
+        assert_eq!(tightest(root.path()).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_tightest_group_on_the_way_up_wins() {
+        check(
+            "0::/user.slice/job\n",
+            &[
+                ("sys/fs/cgroup/user.slice/job/memory.max", "8000\n"),
+                ("sys/fs/cgroup/user.slice/memory.max", "5000\n"),
+                ("sys/fs/cgroup/memory.max", "max\n"),
+            ],
+            Some(("sys/fs/cgroup/user.slice/memory.max", 5000)),
+        );
+    }
+
+    #[test]
+    fn max_and_the_first_versions_absurd_number_are_no_limit() {
+        check("0::/job\n", &[("sys/fs/cgroup/job/memory.max", "max\n")], None);
+        let unlimited = "9223372036854771712\n";
+        check("4:memory:/job\n", &[("sys/fs/cgroup/memory/job/memory.limit_in_bytes", unlimited)], None);
+        check("0::/job\n", &[], None);
+        check("", &[], None);
+    }
+
+    #[test]
+    fn the_first_version_is_read_where_the_memory_controller_is() {
+        check(
+            "9:name=systemd:/\n4:cpu,memory:/job\n3:cpuset:/other\n0::/\n",
+            &[
+                ("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "7000\n"),
+                ("sys/fs/cgroup/memory/other/memory.limit_in_bytes", "1\n"),
+                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ],
+            Some(("sys/fs/cgroup/memory/job/memory.limit_in_bytes", 7000)),
+        );
+    }
+
+    #[test]
+    fn a_container_finds_its_own_group_at_the_mount_point() {
+        check(
+            "4:memory:/docker/0123abcd\n",
+            &[("sys/fs/cgroup/memory/memory.limit_in_bytes", "6000")],
+            Some(("sys/fs/cgroup/memory/memory.limit_in_bytes", 6000)),
+        );
+        check(
+            "0::/../job\n",
+            &[("sys/fs/cgroup/job/memory.max", "6000")],
+            Some(("sys/fs/cgroup/job/memory.max", 6000)),
+        );
+    }
+
+    #[test]
+    fn a_group_name_may_hold_a_colon() {
+        check(
+            "0::/a:b\n",
+            &[("sys/fs/cgroup/unified/a:b/memory.max", "4000")],
+            Some(("sys/fs/cgroup/unified/a:b/memory.max", 4000)),
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_no_number_is_an_error_that_names_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        fs::create_dir_all(root.path().join("sys/fs/cgroup")).unwrap();
+        fs::write(root.path().join("proc/self/cgroup"), "0::/").unwrap();
+        fs::write(root.path().join("sys/fs/cgroup/memory.max"), "plenty").unwrap();
+        let error = tightest(root.path()).unwrap_err();
+        assert!(error.to_string().contains("sys/fs/cgroup/memory.max"), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_groups_of_this_process_can_be_read() {
+        tightest(Path::new("/")).unwrap();
+    }
+}

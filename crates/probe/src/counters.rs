@@ -1,0 +1,96 @@
+//! The two numbers behind the heap's readings.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Bytes held, and the most that were held since the last reset; lock-free.
+///
+/// A block counts from before the system is asked for it until after the system has it back, so the count is never
+/// below what is held, and the peak never below the true simultaneous maximum.
+/// With one thread both are exact; with several, the peak may exceed the truth by the blocks that were just being taken
+/// or returned at that moment.
+#[derive(Debug, Default)]
+pub struct HeapCounters {
+    current: Line,
+    peak: Line,
+}
+
+/// A counter alone on its cache line (two, as they are fetched in pairs): the peak is mostly read, and reading it must
+/// not wait for the writers of the current value.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicUsize);
+
+static HEAP: HeapCounters = HeapCounters::new();
+
+// Every access is sequentially consistent. A reset (peak, then current) against an allocation (current, then peak) is
+// the one pattern where weaker orderings could lose a block on both sides; on x86-64 it costs nothing more.
+impl HeapCounters {
+    /// Counts from zero.
+    pub const fn new() -> Self {
+        Self { current: Line(AtomicUsize::new(0)), peak: Line(AtomicUsize::new(0)) }
+    }
+
+    /// Returns the counters of this program's heap: [`TrackingAllocator::new`](crate::TrackingAllocator::new) counts in
+    /// them, and [`HeapProbe`](crate::HeapProbe) reads them.
+    pub const fn of_program() -> &'static Self {
+        &HEAP
+    }
+
+    /// Returns the bytes that are held.
+    pub fn current(&self) -> usize {
+        self.current.0.load(SeqCst)
+    }
+
+    /// Returns the most bytes that were held at once since the last reset.
+    pub fn peak(&self) -> usize {
+        self.peak.0.load(SeqCst)
+    }
+
+    /// Starts a new peak at what is held now.
+    pub fn reset_peak(&self) {
+        // A block that is counted between the two lines raises the peak by itself.
+        self.peak.0.store(0, SeqCst);
+        self.raise(self.current());
+    }
+
+    /// Counts a block that is about to be asked for, and returns the bytes held with it.
+    pub(crate) fn begin(&self, size: usize) -> usize {
+        self.current.0.fetch_add(size, SeqCst) + size
+    }
+
+    /// Stops counting a block that the system has back, or has refused.
+    pub(crate) fn end(&self, size: usize) {
+        self.current.0.fetch_sub(size, SeqCst);
+    }
+
+    /// Raises the peak to `held` bytes.
+    pub(crate) fn raise(&self, held: usize) {
+        if self.peak.0.load(SeqCst) < held {
+            self.peak.0.fetch_max(held, SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_keeps_what_is_held() {
+        let counters = HeapCounters::new();
+        counters.raise(counters.begin(100));
+        counters.raise(counters.begin(50));
+        counters.end(50);
+        assert_eq!((counters.current(), counters.peak()), (100, 150));
+        counters.reset_peak();
+        assert_eq!((counters.current(), counters.peak()), (100, 100));
+    }
+
+    #[test]
+    fn a_refused_block_leaves_no_trace() {
+        let counters = HeapCounters::new();
+        counters.begin(1 << 40);
+        counters.end(1 << 40);
+        assert_eq!((counters.current(), counters.peak()), (0, 0));
+    }
+}

@@ -1,0 +1,90 @@
+//! The heap of this program, where the Flex backend keeps its tensors.
+
+use std::hint::black_box;
+
+use plimsoll_types::{Bytes, MemoryReading};
+
+use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError};
+
+const HEAP: &HeapCounters = HeapCounters::of_program();
+
+/// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
+///
+/// There is one heap in a program, so all heap probes share one peak.
+#[derive(Debug)]
+pub struct HeapProbe {
+    host: Host,
+}
+
+impl HeapProbe {
+    /// Opens the heap of the running program.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::AllocatorNotInstalled`] when the program does not count its allocations.
+    pub fn try_new() -> Result<Self, ProbeError> {
+        if allocations_are_counted() { Ok(Self { host: Host::new() }) } else { Err(ProbeError::AllocatorNotInstalled) }
+    }
+}
+
+/// Whether a block that is surely held shows in the count.
+fn allocations_are_counted() -> bool {
+    let block = black_box(vec![0u8; 4096]);
+    let counted = HEAP.current() >= block.len();
+    drop(black_box(block));
+    counted
+}
+
+impl Probe for HeapProbe {
+    fn name(&self) -> String {
+        format!("{} (heap of this program)", DeviceKind::Flex)
+    }
+
+    fn read(&self) -> Result<MemoryReading, ProbeError> {
+        let in_use = HEAP.current();
+        // A block that is just being taken is in the count before it is in the peak.
+        let peak = HEAP.peak().max(in_use);
+        let [in_use, peak] = [in_use, peak].map(|it| Bytes(it as u64));
+        Ok(MemoryReading { in_use, reserved: in_use, peak })
+    }
+
+    fn reset_peak(&mut self) -> Result<(), ProbeError> {
+        HEAP.reset_peak();
+        Ok(())
+    }
+
+    fn has_exact_peak(&self) -> bool {
+        true
+    }
+
+    /// Returns the smaller of the machine's memory and the tightest control group's limit.
+    fn capacity(&self) -> Result<Bytes, ProbeError> {
+        self.host.capacity()
+    }
+
+    fn page(&self) -> Result<Bytes, ProbeError> {
+        Ok(Bytes::ZERO)
+    }
+
+    /// Returns the capacity: a heap has no other bound.
+    fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
+        self.capacity()
+    }
+
+    /// Does nothing: what the program frees is no longer counted.
+    fn cleanup(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_count_gets_an_error_and_no_zero() {
+        let error = HeapProbe::try_new().unwrap_err();
+        assert!(matches!(error, ProbeError::AllocatorNotInstalled));
+        assert!(error.to_string().contains("#[global_allocator]"), "{error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What every probe can say.
+
+use plimsoll_types::{Bytes, MemoryReading};
+
+use crate::ProbeError;
+
+/// Measures the memory of one device.
+///
+/// Measure a step like this: [`reset_peak`](Self::reset_peak), run the step, [`read`](Self::read), and only then, if at
+/// all, [`cleanup`](Self::cleanup).
+pub trait Probe: Send {
+    /// Returns the device's name, for people: the kind, and what the device calls itself.
+    fn name(&self) -> String;
+
+    /// Measures the memory now.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Driver`] when the device does not answer.
+    fn read(&self) -> Result<MemoryReading, ProbeError>;
+
+    /// Starts a new high-water mark.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Driver`] when the device does not answer.
+    fn reset_peak(&mut self) -> Result<(), ProbeError>;
+
+    /// Whether `peak` is the true high-water mark since the last reset, and not merely what is reserved.
+    fn has_exact_peak(&self) -> bool;
+
+    /// Returns how much memory this program may hold on the device: what is there, less what others hold.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::CapacityUnknown`] when nothing tells, [`ProbeError::Driver`] when the device does not answer.
+    fn capacity(&self) -> Result<Bytes, ProbeError>;
+
+    /// Returns the size of the pages that the allocator reserves in, or zero where it does not reserve in pages (yet).
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Driver`] when the device does not answer.
+    fn page(&self) -> Result<Bytes, ProbeError>;
+
+    /// Returns the largest single allocation that the device can serve, however much is free.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`capacity`](Self::capacity).
+    fn largest_allocation(&self) -> Result<Bytes, ProbeError>;
+
+    /// Returns to the device what is reserved and not in use.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::CleanupRefused`] when the allocator cannot do so now.
+    fn cleanup(&mut self) -> Result<(), ProbeError>;
+}
+
+impl<P: Probe + ?Sized> Probe for Box<P> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn read(&self) -> Result<MemoryReading, ProbeError> {
+        (**self).read()
+    }
+
+    fn reset_peak(&mut self) -> Result<(), ProbeError> {
+        (**self).reset_peak()
+    }
+
+    fn has_exact_peak(&self) -> bool {
+        (**self).has_exact_peak()
+    }
+
+    fn capacity(&self) -> Result<Bytes, ProbeError> {
+        (**self).capacity()
+    }
+
+    fn page(&self) -> Result<Bytes, ProbeError> {
+        (**self).page()
+    }
+
+    fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
+        (**self).largest_allocation()
+    }
+
+    fn cleanup(&mut self) -> Result<(), ProbeError> {
+        (**self).cleanup()
+    }
+}

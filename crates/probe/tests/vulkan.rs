@@ -1,0 +1,86 @@
+//! A Vulkan device, where one is installed; a software driver will do.
+#![cfg(feature = "vulkan")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError, VulkanAdapter, open, survey};
+use plimsoll_types::Bytes;
+
+/// One test at a time: there is one allocator for the device.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn device() -> Option<CubeProbe> {
+    match CubeProbe::try_vulkan(0) {
+        Ok(probe) => Some(probe),
+        Err(error @ ProbeError::NoDevice { .. }) => {
+            eprintln!("skipped: failed to {error}");
+            None
+        }
+        Err(error) => panic!("failed to {error}"),
+    }
+}
+
+#[test]
+fn what_is_allocated_on_the_device_is_in_use_and_reserved() {
+    let _alone = alone();
+    let Some(mut probe) = device() else { return };
+    let before = probe.read().unwrap();
+    let tensor = probe.client().empty(3 << 20);
+    let during = probe.read().unwrap();
+    assert!(during.in_use >= before.in_use.saturating_add(Bytes::mib(3)), "{before:?}, {during:?}");
+    assert!(during.reserved >= before.reserved.saturating_add(Bytes::mib(3)), "{before:?}, {during:?}");
+    assert_eq!(during.peak, during.reserved);
+    assert!(probe.page().unwrap() >= Bytes::mib(3), "a page holds the tensor: {}", probe.page().unwrap());
+    assert!(probe.capacity().unwrap() > during.reserved);
+
+    drop(tensor);
+    let after = probe.read().unwrap();
+    assert!(after.in_use < during.in_use, "{during:?}, {after:?}");
+    assert_eq!(after.reserved, during.reserved, "pages stay until a cleanup");
+    probe.cleanup().unwrap();
+    let cleaned = probe.read().unwrap();
+    assert!(cleaned.reserved < during.reserved, "{during:?}, {cleaned:?}");
+}
+
+#[test]
+fn an_index_beyond_the_last_adapter_is_an_error() {
+    let error = CubeProbe::try_vulkan(99).unwrap_err();
+    assert!(matches!(error, ProbeError::NoDevice { .. }), "{error}");
+}
+
+#[test]
+fn every_probe_of_a_device_sees_what_any_thread_allocates() {
+    let _alone = alone();
+    let Some(probe) = device() else { return };
+    let before = probe.read().unwrap();
+    let client = probe.client().clone();
+    let tensor = thread::spawn(move || client.empty(5 << 20)).join().unwrap();
+    let other = open(DeviceKind::Vulkan(0), None).unwrap().read().unwrap();
+    assert!(other.in_use >= before.in_use.saturating_add(Bytes::mib(5)), "{before:?}, {other:?}");
+    drop(tensor);
+}
+
+#[test]
+fn a_cap_makes_the_device_smaller() {
+    let _alone = alone();
+    let Some(probe) = device() else { return };
+    let real = probe.capacity().unwrap();
+    let capped = open(DeviceKind::Vulkan(0), Some(Bytes::mib(64))).unwrap();
+    assert_eq!(capped.capacity().unwrap(), Bytes::mib(64));
+    let Err(error) = open(DeviceKind::Vulkan(0), Some(Bytes(real.0 + 1))) else { panic!("more than {real} accepted") };
+    assert!(error.to_string().ends_with(&format!("it has only {real}")), "{error}");
+}
+
+#[test]
+fn the_survey_lists_every_adapter() {
+    let _alone = alone();
+    let n_adapters = VulkanAdapter::all().len();
+    let entries = survey();
+    let found = entries.iter().filter(|it| it.name.starts_with("vulkan:") && it.found.is_ok()).count();
+    assert_eq!(found, n_adapters, "{entries:?}");
+}

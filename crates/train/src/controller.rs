@@ -1,0 +1,124 @@
+//! Predictor and policy, wired: events in, decisions out.
+
+use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
+use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_types::{Bytes, Decision, Event, Observation, Prediction, StepShape};
+use serde::{Deserialize, Serialize};
+
+/// Everything that a decision depends on besides the events; a log carries it in its head.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerConfig {
+    /// How needs are predicted.
+    pub predictor: PredictorConfig,
+    /// How knobs are turned.
+    pub policy: PolicyConfig,
+    /// Whether gradient checkpointing is on.
+    pub checkpointing: bool,
+    /// Batches up to this many samples run other kernels than larger ones; see [`crate::small_batch_regime`].
+    pub small_batch: u32,
+}
+
+/// A configuration that makes no controller.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The predictor refuses.
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+    /// The policy refuses.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// The pure core of a run: the same events give the same decisions, live and in a replay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Controller {
+    predictor: Predictor,
+    policy: Policy,
+    checkpointing: bool,
+    small_batch: u32,
+    resident: Bytes,
+}
+
+impl Controller {
+    /// Starts without an observation.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError`] when predictor or policy refuse their configuration.
+    pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
+        Ok(Self {
+            predictor: Predictor::try_new(config.predictor)?,
+            policy: Policy::try_new(config.policy)?,
+            checkpointing: config.checkpointing,
+            small_batch: config.small_batch,
+            resident: Bytes::ZERO,
+        })
+    }
+
+    /// Learns from an event, without deciding anything.
+    ///
+    /// # Errors
+    ///
+    /// [`PredictError`] when a step's reading makes no sense, such as a peak below what was resident.
+    pub fn learn(&mut self, event: &Event) -> Result<(), PredictError> {
+        let observation = match event {
+            Event::StepDone(done) => {
+                self.resident = done.in_use;
+                done.largest_shape().map(|shape| Observation { shape, resident: done.resident, peak: done.peak })
+            }
+            Event::StepFailed(failed) => {
+                let attempt = failed.attempt;
+                self.resident = attempt.resident;
+                attempt.peak.map(|peak| Observation { shape: attempt.shape, resident: attempt.resident, peak })
+            }
+            _ => None,
+        };
+        // A step that stayed inside what was resident, or whose peak nobody measured, teaches nothing.
+        match observation.filter(|it| it.resident < it.peak) {
+            Some(it) => self.predictor.observe(self.key(Phase::Train, it.shape), it).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers an event, after [`Self::learn`] has seen it.
+    pub fn decide(&mut self, event: &Event) -> Option<Decision> {
+        let (predictor, resident) = (&self.predictor, self.resident);
+        let (checkpointing, small_batch) = (self.checkpointing, self.small_batch);
+        let predict =
+            |shape: StepShape| predictor.predict(key(Phase::Train, checkpointing, small_batch, shape), shape, resident);
+        self.policy.on_event(event, &predict)
+    }
+
+    /// Predicts a training step that begins with `resident` bytes in use.
+    pub fn predict(&self, shape: StepShape, resident: Bytes) -> Option<Prediction> {
+        self.predictor.predict(self.key(Phase::Train, shape), shape, resident)
+    }
+
+    /// Predicts a forward pass without gradients.
+    pub fn predict_inference(&self, shape: StepShape, resident: Bytes) -> Option<Prediction> {
+        self.predictor.predict(self.key(Phase::Infer, shape), shape, resident)
+    }
+
+    /// Learns from a forward pass without gradients.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::learn`].
+    pub fn learn_inference(&mut self, observation: Observation) -> Result<(), PredictError> {
+        self.predictor.observe(self.key(Phase::Infer, observation.shape), observation).map(drop)
+    }
+
+    /// Returns the policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    fn key(&self, phase: Phase, shape: StepShape) -> Key {
+        key(phase, self.checkpointing, self.small_batch, shape)
+    }
+}
+
+fn key(phase: Phase, checkpointing: bool, small_batch: u32, shape: StepShape) -> Key {
+    Key { phase, checkpointing, regime: u16::from(shape.samples <= small_batch) }
+}

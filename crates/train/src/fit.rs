@@ -1,0 +1,62 @@
+//! The loop.
+
+use burn::tensor::Device;
+use plimsoll_monitor::Progress;
+use plimsoll_probe::Probe;
+use plimsoll_types::{EndReason, Event};
+
+use crate::config::FitConfig;
+use crate::error::TrainError;
+use crate::job::Job;
+use crate::run::Run;
+use crate::run_dir::{Existing, RunDir};
+use crate::signal::StopFlag;
+use crate::stopwatch::Overhead;
+
+/// Told of every event, with where the run stands.
+pub type Observer<'a> = &'a mut dyn FnMut(&Event, &Progress);
+
+/// What a run needs besides its job and its settings.
+pub struct Shell<'a> {
+    /// Where everything goes.
+    pub run_dir: &'a mut RunDir,
+    /// Whether to start or to go on.
+    pub existing: Existing,
+    /// The device, with gradients.
+    pub device: Device,
+    /// What measures the device.
+    pub probe: Box<dyn Probe>,
+    /// The wish to end.
+    pub stop: StopFlag,
+    /// Told of every event.
+    pub observer: Observer<'a>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Why.
+    pub reason: EndReason,
+    /// Steps done.
+    pub step: u64,
+    /// Wall time of the run, earlier parts included, in seconds.
+    pub seconds: f64,
+    /// What Plimsoll's own work cost, once a step has been done.
+    pub overhead: Option<Overhead>,
+}
+
+/// Trains a job under a memory budget, from its start or from its last checkpoint.
+///
+/// # Errors
+///
+/// [`TrainError`]; the last checkpoint and the log are whole then.
+pub fn fit<'a, J: Job>(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Outcome, TrainError> {
+    let stop = shell.stop.clone();
+    let mut run = Run::start(job, config, shell)?;
+    while run.step() < config.n_steps && stop.signal().is_none() {
+        run.follow_budget()?;
+        run.one_step()?;
+        run.between_steps()?;
+    }
+    run.end()
+}

@@ -1,0 +1,70 @@
+//! Gradients of a step that is run in parts.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::{Device, Tensor};
+
+/// Accumulates the gradients of a step's parts, so that their sum is the gradient of the mean over all samples.
+///
+/// A part of `n_k` of `n` samples with mean loss `l_k` adds `n_k / n · ∇l_k`. Burn's own accumulator sums without
+/// weights, which is right for equal parts only.
+///
+/// Holds one more set of gradients while a step is under way.
+pub struct WeightedAccumulator<M> {
+    sum: GradientsAccumulator<M>,
+    n_total: usize,
+}
+
+impl<M: Module> WeightedAccumulator<M> {
+    /// Starts a step of `n_total` samples (or tokens, or whatever the losses are means over).
+    pub fn new(n_total: usize) -> Self {
+        Self { sum: GradientsAccumulator::new(), n_total }
+    }
+
+    /// Returns the weighted gradients of one part, without adding them.
+    ///
+    /// # Shapes
+    ///
+    /// - `mean_loss`: `[1]`, the mean over the part's `n_samples`.
+    pub fn backward(&self, model: &M, mean_loss: &Tensor<1>, n_samples: usize) -> GradientsParams {
+        let weighted = mean_loss.clone() * plimsoll_guard::weight(n_samples, self.n_total);
+        GradientsParams::from_grads(weighted.backward(), model)
+    }
+
+    /// Adds what [`Self::backward`] returned.
+    pub fn add(&mut self, model: &M, gradients: GradientsParams) {
+        self.sum.accumulate(model, gradients);
+    }
+
+    /// Ends the step.
+    pub fn finish(mut self) -> GradientsParams {
+        self.sum.grads()
+    }
+}
+
+/// Returns the square of the global norm of the gradients, as a tensor of shape `[1]`.
+///
+/// It depends on every gradient, so reading it before the optimizer's step tells whether any of them is damaged: a
+/// failed allocation on `CubeCL` is silent until something that depends on it is read.
+pub fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams, device: &Device) -> Tensor<1> {
+    let mut visitor = SquaredNorm { gradients, sum: None };
+    model.visit(&mut visitor);
+    visitor.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
+}
+
+struct SquaredNorm<'a> {
+    gradients: &'a GradientsParams,
+    sum: Option<Tensor<1>>,
+}
+
+impl ModuleVisitor for SquaredNorm<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.get::<D>(param.id) {
+            let square = gradient.powi_scalar(2).sum();
+            self.sum = Some(match self.sum.take() {
+                Some(sum) => sum + square,
+                None => square,
+            });
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The samples of the next steps, collated ahead of need.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use plimsoll_sampler::{EpochCursor, SamplerError};
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::source::{Draw, Source, SourceError};
+use crate::workers::{Task, Workers};
+
+/// What keeps a loader from going on.
+#[derive(Debug, thiserror::Error)]
+pub enum LoaderError {
+    /// The source has no samples.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// A sample cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// One step's buffer alone is above the limit.
+    #[error("load ahead: two steps of {step} each do not fit into `data.buffer_limit`, which is {limit}")]
+    BufferLimit {
+        /// What one step needs.
+        step: Bytes,
+        /// The limit.
+        limit: Bytes,
+    },
+    /// A worker thread panicked.
+    #[error("collate a step: a worker panicked: {0}")]
+    WorkerPanicked(String),
+}
+
+/// The samples of one optimizer step, on the host.
+#[derive(Debug)]
+pub struct StepSamples<B> {
+    /// Which samples.
+    pub draw: Draw,
+    /// Their content.
+    pub buffer: B,
+    /// Whether the epoch ends with this step.
+    pub ends_epoch: bool,
+}
+
+/// What a loader may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoaderConfig {
+    /// Samples per optimizer step; the last step of an epoch takes what is left.
+    pub effective_batch_size: u32,
+    /// The largest edge that will be asked for.
+    pub largest_edge: u32,
+    /// Worker threads.
+    pub workers: usize,
+    /// Host memory that the buffers may hold together.
+    pub buffer_limit: Bytes,
+}
+
+/// At most this many steps are collated ahead: more would only be thrown away at the next change of the edge.
+const MAX_AHEAD: u64 = 4;
+
+/// Draws every sample of an epoch exactly once and collates ahead of need.
+///
+/// Order and content depend on seed and epoch only, never on the number of workers or on the micro-batch size.
+/// All buffers are allocated here, before a run reads what is resident.
+pub struct Loader<S: Source> {
+    /// Where the next delivered step begins.
+    delivered: EpochCursor,
+    /// Where the next planned step begins.
+    planned: EpochCursor,
+    effective_batch_size: u64,
+    queue: VecDeque<Planned>,
+    ready: BTreeMap<u64, (u32, S::Buffer)>,
+    free: Vec<S::Buffer>,
+    next_ticket: u64,
+    workers: Workers<S::Buffer>,
+}
+
+struct Planned {
+    ticket: u64,
+    draw: Draw,
+    after: EpochCursor,
+}
+
+impl<S: Source> Loader<S> {
+    /// Starts the workers, at the position of `cursor`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit.
+    pub fn try_new(source: &Arc<S>, cursor: EpochCursor, config: LoaderConfig) -> Result<Self, LoaderError> {
+        let largest = StepShape::new(config.effective_batch_size, config.largest_edge);
+        let step = source.buffer_bytes(largest);
+        let ahead = (config.buffer_limit.0 / step.0.max(1)).min(MAX_AHEAD);
+        if ahead < 2 {
+            return Err(LoaderError::BufferLimit { step, limit: config.buffer_limit });
+        }
+        Ok(Self {
+            delivered: cursor.clone(),
+            planned: cursor,
+            effective_batch_size: u64::from(config.effective_batch_size),
+            queue: VecDeque::new(),
+            ready: BTreeMap::new(),
+            free: (0..ahead).map(|_| source.buffer(largest)).collect(),
+            next_ticket: 0,
+            workers: Workers::start(source, config.workers.max(1)),
+        })
+    }
+
+    /// Returns where the step after the last delivered one begins: what a checkpoint needs to go on from here.
+    pub fn cursor(&self) -> &EpochCursor {
+        &self.delivered
+    }
+
+    /// Returns the samples of the next step, at this edge.
+    ///
+    /// # Errors
+    ///
+    /// [`LoaderError::Source`] when a sample cannot be read, [`LoaderError::WorkerPanicked`] when a worker panicked.
+    pub fn next(&mut self, edge: u32) -> Result<StepSamples<S::Buffer>, LoaderError> {
+        self.plan_ahead(edge);
+        loop {
+            let first = self.queue.front().map_or(0, |it| it.ticket);
+            match self.ready.remove(&first) {
+                Some((at, buffer)) if at == edge => return Ok(self.deliver(edge, buffer)),
+                Some((_, buffer)) => self.collate(first, edge, buffer),
+                None => self.receive()?,
+            }
+        }
+    }
+
+    /// Gives the buffer of a step back, so that another step can be collated into it.
+    pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) {
+        let edge = samples.draw.edge;
+        self.free.push(samples.buffer);
+        self.plan_ahead(edge);
+    }
+
+    fn deliver(&mut self, edge: u32, buffer: S::Buffer) -> StepSamples<S::Buffer> {
+        let Planned { draw, after, .. } = self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
+        let ends_epoch = after.epoch != draw.epoch;
+        self.delivered = after;
+        StepSamples { draw: Draw { edge, ..draw }, buffer, ends_epoch }
+    }
+
+    fn plan_ahead(&mut self, edge: u32) {
+        while let Some(buffer) = self.free.pop() {
+            let (epoch, ids) = self.planned.take(self.effective_batch_size);
+            let ticket = self.next_ticket;
+            self.next_ticket += 1;
+            self.queue.push_back(Planned { ticket, draw: Draw { epoch, ids, edge }, after: self.planned.clone() });
+            self.collate(ticket, edge, buffer);
+        }
+    }
+
+    fn collate(&mut self, ticket: u64, edge: u32, buffer: S::Buffer) {
+        if let Some(planned) = self.queue.iter().find(|it| it.ticket == ticket) {
+            self.workers.send(Task { ticket, draw: Draw { edge, ..planned.draw.clone() }, buffer });
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), LoaderError> {
+        let done = self.workers.receive()?;
+        self.ready.insert(done.ticket, (done.draw.edge, done.buffer));
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! The same events again, and whether they give the same decisions.
+
+use std::collections::BTreeMap;
+
+use plimsoll_predict::PredictError;
+use plimsoll_types::{Decided, Decision, Event};
+
+use crate::controller::{Controller, ControllerError};
+
+/// A decision that a replay takes differently from the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// The step of the event that was answered.
+    pub step: u64,
+    /// What the log says.
+    pub logged: Option<Decision>,
+    /// What the replay says.
+    pub replayed: Option<Decision>,
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Replay {
+    /// Decisions compared.
+    pub decisions: usize,
+    /// Where they differ.
+    pub mismatches: Vec<Mismatch>,
+}
+
+/// Why a log cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The log does not begin with the start of a run.
+    #[error("replay: the log does not begin with `run_started`")]
+    NoHead,
+    /// The head's configuration cannot be read.
+    #[error("replay: the configuration in the log's head: {0}")]
+    Head(#[from] serde_json::Error),
+    /// The head's configuration is refused.
+    #[error("replay: {0}")]
+    Controller(#[from] ControllerError),
+    /// The run resumed from a checkpoint that the log does not mention.
+    #[error("replay: the run resumed at step {step}, but the log has no checkpoint of it")]
+    NoCheckpoint {
+        /// The step.
+        step: u64,
+    },
+    /// An event makes no sense.
+    #[error("replay: step {step}: {source}")]
+    Event {
+        /// The step.
+        step: u64,
+        /// What is wrong with it.
+        source: PredictError,
+    },
+}
+
+/// Feeds a log to a fresh controller and compares its decisions with those that the log records.
+///
+/// # Errors
+///
+/// [`ReplayError`] when the log cannot be replayed at all.
+pub fn replay(events: &[Event]) -> Result<Replay, ReplayError> {
+    let Some(Event::RunStarted(head)) = events.first() else { return Err(ReplayError::NoHead) };
+    let start = Controller::try_new(serde_json::from_str(&head.controller)?)?;
+    let mut player = Player { saved: BTreeMap::from([(0, start.clone())]), controller: start, answer: None };
+    let mut replay = Replay::default();
+    for event in events {
+        player.play(event, &mut replay)?;
+    }
+    Ok(replay)
+}
+
+struct Player {
+    controller: Controller,
+    /// The controller at each checkpoint, to which a resumed run returns.
+    saved: BTreeMap<u64, Controller>,
+    /// The answer to the last event, which the next line of the log should record.
+    answer: Option<(u64, Decision)>,
+}
+
+impl Player {
+    fn play(&mut self, event: &Event, replay: &mut Replay) -> Result<(), ReplayError> {
+        match event {
+            Event::Decided(Decided { step, decision }) => {
+                replay.compare(*step, Some(decision.clone()), self.answer.take().map(|it| it.1));
+                return Ok(());
+            }
+            Event::RunResumed(resumed) => return self.return_to(resumed.step),
+            Event::CheckpointSaved(saved) => drop(self.saved.insert(saved.step, self.controller.clone())),
+            _ => (),
+        }
+        if let Some((step, unlogged)) = self.answer.take() {
+            replay.compare(step, None, Some(unlogged));
+        }
+        let step = step_of(event);
+        self.controller.learn(event).map_err(|source| ReplayError::Event { step, source })?;
+        self.answer = self.controller.decide(event).map(|it| (step, it));
+        Ok(())
+    }
+
+    /// The run was cut off here, perhaps before it could log its last decision.
+    fn return_to(&mut self, step: u64) -> Result<(), ReplayError> {
+        self.answer = None;
+        self.controller = self.saved.get(&step).ok_or(ReplayError::NoCheckpoint { step })?.clone();
+        Ok(())
+    }
+}
+
+impl Replay {
+    fn compare(&mut self, step: u64, logged: Option<Decision>, replayed: Option<Decision>) {
+        self.decisions += 1;
+        if logged != replayed {
+            self.mismatches.push(Mismatch { step, logged, replayed });
+        }
+    }
+}
+
+fn step_of(event: &Event) -> u64 {
+    match event {
+        Event::StepDone(it) => it.step,
+        Event::StepFailed(it) => it.step,
+        Event::BudgetChanged(it) => it.step,
+        _ => 0,
+    }
+}

@@ -1,0 +1,317 @@
+//! A run under way: what it holds, and what it does before, in and between steps.
+
+use std::time::Instant;
+
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::Device;
+use plimsoll_sampler::EpochCursor;
+use plimsoll_types::{
+    Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded,
+    RunResumed, RunStarted, SCHEMA_VERSION, StepDone, StepFailed, Validated,
+};
+
+use crate::checkpoint::{Checkpoint, RunState};
+use crate::config::FitConfig;
+use crate::controller::Controller;
+use crate::error::TrainError;
+use crate::fit::{Observer, Outcome, Shell};
+use crate::inference::Inference;
+use crate::job::Job;
+use crate::loader::{Loader, LoaderConfig, StepSamples};
+use crate::meter::Meter;
+use crate::run_dir::{Existing, RunDir};
+use crate::source::Source;
+use crate::step::{GuardedStep, StepOutcome, StepRequest};
+use crate::stopwatch::{Lap, Stopwatch};
+
+/// Steps between two readings of the capacity, each of which asks the operating system.
+const CAPACITY_EVERY: u64 = 16;
+
+pub(crate) struct Run<'a, J: Job> {
+    job: &'a J,
+    config: &'a FitConfig,
+    run_dir: &'a mut RunDir,
+    observer: Observer<'a>,
+    device: Device,
+    guarded: GuardedStep,
+    loader: Loader<J::Source>,
+    /// Empty only while the optimizer moves it.
+    model: Option<J::Model>,
+    optimizer: ModuleOptimizer,
+    controller: Controller,
+    stopwatch: Stopwatch,
+    meter: Meter,
+    budget: Budget,
+    step: u64,
+    saved_step: Option<u64>,
+    validated_step: Option<u64>,
+    seconds_before: f64,
+}
+
+impl<'a, J: Job> Run<'a, J> {
+    /// Prepares everything, buffers included, before what is resident is read; then logs the start.
+    pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
+        let Shell { run_dir, existing, device, probe, observer, .. } = shell;
+        let source = job.source();
+        let checkpoint = match existing {
+            Existing::Resume => Some(Checkpoint::last(run_dir.path(), &fingerprint(job, config))?),
+            Existing::Refuse | Existing::Overwrite => None,
+        };
+        device.seed(config.seed);
+        let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
+        let mut cursor = EpochCursor::try_new(source.n_samples(), config.seed).map_err(crate::LoaderError::from)?;
+        let mut controller = Controller::try_new(config.controller.clone())?;
+        let (mut step, mut seconds_before) = (0, 0.0);
+        if let Some(checkpoint) = checkpoint {
+            (model, optimizer) = checkpoint.load(model, optimizer)?;
+            let state = checkpoint.state;
+            (cursor, controller, step, seconds_before) = (state.cursor, state.controller, state.step, state.seconds);
+        }
+        let loader = Loader::try_new(&source, cursor, loader_config(config))?;
+        let stopwatch = Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0));
+        let guarded = GuardedStep::new(probe, device.clone());
+        let budget = read_budget(&guarded, config)?;
+        let meter = Meter::new(step, config.n_steps, controller.policy().knobs(), budget.budget);
+        let mut run = Self {
+            job,
+            config,
+            run_dir,
+            observer,
+            device,
+            guarded,
+            loader,
+            model: Some(model),
+            optimizer,
+            controller,
+            stopwatch,
+            meter,
+            budget,
+            step,
+            saved_step: None,
+            validated_step: None,
+            seconds_before,
+        };
+        run.check_room()?;
+        run.log_start(existing)?;
+        Ok(run)
+    }
+
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Notices when there is more or less memory than before.
+    pub(crate) fn follow_budget(&mut self) -> Result<(), TrainError> {
+        if !self.step.is_multiple_of(CAPACITY_EVERY) {
+            return Ok(());
+        }
+        let (guarded, config) = (&self.guarded, self.config);
+        let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config))?;
+        if budget == self.budget {
+            return Ok(());
+        }
+        self.budget = budget;
+        self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget }))
+    }
+
+    /// Runs one optimizer step, learns from it and decides about the next.
+    pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
+        let start = Instant::now();
+        let knobs = self.controller.policy().knobs();
+        let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(knobs.patch_size))?;
+        let request = StepRequest { n_samples: samples.draw.ids.len(), knobs, budget: self.budget };
+        let outcome = self.run_guarded(request, &samples)?;
+        for attempt in &outcome.failures {
+            let failed = StepFailed { step: self.step, rung: knobs, attempt: *attempt, capacity: self.budget.capacity };
+            self.answer(Event::StepFailed(failed))?;
+        }
+        let done = self.commit(request, &samples, outcome, start)?;
+        self.answer(Event::StepDone(done))?;
+        self.step += 1;
+        let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
+        self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples));
+        self.stopwatch.book(Lap::Step, start.elapsed());
+        self.stopwatch.end_step();
+        if ends_epoch {
+            let samples = self.loader.cursor().n_samples;
+            self.log(&Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples }))?;
+        }
+        Ok(())
+    }
+
+    /// Validates and saves when it is time to.
+    pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
+        let last = self.step == self.config.n_steps;
+        if last || self.step.is_multiple_of(self.config.validate_every) {
+            self.validate()?;
+        }
+        if last || self.step.is_multiple_of(self.config.checkpoint_every) {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Saves what is not saved yet, and logs the end.
+    pub(crate) fn end(mut self) -> Result<Outcome, TrainError> {
+        let reason = if self.step < self.config.n_steps { EndReason::Interrupted } else { EndReason::Completed };
+        if self.saved_step != Some(self.step) {
+            self.save()?;
+        }
+        let seconds = self.meter.seconds();
+        self.log(&Event::RunEnded(RunEnded { step: self.step, reason, seconds }))?;
+        let seconds = self.seconds_before + seconds;
+        Ok(Outcome { reason, step: self.step, seconds, overhead: self.stopwatch.overhead() })
+    }
+
+    fn run_guarded(
+        &mut self,
+        request: StepRequest,
+        samples: &StepSamples<<J::Source as Source>::Buffer>,
+    ) -> Result<StepOutcome, TrainError> {
+        let (job, device, controller) = (self.job, &self.device, &self.controller);
+        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, &samples.buffer, range, device);
+        let predict = |shape, resident| controller.predict(shape, resident);
+        let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
+        outcome.map_err(|source| TrainError::Step { step: self.step, source })
+    }
+
+    /// Lets the optimizer step, and gathers what happened.
+    fn commit(
+        &mut self,
+        request: StepRequest,
+        samples: &StepSamples<<J::Source as Source>::Buffer>,
+        outcome: StepOutcome,
+        start: Instant,
+    ) -> Result<StepDone, TrainError> {
+        let learning_rate = self.config.learning_rate.at(self.step, self.config.n_steps);
+        let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
+        let rung = request.knobs;
+        let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(rung.shape(), resident));
+        let optimizer = &mut self.optimizer;
+        self.model = self.model.take().map(|model| optimizer.step(learning_rate, model, gradients));
+        let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
+        let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+        let draw = &samples.draw;
+        let micro_batch = |part: std::ops::Range<usize>| MicroBatch { ids: draw.ids[part].to_vec(), edge: draw.edge };
+        Ok(StepDone {
+            step: self.step,
+            epoch: draw.epoch,
+            rung,
+            micro_batches: parts.into_iter().map(micro_batch).collect(),
+            predicted: prediction.map(|it| it.expected),
+            upper: prediction.map(|it| it.upper),
+            resident,
+            in_use: reading.in_use,
+            reserved: reading.reserved,
+            peak: peak.max(reading.peak),
+            capacity: request.budget.capacity,
+            budget: request.budget.budget,
+            loss,
+            gradient_norm,
+            learning_rate,
+            seconds: start.elapsed().as_secs_f64(),
+            committed: true,
+        })
+    }
+
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let start = Instant::now();
+        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let mut inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget);
+        let metric = self.job.validate(model, &self.device, &mut inference);
+        let peak = inference.peak();
+        let metric = metric.map_err(|source| TrainError::Validation { step: self.step, source })?;
+        self.validated_step = Some(self.step);
+        self.log(&Event::Validated(Validated {
+            step: self.step,
+            metric_name: metric.name.to_owned(),
+            metric: metric.value,
+            baseline: metric.baseline,
+            peak,
+            seconds: start.elapsed().as_secs_f64(),
+        }))
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        let seconds = self.seconds_before + self.meter.seconds();
+        let (cursor, controller) = (self.loader.cursor().clone(), self.controller.clone());
+        let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, cursor, controller);
+        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let path = state.save(self.run_dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
+        self.saved_step = Some(self.step);
+        self.log(&Event::CheckpointSaved(CheckpointSaved { step: self.step, path }))
+    }
+
+    /// Logs an event, learns from it, and logs what it leads to.
+    fn answer(&mut self, event: Event) -> Result<(), TrainError> {
+        self.log(&event)?;
+        let controller = &mut self.controller;
+        self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
+        match self.stopwatch.time(Lap::Policy, || controller.decide(&event)) {
+            Some(decision) => self.log(&Event::Decided(Decided { step: self.step, decision })),
+            None => Ok(()),
+        }
+    }
+
+    fn log(&mut self, event: &Event) -> Result<(), TrainError> {
+        let (run_dir, meter, observer) = (&mut *self.run_dir, &mut self.meter, &mut *self.observer);
+        self.stopwatch.time(Lap::Monitor, || {
+            run_dir.log(event)?;
+            meter.update(event);
+            observer(event, meter.progress());
+            Ok(())
+        })
+    }
+
+    fn log_start(&mut self, existing: Existing) -> Result<(), TrainError> {
+        if existing == Existing::Resume {
+            return self.log(&Event::RunResumed(RunResumed { step: self.step }));
+        }
+        let controller = serde_json::to_string(&self.config.controller)
+            .map_err(|error| TrainError::Config(format!("write the controller's configuration: {error}")))?;
+        self.log(&Event::RunStarted(RunStarted {
+            schema_version: SCHEMA_VERSION,
+            job: self.job.name().to_owned(),
+            device: self.config.device.clone(),
+            seed: self.config.seed,
+            effective_batch_size: self.config.effective_batch_size,
+            n_steps: self.config.n_steps,
+            knobs: self.controller.policy().knobs(),
+            budget: self.budget,
+            controller,
+        }))
+    }
+
+    /// Refuses a capacity that what is resident fills already.
+    fn check_room(&self) -> Result<(), TrainError> {
+        let step = self.step;
+        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
+        let Budget { capacity, budget } = self.budget;
+        if resident < budget {
+            return Ok(());
+        }
+        let target = self.config.target.get();
+        let needed = Bytes::from_f64_ceil(resident.as_f64() / target);
+        Err(TrainError::CapacityTooSmall { resident, budget, target, capacity, needed })
+    }
+}
+
+fn read_budget(guarded: &GuardedStep, config: &FitConfig) -> Result<Budget, TrainError> {
+    let capacity = guarded.probe().capacity()?;
+    Ok(Budget { capacity, budget: capacity.scale(config.target) })
+}
+
+fn loader_config(config: &FitConfig) -> LoaderConfig {
+    LoaderConfig {
+        effective_batch_size: config.effective_batch_size,
+        largest_edge: config.largest_edge,
+        workers: config.workers,
+        buffer_limit: config.buffer_limit,
+    }
+}
+
+/// What must be equal for a checkpoint to fit.
+fn fingerprint<J: Job>(job: &J, config: &FitConfig) -> String {
+    format!("{}, effective batch {}, seed {}", job.fingerprint(), config.effective_batch_size, config.seed)
+}

@@ -1,0 +1,327 @@
+//! One optimizer step that either happens with exactly its samples, or does not happen.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, ExecutionError, Tensor};
+use plimsoll_guard::{Cause, Failure, Guard, GuardError, classify};
+use plimsoll_probe::{Probe, ProbeError};
+use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
+
+use crate::gradients::{WeightedAccumulator, squared_norm};
+use crate::stopwatch::{Lap, Stopwatch};
+
+/// Why a step did not happen; the model is as it was before.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// Memory cannot be measured.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// One sample alone does not fit.
+    #[error("{source} (capacity {capacity}): a smaller patch, gradient checkpointing or a smaller model would help")]
+    NeverFits {
+        /// The numbers.
+        source: GuardError<Box<Self>>,
+        /// What there is.
+        capacity: Bytes,
+    },
+    /// The device is lost to this process.
+    #[error("the device is poisoned, start the process again: {0}")]
+    Poisoned(String),
+    /// The device failed in a way that has nothing to do with memory.
+    #[error("the device failed: {0}")]
+    Device(String),
+    /// Loss or gradient is no finite number.
+    #[error("loss {loss} or gradient norm {gradient_norm} is not finite: a lower learning rate may help")]
+    NotFinite {
+        /// The step's loss.
+        loss: f64,
+        /// The global norm of its gradient.
+        gradient_norm: f64,
+    },
+}
+
+/// What a step is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub struct StepRequest {
+    /// Samples of the step.
+    pub n_samples: usize,
+    /// Their edge, and how many to run at once.
+    pub knobs: Knobs,
+    /// What there is.
+    pub budget: Budget,
+}
+
+/// A step that is ready for the optimizer.
+pub struct StepOutcome {
+    /// The gradient of the mean loss over all samples of the step.
+    pub gradients: GradientsParams,
+    /// The mean loss over all samples.
+    pub loss: f64,
+    /// The global norm of the gradient.
+    pub gradient_norm: f64,
+    /// The parts that ran, in order: ranges of the step's samples.
+    pub parts: Vec<Range<usize>>,
+    /// The parts that ran out of memory on the way.
+    pub failures: Vec<Attempt>,
+    /// Bytes in use before the step.
+    pub resident: Bytes,
+    /// High-water mark of the parts that ran.
+    pub peak: Bytes,
+}
+
+/// Runs the forward and backward passes of optimizer steps under a budget.
+///
+/// A part that runs out of memory, or whose measured peak exceeded the capacity, is discarded and run again in two
+/// halves: the same samples, weighted so that the gradient is the one of the undivided step. Before the optimizer may
+/// step, one scalar that depends on every gradient is read, because a failed allocation on `CubeCL` shows only there.
+///
+/// # Example
+///
+/// ```no_run
+/// # use burn::{module::Module, optim::ModuleOptimizer, tensor::{Device, Tensor}};
+/// # use plimsoll_train::{GuardedStep, StepRequest, StepError, Stopwatch};
+/// # fn train<M: Module>(mut model: M, mut optimizer: ModuleOptimizer, device: Device, request: StepRequest,
+/// #     mean_loss: impl Fn(&M, std::ops::Range<usize>) -> Tensor<1>) -> Result<(), StepError> {
+/// let probe = plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None)?;
+/// let mut guarded = GuardedStep::new(probe, device);
+/// let mut stopwatch = Stopwatch::with_capacity(1);
+/// let outcome = guarded.run(&model, request, &|_shape, _resident| None, &mean_loss, &mut stopwatch)?;
+/// model = optimizer.step(1e-3, model, outcome.gradients);
+/// # Ok(())
+/// # }
+/// ```
+pub struct GuardedStep {
+    probe: Box<dyn Probe>,
+    device: Device,
+    exact: bool,
+}
+
+/// Predicts the peak of a shape, given the bytes that are resident.
+pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
+
+impl GuardedStep {
+    /// Measures with `probe` what happens on `device`.
+    pub fn new(probe: Box<dyn Probe>, device: Device) -> Self {
+        let exact = probe.has_exact_peak();
+        Self { probe, device, exact }
+    }
+
+    /// Returns the probe.
+    pub fn probe(&self) -> &dyn Probe {
+        &*self.probe
+    }
+
+    pub(crate) fn probe_mut(&mut self) -> &mut dyn Probe {
+        &mut *self.probe
+    }
+
+    /// Runs all samples of a step and accumulates their gradients.
+    ///
+    /// `mean_loss` takes a range of the step's samples and returns their mean loss, of shape `[1]`, with its graph.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`]; nothing of the step has happened then.
+    pub fn run<M: Module>(
+        &mut self,
+        model: &M,
+        request: StepRequest,
+        predict: PredictShape<'_>,
+        mean_loss: &dyn Fn(&M, Range<usize>) -> Tensor<1>,
+        stopwatch: &mut Stopwatch,
+    ) -> Result<StepOutcome, StepError> {
+        let start = Instant::now();
+        let resident = self.probe.read()?.in_use;
+        let mut attempts = Attempts::new(self, model, mean_loss, request);
+        attempts.times.probe = start.elapsed();
+        let edge = request.knobs.patch_size;
+        let guard = Guard { budget: request.budget.budget, predict: |n: usize| predict(shape(n, edge), resident) };
+        let whole = micro_batches(request.n_samples, request.knobs.micro_batch_size as usize);
+        let begun = Instant::now();
+        let ran = guard.run(whole, |part| attempts.run(part));
+        attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
+        let parts = ran.map_err(|error| step_error(error, request.budget.capacity))?;
+        attempts.finish(parts, resident, stopwatch)
+    }
+
+    /// Reads memory after the optimizer's step; the peak includes that step where the device measures peaks exactly.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Probe`] when memory cannot be measured.
+    pub fn read(&self) -> Result<MemoryReading, StepError> {
+        Ok(self.probe.read()?)
+    }
+
+    /// Starts a new high-water mark.
+    fn open_window(&mut self) -> Result<MemoryReading, StepError> {
+        self.probe.reset_peak()?;
+        Ok(self.probe.read()?)
+    }
+
+    /// Reads the loss, and on devices that fail silently the norm of the part's gradients with it.
+    fn read_loss<M: Module>(&self, model: &M, loss: Tensor<1>, gradients: &GradientsParams) -> Result<f64, ReadError> {
+        let loss = loss.inner();
+        if self.exact {
+            return Ok(read_values(loss)?[0]);
+        }
+        let norm = squared_norm(model, gradients, &self.device);
+        Ok(read_values(Tensor::cat(vec![loss, norm], 0))?[0])
+    }
+}
+
+/// The attempts at one step, and what they have gathered so far.
+struct Attempts<'a, M: Module> {
+    guarded: &'a mut GuardedStep,
+    model: &'a M,
+    mean_loss: &'a dyn Fn(&M, Range<usize>) -> Tensor<1>,
+    request: StepRequest,
+    accumulator: WeightedAccumulator<M>,
+    loss: f64,
+    peak: Bytes,
+    failures: Vec<Attempt>,
+    times: Times,
+}
+
+#[derive(Default)]
+struct Times {
+    probe: Duration,
+    check: Duration,
+    guard: Duration,
+    inside: Duration,
+}
+
+type Tried = Result<(), Failure<Box<StepError>>>;
+
+impl<'a, M: Module> Attempts<'a, M> {
+    fn new(
+        guarded: &'a mut GuardedStep,
+        model: &'a M,
+        mean_loss: &'a dyn Fn(&M, Range<usize>) -> Tensor<1>,
+        request: StepRequest,
+    ) -> Self {
+        let accumulator = WeightedAccumulator::new(request.n_samples);
+        let (failures, times) = (Vec::new(), Times::default());
+        Self { guarded, model, mean_loss, request, accumulator, loss: 0.0, peak: Bytes::ZERO, failures, times }
+    }
+
+    fn run(&mut self, part: Range<usize>) -> Tried {
+        let start = Instant::now();
+        let tried = self.try_part(part);
+        self.times.inside += start.elapsed();
+        tried
+    }
+
+    fn try_part(&mut self, part: Range<usize>) -> Tried {
+        let n_samples = part.len();
+        let resident = self.probe_time(GuardedStep::open_window).map_err(other)?.in_use;
+        let attempt = Attempt { shape: shape(n_samples, self.request.knobs.patch_size), resident, peak: None };
+        let loss = (self.mean_loss)(self.model, part);
+        let gradients = self.accumulator.backward(self.model, &loss, n_samples);
+        let mean = match self.guarded.read_loss(self.model, loss, &gradients) {
+            Ok(mean) => mean,
+            Err(error) => return self.failed(attempt, error, gradients),
+        };
+        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
+        if self.request.budget.capacity < peak {
+            return self.failed(Attempt { peak: Some(peak), ..attempt }, ReadError::OutOfMemory, gradients);
+        }
+        self.accumulator.add(self.model, gradients);
+        self.loss += mean * plimsoll_guard::weight(n_samples, self.request.n_samples);
+        self.peak = self.peak.max(peak);
+        Ok(())
+    }
+
+    /// Drops what the attempt made, tidies up, and says what kind of failure it was.
+    fn failed(&mut self, attempt: Attempt, error: ReadError, gradients: GradientsParams) -> Tried {
+        drop(gradients);
+        match error {
+            ReadError::OutOfMemory => {
+                self.failures.push(attempt);
+                self.guarded.probe.cleanup().map_err(|it| other(it.into()))?;
+                Err(Failure::OutOfMemory { needed: attempt.peak })
+            }
+            ReadError::Other(error) => Err(Failure::Other(error)),
+        }
+    }
+
+    fn finish(
+        mut self,
+        parts: Vec<Range<usize>>,
+        resident: Bytes,
+        stopwatch: &mut Stopwatch,
+    ) -> Result<StepOutcome, StepError> {
+        let gradients = self.accumulator.finish();
+        let start = Instant::now();
+        let norm = squared_norm(self.model, &gradients, &self.guarded.device);
+        let gradient_norm = match read_values(norm) {
+            Ok(values) => values[0].sqrt(),
+            Err(ReadError::OutOfMemory) => return Err(out_of_memory(self.request.budget)),
+            Err(ReadError::Other(error)) => return Err(*error),
+        };
+        self.times.check += start.elapsed();
+        if !(self.loss.is_finite() && gradient_norm.is_finite()) {
+            return Err(StepError::NotFinite { loss: self.loss, gradient_norm });
+        }
+        stopwatch.book(Lap::Probe, self.times.probe);
+        stopwatch.book(Lap::Check, self.times.check);
+        stopwatch.book(Lap::Guard, self.times.guard);
+        let Self { loss, failures, peak, .. } = self;
+        Ok(StepOutcome { gradients, loss, gradient_norm, parts, failures, resident, peak })
+    }
+
+    fn probe_time<T>(&mut self, work: impl FnOnce(&mut GuardedStep) -> T) -> T {
+        let start = Instant::now();
+        let result = work(self.guarded);
+        self.times.probe += start.elapsed();
+        result
+    }
+}
+
+enum ReadError {
+    OutOfMemory,
+    Other(Box<StepError>),
+}
+
+fn read_values(tensor: Tensor<1>) -> Result<Vec<f64>, ReadError> {
+    let data = tensor.try_into_data().map_err(|error| read_error(&error))?;
+    Ok(data.iter::<f64>().collect())
+}
+
+fn read_error(error: &ExecutionError) -> ReadError {
+    if error.is_device_poisoned() {
+        return ReadError::Other(Box::new(StepError::Poisoned(error.reason().to_owned())));
+    }
+    match classify(error.reason()) {
+        Cause::OutOfMemory { .. } => ReadError::OutOfMemory,
+        Cause::Other => ReadError::Other(Box::new(StepError::Device(error.reason().to_owned()))),
+    }
+}
+
+fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> StepError {
+    match error {
+        GuardError::Other(error) => *error,
+        source @ GuardError::NeverFits { .. } => StepError::NeverFits { source, capacity },
+    }
+}
+
+fn out_of_memory(budget: Budget) -> StepError {
+    let source = GuardError::NeverFits { sample: 0, needed: None, budget: budget.budget };
+    StepError::NeverFits { source, capacity: budget.capacity }
+}
+
+fn other(error: StepError) -> Failure<Box<StepError>> {
+    Failure::Other(Box::new(error))
+}
+
+/// Full micro-batches first, the ragged one last.
+fn micro_batches(n_samples: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n_samples).step_by(size.max(1)).map(move |start| start..n_samples.min(start + size.max(1)))
+}
+
+fn shape(n_samples: usize, edge: u32) -> StepShape {
+    StepShape::new(u32::try_from(n_samples).unwrap_or(u32::MAX), edge)
+}

@@ -1,0 +1,159 @@
+//! How long Plimsoll's own work takes, measured inside the run.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// What the time of a step is spent on, apart from the step itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lap {
+    /// Reading memory.
+    Probe,
+    /// Learning from a step and predicting the next.
+    Predict,
+    /// Deciding, the predictions that the decision asks for included.
+    Policy,
+    /// Preflight and split.
+    Guard,
+    /// Drawing the samples and handing them over; collation runs on other threads.
+    Sampler,
+    /// Writing the log and showing progress.
+    Monitor,
+    /// Reading one scalar that depends on every gradient.
+    Check,
+    /// The whole step.
+    Step,
+}
+
+const N_LAPS: usize = Lap::Step as usize + 1;
+
+/// Adds up the laps of a step and keeps one row per step.
+#[derive(Debug)]
+pub struct Stopwatch {
+    current: [Duration; N_LAPS],
+    rows: Vec<[f32; N_LAPS]>,
+}
+
+/// Medians over the steps of a run, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Overhead {
+    /// Steps measured.
+    pub steps: usize,
+    /// Plimsoll's own work per step.
+    pub median_us: Work,
+    /// The check before the optimizer.
+    pub check_us: f64,
+    /// The whole step.
+    pub step_us: f64,
+    /// Median total of the own work over the median step.
+    pub overhead_ratio: f64,
+    /// Median check over the median step.
+    pub check_ratio: f64,
+}
+
+/// Medians of Plimsoll's own work per step, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Work {
+    /// Reading memory.
+    pub probe: f64,
+    /// Learning from a step and predicting the next.
+    pub predict: f64,
+    /// Deciding.
+    pub policy: f64,
+    /// Preflight and split.
+    pub guard: f64,
+    /// Drawing samples.
+    pub sampler: f64,
+    /// Log and progress.
+    pub monitor: f64,
+    /// All of it: the median of the sums, not the sum of the medians.
+    pub total: f64,
+}
+
+impl Overhead {
+    /// Writes the figures as a JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|_| unreachable!("numbers and names are always JSON"))
+    }
+}
+
+impl Stopwatch {
+    /// Makes room for so many steps, so that measuring does not allocate while they run.
+    pub fn with_capacity(n_steps: usize) -> Self {
+        Self { current: [Duration::ZERO; N_LAPS], rows: Vec::with_capacity(n_steps) }
+    }
+
+    /// Runs `work` and books its time.
+    pub fn time<T>(&mut self, lap: Lap, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.book(lap, start.elapsed());
+        result
+    }
+
+    /// Books time that was measured elsewhere.
+    pub fn book(&mut self, lap: Lap, time: Duration) {
+        self.current[lap as usize] += time;
+    }
+
+    /// Ends a step.
+    pub fn end_step(&mut self) {
+        self.rows.push(self.current.map(|it| it.as_secs_f32() * 1e6));
+        self.current = [Duration::ZERO; N_LAPS];
+    }
+
+    /// Returns the medians, or `None` before the first step has ended.
+    pub fn overhead(&self) -> Option<Overhead> {
+        let column = |lap: Lap| median(self.rows.iter().map(|row| f64::from(row[lap as usize])));
+        let total =
+            median(self.rows.iter().map(|row| row[..Lap::Check as usize].iter().map(|it| f64::from(*it)).sum()))?;
+        let (check_us, step_us) = (column(Lap::Check)?, column(Lap::Step)?);
+        let median_us = Work {
+            probe: column(Lap::Probe)?,
+            predict: column(Lap::Predict)?,
+            policy: column(Lap::Policy)?,
+            guard: column(Lap::Guard)?,
+            sampler: column(Lap::Sampler)?,
+            monitor: column(Lap::Monitor)?,
+            total,
+        };
+        let ratio = |us: f64| if step_us > 0.0 { us / step_us } else { 0.0 };
+        Some(Overhead {
+            steps: self.rows.len(),
+            median_us,
+            check_us,
+            step_us,
+            overhead_ratio: ratio(total),
+            check_ratio: ratio(check_us),
+        })
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_per_lap_and_the_total_leaves_check_and_step_out() {
+        let mut stopwatch = Stopwatch::with_capacity(3);
+        assert_eq!(stopwatch.overhead(), None);
+        for us in [10, 20, 60] {
+            stopwatch.book(Lap::Probe, Duration::from_micros(us));
+            stopwatch.book(Lap::Policy, Duration::from_micros(5));
+            stopwatch.book(Lap::Check, Duration::from_micros(100));
+            stopwatch.book(Lap::Step, Duration::from_micros(1000));
+            stopwatch.end_step();
+        }
+        let overhead = stopwatch.overhead().unwrap();
+        let round = |us: f64| us.round();
+        assert_eq!([round(overhead.median_us.probe), round(overhead.median_us.total)], [20.0, 25.0]);
+        assert_eq!([round(overhead.check_us), round(overhead.step_us)], [100.0, 1000.0]);
+        assert!((overhead.overhead_ratio - 0.025).abs() < 1e-6, "{overhead:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Finding and decoding the images of a folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use image::{ImageError, ImageFormat, ImageReader, RgbImage};
+
+/// What to do about an image that is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadImage {
+    /// Refuse the folder.
+    Fail,
+    /// Leave the image out, and say so.
+    Skip,
+}
+
+/// Why a folder makes no data set.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The folder is not there.
+    #[error("read data from {}: no such folder", .0.display())]
+    NoFolder(PathBuf),
+    /// A file or folder cannot be read.
+    #[error("read {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An image is damaged.
+    #[error("decode {}: {reason}; repair or remove it, or set `data.bad_image = \"skip\"`", path.display())]
+    Damaged {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Too few images are left.
+    #[error(
+        "find images in {}: {found} of {files} files are PNG or JPEG images that can be used, at least 2 are needed \
+         (one to train on, one to validate on)",
+        folder.display()
+    )]
+    TooFew {
+        /// The folder.
+        folder: PathBuf,
+        /// Images that can be used.
+        found: usize,
+        /// Files in the folder.
+        files: usize,
+    },
+    /// An image is smaller than the smallest patch.
+    #[error(
+        "use {}: it has {width} × {height} pixels, the smallest patch of {patch} needs at least {needed} × {needed}; \
+         remove it, or set `batch.patch_min` to at most {}",
+        path.display(),
+        (width).min(height) / 2
+    )]
+    TooSmall {
+        /// The image.
+        path: PathBuf,
+        /// Its width in pixels.
+        width: u32,
+        /// Its height in pixels.
+        height: u32,
+        /// The smallest patch, in pixels at the input resolution.
+        patch: u32,
+        /// The smallest side that would do.
+        needed: u32,
+    },
+    /// Decoded pixels cannot be kept.
+    #[error("keep decoded images in a temporary file in {}: {source}", folder.display())]
+    Store {
+        /// The temporary folder.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Returns all files below a folder, in the order of their paths.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    if !folder.is_dir() {
+        return Err(DataError::NoFolder(folder.to_owned()));
+    }
+    let (mut found, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = waiting.pop() {
+        let fail = |source| DataError::Io { path: next.clone(), source };
+        for entry in fs::read_dir(&next).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.is_dir() { waiting.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A file, decoded or not.
+pub(crate) enum Decoded {
+    Image(RgbImage),
+    /// Left out, with the reason.
+    Skipped(String),
+}
+
+/// Decodes a file by its content, whatever its name; a file that is no PNG or JPEG is skipped.
+pub(crate) fn decode(path: &Path, bad_image: BadImage) -> Result<Decoded, DataError> {
+    let fail = |source| DataError::Io { path: path.to_owned(), source };
+    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format).map_err(fail)?;
+    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) || !has_signature(path).map_err(fail)? {
+        return Ok(Decoded::Skipped("no PNG or JPEG image".to_owned()));
+    }
+    match (reader.decode(), bad_image) {
+        (Ok(image), _) => Ok(Decoded::Image(image.into_rgb8())),
+        (Err(ImageError::IoError(source)), _) if source.kind() == io::ErrorKind::PermissionDenied => Err(fail(source)),
+        (Err(error), BadImage::Skip) => Ok(Decoded::Skipped(format!("damaged: {error}"))),
+        (Err(error), BadImage::Fail) => Err(DataError::Damaged { path: path.to_owned(), reason: error.to_string() }),
+    }
+}
+
+/// Whether the file begins as a PNG or JPEG does; the reader falls back to the file's name, which may lie.
+fn has_signature(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::with_capacity(16);
+    io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, 16), &mut start)?;
+    Ok(image::guess_format(&start).is_ok())
+}

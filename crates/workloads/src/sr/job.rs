@@ -1,0 +1,189 @@
+//! The job.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_train::{Inference, Job, Metric, StepError};
+
+use super::model::{Edsr, EdsrConfig, SCALE};
+use super::photos::{BORDER, Photo, Photos, psnr};
+use super::source::{CropBuffer, Crops};
+use super::store::Window;
+use super::tiles::{Span, spans};
+
+/// Size and data of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SrConfig {
+    /// The model.
+    pub model: EdsrConfig,
+    /// Crops of every image per epoch.
+    pub crops_per_image: u32,
+    /// Edge of a validation tile in pixels at the input resolution, context included.
+    pub validation_tile: u32,
+    /// Seed of the crops.
+    pub seed: u64,
+}
+
+/// Super-resolution by two.
+#[derive(Debug)]
+pub struct Sr {
+    config: SrConfig,
+    photos: Arc<Photos>,
+    crops: Arc<Crops>,
+}
+
+impl Sr {
+    /// Trains on these images.
+    pub fn new(config: SrConfig, photos: Arc<Photos>) -> Self {
+        let crops = Arc::new(Crops::new(Arc::clone(&photos), config.crops_per_image, config.seed));
+        Self { config, photos, crops }
+    }
+
+    /// Returns the PSNR of one image, computed in tiles.
+    fn image_psnr(
+        &self,
+        model: &Edsr,
+        photo: &Photo,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<f64, StepError> {
+        let edge = self.config.validation_tile.min(photo.low.width).min(photo.low.height);
+        let halo = (self.config.model.receptive_radius() as u32).min(edge - 1);
+        let rows = spans(photo.low.height, edge, halo);
+        let columns = spans(photo.low.width, edge, halo);
+        let tiles: Vec<_> = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge })).collect();
+        let mut squares = vec![0.0; tiles.len()];
+        inference.run(tiles.len(), edge, &mut |range: Range<usize>| {
+            let upsampled = self.upsample(model, photo, &tiles[range.clone()], device)?;
+            let tile_len = upsampled.len() / range.len();
+            for (values, index) in upsampled.chunks_exact(tile_len).zip(range) {
+                squares[index] = self.squares(photo, tiles[index], values)?;
+            }
+            Ok(())
+        })?;
+        let sides = [photo.high.width, photo.high.height].map(|it| u64::from(it - 2 * BORDER));
+        Ok(psnr(squares.iter().sum(), 3 * sides[0] * sides[1]))
+    }
+
+    /// Runs tiles of one image through the model; returns `[tiles, 3, 2 · edge, 2 · edge]` values on the host.
+    fn upsample(&self, model: &Edsr, photo: &Photo, tiles: &[Tile], device: &Device) -> Result<Vec<f32>, StepError> {
+        let edge = tiles[0].edge as usize;
+        let mut pixels = vec![0; 3 * edge * edge];
+        let mut planes = Vec::with_capacity(tiles.len() * pixels.len());
+        for tile in tiles {
+            self.read(photo, false, tile.input(), &mut pixels)?;
+            (0..3).for_each(|channel| planes.extend(pixels.iter().skip(channel).step_by(3).map(|it| unit(*it))));
+        }
+        let data = TensorData::new(planes, [tiles.len(), 3, edge, edge]);
+        let output = model.forward(Tensor::from_data(data, &device.clone().inner())).try_into_data();
+        let output = output.map_err(|error| StepError::Device(error.to_string()))?;
+        output.try_into_vec().map_err(|error| StepError::Device(error.to_string()))
+    }
+
+    /// Returns the sum of squared 8-bit errors over what counts of a tile.
+    fn squares(&self, photo: &Photo, tile: Tile, values: &[f32]) -> Result<f64, StepError> {
+        let window = tile.output(photo);
+        let mut truth = vec![0; 3 * window.width as usize * window.height as usize];
+        self.read(photo, true, window, &mut truth)?;
+        let side = tile.edge as usize * SCALE;
+        let (left, top) =
+            (window.x as usize - tile.x.start as usize * SCALE, window.y as usize - tile.y.start as usize * SCALE);
+        let mut squares = 0.0;
+        for (at, pixel) in truth.chunks_exact(3).enumerate() {
+            let (x, y) = (left + at % window.width as usize, top + at / window.width as usize);
+            for (channel, truth) in pixel.iter().enumerate() {
+                let value = values[(channel * side + y) * side + x];
+                squares += f64::from((value.clamp(0.0, 1.0) * 255.0).round() - f32::from(*truth)).powi(2);
+            }
+        }
+        Ok(squares)
+    }
+
+    fn read(&self, photo: &Photo, high: bool, window: Window, into: &mut [u8]) -> Result<(), StepError> {
+        let image = if high { photo.high } else { photo.low };
+        let read = self.photos.store().read(image, window, into);
+        read.map_err(|error| StepError::Device(format!("read the decoded pixels of {}: {error}", photo.name)))
+    }
+}
+
+/// A square of an image, and what of it counts.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    x: Span,
+    y: Span,
+    edge: u32,
+}
+
+impl Tile {
+    fn input(self) -> Window {
+        Window { x: self.x.start, y: self.y.start, width: self.edge, height: self.edge }
+    }
+
+    /// Returns what counts at the output resolution, less the border that the metric leaves out.
+    fn output(self, photo: &Photo) -> Window {
+        let scale = SCALE as u32;
+        let inside = |span: Span, len: u32| {
+            let (start, end) = (span.core_start * scale, span.core_end * scale);
+            (start.max(BORDER), end.min(len - BORDER).max(start.max(BORDER)))
+        };
+        let (x, right) = inside(self.x, photo.high.width);
+        let (y, bottom) = inside(self.y, photo.high.height);
+        Window { x, y, width: right - x, height: bottom - y }
+    }
+}
+
+impl Job for Sr {
+    type Source = Crops;
+    type Model = Edsr;
+
+    fn name(&self) -> &'static str {
+        "sr"
+    }
+
+    fn fingerprint(&self) -> String {
+        let SrConfig { model, crops_per_image, .. } = self.config;
+        let n_train = self.photos.train.len();
+        let EdsrConfig { channels, blocks } = model;
+        format!("sr with {channels} channels and {blocks} blocks on {n_train} images of {crops_per_image} crops")
+    }
+
+    fn source(&self) -> Arc<Crops> {
+        Arc::clone(&self.crops)
+    }
+
+    fn init(&self, device: &Device) -> Edsr {
+        self.config.model.init(device)
+    }
+
+    /// The mean absolute error, as in the EDSR paper.
+    fn mean_loss(&self, model: &Edsr, buffer: &CropBuffer, samples: Range<usize>, device: &Device) -> Tensor<1> {
+        let edge = buffer.pixels.edge() as usize;
+        let low = planes(buffer.pixels.lr(), &samples, edge, device);
+        let high = planes(buffer.pixels.hr(), &samples, edge * SCALE, device);
+        (model.forward(low) - high).abs().mean()
+    }
+
+    fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
+        let model = burn::module::Module::valid(model);
+        let (mut value, mut baseline) = (0.0, 0.0);
+        for photo in &self.photos.validation {
+            value += self.image_psnr(&model, photo, device, inference)?;
+            baseline += photo.baseline.unwrap_or(f64::NAN);
+        }
+        let n = self.photos.validation.len() as f64;
+        Ok(Metric { name: "PSNR (dB)", value: value / n, baseline: baseline / n })
+    }
+}
+
+/// Turns a range of 8-bit samples into a tensor of shape `[samples, 3, edge, edge]` with values from 0 to 1.
+fn planes(pixels: &[u8], samples: &Range<usize>, edge: usize, device: &Device) -> Tensor<4> {
+    let sample_len = 3 * edge * edge;
+    let values: Vec<f32> =
+        pixels[samples.start * sample_len..samples.end * sample_len].iter().map(|it| unit(*it)).collect();
+    Tensor::from_data(TensorData::new(values, [samples.len(), 3, edge, edge]), device)
+}
+
+fn unit(value: u8) -> f32 {
+    f32::from(value) / 255.0
+}

@@ -1,0 +1,166 @@
+//! A folder of images as pairs of resolutions, split into training and validation.
+
+use std::path::{Path, PathBuf};
+
+use image::RgbImage;
+use image::imageops::{FilterType, crop_imm, resize};
+use plimsoll_sampler::Permutation;
+
+use super::folder::{BadImage, DataError, Decoded, decode, files};
+use super::model::SCALE;
+use super::store::{PixelStore, Stored, Window};
+
+/// Catmull–Rom, widened when it shrinks: antialiased bicubic with half-pixel centres.
+const FILTER: FilterType = FilterType::CatmullRom;
+
+/// Output pixels at each border that the metric leaves out.
+pub(crate) const BORDER: u32 = 2;
+
+/// Decides the validation split; the same for every run, so that runs with different seeds can be compared.
+const SPLIT_SEED: u64 = 0;
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhotosConfig {
+    /// The folder, read recursively.
+    pub folder: PathBuf,
+    /// The part of the images that is held out, rounded to whole images, at least one.
+    pub validation_share: f64,
+    /// What to do about damaged images.
+    pub bad_image: BadImage,
+    /// The smallest patch that will be cut, in pixels at the input resolution.
+    pub smallest_patch: u32,
+}
+
+/// One image in two resolutions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Photo {
+    /// Its path below the folder.
+    pub name: String,
+    pub(crate) low: Stored,
+    pub(crate) high: Stored,
+    /// PSNR of bicubic upsampling, for images that are held out.
+    pub(crate) baseline: Option<f64>,
+}
+
+/// The images of a folder; decoded pixels lie in a temporary file.
+#[derive(Debug)]
+pub struct Photos {
+    /// Images to train on, in the order of their paths.
+    pub train: Vec<Photo>,
+    /// Images that are held out.
+    pub validation: Vec<Photo>,
+    /// Files that were left out, each with the reason.
+    pub skipped: Vec<String>,
+    store: PixelStore,
+}
+
+impl Photos {
+    /// Reads, decodes, downsamples and splits all images of a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] names the file or folder and what would be right.
+    pub fn read(config: &PhotosConfig) -> Result<Self, DataError> {
+        let paths = files(&config.folder)?;
+        let mut store = PixelStore::create().map_err(store_error)?;
+        let (mut photos, mut skipped) = (Vec::new(), Vec::new());
+        for path in &paths {
+            let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
+            match decode(path, config.bad_image)? {
+                Decoded::Image(image) => photos.push(photo(name, path, &image, config, &mut store)?),
+                Decoded::Skipped(reason) => skipped.push(format!("{name}: {reason}")),
+            }
+        }
+        if photos.len() < 2 {
+            let (found, files) = (photos.len(), paths.len());
+            return Err(DataError::TooFew { folder: config.folder.clone(), found, files });
+        }
+        let mut photos = Self { train: photos, validation: Vec::new(), skipped, store };
+        photos.hold_out(config.validation_share)?;
+        Ok(photos)
+    }
+
+    /// Returns the largest square that fits into every training image, in pixels at the input resolution.
+    pub fn largest_patch(&self) -> u32 {
+        self.train.iter().map(|it| it.low.width.min(it.low.height)).min().unwrap_or(0)
+    }
+
+    pub(crate) fn store(&self) -> &PixelStore {
+        &self.store
+    }
+
+    fn hold_out(&mut self, share: f64) -> Result<(), DataError> {
+        let n = self.train.len();
+        let n_held = held_out(n, share);
+        let permutation = Permutation::new(n as u64, SPLIT_SEED, 0);
+        let mut held: Vec<_> = (0..n_held as u64).map(|i| permutation.at(i)).collect();
+        held.sort_unstable();
+        let mut index = 0;
+        let is_held = |_: &mut Photo| {
+            index += 1;
+            held.contains(&(index - 1))
+        };
+        self.validation = self.train.extract_if(.., is_held).collect();
+        for photo in &mut self.validation {
+            photo.baseline = Some(baseline(&self.store, photo).map_err(store_error)?);
+        }
+        Ok(())
+    }
+}
+
+/// At least one image on each side.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a number of images is a smaller, non-negative number"
+)]
+fn held_out(n: usize, share: f64) -> usize {
+    ((n as f64 * share).round() as usize).clamp(1, n - 1)
+}
+
+fn photo(
+    name: String,
+    path: &Path,
+    image: &RgbImage,
+    config: &PhotosConfig,
+    store: &mut PixelStore,
+) -> Result<Photo, DataError> {
+    let scale = SCALE as u32;
+    let (width, height, patch) = (image.width(), image.height(), config.smallest_patch);
+    if width.min(height) / scale < patch {
+        return Err(DataError::TooSmall { path: path.to_owned(), width, height, patch, needed: patch * scale });
+    }
+    let high = crop_imm(image, 0, 0, width / scale * scale, height / scale * scale).to_image();
+    let low = resize(&high, width / scale, height / scale, FILTER);
+    let (low, high) = (store.push(&low).map_err(store_error)?, store.push(&high).map_err(store_error)?);
+    Ok(Photo { name, low, high, baseline: None })
+}
+
+/// Returns the PSNR of bicubic upsampling.
+fn baseline(store: &PixelStore, photo: &Photo) -> std::io::Result<f64> {
+    let (low, high) = (load(store, photo.low)?, load(store, photo.high)?);
+    let upsampled = resize(&low, high.width(), high.height(), FILTER);
+    let inside = Window { x: BORDER, y: BORDER, width: high.width() - 2 * BORDER, height: high.height() - 2 * BORDER };
+    let cut = |image: &RgbImage| crop_imm(image, inside.x, inside.y, inside.width, inside.height).to_image().into_raw();
+    let squares: u64 = cut(&upsampled).iter().zip(cut(&high)).map(|(a, b)| u64::from(a.abs_diff(b)).pow(2)).sum();
+    Ok(psnr(squares as f64, 3 * u64::from(inside.width) * u64::from(inside.height)))
+}
+
+fn load(store: &PixelStore, stored: Stored) -> std::io::Result<RgbImage> {
+    let mut image = RgbImage::new(stored.width, stored.height);
+    let whole = Window { x: 0, y: 0, width: stored.width, height: stored.height };
+    store.read(stored, whole, &mut image)?;
+    Ok(image)
+}
+
+/// Returns the peak signal-to-noise ratio in dB of 8-bit values whose squared errors add up to `squares`.
+pub(crate) fn psnr(squares: f64, n_values: u64) -> f64 {
+    // Half a unit in one value is the least error that a sum of squares in 8 bit can hide.
+    let mse = squares.max(0.25) / n_values as f64;
+    10.0 * (255.0 * 255.0 / mse).log10()
+}
+
+fn store_error(source: std::io::Error) -> DataError {
+    DataError::Store { folder: std::env::temp_dir(), source }
+}

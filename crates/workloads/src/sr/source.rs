@@ -1,0 +1,85 @@
+//! Pairs of crops as training samples.
+
+use std::sync::Arc;
+
+use plimsoll_sampler::{Crop, HostBuffer, crop, image_of, place_crop};
+use plimsoll_train::{Draw, Source, SourceError};
+use plimsoll_types::{Bytes, StepShape};
+
+use super::model::SCALE;
+use super::photos::{Photo, Photos};
+use super::store::{Stored, Window};
+
+/// `crops_per_image` crops of every training image per epoch, each at a random position and in a random orientation.
+#[derive(Debug)]
+pub struct Crops {
+    photos: Arc<Photos>,
+    crops_per_image: u32,
+    seed: u64,
+}
+
+/// The pixels of one optimizer step, with room to cut one crop.
+#[derive(Debug)]
+pub struct CropBuffer {
+    /// The pixels, in 8 bit.
+    pub pixels: HostBuffer,
+    scratch: Vec<u8>,
+}
+
+impl Crops {
+    /// Cuts crops out of the training images.
+    pub fn new(photos: Arc<Photos>, crops_per_image: u32, seed: u64) -> Self {
+        Self { photos, crops_per_image, seed }
+    }
+
+    fn place(&self, crop: Crop, photo: &Photo, index: usize, buffer: &mut CropBuffer) -> std::io::Result<()> {
+        let CropBuffer { pixels, scratch } = buffer;
+        let pair = pixels.pair_mut(index);
+        let mut cut = |image: Stored, scale: u32, into: &mut [u8]| {
+            let edge = crop.edge * scale;
+            let scratch = &mut scratch[..into.len()];
+            let window = Window { x: crop.x * scale, y: crop.y * scale, width: edge, height: edge };
+            self.photos.store().read(image, window, scratch)?;
+            place_crop(scratch, edge, crop.orientation, into);
+            Ok(())
+        };
+        cut(photo.low, 1, pair.lr)?;
+        cut(photo.high, SCALE as u32, pair.hr)
+    }
+}
+
+impl Source for Crops {
+    type Buffer = CropBuffer;
+
+    fn n_samples(&self) -> u64 {
+        self.photos.train.len() as u64 * u64::from(self.crops_per_image)
+    }
+
+    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
+        let pixels = HostBuffer::byte_capacity(largest.samples, largest.edge, SCALE as u32);
+        pixels.saturating_add(Bytes(scratch_len(largest.edge) as u64))
+    }
+
+    fn buffer(&self, largest: StepShape) -> CropBuffer {
+        let pixels = HostBuffer::with_capacity(largest.samples, largest.edge, SCALE as u32);
+        CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge)] }
+    }
+
+    fn collate(&self, draw: &Draw, buffer: &mut CropBuffer) -> Result<(), SourceError> {
+        let error = |sample_id, reason: String| SourceError { sample_id, reason };
+        buffer.pixels.begin(&draw.ids, draw.edge).map_err(|it| error(0, it.to_string()))?;
+        for (index, id) in draw.ids.iter().copied().enumerate() {
+            let photo = &self.photos.train[usize::try_from(image_of(id, self.crops_per_image)).unwrap_or(usize::MAX)];
+            let size = (photo.low.width, photo.low.height);
+            let crop = crop(id, self.crops_per_image, size, draw.edge, self.seed, draw.epoch)
+                .map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
+            self.place(crop, photo, index, buffer).map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes of one crop at the output resolution.
+fn scratch_len(edge: u32) -> usize {
+    3 * (edge as usize * SCALE).pow(2)
+}

@@ -1,0 +1,98 @@
+//! `cargo xtask bench`: the benchmarks, and what Plimsoll costs inside a real run.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::process::{Stop, cargo, plimsoll, root, run as run_command};
+
+pub(crate) const HELP: &str = "\
+bench [NAME]
+    Runs the benchmarks, or the one of that name.
+    `bench overhead` trains 200 steps of the default configuration and writes target/bench/overhead.json.
+";
+
+const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
+
+pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
+    let mut command = cargo("bench --package plimsoll-bench");
+    match args {
+        [] => run_command(command),
+        [name] if name == "overhead" => overhead(),
+        [name] => {
+            command.arg("--bench").arg(name);
+            run_command(command)
+        }
+        _ => Err(Stop::Usage("`bench` takes one name at most".to_owned()).into()),
+    }
+}
+
+fn overhead() -> anyhow::Result<()> {
+    let folder = root().join("target/bench");
+    let out = folder.join("overhead-run");
+    let args = ["train", "--steps", "200", "--overwrite", "--out"].map(OsString::from);
+    let mut command = plimsoll(None, &args)?;
+    command.arg(&out).current_dir(root());
+    fs::create_dir_all(&folder)?;
+    run_command(command)?;
+
+    let measured = out.join("overhead.json");
+    let json = fs::read(&measured).with_context(|| format!("failed to read {}", measured.display()))?;
+    let table = table(&serde_json::from_slice(&json)?)?;
+    // Written aside and renamed: whoever reads the file never sees half of it.
+    let (written, published) = (folder.join("overhead.json.new"), folder.join("overhead.json"));
+    fs::write(&written, json)?;
+    fs::rename(&written, &published)?;
+    println!("{table}{}", published.display());
+    Ok(())
+}
+
+fn table(report: &Value) -> anyhow::Result<String> {
+    let number = |pointer: &str| {
+        report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("overhead.json has no {pointer}"))
+    };
+    let mut table = format!("median of {} steps         µs  of the step\n", number("/steps")?);
+    let step = number("/step_us")?;
+    let mut row =
+        |name: &str, micros: f64, ratio: f64| writeln!(table, "{name:<22} {micros:>9.1}  {:>9.3} %", 100.0 * ratio);
+    for part in PARTS {
+        let micros = number(&format!("/median_us/{part}"))?;
+        row(part, micros, if part == "total" { number("/overhead_ratio")? } else { micros / step })?;
+    }
+    row("check before optimizer", number("/check_us")?, number("/check_ratio")?)?;
+    row("step", step, 1.0)?;
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_shows_each_part_and_its_share() {
+        let mut report = serde_json::json!({
+            "steps": 200,
+            "median_us": {"probe": 1.0, "predict": 8.0, "policy": 2.0, "guard": 0.5, "sampler": 20.0, "monitor": 10.25,
+                "total": 41.75},
+            "check_us": 500.0, "step_us": 100_000.0, "overhead_ratio": 0.000_417_5, "check_ratio": 0.005,
+        });
+        let expected = "\
+median of 200 steps         µs  of the step
+probe                        1.0      0.001 %
+predict                      8.0      0.008 %
+policy                       2.0      0.002 %
+guard                        0.5      0.001 %
+sampler                     20.0      0.020 %
+monitor                     10.2      0.010 %
+total                       41.8      0.042 %
+check before optimizer     500.0      0.500 %
+step                    100000.0    100.000 %
+";
+        assert_eq!(table(&report).unwrap(), expected);
+        report["median_us"]["guard"] = Value::Null;
+        assert_eq!(table(&report).unwrap_err().to_string(), "overhead.json has no /median_us/guard");
+    }
+}

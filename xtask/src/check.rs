@@ -1,0 +1,76 @@
+//! `cargo xtask check`: everything that a change must pass.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use crate::process::{Stop, cargo, run as run_command};
+use crate::{layers, tidy};
+
+pub(crate) const HELP: &str = "\
+check [--cuda]
+    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure.
+    --cuda  type-checks the features vulkan and cuda as well; takes minutes the first time
+";
+
+pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
+    let with_cuda = match args {
+        [] => false,
+        [flag] if flag == "--cuda" => true,
+        _ => return Err(Stop::Usage("`check` takes nothing but --cuda".to_owned()).into()),
+    };
+    step("fmt", || run_command(cargo("fmt --all --check")))?;
+    step("layers", layers::check)?;
+    step("tidy", tidy::check)?;
+    // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
+    // `--all-targets` type-checks the benchmarks too, so no step builds them.
+    step("clippy", || run_command(cargo("clippy --workspace --all-targets -- -D warnings")))?;
+    step("core tests", core_tests)?;
+    step("docs", docs)?;
+    step("job tests", job_tests)?;
+    if with_cuda {
+        step("cuda and vulkan", other_devices)?;
+    }
+    Ok(())
+}
+
+fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    println!("── {name}");
+    let start = Instant::now();
+    let result = action();
+    let outcome = if result.is_ok() { "passed" } else { "FAILED" };
+    println!("── {name} {outcome} after {:.1} s\n", start.elapsed().as_secs_f64());
+    result
+}
+
+/// Tests every crate that does not run networks, in the profile that builds fastest.
+fn core_tests() -> anyhow::Result<()> {
+    run_command(cargo(
+        "test --workspace --exclude plimsoll-train --exclude plimsoll-workloads --exclude plimsoll-cli \
+         --exclude plimsoll-bench",
+    ))
+}
+
+/// Tests the crates that run networks, on an optimised Burn: it is 30 to 70 times slower without.
+fn job_tests() -> anyhow::Result<()> {
+    run_command(cargo("test --profile ci -p plimsoll-train -p plimsoll-workloads -p plimsoll-cli"))
+}
+
+fn docs() -> anyhow::Result<()> {
+    let mut command = cargo("doc --workspace --no-deps");
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    run_command(command)
+}
+
+/// Type-checks the features that need a GPU to run.
+///
+/// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links
+/// nothing.
+/// The target folder is its own, because each change of that variable builds most of the GPU crates again.
+/// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
+fn other_devices() -> anyhow::Result<()> {
+    let mut command = cargo(
+        "clippy --target-dir target/cuda-check -p plimsoll-cli --features vulkan,cuda --all-targets -- -D warnings",
+    );
+    command.env("DOCS_RS", "1").env("CUDARC_CUDA_VERSION", "13000");
+    run_command(command)
+}

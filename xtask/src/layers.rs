@@ -1,0 +1,155 @@
+//! The layers of the workspace, as data.
+//!
+//! A crate imports only crates from layers strictly below its own: never up, never sideways.
+
+use anyhow::ensure;
+use serde_json::Value;
+
+use crate::process::{Stop, cargo};
+
+/// Lowest layer first.
+///
+/// `bench` shares the highest layer with `cli`: it may import everything below, and nobody may import it.
+/// `xtask` has no layer, so it may import none of these.
+const LAYERS: &[&[&str]] = &[
+    &["plimsoll-types"],
+    &[
+        "plimsoll-probe",
+        "plimsoll-predict",
+        "plimsoll-policy",
+        "plimsoll-guard",
+        "plimsoll-sampler",
+        "plimsoll-monitor",
+        "plimsoll-fixtures",
+    ],
+    &["plimsoll-train"],
+    &["plimsoll-workloads"],
+    &["plimsoll-cli", "plimsoll-bench"],
+];
+
+/// Importable from every layer, but only under `[dev-dependencies]`.
+const DEV_ONLY: &str = "plimsoll-fixtures";
+
+/// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
+const CONFINED: &[(&str, &[&str])] = &[
+    ("burn", &["plimsoll-train", "plimsoll-workloads"]),
+    ("clap", &["plimsoll-cli"]),
+    ("config", &["plimsoll-cli"]),
+    ("criterion", &["plimsoll-bench"]),
+    ("cubecl", &["plimsoll-probe"]),
+    ("cudarc", &["plimsoll-probe"]),
+    ("nvml-wrapper", &["plimsoll-probe"]),
+    ("plotters", &["plimsoll-monitor"]),
+];
+
+/// Checks the layers of this workspace.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let output = cargo("metadata --no-deps --format-version 1").output()?;
+    if !output.status.success() {
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        return Err(Stop::Child { code: 101 }.into());
+    }
+    let broken = violations(&serde_json::from_slice(&output.stdout)?);
+    ensure!(broken.is_empty(), "{}", broken.join("\n"));
+    Ok(())
+}
+
+/// Returns one sentence per broken rule, in package order.
+fn violations(metadata: &Value) -> Vec<String> {
+    let mut broken = Vec::new();
+    for package in array(&metadata["packages"]) {
+        let name = text(&package["name"]);
+        if name != "xtask" && layer(name).is_none() {
+            broken.push(format!("{name} has no layer yet"));
+        }
+        let dependencies = array(&package["dependencies"]);
+        broken.extend(dependencies.iter().filter_map(|dependency| violation(name, dependency)));
+    }
+    broken
+}
+
+fn violation(name: &str, dependency: &Value) -> Option<String> {
+    let imported = text(&dependency["name"]);
+    if let Some((_, homes)) = CONFINED.iter().find(|(family, _)| is_family(imported, family))
+        && !homes.contains(&name)
+    {
+        return Some(format!("{name} imports {imported}, which lives only in {}", homes.join(" and ")));
+    }
+    if imported == DEV_ONLY && layer(name).is_some() {
+        return (dependency["kind"] != "dev").then(|| format!("{name} imports {imported} outside [dev-dependencies]"));
+    }
+    let is_below = layer(imported) < layer(name);
+    (imported.starts_with("plimsoll-") && !is_below)
+        .then(|| format!("{name} imports {imported}, which is not below it"))
+}
+
+fn is_family(name: &str, family: &str) -> bool {
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Returns the index of a crate's layer; `None` is below all of them.
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|crates| crates.contains(&name))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_layered() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn every_wrong_direction_is_reported() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "plimsoll-policy", "dependencies": [
+                {"name": "plimsoll-types", "kind": null},
+                {"name": "plimsoll-fixtures", "kind": "dev"},
+                {"name": "serde", "kind": null},
+                {"name": "plimsoll-predict", "kind": "dev"},
+                {"name": "cudarc", "kind": null}]},
+            {"name": "plimsoll-types", "dependencies": [{"name": "plimsoll-train", "kind": null}]},
+            {"name": "plimsoll-train", "dependencies": [
+                {"name": "burn", "kind": null},
+                {"name": "burn-core", "kind": null},
+                {"name": "cubecl-cuda", "kind": null},
+                {"name": "plimsoll-fixtures", "kind": null}]},
+            {"name": "plimsoll-cli", "dependencies": [
+                {"name": "burn-flex", "kind": null},
+                {"name": "plimsoll-bench", "kind": null}]},
+            {"name": "plimsoll-bench", "dependencies": [
+                {"name": "criterion", "kind": "dev"},
+                {"name": "plimsoll-workloads", "kind": "dev"}]},
+            {"name": "plimsoll-new", "dependencies": [{"name": "plimsoll-newer", "kind": null}]},
+            {"name": "xtask", "dependencies": [
+                {"name": "plimsoll-types", "kind": null},
+                {"name": "plimsoll-fixtures", "kind": "dev"}]},
+        ]});
+        assert_eq!(
+            violations(&metadata),
+            [
+                "plimsoll-policy imports plimsoll-predict, which is not below it",
+                "plimsoll-policy imports cudarc, which lives only in plimsoll-probe",
+                "plimsoll-types imports plimsoll-train, which is not below it",
+                "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-probe",
+                "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-train and plimsoll-workloads",
+                "plimsoll-cli imports plimsoll-bench, which is not below it",
+                "plimsoll-new has no layer yet",
+                "plimsoll-new imports plimsoll-newer, which is not below it",
+                "xtask imports plimsoll-types, which is not below it",
+                "xtask imports plimsoll-fixtures, which is not below it",
+            ]
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! `cargo xtask replay`: do the recorded logs still give the same decisions?
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+
+use crate::process::{plimsoll, root, run as run_command};
+
+pub(crate) const HELP: &str = "\
+replay [FILE..]
+    Feeds each log to the policy again and fails where a decision differs.
+    Without a file: every fixtures/logs/*.jsonl.
+";
+
+pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
+    let logs = if args.is_empty() { recorded()? } else { args.to_vec() };
+    for log in logs {
+        run_command(plimsoll(None, &["replay".into(), log])?)?;
+    }
+    Ok(())
+}
+
+fn recorded() -> anyhow::Result<Vec<OsString>> {
+    let folder = root().join("fixtures/logs");
+    let entries = fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))?;
+    let mut logs: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
+    logs.retain(|path| path.extension().is_some_and(|it| it == "jsonl"));
+    logs.sort();
+    ensure!(!logs.is_empty(), "no *.jsonl in {}", folder.display());
+    Ok(logs.into_iter().map(PathBuf::into_os_string).collect())
+}

@@ -1,0 +1,83 @@
+//! What no lint checks: nothing is left to be filled in later, and every crate takes the workspace's lints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+
+use crate::process::root;
+
+/// Marks of unfinished work, each in two pieces so that this file does not report itself.
+const UNFINISHED: [&str; 3] = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore")];
+
+/// Checks the sources and manifests of this workspace.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let mut broken = Vec::new();
+    for folder in ["crates", "xtask"] {
+        visit(&root().join(folder), &mut broken)?;
+    }
+    ensure!(broken.is_empty(), "{}", broken.join("\n"));
+    Ok(())
+}
+
+fn visit(folder: &Path, broken: &mut Vec<String>) -> anyhow::Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            visit(&path, broken)?;
+        } else if let Some(rules) = rules(&path) {
+            let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            let path = path.strip_prefix(root()).unwrap_or(&path).display();
+            broken.extend(rules(&text).into_iter().map(|sentence| format!("{path}{sentence}")));
+        }
+    }
+    Ok(())
+}
+
+fn rules(path: &Path) -> Option<fn(&str) -> Vec<String>> {
+    if path.extension()? == "rs" {
+        return Some(unfinished);
+    }
+    (path.file_name()? == "Cargo.toml").then_some(without_lints)
+}
+
+fn unfinished(source: &str) -> Vec<String> {
+    let lines = source.lines().zip(1..);
+    let marks = lines.filter_map(|(line, number)| {
+        let mark = UNFINISHED.into_iter().find(|mark| line.contains(mark))?;
+        Some(format!(":{number} has `{mark}`"))
+    });
+    marks.collect()
+}
+
+fn without_lints(manifest: &str) -> Vec<String> {
+    let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
+    let inherits = lines.windows(2).any(|pair| pair == ["[lints]", "workspace = true"]);
+    if inherits { vec![] } else { vec![" has no `[lints] workspace = true`".to_owned()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn each_mark_of_unfinished_work_is_reported_with_its_line() {
+        for mark in UNFINISHED {
+            assert_eq!(unfinished(&format!("fn main() {{\n    {mark}")), [format!(":2 has `{mark}`")]);
+        }
+        assert!(unfinished("fn main() {} // nothing to do, nothing to ignore").is_empty());
+    }
+
+    #[test]
+    fn a_manifest_without_the_lints_is_reported() {
+        assert!(without_lints("[package]\n\n[lints]\nworkspace = true\n").is_empty());
+        assert_eq!(without_lints("[dependencies]\nfoo.workspace = true\n[lints]").len(), 1);
+    }
+}

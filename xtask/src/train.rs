@@ -1,0 +1,48 @@
+//! `cargo xtask train`: build in release, then train.
+
+use std::ffi::OsString;
+
+use crate::process::{plimsoll, run_instead};
+
+pub(crate) const HELP: &str = "\
+train [ARGS..]
+    Builds plimsoll in release and runs `plimsoll train ARGS..`; `train --help` lists its arguments.
+    `--device vulkan` and `--device cuda` build the feature of that name.
+";
+
+/// Devices that only a build with the feature of the same name can use.
+const DEVICES: [&str; 2] = ["vulkan", "cuda"];
+
+pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
+    let mut passed_on = vec![OsString::from("train")];
+    passed_on.extend_from_slice(args);
+    run_instead(plimsoll(feature(args), &passed_on)?)
+}
+
+fn feature(args: &[OsString]) -> Option<&'static str> {
+    let device = args.iter().zip(1..).find_map(|(arg, next)| match arg.to_str()? {
+        "--device" => args.get(next)?.to_str(),
+        arg => arg.strip_prefix("--device="),
+    })?;
+    DEVICES.into_iter().find(|it| *it == device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(args: &str, expected: Option<&str>) {
+        let args: Vec<OsString> = args.split_whitespace().map(OsString::from).collect();
+        assert_eq!(feature(&args), expected);
+    }
+
+    #[test]
+    fn the_device_decides_the_feature() {
+        check("", None);
+        check("--steps 10 --device cuda", Some("cuda"));
+        check("--device=vulkan --steps 10", Some("vulkan"));
+        check("--device flex", None);
+        check("--data vulkan --device", None);
+    }
+}
