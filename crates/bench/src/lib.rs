@@ -1,1 +1,38 @@
-//! Benchmarks of the core's hot paths
+//! How fast are the hot paths?
+//!
+//! One benchmark per path that runs in every training step, or for every sample: `predict`, `policy`, `guard`,
+//! `sampler`, `collate`, `monitor` and `allocator`, under `benches/`.
+//! This library holds what they share: the measuring times, and inputs that look like those of a run.
+//!
+//! ```text
+//! cargo bench -p plimsoll-bench                    # everything, in about a minute
+//! cargo bench -p plimsoll-bench -- --quick         # coarser, in about twenty seconds
+//! cargo bench -p plimsoll-bench --bench predict    # one path
+//! ```
+//!
+//! # Invariants
+//!
+//! * No Burn, no device and no file: only what Plimsoll adds to a step is measured here.
+//! * Every input is computed, so that two machines measure the same work.
+//! * Nothing is asserted about time; what a run pays for Plimsoll is measured inside a run.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::hint::black_box;
+//!
+//! use plimsoll_bench::{observation, run};
+//! use plimsoll_types::StepShape;
+//!
+//! run(|criterion| {
+//!     let shape = StepShape::new(4, 32);
+//!     criterion.bench_function("features", |b| b.iter(|| black_box(shape).features()));
+//!     criterion.bench_function("observation", |b| b.iter(|| observation(black_box(shape))));
+//! });
+//! ```
+
+mod criterion;
+mod input;
+
+pub use self::criterion::run;
+pub use input::{observation, shapes, step_done};

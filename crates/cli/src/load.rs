@@ -62,18 +62,14 @@ impl Loaded {
     /// Writes the resolved configuration with the comment of each key, as a file that can be loaded again.
     pub(crate) fn to_toml(&self) -> String {
         let mut section = String::new();
-        let mut toml = String::new();
-        for line in DEFAULTS.lines() {
+        let mut resolved = |line: &str| {
             if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
                 section = format!("{name}.");
             }
-            let key = line.split_once(" = ").map(|(key, _)| (key, format!("{section}{key}")));
-            match key.and_then(|(key, path)| Some((key, self.values.get(&path)?))) {
-                Some((key, value)) => toml.push_str(&format!("{key} = {}\n", shown(value))),
-                None => toml.push_str(&format!("{line}\n")),
-            }
-        }
-        toml
+            let (key, _) = line.split_once(" = ")?;
+            Some(format!("{key} = {}\n", shown(self.values.get(&format!("{section}{key}"))?)))
+        };
+        DEFAULTS.lines().map(|line| resolved(line).unwrap_or_else(|| format!("{line}\n"))).collect()
     }
 }
 

@@ -27,7 +27,7 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train(args) => train::train(&args),
-        Command::Probe => probe::probe(),
+        Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers(None).load().map_err(Into::into).map(|loaded| {
             print!("{}", loaded.to_toml());

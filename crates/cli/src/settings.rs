@@ -49,8 +49,10 @@ pub(crate) struct Batch {
     pub(crate) effective_batch_size: u32,
     patch_min: Bound,
     patch_max: Bound,
-    batch_min: Bound,
-    batch_max: Bound,
+    #[serde(rename = "batch_min")]
+    size_min: Bound,
+    #[serde(rename = "batch_max")]
+    size_max: Bound,
     patch_multiple: u32,
 }
 
@@ -108,7 +110,7 @@ enum BadImageSetting {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Model {
     channels: usize,
-    blocks: usize,
+    blocks: u32,
     validation_tile: u32,
 }
 
@@ -160,6 +162,13 @@ impl TryFrom<TextOrNumber> for Bound {
     }
 }
 
+fn ordered(key: &str, min: u32, max: u32) -> Result<(), UserError> {
+    if min <= max {
+        return Ok(());
+    }
+    Err(user_error(format!("`{key}_min` is {min}, allowed is 1 to `{key}_max` ({max})")))
+}
+
 impl Settings {
     /// Refuses values that no type refuses.
     pub(crate) fn check(&self) -> Result<(), UserError> {
@@ -186,42 +195,30 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the bounds of the knobs on a device of this capacity, with a note where something was cut.
+    /// Returns the bounds of the knobs on a device of this capacity, with a note for each thing that was chosen here.
     ///
     /// `largest_patch` is what the smallest image allows.
     pub(crate) fn bounds(&self, capacity: Bytes, largest_patch: u32) -> Result<(Bounds, Vec<String>), UserError> {
-        let (preset, batch) = (Preset::for_capacity(capacity), &self.batch);
-        let (default, multiple, mut notes) = (preset.bounds(), batch.patch_multiple, Vec::new());
-        let wanted = [
-            ("patch", batch.patch_min, batch.patch_max, default.patch_min, default.patch_max),
-            ("batch", batch.batch_min, batch.batch_max, default.batch_min, default.batch_max),
-        ];
-        for (knob, min, max, default_min, default_max) in wanted {
-            let (min, max) = (min.0.unwrap_or(default_min), max.0.unwrap_or(default_max));
-            if max < min {
-                return Err(user_error(format!(
-                    "`batch.{knob}_min` is {min}, allowed is 1 to `batch.{knob}_max` ({max})"
-                )));
-            }
+        let (preset, batch, effective) = (Preset::for_capacity(capacity), &self.batch, self.batch.effective_batch_size);
+        let (default, multiple) = (preset.bounds(), batch.patch_multiple);
+        if let Some(max) = batch.size_max.0.filter(|it| effective < *it) {
+            let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
+            return Err(user_error(format!("`batch.batch_max` is {max}, {allowed}")));
         }
-        let rounded = |it: u32| it / multiple * multiple;
-        let patch_min = batch.patch_min.0.unwrap_or(default.patch_min.next_multiple_of(multiple));
-        let mut patch_max = batch.patch_max.0.unwrap_or(rounded(default.patch_max).max(patch_min));
-        if largest_patch < patch_max {
-            patch_max = rounded(largest_patch);
-            notes.push(format!("patches stop at {patch_max}: the smallest image allows no more than {largest_patch}"));
+        let batch_max = batch.size_max.0.unwrap_or(default.batch_max.min(effective));
+        let batch_min = batch.size_min.0.unwrap_or(default.batch_min.min(batch_max));
+        let patch_min = self.smallest_patch(capacity);
+        let patch_max = batch.patch_max.0.unwrap_or((default.patch_max / multiple * multiple).max(patch_min));
+        ordered("batch.patch", patch_min, patch_max)?;
+        ordered("batch.batch", batch_min, batch_max)?;
+        let mut notes = vec![format!("preset of a {preset}")];
+        let room = (largest_patch / multiple * multiple).max(patch_min);
+        if room < patch_max {
+            notes.push(format!("patches stop at {room}: the smallest image allows no more than {largest_patch}"));
         }
-        let effective = batch.effective_batch_size;
-        if let Some(max) = batch.batch_max.0.filter(|it| effective < *it) {
-            return Err(user_error(format!(
-                "`batch.batch_max` is {max}, allowed is up to `batch.effective_batch_size` ({effective})"
-            )));
-        }
-        let batch_max = batch.batch_max.0.unwrap_or(default.batch_max.min(effective));
-        let batch_min = batch.batch_min.0.unwrap_or(default.batch_min.min(batch_max));
+        let patch_max = patch_max.min(room);
         let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
         bounds.validate().map_err(|error| user_error(format!("`batch`: {error}")))?;
-        notes.push(format!("bounds for a {preset}"));
         Ok((bounds, notes))
     }
 

@@ -102,7 +102,7 @@ impl Prepared {
         };
         display.clear();
         let report = reports::write(&run_dir, &outcome, self.notes, self.photos.skipped.clone());
-        conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop)
+        Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
     fn introduce(&self, loaded: &Loaded, out: &Path) {
@@ -127,11 +127,11 @@ impl Prepared {
 }
 
 /// Says how it went, and how to go on when it was interrupted.
-fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> anyhow::Result<ExitCode> {
+fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> ExitCode {
     println!("{}", report.to_table());
     println!("run directory: {}", out.display());
     if outcome.reason == EndReason::Completed {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     println!(
         "interrupted after {} steps; go on with: cargo xtask train --out {} --resume",
@@ -139,13 +139,13 @@ fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopF
         out.display()
     );
     let signal = u8::try_from(stop.signal().unwrap_or(0)).unwrap_or(0);
-    Ok(ExitCode::from(128 + signal))
+    ExitCode::from(128 + signal)
 }
 
 /// Returns the next free run directory, or the last one with a run to resume.
 fn default_out(existing: Existing) -> anyhow::Result<PathBuf> {
     let path = |n: u32| Path::new(RUNS).join(format!("run-{n:04}"));
-    let free = (1..).find(|n| !path(*n).exists()).unwrap_or(u32::MAX);
+    let free = (1..u32::MAX).find(|n| !path(*n).exists()).unwrap_or(u32::MAX);
     if existing != Existing::Resume {
         return Ok(path(free));
     }

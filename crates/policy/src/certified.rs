@@ -102,9 +102,20 @@ impl Certified {
     }
 
     /// Returns the highest rung in `from..end` whose upper bound is within `limit`, with that bound.
+    ///
+    /// Bounds grow from rung to rung, so halving the range finds it in 9 queries on a ladder of 270 rungs. Where a
+    /// bound dips all the same, because a rung runs other kernels than its neighbour, a lower rung may be found, but
+    /// never one whose bound does not fit.
     fn highest_within(&self, from: usize, end: usize, limit: Bytes, predict: Predict<'_>) -> Option<(usize, Bytes)> {
-        let upper = |rung| predict(self.ladder.at(rung).shape()).map(|it| it.upper);
-        (from..end).rev().find_map(|rung| upper(rung).filter(|it| *it <= limit).map(|upper| (rung, upper)))
+        let (mut low, mut high, mut found) = (from, end, None);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match predict(self.ladder.at(middle).shape()).filter(|it| it.upper <= limit) {
+                Some(prediction) => (low, found) = (middle + 1, Some((middle, prediction.upper))),
+                None => high = middle,
+            }
+        }
+        found
     }
 
     /// Returns the rung to go to when `budget` is too small for this one: without any bound, the next one down.

@@ -11,6 +11,9 @@ use crate::{DeviceKind, Probe, ProbeError, VulkanAdapter};
 
 mod report;
 
+/// The smallest page for tensors above 64 KiB: `MIN_PAGE` of `cubecl-server` 0.11.3 (`dynamic/adaptive.rs`).
+const SMALLEST_PAGE: Bytes = Bytes::mib(2);
+
 /// Reads the memory report of CubeCL's server for one device: the server of the Burn device with the same name.
 ///
 /// `in_use` is what live tensors hold; `reserved` is what the allocator has taken from the driver, of all streams, the
@@ -164,9 +167,12 @@ impl Probe for CubeProbe {
         })
     }
 
-    /// The largest size of pages among the pools that hold any.
+    /// Returns the largest size of pages among the pools that hold any, and before there is one the smallest that the
+    /// allocator carves tensors from.
+    ///
+    /// The size grows with the largest tensor so far, and never falls.
     fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(report::largest_page(&self.report()))
+        Ok(report::largest_page(&self.report()).max(SMALLEST_PAGE))
     }
 
     /// Returns the allocator's largest page: a quarter of the card on CUDA, the largest buffer on Vulkan.

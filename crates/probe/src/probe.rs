@@ -36,7 +36,7 @@ pub trait Probe: Send {
     /// [`ProbeError::CapacityUnknown`] when nothing tells, [`ProbeError::Driver`] when the device does not answer.
     fn capacity(&self) -> Result<Bytes, ProbeError>;
 
-    /// Returns the size of the pages that the allocator reserves in, or zero where it does not reserve in pages (yet).
+    /// Returns the size of the pages that the allocator reserves in, or zero where it does not reserve in pages.
     ///
     /// # Errors
     ///

@@ -1,25 +1,20 @@
 //! From a device's name to Burn's device.
 
 use burn::tensor::Device;
-use plimsoll_probe::DeviceKind;
+use plimsoll_probe::{DeviceKind, ProbeError};
 
-/// A device that this build does not know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("open {device}: this build leaves it out; build again with `--features {feature}`")]
-pub struct DeviceMissing {
-    /// The device.
-    pub device: String,
-    /// The feature that brings it.
-    pub feature: &'static str,
-}
+/// A device that this build, or this machine, does not have.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct DeviceMissing(#[from] ProbeError);
 
 /// Opens a Burn device with gradients, and with gradient checkpointing where asked for.
 ///
-/// Open the probe first: it says in words what is missing where a driver is.
+/// Open the probe first: it starts the device, and says in words what is missing where a driver is.
 ///
 /// # Errors
 ///
-/// [`DeviceMissing`] when the build leaves the device out.
+/// [`DeviceMissing`] when the build leaves the device out, or the machine has no Vulkan adapter at that index.
 pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, DeviceMissing> {
     let device = plain_device(kind)?.autodiff();
     Ok(if checkpointing { device.gradient_checkpointing() } else { device })
@@ -49,20 +44,37 @@ fn plain_device(kind: DeviceKind) -> Result<Device, DeviceMissing> {
     match kind {
         #[cfg(feature = "flex")]
         DeviceKind::Flex => Ok(Device::flex()),
+        #[cfg(not(feature = "flex"))]
+        DeviceKind::Flex => Err(left_out(kind, "flex")),
         #[cfg(feature = "vulkan")]
-        DeviceKind::Vulkan(index) => Ok(Device::vulkan(vulkan_kind(index))),
+        DeviceKind::Vulkan(index) => Ok(Device::vulkan(vulkan_kind(index)?)),
+        #[cfg(not(feature = "vulkan"))]
+        DeviceKind::Vulkan(_) => Err(left_out(kind, "vulkan")),
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(index) => Ok(Device::cuda(index)),
-        #[allow(unreachable_patterns, reason = "with all features on every kind has its arm")]
-        kind => Err(DeviceMissing { device: kind.to_string(), feature: feature(kind) }),
+        #[cfg(not(feature = "cuda"))]
+        DeviceKind::Cuda(_) => Err(left_out(kind, "cuda")),
     }
 }
 
-#[allow(dead_code, reason = "with all features on nothing is missing")]
-fn feature(kind: DeviceKind) -> &'static str {
-    match kind {
-        DeviceKind::Flex => "flex",
-        DeviceKind::Vulkan(_) => "vulkan",
-        DeviceKind::Cuda(_) => "cuda",
-    }
+/// Returns the name under which the probe opens the adapter.
+///
+/// `CubeCL` keeps one allocator per device name: under another name of the same card the probe would measure an
+/// allocator that nobody uses.
+#[cfg(feature = "vulkan")]
+fn vulkan_kind(index: usize) -> Result<burn::tensor::DeviceKind, ProbeError> {
+    use burn::tensor::DeviceKind as BurnKind;
+    use plimsoll_probe::VulkanAdapter;
+    Ok(match VulkanAdapter::try_at(index)? {
+        VulkanAdapter::Default => BurnKind::DefaultDevice,
+        VulkanAdapter::Discrete(index) => BurnKind::DiscreteGpu(index),
+        VulkanAdapter::Integrated(index) => BurnKind::IntegratedGpu(index),
+        VulkanAdapter::Virtual(index) => BurnKind::VirtualGpu(index),
+        VulkanAdapter::Software => BurnKind::Cpu,
+    })
+}
+
+#[cfg(not(all(feature = "flex", feature = "vulkan", feature = "cuda")))]
+fn left_out(kind: DeviceKind, feature: &'static str) -> DeviceMissing {
+    ProbeError::FeatureMissing { device: kind.to_string(), feature }.into()
 }

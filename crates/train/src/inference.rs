@@ -2,23 +2,31 @@
 
 use std::ops::Range;
 
-use plimsoll_guard::{Failure, Guard, GuardError};
+use plimsoll_guard::{Cause, Failure, Guard, GuardError, classify};
 use plimsoll_probe::Probe;
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
-use crate::step::StepError;
+use crate::step::{Pages, StepError};
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
-/// The first batch is a single item; its peak certifies the next ones. A batch whose measured peak exceeded the capacity
-/// is run again in two halves.
+/// The first batch is a single item; its peak certifies the next ones. A batch that ran out of memory, or whose
+/// measured peak exceeded the capacity, is run again in two halves.
+///
+/// Where the device reports no exact peaks, what training has reserved goes back to it first, and a batch that is
+/// smaller than an earlier one teaches nothing, since its reading is the larger one's.
 pub struct Inference<'a> {
     probe: &'a mut dyn Probe,
     controller: &'a mut Controller,
     budget: Budget,
+    pages: Pages,
     peak: Bytes,
 }
+
+type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
+
+type Tried = Result<(), Failure<Box<StepError>>>;
 
 /// The largest batch of items: more would gain no time, and results wait for the whole batch.
 const MAX_BATCH: usize = 64;
@@ -26,7 +34,8 @@ const MAX_BATCH: usize = 64;
 impl<'a> Inference<'a> {
     /// Measures with `probe` and predicts with `controller`.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget) -> Self {
-        Self { probe, controller, budget, peak: Bytes::ZERO }
+        let pages = Pages::new(probe);
+        Self { probe, controller, budget, pages, peak: Bytes::ZERO }
     }
 
     /// Returns the high-water mark so far.
@@ -55,7 +64,7 @@ impl<'a> Inference<'a> {
             let unknown = |_: usize| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
-                .run(std::iter::once(next..next + n), |part| self.measured(part, edge, resident, forward))
+                .run(std::iter::once(next..next + n), |part| self.tried(part, edge, resident, forward))
                 .map_err(|error| self.error(error))?;
             next += n;
         }
@@ -71,28 +80,46 @@ impl<'a> Inference<'a> {
         (2..=MAX_BATCH as u32).take_while(fits).last().unwrap_or(1) as usize
     }
 
-    fn measured(
-        &mut self,
-        part: Range<usize>,
-        edge: u32,
-        resident: Bytes,
-        forward: &mut dyn FnMut(Range<usize>) -> Result<(), StepError>,
-    ) -> Result<(), Failure<Box<StepError>>> {
-        let other = |error: StepError| Failure::Other(Box::new(error));
-        let shape = StepShape::new(part.len() as u32, edge);
-        self.probe.reset_peak().map_err(|it| other(it.into()))?;
-        forward(part).map_err(other)?;
-        let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
-        // A forward pass that needed nothing above what was resident teaches nothing.
-        if resident < peak {
-            let observation = Observation { shape, resident, peak };
-            self.controller.learn_inference(observation).map_err(|it| other(StepError::Device(it.to_string())))?;
+    /// Runs a batch, and once more if it ran out of memory among the pages of earlier ones.
+    fn tried(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
+        let tried = self.measured(part.clone(), edge, resident, forward);
+        match tried {
+            Err(Failure::OutOfMemory { .. }) if self.pages.were_shared() => {
+                self.measured(part, edge, resident, forward)
+            }
+            tried => tried,
         }
+    }
+
+    fn measured(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
+        let shape = StepShape::new(part.len() as u32, edge);
+        self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
+        self.probe.reset_peak().map_err(|it| other(it.into()))?;
+        match forward(part) {
+            Err(error) if is_out_of_memory(&error) => return self.failed(None),
+            done => done.map_err(other)?,
+        }
+        let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
+        self.learn(Observation { shape, resident, peak })?;
         if self.budget.capacity < peak {
-            return Err(Failure::OutOfMemory { needed: Some(peak) });
+            return self.failed(Some(peak));
         }
         self.peak = self.peak.max(peak);
         Ok(())
+    }
+
+    /// Learns what is a batch's own: one that needed nothing above what was resident teaches nothing.
+    fn learn(&mut self, observation: Observation) -> Tried {
+        if observation.peak <= observation.resident || !self.pages.shows(observation.shape) {
+            return Ok(());
+        }
+        self.controller.learn_inference(observation).map_err(|it| other(StepError::Device(it.to_string())))
+    }
+
+    /// Tidies up after a batch; its tensors are gone, since `forward` has returned.
+    fn failed(&mut self, needed: Option<Bytes>) -> Tried {
+        self.pages.give_back(self.probe).map_err(|it| other(it.into()))?;
+        Err(Failure::OutOfMemory { needed })
     }
 
     fn error(&self, error: GuardError<Box<StepError>>) -> StepError {
@@ -101,4 +128,12 @@ impl<'a> Inference<'a> {
             source @ GuardError::NeverFits { .. } => StepError::NeverFits { source, capacity: self.budget.capacity },
         }
     }
+}
+
+fn other(error: StepError) -> Failure<Box<StepError>> {
+    Failure::Other(Box::new(error))
+}
+
+fn is_out_of_memory(error: &StepError) -> bool {
+    matches!(error, StepError::Device(reason) if matches!(classify(reason), Cause::OutOfMemory { .. }))
 }

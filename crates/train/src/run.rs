@@ -30,7 +30,7 @@ const CAPACITY_EVERY: u64 = 16;
 pub(crate) struct Run<'a, J: Job> {
     job: &'a J,
     config: &'a FitConfig,
-    run_dir: &'a mut RunDir,
+    dir: &'a mut RunDir,
     observer: Observer<'a>,
     device: Device,
     guarded: GuardedStep,
@@ -75,7 +75,7 @@ impl<'a, J: Job> Run<'a, J> {
         let mut run = Self {
             job,
             config,
-            run_dir,
+            dir: run_dir,
             observer,
             device,
             guarded,
@@ -134,7 +134,7 @@ impl<'a, J: Job> Run<'a, J> {
         self.stopwatch.end_step();
         if ends_epoch {
             let samples = self.loader.cursor().n_samples;
-            self.log(&Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples }))?;
+            self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl<'a, J: Job> Run<'a, J> {
             self.save()?;
         }
         let seconds = self.meter.seconds();
-        self.log(&Event::RunEnded(RunEnded { step: self.step, reason, seconds }))?;
+        self.log(&[Event::RunEnded(RunEnded { step: self.step, reason, seconds })])?;
         let seconds = self.seconds_before + seconds;
         Ok(Outcome { reason, step: self.step, seconds, overhead: self.stopwatch.overhead() })
     }
@@ -223,14 +223,14 @@ impl<'a, J: Job> Run<'a, J> {
         let peak = inference.peak();
         let metric = metric.map_err(|source| TrainError::Validation { step: self.step, source })?;
         self.validated_step = Some(self.step);
-        self.log(&Event::Validated(Validated {
+        self.log(&[Event::Validated(Validated {
             step: self.step,
             metric_name: metric.name.to_owned(),
             metric: metric.value,
             baseline: metric.baseline,
             peak,
             seconds: start.elapsed().as_secs_f64(),
-        }))
+        })])
     }
 
     fn save(&mut self) -> Result<(), TrainError> {
@@ -238,39 +238,40 @@ impl<'a, J: Job> Run<'a, J> {
         let (cursor, controller) = (self.loader.cursor().clone(), self.controller.clone());
         let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, cursor, controller);
         let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
-        let path = state.save(self.run_dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
+        let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.saved_step = Some(self.step);
-        self.log(&Event::CheckpointSaved(CheckpointSaved { step: self.step, path }))
+        self.log(&[Event::CheckpointSaved(CheckpointSaved { step: self.step, path })])
     }
 
-    /// Logs an event, learns from it, and logs what it leads to.
+    /// Learns from an event and decides, and logs both the event and the decision.
     fn answer(&mut self, event: Event) -> Result<(), TrainError> {
-        self.log(&event)?;
         let controller = &mut self.controller;
         self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
         match self.stopwatch.time(Lap::Policy, || controller.decide(&event)) {
-            Some(decision) => self.log(&Event::Decided(Decided { step: self.step, decision })),
-            None => Ok(()),
+            Some(decision) => self.log(&[event, Event::Decided(Decided { step: self.step, decision })]),
+            None => self.log(&[event]),
         }
     }
 
-    fn log(&mut self, event: &Event) -> Result<(), TrainError> {
-        let (run_dir, meter, observer) = (&mut *self.run_dir, &mut self.meter, &mut *self.observer);
+    fn log(&mut self, events: &[Event]) -> Result<(), TrainError> {
+        let (dir, meter, observer) = (&mut *self.dir, &mut self.meter, &mut *self.observer);
         self.stopwatch.time(Lap::Monitor, || {
-            run_dir.log(event)?;
-            meter.update(event);
-            observer(event, meter.progress());
+            dir.log(events)?;
+            for event in events {
+                meter.update(event);
+                observer(event, meter.progress());
+            }
             Ok(())
         })
     }
 
     fn log_start(&mut self, existing: Existing) -> Result<(), TrainError> {
         if existing == Existing::Resume {
-            return self.log(&Event::RunResumed(RunResumed { step: self.step }));
+            return self.log(&[Event::RunResumed(RunResumed { step: self.step })]);
         }
         let controller = serde_json::to_string(&self.config.controller)
             .map_err(|error| TrainError::Config(format!("write the controller's configuration: {error}")))?;
-        self.log(&Event::RunStarted(RunStarted {
+        self.log(&[Event::RunStarted(RunStarted {
             schema_version: SCHEMA_VERSION,
             job: self.job.name().to_owned(),
             device: self.config.device.clone(),
@@ -280,7 +281,7 @@ impl<'a, J: Job> Run<'a, J> {
             knobs: self.controller.policy().knobs(),
             budget: self.budget,
             controller,
-        }))
+        })])
     }
 
     /// Refuses a capacity that what is resident fills already.

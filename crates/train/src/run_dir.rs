@@ -89,13 +89,14 @@ impl RunDir {
         &self.path
     }
 
-    /// Appends one event to the log.
+    /// Appends events to the log, in one write.
     ///
     /// # Errors
     ///
     /// [`RunDirError::Io`].
-    pub fn log(&mut self, event: &Event) -> Result<(), RunDirError> {
-        let written = self.events.write_all(encode(event).as_bytes());
+    pub fn log(&mut self, events: &[Event]) -> Result<(), RunDirError> {
+        let lines: String = events.iter().map(encode).collect();
+        let written = self.events.write_all(lines.as_bytes());
         written.map_err(|source| io_error("write", &self.path.join(EVENTS_FILE), source))
     }
 
@@ -168,11 +169,11 @@ mod tests {
         let path = folder.path().join("run");
         let error = RunDir::open(&path, Existing::Resume).unwrap_err();
         assert!(matches!(error, RunDirError::NoRun(_)), "{error}");
-        RunDir::open(&path, Existing::Refuse).unwrap().log(&epoch(1)).unwrap();
+        RunDir::open(&path, Existing::Refuse).unwrap().log(&[epoch(1)]).unwrap();
         let error = RunDir::open(&path, Existing::Refuse).unwrap_err();
         assert!(matches!(error, RunDirError::Exists(_)), "{error}");
         let mut resumed = RunDir::open(&path, Existing::Resume).unwrap();
-        resumed.log(&Event::RunResumed(RunResumed { step: 1 })).unwrap();
+        resumed.log(&[Event::RunResumed(RunResumed { step: 1 })]).unwrap();
         assert_eq!(resumed.events().unwrap().len(), 2);
         assert_eq!(RunDir::open(&path, Existing::Overwrite).unwrap().events().unwrap().len(), 0);
     }
@@ -190,10 +191,10 @@ mod tests {
     fn a_line_that_was_cut_short_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDir::open(folder.path(), Existing::Refuse).unwrap();
-        run.log(&epoch(1)).unwrap();
+        run.log(&[epoch(1)]).unwrap();
         run.events.write_all(b"{\"event\":\"epoch_d").unwrap();
         assert_eq!(run.events().unwrap(), [epoch(1)]);
-        run.log(&epoch(2)).unwrap();
+        run.log(&[epoch(2)]).unwrap();
         assert_eq!(run.events().unwrap(), [epoch(1), epoch(2)]);
     }
 }

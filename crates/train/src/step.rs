@@ -13,6 +13,10 @@ use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, S
 use crate::gradients::{WeightedAccumulator, squared_norm};
 use crate::stopwatch::{Lap, Stopwatch};
 
+mod pages;
+
+pub(crate) use self::pages::Pages;
+
 /// Why a step did not happen; the model is as it was before.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
@@ -78,6 +82,11 @@ pub struct StepOutcome {
 /// halves: the same samples, weighted so that the gradient is the one of the undivided step. Before the optimizer may
 /// step, one scalar that depends on every gradient is read, because a failed allocation on `CubeCL` shows only there.
 ///
+/// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go
+/// back to it after a failure and before a step of another shape than the last, so that a peak is never that of an
+/// earlier, larger part. A part that failed among the pages of earlier ones is tried again without them before it is
+/// split.
+///
 /// # Example
 ///
 /// ```no_run
@@ -96,7 +105,7 @@ pub struct StepOutcome {
 pub struct GuardedStep {
     probe: Box<dyn Probe>,
     device: Device,
-    exact: bool,
+    pages: Pages,
 }
 
 /// Predicts the peak of a shape, given the bytes that are resident.
@@ -105,8 +114,8 @@ pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
 impl GuardedStep {
     /// Measures with `probe` what happens on `device`.
     pub fn new(probe: Box<dyn Probe>, device: Device) -> Self {
-        let exact = probe.has_exact_peak();
-        Self { probe, device, exact }
+        let pages = Pages::new(&*probe);
+        Self { probe, device, pages }
     }
 
     /// Returns the probe.
@@ -114,7 +123,9 @@ impl GuardedStep {
         &*self.probe
     }
 
+    /// Lends the probe to someone who will use the device: the next step begins without what that leaves reserved.
     pub(crate) fn probe_mut(&mut self) -> &mut dyn Probe {
+        self.pages.forget();
         &mut *self.probe
     }
 
@@ -135,6 +146,7 @@ impl GuardedStep {
     ) -> Result<StepOutcome, StepError> {
         let start = Instant::now();
         let resident = self.probe.read()?.in_use;
+        self.pages.begin();
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
         let edge = request.knobs.patch_size;
@@ -156,16 +168,22 @@ impl GuardedStep {
         Ok(self.probe.read()?)
     }
 
-    /// Starts a new high-water mark.
-    fn open_window(&mut self) -> Result<MemoryReading, StepError> {
+    /// Starts a new high-water mark for a part of this shape.
+    fn open_window(&mut self, shape: StepShape) -> Result<MemoryReading, StepError> {
+        self.pages.enter(&mut *self.probe, shape)?;
         self.probe.reset_peak()?;
         Ok(self.probe.read()?)
+    }
+
+    /// Returns to the device what a failed part has left reserved.
+    fn give_back(&mut self) -> Result<(), StepError> {
+        Ok(self.pages.give_back(&mut *self.probe)?)
     }
 
     /// Reads the loss, and on devices that fail silently the norm of the part's gradients with it.
     fn read_loss<M: Module>(&self, model: &M, loss: Tensor<1>, gradients: &GradientsParams) -> Result<f64, ReadError> {
         let loss = loss.inner();
-        if self.exact {
+        if self.pages.are_exact() {
             return Ok(read_values(loss)?[0]);
         }
         let norm = squared_norm(model, gradients, &self.device);
@@ -210,15 +228,19 @@ impl<'a, M: Module> Attempts<'a, M> {
 
     fn run(&mut self, part: Range<usize>) -> Tried {
         let start = Instant::now();
-        let tried = self.try_part(part);
+        let mut tried = self.try_part(part.clone());
+        if matches!(tried, Err(Failure::OutOfMemory { .. })) && self.guarded.pages.were_shared() {
+            tried = self.try_part(part);
+        }
         self.times.inside += start.elapsed();
         tried
     }
 
     fn try_part(&mut self, part: Range<usize>) -> Tried {
         let n_samples = part.len();
-        let resident = self.probe_time(GuardedStep::open_window).map_err(other)?.in_use;
-        let attempt = Attempt { shape: shape(n_samples, self.request.knobs.patch_size), resident, peak: None };
+        let shape = shape(n_samples, self.request.knobs.patch_size);
+        let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
+        let attempt = Attempt { shape, resident, peak: None };
         let loss = (self.mean_loss)(self.model, part);
         let gradients = self.accumulator.backward(self.model, &loss, n_samples);
         let mean = match self.guarded.read_loss(self.model, loss, &gradients) {
@@ -227,7 +249,9 @@ impl<'a, M: Module> Attempts<'a, M> {
         };
         let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
         if self.request.budget.capacity < peak {
-            return self.failed(Attempt { peak: Some(peak), ..attempt }, ReadError::OutOfMemory, gradients);
+            // Pages that an earlier, larger part reserved say nothing of this one.
+            let peak = self.guarded.pages.shows(shape).then_some(peak);
+            return self.failed(Attempt { peak, ..attempt }, ReadError::OutOfMemory, gradients);
         }
         self.accumulator.add(self.model, gradients);
         self.loss += mean * plimsoll_guard::weight(n_samples, self.request.n_samples);
@@ -241,7 +265,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         match error {
             ReadError::OutOfMemory => {
                 self.failures.push(attempt);
-                self.guarded.probe.cleanup().map_err(|it| other(it.into()))?;
+                self.probe_time(GuardedStep::give_back).map_err(other)?;
                 Err(Failure::OutOfMemory { needed: attempt.peak })
             }
             ReadError::Other(error) => Err(Failure::Other(error)),

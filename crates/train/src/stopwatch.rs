@@ -147,13 +147,15 @@ mod tests {
             stopwatch.book(Lap::Probe, Duration::from_micros(us));
             stopwatch.book(Lap::Policy, Duration::from_micros(5));
             stopwatch.book(Lap::Check, Duration::from_micros(100));
-            stopwatch.book(Lap::Step, Duration::from_micros(1000));
+            stopwatch.book(Lap::Step, Duration::from_millis(1));
             stopwatch.end_step();
         }
         let overhead = stopwatch.overhead().unwrap();
-        let round = |us: f64| us.round();
-        assert_eq!([round(overhead.median_us.probe), round(overhead.median_us.total)], [20.0, 25.0]);
-        assert_eq!([round(overhead.check_us), round(overhead.step_us)], [100.0, 1000.0]);
-        assert!((overhead.overhead_ratio - 0.025).abs() < 1e-6, "{overhead:?}");
+        let check = |measured: f64, expected: f64| assert!((measured - expected).abs() < 1e-3, "{overhead:?}");
+        check(overhead.median_us.probe, 20.0);
+        check(overhead.median_us.total, 25.0);
+        check(overhead.check_us, 100.0);
+        check(overhead.step_us, 1000.0);
+        check(overhead.overhead_ratio, 0.025);
     }
 }

@@ -32,12 +32,14 @@ fn matrix(n: usize, device: &Device) -> Tensor<2> {
 
 #[expect(clippy::cast_precision_loss, reason = "an image side is far below 2^24 pixels")]
 fn fill_row(out: usize, row: &mut [f32]) {
-    let centre = (out as f32 + 0.5) / 2.0 - 0.5;
+    let centre = (out as f32 - 0.5) / 2.0;
     for (at, weight) in row.iter_mut().enumerate() {
         *weight = cubic((at as f32 - centre).abs());
     }
     let sum: f32 = row.iter().sum();
-    row.iter_mut().for_each(|it| *it /= sum);
+    for weight in row {
+        *weight /= sum;
+    }
 }
 
 /// The cubic convolution kernel.
@@ -50,5 +52,26 @@ fn cubic(x: f32) -> f32 {
         ..=1.0 => ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0,
         ..2.0 => ((A * x - 5.0 * A) * x + 8.0 * A) * x - 4.0 * A,
         _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::imageops::{FilterType, resize};
+    use image::{ImageBuffer, Luma};
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_filter_of_the_baseline() {
+        let (width, height) = (9, 7);
+        let pixels: Vec<f32> = (0..width * height).map(|at| ((at * 37) % 23) as f32 / 23.0).collect();
+        let image = ImageBuffer::<Luma<f32>, _>::from_raw(width, height, pixels.clone()).unwrap();
+        let expected = resize(&image, 2 * width, 2 * height, FilterType::CatmullRom);
+        let data = TensorData::new(pixels, [1, 1, height as usize, width as usize]);
+        let actual = upsample_bicubic(Tensor::from_data(data, &Device::flex())).into_data();
+        // The image library clips at 0 and 1; the model does not.
+        let close = |(a, b): (f32, &Luma<f32>)| (a.clamp(0.0, 1.0) - b.0[0].clamp(0.0, 1.0)).abs() < 1e-5;
+        assert!(actual.iter::<f32>().zip(expected.pixels()).all(close), "{actual:?} {expected:?}");
     }
 }

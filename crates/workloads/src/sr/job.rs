@@ -49,7 +49,7 @@ impl Sr {
         inference: &mut Inference<'_>,
     ) -> Result<f64, StepError> {
         let edge = self.config.validation_tile.min(photo.low.width).min(photo.low.height);
-        let halo = (self.config.model.receptive_radius() as u32).min(edge - 1);
+        let halo = self.config.model.receptive_radius().min(edge - 1);
         let rows = spans(photo.low.height, edge, halo);
         let columns = spans(photo.low.width, edge, halo);
         let tiles: Vec<_> = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge })).collect();
@@ -86,9 +86,9 @@ impl Sr {
         let window = tile.output(photo);
         let mut truth = vec![0; 3 * window.width as usize * window.height as usize];
         self.read(photo, true, window, &mut truth)?;
-        let side = tile.edge as usize * SCALE;
-        let (left, top) =
-            (window.x as usize - tile.x.start as usize * SCALE, window.y as usize - tile.y.start as usize * SCALE);
+        let side = (tile.edge * SCALE) as usize;
+        let offset = |at: u32, start: u32| (at - start * SCALE) as usize;
+        let (left, top) = (offset(window.x, tile.x.start), offset(window.y, tile.y.start));
         let mut squares = 0.0;
         for (at, pixel) in truth.chunks_exact(3).enumerate() {
             let (x, y) = (left + at % window.width as usize, top + at / window.width as usize);
@@ -122,9 +122,8 @@ impl Tile {
 
     /// Returns what counts at the output resolution, less the border that the metric leaves out.
     fn output(self, photo: &Photo) -> Window {
-        let scale = SCALE as u32;
         let inside = |span: Span, len: u32| {
-            let (start, end) = (span.core_start * scale, span.core_end * scale);
+            let (start, end) = (span.core_start * SCALE, span.core_end * SCALE);
             (start.max(BORDER), end.min(len - BORDER).max(start.max(BORDER)))
         };
         let (x, right) = inside(self.x, photo.high.width);
@@ -160,7 +159,7 @@ impl Job for Sr {
     fn mean_loss(&self, model: &Edsr, buffer: &CropBuffer, samples: Range<usize>, device: &Device) -> Tensor<1> {
         let edge = buffer.pixels.edge() as usize;
         let low = planes(buffer.pixels.lr(), &samples, edge, device);
-        let high = planes(buffer.pixels.hr(), &samples, edge * SCALE, device);
+        let high = planes(buffer.pixels.hr(), &samples, edge * SCALE as usize, device);
         (model.forward(low) - high).abs().mean()
     }
 

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use super::bicubic::upsample_bicubic;
 
 /// How many times the sides of the output are those of the input.
-pub const SCALE: usize = 2;
+pub const SCALE: u32 = 2;
 
 /// Size of an [`Edsr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct EdsrConfig {
     /// Feature channels.
     pub channels: usize,
     /// Residual blocks.
-    pub blocks: usize,
+    pub blocks: u32,
 }
 
 /// Super-resolution by two: residual blocks between two convolutions, pixel shuffle, and a global skip over bicubic
@@ -46,19 +46,19 @@ impl EdsrConfig {
     /// Creates a model on a device.
     pub fn init(&self, device: &Device) -> Edsr {
         let c = self.channels;
-        let tail = conv(c, 3 * SCALE * SCALE).with_initializer(Initializer::Zeros);
+        let tail = conv(c, 3 * (SCALE * SCALE) as usize).with_initializer(Initializer::Zeros);
         Edsr {
             head: conv(3, c).init(device),
             blocks: (0..self.blocks)
                 .map(|_| ResidualBlock { first: conv(c, c).init(device), second: conv(c, c).init(device) })
                 .collect(),
             tail: tail.init(device),
-            shuffle: PixelShuffleConfig::new(SCALE).init(),
+            shuffle: PixelShuffleConfig::new(SCALE as usize).init(),
         }
     }
 
     /// How many input pixels away from an output pixel can still change it.
-    pub fn receptive_radius(&self) -> usize {
+    pub fn receptive_radius(&self) -> u32 {
         2 * self.blocks + 2
     }
 }

@@ -126,13 +126,13 @@ fn photo(
     config: &PhotosConfig,
     store: &mut PixelStore,
 ) -> Result<Photo, DataError> {
-    let scale = SCALE as u32;
-    let (width, height, patch) = (image.width(), image.height(), config.smallest_patch);
-    if width.min(height) / scale < patch {
-        return Err(DataError::TooSmall { path: path.to_owned(), width, height, patch, needed: patch * scale });
+    let (width, height, smallest) = (image.width(), image.height(), config.smallest_patch);
+    if width.min(height) / SCALE < smallest {
+        let needed = smallest * SCALE;
+        return Err(DataError::TooSmall { path: path.to_owned(), width, height, patch: smallest, needed });
     }
-    let high = crop_imm(image, 0, 0, width / scale * scale, height / scale * scale).to_image();
-    let low = resize(&high, width / scale, height / scale, FILTER);
+    let high = crop_imm(image, 0, 0, width / SCALE * SCALE, height / SCALE * SCALE).to_image();
+    let low = resize(&high, width / SCALE, height / SCALE, FILTER);
     let (low, high) = (store.push(&low).map_err(store_error)?, store.push(&high).map_err(store_error)?);
     Ok(Photo { name, low, high, baseline: None })
 }

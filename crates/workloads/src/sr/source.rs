@@ -14,7 +14,7 @@ use super::store::{Stored, Window};
 #[derive(Debug)]
 pub struct Crops {
     photos: Arc<Photos>,
-    crops_per_image: u32,
+    per_image: u32,
     seed: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct CropBuffer {
 impl Crops {
     /// Cuts crops out of the training images.
     pub fn new(photos: Arc<Photos>, crops_per_image: u32, seed: u64) -> Self {
-        Self { photos, crops_per_image, seed }
+        Self { photos, per_image: crops_per_image, seed }
     }
 
     fn place(&self, crop: Crop, photo: &Photo, index: usize, buffer: &mut CropBuffer) -> std::io::Result<()> {
@@ -44,7 +44,7 @@ impl Crops {
             Ok(())
         };
         cut(photo.low, 1, pair.lr)?;
-        cut(photo.high, SCALE as u32, pair.hr)
+        cut(photo.high, SCALE, pair.hr)
     }
 }
 
@@ -52,16 +52,16 @@ impl Source for Crops {
     type Buffer = CropBuffer;
 
     fn n_samples(&self) -> u64 {
-        self.photos.train.len() as u64 * u64::from(self.crops_per_image)
+        self.photos.train.len() as u64 * u64::from(self.per_image)
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        let pixels = HostBuffer::byte_capacity(largest.samples, largest.edge, SCALE as u32);
+        let pixels = HostBuffer::byte_capacity(largest.samples, largest.edge, SCALE);
         pixels.saturating_add(Bytes(scratch_len(largest.edge) as u64))
     }
 
     fn buffer(&self, largest: StepShape) -> CropBuffer {
-        let pixels = HostBuffer::with_capacity(largest.samples, largest.edge, SCALE as u32);
+        let pixels = HostBuffer::with_capacity(largest.samples, largest.edge, SCALE);
         CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge)] }
     }
 
@@ -69,9 +69,9 @@ impl Source for Crops {
         let error = |sample_id, reason: String| SourceError { sample_id, reason };
         buffer.pixels.begin(&draw.ids, draw.edge).map_err(|it| error(0, it.to_string()))?;
         for (index, id) in draw.ids.iter().copied().enumerate() {
-            let photo = &self.photos.train[usize::try_from(image_of(id, self.crops_per_image)).unwrap_or(usize::MAX)];
+            let photo = &self.photos.train[usize::try_from(image_of(id, self.per_image)).unwrap_or(usize::MAX)];
             let size = (photo.low.width, photo.low.height);
-            let crop = crop(id, self.crops_per_image, size, draw.edge, self.seed, draw.epoch)
+            let crop = crop(id, self.per_image, size, draw.edge, self.seed, draw.epoch)
                 .map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
             self.place(crop, photo, index, buffer).map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
         }
@@ -81,5 +81,5 @@ impl Source for Crops {
 
 /// Returns the bytes of one crop at the output resolution.
 fn scratch_len(edge: u32) -> usize {
-    3 * (edge as usize * SCALE).pow(2)
+    3 * (edge as usize * SCALE as usize).pow(2)
 }

@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn a_window_of_a_later_image_is_what_was_stored() {
-        let images = [(5, 4), (7, 6)].map(|(w, h)| RgbImage::from_fn(w, h, |x, y| image::Rgb([x as u8, y as u8, 9])));
+        let byte = |at: u32| u8::try_from(at).unwrap();
+        let images = [(5, 4), (7, 6)].map(|(w, h)| RgbImage::from_fn(w, h, |x, y| image::Rgb([byte(x), byte(y), 9])));
         let mut store = PixelStore::create().unwrap();
         let [_, stored] = images.map(|it| store.push(&it).unwrap());
         let mut pixels = [0; 3 * 2 * 3];

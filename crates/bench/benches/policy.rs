@@ -1,0 +1,80 @@
+//! How long does the decision after a step take, once the run has settled?
+//!
+//! The time depends on where the run stands: each rung above asks for a bound.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
+use plimsoll_bench::{observation, run, step_done};
+use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, ladder};
+use plimsoll_predict::{Key, Phase, Predictor, PredictorConfig};
+use plimsoll_types::{Bytes, Decision, Event, KeepReason, Ladder, Prediction, StepDone, StepShape};
+
+const KEY: Key = Key { phase: Phase::Train, checkpointing: false, regime: 0 };
+
+/// Nine patch sizes and 21 more batch sizes: 30 rungs.
+const SMALL: Bounds = Bounds { patch_min: 32, patch_max: 64, patch_multiple: 4, batch_min: 2, batch_max: 23 };
+
+/// Shapes that a settled run has seen.
+const N_OBSERVATIONS: usize = 10;
+
+/// Well beyond the warm-up.
+const STEP: u64 = 1000;
+
+fn main() {
+    run(|criterion: &mut Criterion| {
+        let mut group = criterion.benchmark_group("policy");
+        for bounds in [SMALL, Bounds::default()] {
+            let ladder = ladder(&bounds).expect("valid bounds");
+            let predictor = taught(&ladder);
+            for (place, rung) in [("top", ladder.top()), ("middle", ladder.top() / 2), ("bottom", 0)] {
+                step_done_at(&mut group, place, &Settled::new(bounds, &ladder, rung, &predictor), &predictor);
+            }
+        }
+        group.finish();
+    });
+}
+
+fn step_done_at(group: &mut BenchmarkGroup<'_, WallTime>, place: &str, settled: &Settled, predictor: &Predictor) {
+    let mut policy = settled.policy.clone();
+    let n_rungs = policy.ladder().map_or(0, |it| it.rungs().len());
+    let predict = |shape| upper(predictor, shape);
+    group.bench_function(BenchmarkId::new(format!("step_done_{place}"), n_rungs), |b| {
+        b.iter(|| policy.on_event(black_box(&settled.event), &predict));
+    });
+}
+
+/// A run that stays at its rung, because the next one does not fit.
+struct Settled {
+    policy: Policy,
+    event: Event,
+}
+
+impl Settled {
+    fn new(bounds: Bounds, ladder: &Ladder, rung: usize, predictor: &Predictor) -> Self {
+        let knobs = ladder.at(rung);
+        let config = CertifiedConfig { bounds, start: Some(knobs), ..CertifiedConfig::default() };
+        let bound = upper(predictor, knobs.shape()).expect("something was learnt").upper;
+        let budget = Bytes::from_f64_ceil(bound.as_f64() / config.raise_below);
+        let event = Event::StepDone(StepDone { budget, ..step_done(STEP, knobs) });
+        let mut policy = Policy::try_new(PolicyConfig::Certified(config)).expect("valid defaults");
+        let predict = |shape| upper(predictor, shape);
+        let decision = (0..10).filter_map(|_| policy.on_event(&event, &predict)).last();
+        // Anything else would measure another path.
+        assert_eq!(decision, Some(Decision::Keep { reason: KeepReason::HighestCertified }), "at rung {rung}");
+        Self { policy, event }
+    }
+}
+
+fn taught(ladder: &Ladder) -> Predictor {
+    let mut predictor = Predictor::try_new(PredictorConfig::default()).expect("valid defaults");
+    for i in 0..N_OBSERVATIONS {
+        let rung = ladder.at(ladder.top() * i / (N_OBSERVATIONS - 1));
+        predictor.observe(KEY, observation(rung.shape())).expect("a peak above what is resident");
+    }
+    predictor
+}
+
+fn upper(predictor: &Predictor, shape: StepShape) -> Option<Prediction> {
+    predictor.predict(KEY, shape, observation(shape).resident)
+}

@@ -1,0 +1,195 @@
+//! The program as a user runs it.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A run of seconds: a small model, few steps.
+const SMALL: [&str; 10] = [
+    "--set",
+    "model.channels=4",
+    "--set",
+    "model.blocks=1",
+    "--set",
+    "train.validate_every=10",
+    "--set",
+    "train.checkpoint_every=5",
+    "--seed",
+    "1",
+];
+
+fn plimsoll(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(args);
+    command
+}
+
+fn train(out: &Path, args: &[&str]) -> Output {
+    let mut command = plimsoll(&["train"]);
+    command.args(SMALL).args(args).arg("--out").arg(out).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn refused(output: &Output, parts: &[&str]) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "`{stderr}` lacks `{part}`");
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_leaves_everything_behind_and_its_log_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let output = train(&out, &["--steps", "20"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for name in [
+        "config.toml",
+        "events.jsonl",
+        "batch_metrics.json",
+        "epoch_metrics.json",
+        "training_report.json",
+        "training_report.md",
+        "training_curves.svg",
+        "training_curves.png",
+        "memory_timeline.svg",
+        "memory_timeline.png",
+        "overhead.json",
+        "checkpoints/step-00000020/model.bpk",
+    ] {
+        assert!(out.join(name).is_file(), "{name} is missing");
+    }
+    let report = json(&out.join("training_report.json"));
+    assert_eq!((&report["steps"], &report["job"]), (&Value::from(20), &Value::from("sr")));
+    assert!(report["steady_budget_share"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(text(&output.stdout).contains("run directory: "), "{}", text(&output.stdout));
+    let replay = plimsoll(&["replay"]).arg(out.join("events.jsonl")).output().unwrap();
+    assert!(replay.status.success(), "{}", text(&replay.stdout));
+}
+
+#[test]
+fn a_replay_of_a_log_that_was_tampered_with_shows_the_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    assert!(train(&out, &["--steps", "12"]).status.success());
+    let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
+    let (from, to) = ("\"why\":\"certified\",\"upper\":", "\"why\":\"certified\",\"upper\":1");
+    assert!(log.contains(from), "the run made no decision to tamper with");
+    let tampered = folder.path().join("tampered.jsonl");
+    fs::write(&tampered, log.replacen(from, to, 1)).unwrap();
+    let replay = plimsoll(&["replay"]).arg(&tampered).output().unwrap();
+    assert_eq!(replay.status.code(), Some(1));
+    assert!(text(&replay.stdout).contains("1 differ"), "{}", text(&replay.stdout));
+}
+
+#[test]
+fn a_run_directory_is_refused_resumed_or_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    assert!(train(&out, &["--steps", "6"]).status.success());
+    refused(&train(&out, &["--steps", "6"]), &["exists already", "--resume", "--overwrite"]);
+    let resumed = train(&out, &["--steps", "12", "--resume"]);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert_eq!(json(&out.join("training_report.json"))["steps"], 12);
+    refused(&train(&out, &["--resume", "--set", "model.channels=8"]), &["4 channels", "8 channels"]);
+    assert!(train(&out, &["--steps", "6", "--overwrite"]).status.success());
+    assert_eq!(json(&out.join("training_report.json"))["steps"], 6);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on() {
+    use std::io::{BufRead, BufReader};
+
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut command = plimsoll(&["train"]);
+    command.args(SMALL).args(["--steps", "100000", "--out"]).arg(&out);
+    let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = stderr.lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("step 10: PSNR")).unwrap().unwrap();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("interrupted after") && stdout.contains("--resume"), "{stdout}");
+    let steps = json(&out.join("training_report.json"))["steps"].as_u64().unwrap();
+    assert!(out.join(format!("checkpoints/step-{steps:08}/state.json")).is_file());
+}
+
+#[test]
+fn bad_input_is_refused_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let check = |args: &[&str], parts: &[&str]| {
+        refused(&train(&out, args), parts);
+        assert!(!out.exists(), "{args:?} left {} behind", out.display());
+    };
+    check(&["--data", "/no/such/folder"], &["/no/such/folder", "no such folder"]);
+    check(&["--set", "memory.target=1.7"], &["memory.target", "1.7", "between 0 and 1"]);
+    check(&["--set", "memory.taget=0.7"], &["memory.taget", "did you mean `memory.target`?"]);
+    check(&["--set", "batch.patch_min=48"], &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
+    check(&["--set", "batch.batch_max=64"], &["`batch.batch_max` is 64", "effective_batch_size"]);
+    check(&["--capacity", "100 KiB"], &["in use before the first step", "100.00 KiB", "at least"]);
+    check(&["--capacity", "2500 KiB"], &["needs", "2.44 MiB"]);
+    check(&["--capacity", "900 TiB"], &["it has only"]);
+    check(&["--device", "metal"], &["`metal` is no device", "vulkan"]);
+    check(&["--job", "poetry"], &["poetry", "sr"]);
+    check(&["--resume"], &["no run to resume"]);
+    check(&["--config", "/no/such.toml"], &["/no/such.toml", "no such file"]);
+    if !cfg!(feature = "cuda") {
+        check(&["--device", "cuda"], &["cuda:0", "--features cuda"]);
+    }
+}
+
+#[test]
+fn a_configuration_file_with_a_mistake_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let shown = path.display().to_string();
+    fs::write(&path, "[memory]\ntarget = \n").unwrap();
+    refused(&train(&folder.path().join("run"), &["--config", &shown]), &["mine.toml", "line 2"]);
+    fs::write(&path, "[memory]\ncapcity = \"1 GiB\"\n").unwrap();
+    refused(
+        &train(&folder.path().join("run"), &["--config", &shown]),
+        &["mine.toml", "did you mean `memory.capacity`?"],
+    );
+}
+
+#[test]
+fn an_unwritable_place_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    refused(&train(&file.join("run"), &[]), &["create", "file/run"]);
+}
+
+#[test]
+fn the_default_configuration_is_printed_with_its_comments() {
+    let output = plimsoll(&["config"]).output().unwrap();
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn the_probe_says_what_it_sees_and_why_it_does_not() {
+    let output = plimsoll(&["probe"]).output().unwrap();
+    let stdout = text(&output.stdout);
+    assert!(output.status.success() && stdout.lines().any(|it| it.starts_with("flex: ")), "{stdout}");
+    assert!(stdout.lines().any(|it| it.starts_with("cuda:0: ")), "{stdout}");
+}

@@ -1,0 +1,328 @@
+//! Whole runs of a tiny job: nothing lost, nothing twice, and the same again.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
+use plimsoll_predict::PredictorConfig;
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_train::{
+    ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, Metric, Outcome, RunDir, Shell, Source,
+    SourceError, StepError, StopFlag, TrainError, fit, replay,
+};
+use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// The heap is one for the whole process, so runs that are measured must not overlap.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const N_SAMPLES: u64 = 40;
+const WIDTH: usize = 64;
+
+/// Samples are rows of numbers that depend on their id.
+struct Rows {
+    broken: Option<u64>,
+    panics: bool,
+}
+
+impl Source for Rows {
+    type Buffer = (Vec<f32>, usize);
+
+    fn n_samples(&self) -> u64 {
+        N_SAMPLES
+    }
+
+    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
+        Bytes(u64::from(largest.samples) * u64::from(largest.edge) * 4 * WIDTH as u64)
+    }
+
+    fn buffer(&self, largest: StepShape) -> Self::Buffer {
+        (vec![0.0; largest.samples as usize * largest.edge as usize * WIDTH], 0)
+    }
+
+    fn collate(&self, draw: &Draw, (values, edge): &mut Self::Buffer) -> Result<(), SourceError> {
+        assert!(!self.panics, "a worker of this test panics");
+        *edge = draw.edge as usize;
+        for (row, id) in values.chunks_exact_mut(*edge * WIDTH).zip(&draw.ids) {
+            if Some(*id) == self.broken {
+                return Err(SourceError { sample_id: *id, reason: "rows/7.txt: is gone".to_owned() });
+            }
+            for (at, value) in row.iter_mut().enumerate() {
+                *value = ((*id * 31 + at as u64 * 7 + draw.epoch) % 17) as f32 / 17.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Module, Debug)]
+struct Net {
+    first: Linear,
+    second: Linear,
+}
+
+struct Tiny {
+    rows: Arc<Rows>,
+}
+
+impl Tiny {
+    fn new() -> Self {
+        Self { rows: Arc::new(Rows { broken: None, panics: false }) }
+    }
+}
+
+impl Job for Tiny {
+    type Source = Rows;
+    type Model = Net;
+
+    fn name(&self) -> &'static str {
+        "tiny"
+    }
+
+    fn fingerprint(&self) -> String {
+        "tiny".to_owned()
+    }
+
+    fn source(&self) -> Arc<Rows> {
+        Arc::clone(&self.rows)
+    }
+
+    fn init(&self, device: &Device) -> Net {
+        Net { first: LinearConfig::new(WIDTH, 256).init(device), second: LinearConfig::new(256, 1).init(device) }
+    }
+
+    fn mean_loss(
+        &self,
+        net: &Net,
+        (values, edge): &(Vec<f32>, usize),
+        samples: Range<usize>,
+        device: &Device,
+    ) -> Tensor<1> {
+        let row = edge * WIDTH;
+        let data = values[samples.start * row..samples.end * row].to_vec();
+        let rows = Tensor::<2>::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device);
+        let target = rows.clone().mean_dim(1);
+        let output = net.second.forward(burn::tensor::activation::relu(net.first.forward(rows)));
+        (output - target).powi_scalar(2).mean()
+    }
+
+    fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
+        let mut seen = [0; 5];
+        inference.run(5, 16, &mut |range| {
+            seen[range].fill(1);
+            Ok(())
+        })?;
+        Ok(Metric { name: "items", value: f64::from(seen.iter().sum::<i32>()), baseline: 0.0 })
+    }
+}
+
+fn bounds() -> Bounds {
+    Bounds { patch_min: 16, patch_max: 64, patch_multiple: 16, batch_min: 2, batch_max: 16 }
+}
+
+fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
+    FitConfig {
+        device: "flex".to_owned(),
+        seed: 3,
+        n_steps,
+        effective_batch_size: 16,
+        learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1 },
+        target: Fraction::try_new(0.9).unwrap(),
+        controller: ControllerConfig {
+            predictor: PredictorConfig::default(),
+            policy,
+            checkpointing: false,
+            small_batch: 0,
+        },
+        largest_edge: 64,
+        validate_every: 5,
+        checkpoint_every: 4,
+        keep_checkpoints: 2,
+        workers: 2,
+        buffer_limit: Bytes::mib(4),
+    }
+}
+
+fn certified() -> PolicyConfig {
+    PolicyConfig::Certified(CertifiedConfig { bounds: bounds(), ..CertifiedConfig::default() })
+}
+
+fn fixed() -> PolicyConfig {
+    PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: 64, micro_batch_size: 16 } })
+}
+
+struct Ran {
+    outcome: Result<Outcome, TrainError>,
+    events: Vec<Event>,
+}
+
+/// Runs the job; `stop_after` steps a signal arrives.
+fn run(job: &Tiny, config: &FitConfig, room: Bytes, path: &Path, existing: Existing, stop_after: Option<u64>) -> Ran {
+    let mut run_dir = RunDir::open(path, existing).unwrap();
+    let stop = StopFlag::default();
+    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    let probe = open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap();
+    let signal = stop.clone();
+    let mut observer = |event: &Event, _: &plimsoll_monitor::Progress| {
+        if let Event::StepDone(done) = event
+            && Some(done.step + 1) == stop_after
+        {
+            signal.set(2);
+        }
+    };
+    let device = Device::flex().autodiff();
+    let shell = Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer };
+    let outcome = fit(job, config, shell);
+    Ran { outcome, events: run_dir.events().unwrap() }
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn steps(events: &[Event]) -> Vec<&StepDone> {
+    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
+}
+
+/// Every epoch that is complete holds every sample exactly once.
+#[track_caller]
+fn check_epochs(steps: &[&StepDone]) {
+    let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for done in steps {
+        epochs.entry(done.epoch).or_default().extend(done.micro_batches.iter().flat_map(|it| it.ids.iter().copied()));
+    }
+    let last = epochs.keys().max().copied().unwrap();
+    for (epoch, mut ids) in epochs.into_iter().filter(|(epoch, _)| *epoch < last) {
+        ids.sort_unstable();
+        assert_eq!(ids, (0..N_SAMPLES).collect::<Vec<_>>(), "epoch {epoch}");
+    }
+}
+
+#[test]
+fn a_run_climbs_to_the_largest_rung_that_fits_and_its_log_replays() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let room = Bytes::mib(7);
+    let ran = run(&Tiny::new(), &config(40, certified()), room, folder.path(), Existing::Refuse, None);
+    assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
+    let steps = steps(&ran.events);
+    assert_eq!(steps.len(), 40);
+    check_epochs(&steps);
+    assert!(steps.iter().all(|it| it.peak <= it.capacity), "above capacity");
+    assert!(steps.iter().skip(1).all(|it| it.upper.is_some_and(|upper| it.peak <= upper)), "above the upper bound");
+    let (first, last) = (steps[0].rung, steps[39].rung);
+    assert_eq!(first, Knobs { patch_size: 16, micro_batch_size: 2 });
+    assert!(first.micro_batch_size < last.micro_batch_size || first.patch_size < last.patch_size, "{last}");
+    let replayed = replay(&ran.events).unwrap();
+    assert_eq!((replayed.decisions, replayed.mismatches.len()), (40, 0));
+}
+
+#[test]
+fn a_step_above_the_capacity_is_discarded_and_run_again_in_halves() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    // A fixed policy asks for 16 samples at once; there is no room for them.
+    let ran = run(&Tiny::new(), &config(6, fixed()), Bytes::mib(4), folder.path(), Existing::Refuse, None);
+    ran.outcome.unwrap();
+    let failures = ran.events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count();
+    assert!(failures > 0, "nothing ran out of memory, so nothing is tested");
+    let steps = steps(&ran.events);
+    check_epochs(&steps);
+    for done in steps {
+        assert!(done.peak <= done.capacity);
+        assert!(done.micro_batches.len() > 1 || done.n_samples() < 16, "step {} was not split", done.step);
+    }
+    assert!(replay(&ran.events).unwrap().mismatches.is_empty());
+}
+
+#[test]
+fn splitting_changes_neither_samples_nor_losses() {
+    let _alone = alone();
+    let losses = |room| {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = run(&Tiny::new(), &config(6, fixed()), room, folder.path(), Existing::Refuse, None);
+        ran.outcome.unwrap();
+        let row = |it: &&StepDone| (it.micro_batches.iter().flat_map(|it| it.ids.clone()).collect::<Vec<_>>(), it.loss);
+        steps(&ran.events).iter().map(row).collect::<Vec<_>>()
+    };
+    for ((ids, roomy), (same_ids, tight)) in losses(Bytes::gib(1)).into_iter().zip(losses(Bytes::mib(4))) {
+        assert_eq!(ids, same_ids);
+        assert!((roomy - tight).abs() < 1e-5 * roomy.abs().max(1.0), "{roomy} {tight}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let _alone = alone();
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (job, config, room) = (Tiny::new(), config(12, certified()), Bytes::mib(64));
+    let undisturbed = run(&job, &config, room, whole.path(), Existing::Refuse, None);
+    let first = run(&job, &config, room, parts.path(), Existing::Refuse, Some(5));
+    assert_eq!(first.outcome.unwrap().reason, EndReason::Interrupted);
+    let second = run(&job, &config, room, parts.path(), Existing::Resume, None);
+    assert_eq!(second.outcome.unwrap().reason, EndReason::Completed);
+    let rows = |events: &[Event]| steps(events).iter().map(|it| (it.step, it.micro_batches.clone())).collect::<Vec<_>>();
+    let ids = |events: &[Event]| -> Vec<_> {
+        let flat = |(step, batches): (u64, Vec<plimsoll_types::MicroBatch>)| {
+            (step, batches.into_iter().flat_map(|it| it.ids).collect::<Vec<_>>())
+        };
+        rows(events).into_iter().map(flat).collect()
+    };
+    assert_eq!(ids(&undisturbed.events), ids(&second.events));
+    assert!(replay(&second.events).unwrap().mismatches.is_empty());
+}
+
+#[test]
+fn a_resumed_run_has_the_weights_of_an_undisturbed_one() {
+    let _alone = alone();
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (job, config, room) = (Tiny::new(), config(12, fixed()), Bytes::gib(1));
+    run(&job, &config, room, whole.path(), Existing::Refuse, None).outcome.unwrap();
+    run(&job, &config, room, parts.path(), Existing::Refuse, Some(7)).outcome.unwrap();
+    run(&job, &config, room, parts.path(), Existing::Resume, None).outcome.unwrap();
+    let weights = |path: &Path| {
+        let record = burn::store::ModuleRecord::load(path.join("checkpoints/step-00000012/model.bpk")).unwrap();
+        let net = job.init(&Device::flex()).load_record(record);
+        net.first.weight.val().into_data().iter::<f32>().collect::<Vec<_>>()
+    };
+    assert_eq!(weights(whole.path()), weights(parts.path()));
+}
+
+#[test]
+fn a_capacity_below_what_one_sample_needs_is_refused_with_the_need() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(&Tiny::new(), &config(3, certified()), Bytes::kib(900), folder.path(), Existing::Refuse, None);
+    let error = ran.outcome.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("needs") || text.contains("are in use before the first step"), "{text}");
+    assert!(steps(&ran.events).is_empty());
+}
+
+#[test]
+fn a_sample_that_cannot_be_read_names_its_file() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let job = Tiny { rows: Arc::new(Rows { broken: Some(7), panics: false }) };
+    let ran = run(&job, &config(12, fixed()), Bytes::gib(1), folder.path(), Existing::Refuse, None);
+    assert_eq!(ran.outcome.unwrap_err().to_string(), "read sample 7: rows/7.txt: is gone");
+}
+
+#[test]
+fn a_worker_that_panics_is_an_error_and_no_shorter_epoch() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let job = Tiny { rows: Arc::new(Rows { broken: None, panics: true }) };
+    let ran = run(&job, &config(12, fixed()), Bytes::gib(1), folder.path(), Existing::Refuse, None);
+    let text = ran.outcome.unwrap_err().to_string();
+    assert_eq!(text, "collate a step: a worker panicked: a worker of this test panics");
+}

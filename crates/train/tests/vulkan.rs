@@ -1,0 +1,137 @@
+//! A guarded step on a Vulkan device, where one is installed; a software driver will do.
+#![cfg(feature = "vulkan")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::nn::{Linear, LinearConfig};
+use burn::optim::GradientsParams;
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
+use plimsoll_train::{GuardedStep, StepError, StepOutcome, StepRequest, Stopwatch, open_device};
+use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+
+/// Values per sample: a tensor of 256 samples takes 1 MiB, so the pages of 256 and 512 samples differ.
+const WIDTH: usize = 1024;
+
+/// One test at a time: there is one allocator for the device.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens probe and device under one name, or says why the test is skipped.
+fn device() -> Option<(Box<dyn Probe>, Device)> {
+    match open(DeviceKind::Vulkan(0), None) {
+        Ok(probe) => Some((probe, open_device(DeviceKind::Vulkan(0), false).unwrap())),
+        Err(error @ ProbeError::NoDevice { .. }) => {
+            eprintln!("skipped: failed to {error}");
+            None
+        }
+        Err(error) => panic!("failed to {error}"),
+    }
+}
+
+#[derive(Module, Debug)]
+struct Net {
+    first: Linear,
+    second: Linear,
+}
+
+impl Net {
+    fn init(device: &Device) -> Self {
+        device.seed(7);
+        let [first, second] = [(WIDTH, 64), (64, WIDTH)].map(|(n, m)| LinearConfig::new(n, m).init(device));
+        Self { first, second }
+    }
+
+    fn mean_loss(&self, samples: Range<usize>, device: &Device) -> Tensor<1> {
+        let value = |at: usize| ((at * 31 + at / WIDTH) % 17) as f32 / 17.0;
+        let values: Vec<f32> = (samples.start * WIDTH..samples.end * WIDTH).map(value).collect();
+        let input = Tensor::<2>::from_data(TensorData::new(values, [samples.len(), WIDTH]), device);
+        let output = self.second.forward(relu(self.first.forward(input.clone())));
+        (output - input).powi_scalar(2).mean()
+    }
+}
+
+/// Runs one step of `n_samples` at once, if the measured peak stays within `capacity`.
+fn step(guarded: &mut GuardedStep, net: &Net, device: &Device, n_samples: u32, capacity: Bytes) -> StepOutcome {
+    let knobs = Knobs { patch_size: 1, micro_batch_size: n_samples };
+    let request = StepRequest { n_samples: n_samples as usize, knobs, budget: Budget { capacity, budget: capacity } };
+    let mean_loss = |net: &Net, samples| net.mean_loss(samples, device);
+    guarded.run(net, request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1)).unwrap()
+}
+
+/// Returns the global norm of the difference over the global norm of `expected`.
+fn relative_difference(net: &Net, expected: &GradientsParams, actual: &GradientsParams) -> f64 {
+    struct Sums<'a> {
+        expected: &'a GradientsParams,
+        actual: &'a GradientsParams,
+        difference: f64,
+        norm: f64,
+    }
+    impl ModuleVisitor for Sums<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let read = |it: &GradientsParams| -> Vec<f64> {
+                it.get::<D>(param.id).unwrap().into_data().iter::<f64>().collect()
+            };
+            let (expected, actual) = (read(self.expected), read(self.actual));
+            self.difference += expected.iter().zip(&actual).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+            self.norm += expected.iter().map(|it| it.powi(2)).sum::<f64>();
+        }
+    }
+    let mut sums = Sums { expected, actual, difference: 0.0, norm: 0.0 };
+    net.visit(&mut sums);
+    (sums.difference / sums.norm).sqrt()
+}
+
+#[test]
+fn a_step_that_is_too_large_for_the_cap_is_split_and_has_the_same_gradient() {
+    let _alone = alone();
+    let Some((probe, device)) = device() else { return };
+    let net = Net::init(&device);
+    let mut guarded = GuardedStep::new(probe, device.clone());
+    let whole = step(&mut guarded, &net, &device, 2048, Bytes::gib(1));
+    assert_eq!((whole.parts.as_slice(), whole.failures.len()), ([0..2048].as_slice(), 0));
+    // The input alone is 8 MiB, and the probe sees it only under the name that the tensors live under.
+    assert!(whole.peak >= whole.resident.saturating_add(Bytes::mib(16)), "{} {}", whole.resident, whole.peak);
+
+    let parts = step(&mut guarded, &net, &device, 2048, Bytes(whole.peak.0 - 1));
+    assert!(parts.parts.len() > 1, "{:?}", parts.parts);
+    assert!(parts.failures.iter().any(|it| it.shape == StepShape::new(2048, 1)), "{:?}", parts.failures);
+    assert!(parts.peak < whole.peak, "{} {}", parts.peak, whole.peak);
+    let difference = relative_difference(&net, &whole.gradients, &parts.gradients);
+    assert!(difference < 1e-5, "{difference:e}");
+    assert!((whole.loss - parts.loss).abs() < 1e-5 * whole.loss, "{} {}", whole.loss, parts.loss);
+}
+
+#[test]
+fn the_peak_of_a_smaller_step_is_not_that_of_the_larger_one_before_it() {
+    let _alone = alone();
+    let Some((probe, device)) = device() else { return };
+    let net = Net::init(&device);
+    let mut guarded = GuardedStep::new(probe, device.clone());
+    let peaks = [4096, 512, 512, 4096].map(|n| step(&mut guarded, &net, &device, n, Bytes::gib(1)).peak);
+    assert!(peaks[1] < peaks[0], "{peaks:?}");
+    assert_eq!(peaks[1], peaks[2], "steps of one shape need the same");
+    assert_eq!(peaks[0], peaks[3], "and again after another shape");
+}
+
+#[test]
+fn one_sample_that_never_fits_ends_with_the_numbers() {
+    let _alone = alone();
+    let Some((probe, device)) = device() else { return };
+    let net = Net::init(&device);
+    let mut guarded = GuardedStep::new(probe, device.clone());
+    let budget = Budget { capacity: Bytes::mib(1), budget: Bytes::mib(1) };
+    let knobs = Knobs { patch_size: 1, micro_batch_size: 2 };
+    let request = StepRequest { n_samples: 2, knobs, budget };
+    let mean_loss = |net: &Net, samples| net.mean_loss(samples, &device);
+    let ran = guarded.run(&net, request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1));
+    let Err(error @ StepError::NeverFits { .. }) = ran else { panic!("a step of more than 1 MiB ran in 1 MiB") };
+    assert!(error.to_string().contains("(capacity 1.00 MiB)"), "{error}");
+}
