@@ -1,6 +1,7 @@
 //! How long does the decision after a step take, once the run has settled?
 //!
-//! The time depends on where the run stands: each rung above asks for a bound.
+//! The time depends on where the run stands: at the top of the ladder nothing is asked; below, bounds of the rungs above
+//! are.
 
 use std::hint::black_box;
 

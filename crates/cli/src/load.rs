@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use config::{Config, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
+use config::builder::DefaultState;
+use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
 
 use crate::exit::{UserError, user_error};
 use crate::settings::Settings;
 
 /// Every key with its default and its documentation.
 pub(crate) const DEFAULTS: &str = include_str!("default.toml");
+
+type Builder = ConfigBuilder<DefaultState>;
 
 /// Where a configuration comes from, besides the defaults and the environment.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +43,22 @@ impl Layers {
         let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         for path in &self.files {
             if !path.is_file() {
-                return Err(user_error(format!("read configuration from {}: no such file", path.display())));
+                return Err(user_error(format!("read the configuration from {}: no such file", path.display())));
             }
-            builder = builder.add_source(File::from(path.as_path()).format(FileFormat::Toml));
+            let file = File::from(path.as_path()).format(FileFormat::Toml);
+            refuse_unknown(&path.display().to_string(), Config::builder().add_source(file.clone()))?;
+            builder = builder.add_source(file);
         }
+        refuse_unknown("the environment", Config::builder().add_source(environment.clone()))?;
         builder = builder.add_source(environment);
         for set in &self.sets {
             let (key, value) = parse_set(set)?;
-            builder = builder.set_override(key, value).map_err(|error| config_error(&error))?;
+            let overridden = |it: Builder| it.set_override(key, value.clone()).map_err(|error| config_error(&error));
+            refuse_unknown("--set", overridden(Config::builder())?)?;
+            builder = overridden(builder)?;
         }
         let merged = builder.build().map_err(|error| config_error(&error))?;
         let values = flatten(merged.clone().try_deserialize().map_err(|error| config_error(&error))?);
-        refuse_unknown(&values)?;
         let settings: Settings = merged.try_deserialize().map_err(|error| config_error(&error))?;
         settings.check()?;
         Ok(Loaded { settings, values })
@@ -95,23 +102,24 @@ fn flatten(table: Map<String, Value>) -> Map<String, Value> {
     flat
 }
 
-/// Names the first key that no default documents, with the nearest one that does.
-fn refuse_unknown(values: &Map<String, Value>) -> Result<(), UserError> {
-    let known = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build();
-    let known = flatten(known.and_then(Config::try_deserialize).map_err(|error| config_error(&error))?);
-    let mut unknown: Vec<_> = values.iter().filter(|(key, _)| !known.contains_key(*key)).collect();
-    unknown.sort_by_key(|it| it.0);
-    let Some((key, value)) = unknown.first() else { return Ok(()) };
-    let nearest = known.keys().min_by_key(|it| (strsim::damerau_levenshtein(it, key), (*it).clone()));
-    let origin = value.origin().map(|it| format!(" in {it}")).unwrap_or_default();
+/// Names the first key of a layer that no default documents, with the nearest one that does.
+fn refuse_unknown(layer: &str, builder: Builder) -> Result<(), UserError> {
+    let keys = |builder: Builder| -> Result<Map<String, Value>, UserError> {
+        let tables = builder.build().and_then(Config::try_deserialize);
+        Ok(flatten(tables.map_err(|error| config_error(&error))?))
+    };
+    let known = keys(Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)))?;
+    let given = keys(builder)?;
+    let Some(unknown) = given.keys().filter(|key| !known.contains_key(*key)).min() else { return Ok(()) };
+    let nearest = known.keys().min_by_key(|it| (strsim::damerau_levenshtein(it, unknown), (*it).clone()));
     let hint = nearest.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-    Err(user_error(format!("`{key}`{origin} is no known key{hint}")))
+    Err(user_error(format!("read the configuration from {layer}: `{unknown}` is no known key{hint}")))
 }
 
 /// Reads `KEY=VALUE`; the value is a number, a truth value, or a text with or without quotes.
 fn parse_set(set: &str) -> Result<(&str, Value), UserError> {
     let Some((key, text)) = set.split_once('=') else {
-        return Err(user_error(format!("`--set {set}`: write KEY=VALUE, as in `--set memory.target=0.8`")));
+        return Err(user_error(format!("read `--set {set}`: write KEY=VALUE, as in `--set memory.target=0.8`")));
     };
     let (key, text) = (key.trim(), text.trim());
     let kind = if let Ok(number) = text.parse::<i64>() {

@@ -27,11 +27,31 @@ pub(crate) struct Settings {
     pub(crate) model: Model,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum JobName {
-    Sr,
+/// A closed set of words.
+macro_rules! word {
+    ($visibility:vis $name:ident { $($variant:ident = $word:literal),+ }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "String")]
+        $visibility enum $name {
+            $($variant),+
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(word: String) -> Result<Self, String> {
+                match word.as_str() {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("`{word}` is not one of {}", [$($word),+].join(", "))),
+                }
+            }
+        }
+    };
 }
+
+word!(pub(crate) JobName { Sr = "sr" });
+word!(PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
+word!(BadImageSetting { Fail = "fail", Skip = "skip" });
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,14 +88,6 @@ pub(crate) struct Policy {
     stepwise_dead_band: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PolicyKind {
-    Certified,
-    Stepwise,
-    Fixed,
-}
-
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Train {
@@ -97,13 +109,6 @@ pub(crate) struct Data {
     crops_per_image: u32,
     workers: usize,
     buffer_limit: Bytes,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum BadImageSetting {
-    Fail,
-    Skip,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -166,7 +171,7 @@ fn ordered(key: &str, min: u32, max: u32) -> Result<(), UserError> {
     if min <= max {
         return Ok(());
     }
-    Err(user_error(format!("`{key}_min` is {min}, allowed is 1 to `{key}_max` ({max})")))
+    Err(user_error(format!("use the configuration: `{key}_min` is {min}, allowed is 1 to `{key}_max` ({max})")))
 }
 
 impl Settings {
@@ -183,14 +188,16 @@ impl Settings {
             ("model.validation_tile", u64::from(self.model.validation_tile)),
         ];
         if let Some((key, _)) = positive.iter().find(|it| it.1 == 0) {
-            return Err(user_error(format!("`{key}` is 0, allowed is 1 and more")));
+            return Err(user_error(format!("use the configuration: `{key}` is 0, allowed is 1 and more")));
         }
         if self.memory.target.get() <= 0.0 {
-            return Err(user_error("`memory.target` is 0, allowed is above 0 and at most 1"));
+            return Err(user_error("use the configuration: `memory.target` is 0, allowed is above 0 and at most 1"));
         }
         let rate = self.train.learning_rate;
         if !(rate > 0.0 && rate.is_finite()) {
-            return Err(user_error(format!("`train.learning_rate` is {rate}, allowed is above 0")));
+            return Err(user_error(format!(
+                "use the configuration: `train.learning_rate` is {rate}, allowed is above 0"
+            )));
         }
         Ok(())
     }
@@ -203,7 +210,7 @@ impl Settings {
         let (default, multiple) = (preset.bounds(), batch.patch_multiple);
         if let Some(max) = batch.size_max.0.filter(|it| effective < *it) {
             let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
-            return Err(user_error(format!("`batch.batch_max` is {max}, {allowed}")));
+            return Err(user_error(format!("use the configuration: `batch.batch_max` is {max}, {allowed}")));
         }
         let batch_max = batch.size_max.0.unwrap_or(default.batch_max.min(effective));
         let batch_min = batch.size_min.0.unwrap_or(default.batch_min.min(batch_max));
@@ -218,7 +225,7 @@ impl Settings {
         }
         let patch_max = patch_max.min(room);
         let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
-        bounds.validate().map_err(|error| user_error(format!("`batch`: {error}")))?;
+        bounds.validate().map_err(|error| user_error(format!("use the configuration: `batch`: {error}")))?;
         Ok((bounds, notes))
     }
 

@@ -144,7 +144,8 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
     check(&["--data", "/no/such/folder"], &["/no/such/folder", "no such folder"]);
     check(&["--set", "memory.target=1.7"], &["memory.target", "1.7", "between 0 and 1"]);
     check(&["--set", "memory.taget=0.7"], &["memory.taget", "did you mean `memory.target`?"]);
-    check(&["--set", "batch.patch_min=48"], &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
+    let crossed = ["--set", "batch.patch_min=48", "--set", "batch.patch_max=32"];
+    check(&crossed, &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
     check(&["--set", "batch.batch_max=64"], &["`batch.batch_max` is 64", "effective_batch_size"]);
     check(&["--capacity", "100 KiB"], &["in use before the first step", "100.00 KiB", "at least"]);
     check(&["--capacity", "2500 KiB"], &["needs", "2.44 MiB"]);

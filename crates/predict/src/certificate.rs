@@ -82,6 +82,11 @@ impl Certificate {
         Ok(())
     }
 
+    /// Whether this shape is kept with a need at least as large, so that observing it again changes nothing.
+    pub(crate) fn knows(&self, observed: ShapeNeed) -> bool {
+        self.needs().iter().any(|it| it.shape == observed.shape && observed.need <= it.need)
+    }
+
     /// Multiplies every need, and so the whole bound, by `factor`; a size that does not fit saturates.
     pub fn widen(&mut self, factor: f64) {
         for known in &mut self.needs {

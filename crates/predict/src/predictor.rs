@@ -77,17 +77,22 @@ impl Predictor {
         }
         let observed = ShapeNeed { shape, need };
         let known = self.need(key, shape);
+        let residual = |violated| Residual {
+            predicted: known.map(|it| above(resident, it)),
+            violated,
+            ratio: known.map(|it| need.share_of(it.expected)),
+        };
+        // The steady state of a run: a shape that is known, and no higher than it was.
+        if self.models.get(&key).is_some_and(|model| model.certificate().knows(observed)) {
+            return Ok(residual(false));
+        }
         let factor = self.models.get(&key).and_then(|model| model.violation(observed, &self.config));
         let model = match self.models.get(&key) {
             Some(model) => model.observe(observed, factor.unwrap_or(1.0), &self.config)?,
             None => Model::new(Certificate::try_from(vec![observed])?, &self.config),
         };
         self.models.insert(key, model);
-        Ok(Residual {
-            predicted: known.map(|it| above(resident, it)),
-            violated: factor.is_some(),
-            ratio: known.map(|it| need.share_of(it.expected)),
-        })
+        Ok(residual(factor.is_some()))
     }
 
     /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known.

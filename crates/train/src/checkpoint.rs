@@ -39,7 +39,7 @@ pub enum CheckpointError {
     #[error(transparent)]
     Io(#[from] RunDirError),
     /// There is none.
-    #[error("{} holds no checkpoint to resume from", .0.display())]
+    #[error("resume {}: it holds no checkpoint", .0.display())]
     None(PathBuf),
     /// The state cannot be read.
     #[error("read {}: {source}", path.display())]

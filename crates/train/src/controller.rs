@@ -30,6 +30,10 @@ pub enum ControllerError {
     Policy(#[from] PolicyError),
 }
 
+/// A step that keeps more than one part in so many of what it needed reads too much to learn from: the rounding margin of
+/// the predictor is as large.
+const KEPT_SHARE: u64 = 100;
+
 /// The pure core of a run: the same events give the same decisions, live and in a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Controller {
@@ -38,6 +42,8 @@ pub struct Controller {
     checkpointing: bool,
     small_batch: u32,
     resident: Bytes,
+    /// A key whose only observation read too much, to be forgotten at the next clean one.
+    provisional: Option<Key>,
 }
 
 impl Controller {
@@ -53,6 +59,7 @@ impl Controller {
             checkpointing: config.checkpointing,
             small_batch: config.small_batch,
             resident: Bytes::ZERO,
+            provisional: None,
         })
     }
 
@@ -65,20 +72,41 @@ impl Controller {
         let observation = match event {
             Event::StepDone(done) => {
                 self.resident = done.in_use;
-                done.largest_shape().map(|shape| Observation { shape, resident: done.resident, peak: done.peak })
+                let kept = done.in_use.saturating_sub(done.resident);
+                let shape = done.largest_shape();
+                shape.map(|shape| (Observation { shape, resident: done.resident, peak: done.peak }, kept))
             }
             Event::StepFailed(failed) => {
                 let attempt = failed.attempt;
                 self.resident = attempt.resident;
-                attempt.peak.map(|peak| Observation { shape: attempt.shape, resident: attempt.resident, peak })
+                let observation = |peak| Observation { shape: attempt.shape, resident: attempt.resident, peak };
+                attempt.peak.map(|peak| (observation(peak), Bytes::ZERO))
             }
             _ => None,
         };
         // A step that stayed inside what was resident, or whose peak nobody measured, teaches nothing.
-        match observation.filter(|it| it.resident < it.peak) {
-            Some(it) => self.predictor.observe(self.key(Phase::Train, it.shape), it).map(drop),
+        match observation.filter(|(it, _)| it.resident < it.peak) {
+            Some((it, kept)) => self.observe(it, kept),
             None => Ok(()),
         }
+    }
+
+    /// Learns what a step needed, of which it kept some for good.
+    ///
+    /// The first step of a process creates the optimizer's state, thread pools and work space that stay. Its reading is
+    /// too high by what it kept: safe, but wrong for ever after, since a certificate keeps the highest reading of a
+    /// shape. So such a reading serves only while nothing else is known, and is forgotten at the next clean one.
+    fn observe(&mut self, it: Observation, kept: Bytes) -> Result<(), PredictError> {
+        let key = self.key(Phase::Train, it.shape);
+        let keeps_much = it.peak.saturating_sub(it.resident) < kept.saturating_mul(KEPT_SHARE);
+        if keeps_much && self.predictor.n_observations(key) > 0 {
+            return Ok(());
+        }
+        if let Some(provisional) = self.provisional.take() {
+            self.predictor.forget(provisional);
+        }
+        self.provisional = keeps_much.then_some(key);
+        self.predictor.observe(key, it).map(drop)
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.

@@ -32,7 +32,7 @@ pub enum TrainError {
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// A step failed.
-    #[error("step {step}: {source}")]
+    #[error("take step {step}: {source}")]
     Step {
         /// The step.
         step: u64,
@@ -40,7 +40,7 @@ pub enum TrainError {
         source: StepError,
     },
     /// A validation failed.
-    #[error("validation after {step} steps: {source}")]
+    #[error("validate after {step} steps: {source}")]
     Validation {
         /// Steps done before it.
         step: u64,

@@ -29,7 +29,7 @@ type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
 type Tried = Result<(), Failure<Box<StepError>>>;
 
 /// The largest batch of items: more would gain no time, and results wait for the whole batch.
-const MAX_BATCH: usize = 64;
+const MAX_BATCH: u32 = 64;
 
 impl<'a> Inference<'a> {
     /// Measures with `probe` and predicts with `controller`.
@@ -60,7 +60,7 @@ impl<'a> Inference<'a> {
         let mut next = 0;
         while next < n_items {
             let resident = self.probe.read()?.in_use;
-            let n = self.batch_size(edge, resident).min(n_items - next);
+            let n = (self.batch_size(edge, resident) as usize).min(n_items - next);
             let unknown = |_: usize| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
@@ -72,12 +72,12 @@ impl<'a> Inference<'a> {
     }
 
     /// Returns the largest certified batch, or one item while nothing is known.
-    fn batch_size(&self, edge: u32, resident: Bytes) -> usize {
+    fn batch_size(&self, edge: u32, resident: Bytes) -> u32 {
         let fits = |n: &u32| {
             let prediction = self.controller.predict_inference(StepShape::new(*n, edge), resident);
             prediction.is_some_and(|it| it.upper <= self.budget.budget)
         };
-        (2..=MAX_BATCH as u32).take_while(fits).last().unwrap_or(1) as usize
+        (2..=MAX_BATCH).take_while(fits).last().unwrap_or(1)
     }
 
     /// Runs a batch, and once more if it ran out of memory among the pages of earlier ones.
@@ -92,7 +92,7 @@ impl<'a> Inference<'a> {
     }
 
     fn measured(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
-        let shape = StepShape::new(part.len() as u32, edge);
+        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(MAX_BATCH), edge);
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
         match forward(part) {

@@ -11,13 +11,13 @@ use plimsoll_types::Event;
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// Something is there already.
-    #[error("{} exists already: pass `--resume` to go on from its last checkpoint, or `--overwrite` to start anew", .0.display())]
+    #[error("write to {}: it exists already; pass `--resume` to go on from its last checkpoint, or `--overwrite` to start anew", .0.display())]
     Exists(PathBuf),
     /// There is no run to go on with.
-    #[error("{} holds no run to resume: it has no `events.jsonl`", .0.display())]
+    #[error("resume {}: there is no run to resume, it has no `events.jsonl`", .0.display())]
     NoRun(PathBuf),
     /// The directory is not one of ours.
-    #[error("{} is not empty and holds no run, so `--overwrite` does not delete it", .0.display())]
+    #[error("overwrite {}: it is not empty and holds no run, so it is not deleted", .0.display())]
     NotOurs(PathBuf),
     /// A file cannot be written or read.
     #[error("{action} {}: {source}", path.display())]
