@@ -96,6 +96,17 @@ fn a_replay_of_a_log_that_was_tampered_with_shows_the_difference() {
 }
 
 #[test]
+fn the_recorded_logs_replay_to_the_same_decisions() {
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs");
+    let mut paths: Vec<_> = fs::read_dir(logs).unwrap().map(|it| it.unwrap().path()).collect();
+    paths.sort();
+    let output = plimsoll(&["replay"]).args(&paths).output().unwrap();
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    assert_eq!(stdout.matches("decisions, 0 differ").count(), 4, "{stdout}");
+}
+
+#[test]
 fn a_run_directory_is_refused_resumed_or_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");

@@ -1,51 +1,25 @@
 //! One optimizer step that either happens with exactly its samples, or does not happen.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, ExecutionError, Tensor};
-use plimsoll_guard::{Cause, Failure, Guard, GuardError, classify};
-use plimsoll_probe::{Probe, ProbeError};
+use burn::tensor::{Device, Tensor};
+use plimsoll_guard::{Failure, Guard};
+use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
 
 use crate::gradients::{WeightedAccumulator, squared_norm};
 use crate::stopwatch::{Lap, Stopwatch};
 
+mod error;
 mod pages;
 
+pub use self::error::StepError;
+use self::error::{ReadError, out_of_memory, read_values, step_error};
 pub(crate) use self::pages::Pages;
-
-/// Why a step did not happen; the model is as it was before.
-#[derive(Debug, thiserror::Error)]
-pub enum StepError {
-    /// Memory cannot be measured.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// One sample alone does not fit.
-    #[error("{source} (capacity {capacity}): a smaller patch, gradient checkpointing or a smaller model would help")]
-    NeverFits {
-        /// The numbers.
-        source: GuardError<Box<Self>>,
-        /// What there is.
-        capacity: Bytes,
-    },
-    /// The device is lost to this process.
-    #[error("the device is poisoned, start the process again: {0}")]
-    Poisoned(String),
-    /// The device failed in a way that has nothing to do with memory.
-    #[error("the device failed: {0}")]
-    Device(String),
-    /// Loss or gradient is no finite number.
-    #[error("loss {loss} or gradient norm {gradient_norm} is not finite: a lower learning rate may help")]
-    NotFinite {
-        /// The step's loss.
-        loss: f64,
-        /// The global norm of its gradient.
-        gradient_norm: f64,
-    },
-}
 
 /// What a step is asked to do.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +53,9 @@ pub struct StepOutcome {
 /// Runs the forward and backward passes of optimizer steps under a budget.
 ///
 /// A part that runs out of memory, or whose measured peak exceeded the capacity, is discarded and run again in two
-/// halves: the same samples, weighted so that the gradient is the one of the undivided step. Before the optimizer may
-/// step, one scalar that depends on every gradient is read, because a failed allocation on `CubeCL` shows only there.
+/// halves, and every later part of its size in the step runs in halves at once: the same samples, weighted so that the
+/// gradient is the one of the undivided step. Before the optimizer may step, one scalar that depends on every gradient
+/// is read, because a failed allocation on `CubeCL` shows only there.
 ///
 /// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go
 /// back to it after a failure and before a step of another shape than the last, so that a peak is never that of an
@@ -107,6 +82,9 @@ pub struct GuardedStep {
     device: Device,
     pages: Pages,
 }
+
+/// The prediction for a size that has just run out of memory.
+const BEYOND: Prediction = Prediction { expected: Bytes::MAX, upper: Bytes::MAX };
 
 /// Predicts the peak of a shape, given the bytes that are resident.
 pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
@@ -149,11 +127,12 @@ impl GuardedStep {
         self.pages.begin();
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
-        let edge = request.knobs.patch_size;
-        let guard = Guard { budget: request.budget.budget, predict: |n: usize| predict(shape(n, edge), resident) };
+        let (edge, too_many) = (request.knobs.patch_size, Cell::new(usize::MAX));
+        let known = |n: usize| if too_many.get() <= n { Some(BEYOND) } else { predict(shape(n, edge), resident) };
+        let guard = Guard { budget: request.budget.budget, predict: known };
         let whole = micro_batches(request.n_samples, request.knobs.micro_batch_size as usize);
         let begun = Instant::now();
-        let ran = guard.run(whole, |part| attempts.run(part));
+        let ran = guard.run(whole, |part| attempts.run(part, &too_many));
         attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
         let parts = ran.map_err(|error| step_error(error, request.budget.capacity))?;
         attempts.finish(parts, resident, stopwatch)
@@ -226,11 +205,16 @@ impl<'a, M: Module> Attempts<'a, M> {
         Self { guarded, model, mean_loss, request, accumulator, loss: 0.0, peak: Bytes::ZERO, failures, times }
     }
 
-    fn run(&mut self, part: Range<usize>) -> Tried {
+    /// Runs a part; a size that does not fit on its own either becomes `too_many` for the rest of the step.
+    fn run(&mut self, part: Range<usize>, too_many: &Cell<usize>) -> Tried {
         let start = Instant::now();
+        let is_out_of_memory = |tried: &Tried| matches!(tried, Err(Failure::OutOfMemory { .. }));
         let mut tried = self.try_part(part.clone());
-        if matches!(tried, Err(Failure::OutOfMemory { .. })) && self.guarded.pages.were_shared() {
-            tried = self.try_part(part);
+        if is_out_of_memory(&tried) && self.guarded.pages.were_shared() {
+            tried = self.try_part(part.clone());
+        }
+        if is_out_of_memory(&tried) {
+            too_many.set(part.len());
         }
         self.times.inside += start.elapsed();
         tried
@@ -303,38 +287,6 @@ impl<'a, M: Module> Attempts<'a, M> {
         self.times.probe += start.elapsed();
         result
     }
-}
-
-enum ReadError {
-    OutOfMemory,
-    Other(Box<StepError>),
-}
-
-fn read_values(tensor: Tensor<1>) -> Result<Vec<f64>, ReadError> {
-    let data = tensor.try_into_data().map_err(|error| read_error(&error))?;
-    Ok(data.iter::<f64>().collect())
-}
-
-fn read_error(error: &ExecutionError) -> ReadError {
-    if error.is_device_poisoned() {
-        return ReadError::Other(Box::new(StepError::Poisoned(error.reason().to_owned())));
-    }
-    match classify(error.reason()) {
-        Cause::OutOfMemory { .. } => ReadError::OutOfMemory,
-        Cause::Other => ReadError::Other(Box::new(StepError::Device(error.reason().to_owned()))),
-    }
-}
-
-fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> StepError {
-    match error {
-        GuardError::Other(error) => *error,
-        source @ GuardError::NeverFits { .. } => StepError::NeverFits { source, capacity },
-    }
-}
-
-fn out_of_memory(budget: Budget) -> StepError {
-    let source = GuardError::NeverFits { sample: 0, needed: None, budget: budget.budget };
-    StepError::NeverFits { source, capacity: budget.capacity }
 }
 
 fn other(error: StepError) -> Failure<Box<StepError>> {

@@ -96,7 +96,7 @@ fn a_step_that_is_too_large_for_the_cap_is_split_and_has_the_same_gradient() {
     let net = Net::init(&device);
     let mut guarded = GuardedStep::new(probe, device.clone());
     let whole = step(&mut guarded, &net, &device, 2048, Bytes::gib(1));
-    assert_eq!((whole.parts.as_slice(), whole.failures.len()), ([0..2048].as_slice(), 0));
+    assert_eq!((whole.parts.len(), whole.failures.len()), (1, 0));
     // The input alone is 8 MiB, and the probe sees it only under the name that the tensors live under.
     assert!(whole.peak >= whole.resident.saturating_add(Bytes::mib(16)), "{} {}", whole.resident, whole.peak);
 
