@@ -117,7 +117,9 @@ impl<S: Source> Loader<S> {
     ///
     /// [`LoaderError::Source`] when a sample cannot be read, [`LoaderError::WorkerPanicked`] when a worker panicked.
     pub fn next(&mut self, edge: u32) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        self.plan_ahead(edge);
+        if self.queue.is_empty() {
+            self.plan_ahead(edge);
+        }
         loop {
             let first = self.queue.front().map_or(0, |it| it.ticket);
             match self.ready.remove(&first) {
@@ -129,10 +131,14 @@ impl<S: Source> Loader<S> {
     }
 
     /// Gives the buffer of a step back, so that another step can be collated into it.
+    ///
+    /// New work is handed out once half of the buffers are free: waking a worker takes longer than all else here.
     pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) {
         let edge = samples.draw.edge;
         self.free.push(samples.buffer);
-        self.plan_ahead(edge);
+        if self.queue.len() <= self.free.len() {
+            self.plan_ahead(edge);
+        }
     }
 
     fn deliver(&mut self, edge: u32, buffer: S::Buffer) -> StepSamples<S::Buffer> {

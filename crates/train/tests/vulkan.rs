@@ -15,8 +15,12 @@ use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
 use plimsoll_train::{GuardedStep, StepError, StepOutcome, StepRequest, Stopwatch, open_device};
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
-/// Values per sample: a tensor of 256 samples takes 1 MiB, so the pages of 256 and 512 samples differ.
-const WIDTH: usize = 1024;
+/// Values per sample, so that 64 samples take 1 MiB, and few samples need several pages: sums over many samples would
+/// differ by more rounding between a whole and its halves.
+const WIDTH: usize = 4096;
+
+/// What the runtime stages between host and device comes on top of the pages, and varies by less than a page.
+const STAGING: Bytes = Bytes::mib(2);
 
 /// One test at a time: there is one allocator for the device.
 fn alone() -> MutexGuard<'static, ()> {
@@ -45,7 +49,7 @@ struct Net {
 impl Net {
     fn init(device: &Device) -> Self {
         device.seed(7);
-        let [first, second] = [(WIDTH, 64), (64, WIDTH)].map(|(n, m)| LinearConfig::new(n, m).init(device));
+        let [first, second] = [(WIDTH, 16), (16, WIDTH)].map(|(n, m)| LinearConfig::new(n, m).init(device));
         Self { first, second }
     }
 
@@ -95,14 +99,14 @@ fn a_step_that_is_too_large_for_the_cap_is_split_and_has_the_same_gradient() {
     let Some((probe, device)) = device() else { return };
     let net = Net::init(&device);
     let mut guarded = GuardedStep::new(probe, device.clone());
-    let whole = step(&mut guarded, &net, &device, 2048, Bytes::gib(1));
+    let whole = step(&mut guarded, &net, &device, 256, Bytes::gib(1));
     assert_eq!((whole.parts.len(), whole.failures.len()), (1, 0));
-    // The input alone is 8 MiB, and the probe sees it only under the name that the tensors live under.
-    assert!(whole.peak >= whole.resident.saturating_add(Bytes::mib(16)), "{} {}", whole.resident, whole.peak);
+    // Input and output are 4 MiB each, and the probe sees them only under the name that the tensors live under.
+    assert!(whole.peak >= whole.resident.saturating_add(Bytes::mib(8)), "{} {}", whole.resident, whole.peak);
 
-    let parts = step(&mut guarded, &net, &device, 2048, Bytes(whole.peak.0 - 1));
+    let parts = step(&mut guarded, &net, &device, 256, whole.peak.saturating_sub(STAGING));
     assert!(parts.parts.len() > 1, "{:?}", parts.parts);
-    assert!(parts.failures.iter().any(|it| it.shape == StepShape::new(2048, 1)), "{:?}", parts.failures);
+    assert!(parts.failures.iter().any(|it| it.shape == StepShape::new(256, 1)), "{:?}", parts.failures);
     assert!(parts.peak < whole.peak, "{} {}", parts.peak, whole.peak);
     let difference = relative_difference(&net, &whole.gradients, &parts.gradients);
     assert!(difference < 1e-5, "{difference:e}");
@@ -115,10 +119,11 @@ fn the_peak_of_a_smaller_step_is_not_that_of_the_larger_one_before_it() {
     let Some((probe, device)) = device() else { return };
     let net = Net::init(&device);
     let mut guarded = GuardedStep::new(probe, device.clone());
-    let peaks = [4096, 512, 512, 4096].map(|n| step(&mut guarded, &net, &device, n, Bytes::gib(1)).peak);
-    assert!(peaks[1] < peaks[0], "{peaks:?}");
-    assert_eq!(peaks[1], peaks[2], "steps of one shape need the same");
-    assert_eq!(peaks[0], peaks[3], "and again after another shape");
+    let peaks = [512, 64, 64, 512].map(|n| step(&mut guarded, &net, &device, n, Bytes::gib(1)).peak);
+    let differs = |a: usize, b: usize| STAGING < Bytes(peaks[a].0.abs_diff(peaks[b].0));
+    assert!(peaks[1] < peaks[0] && differs(0, 1), "{peaks:?}");
+    assert!(!differs(1, 2), "steps of one shape need the same: {peaks:?}");
+    assert!(!differs(0, 3), "and again after another shape: {peaks:?}");
 }
 
 #[test]

@@ -14,6 +14,10 @@ pub(crate) struct PixelStore {
     end: u64,
 }
 
+/// Bytes that are read at once: as many whole rows as fit, because a call to the system costs as much as copying some
+/// kilobytes.
+const STRIP: usize = 16 << 10;
+
 /// One image in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
@@ -49,11 +53,20 @@ impl PixelStore {
     ///
     /// - `into`: `[window.height, window.width, 3]`
     pub(crate) fn read(&self, image: Stored, window: Window, into: &mut [u8]) -> io::Result<()> {
-        let row_len = 3 * window.width as usize;
-        for (row, into) in into.chunks_exact_mut(row_len).take(window.height as usize).enumerate() {
-            let y = u64::from(window.y) + row as u64;
-            let at = image.offset + 3 * (y * u64::from(image.width) + u64::from(window.x));
-            read_exact_at(&self.file, into, at)?;
+        let (stride, row_len) = (3 * image.width as usize, 3 * window.width as usize);
+        let rows_per_strip = (STRIP / stride).max(1);
+        let mut strip = [0; STRIP];
+        let mut at = image.offset + (u64::from(window.y) * stride as u64) + 3 * u64::from(window.x);
+        for rows in into.chunks_mut(rows_per_strip * row_len) {
+            if rows.len() == row_len {
+                read_exact_at(&self.file, rows, at)?;
+            } else {
+                let whole = &mut strip[..(rows.len() / row_len - 1) * stride + row_len];
+                read_exact_at(&self.file, whole, at)?;
+                let cut = whole.chunks(stride).map(|row| &row[..row_len]);
+                rows.chunks_exact_mut(row_len).zip(cut).for_each(|(row, cut)| row.copy_from_slice(cut));
+            }
+            at += (rows_per_strip * stride) as u64;
         }
         Ok(())
     }
@@ -79,14 +92,32 @@ fn read_exact_at(file: &File, mut into: &mut [u8], mut at: u64) -> io::Result<()
 mod tests {
     use super::*;
 
+    /// Returns bytes that tell all pixels of an image apart.
+    fn image(width: u32, height: u32) -> RgbImage {
+        let pixel =
+            |x: u32, y: u32| image::Rgb([x, y, (x * 31 + y * 17) % 251].map(|it| (it % 256).try_into().unwrap()));
+        RgbImage::from_fn(width, height, pixel)
+    }
+
     #[test]
     fn a_window_of_a_later_image_is_what_was_stored() {
-        let byte = |at: u32| u8::try_from(at).unwrap();
-        let images = [(5, 4), (7, 6)].map(|(w, h)| RgbImage::from_fn(w, h, |x, y| image::Rgb([byte(x), byte(y), 9])));
-        let mut store = PixelStore::create().unwrap();
-        let [_, stored] = images.map(|it| store.push(&it).unwrap());
-        let mut pixels = [0; 3 * 2 * 3];
-        store.read(stored, Window { x: 4, y: 3, width: 2, height: 3 }, &mut pixels).unwrap();
-        assert_eq!(pixels, [4, 3, 9, 5, 3, 9, 4, 4, 9, 5, 4, 9, 4, 5, 9, 5, 5, 9]);
+        // Narrow images are read in strips of many rows, the widest row by row.
+        for (width, height) in [(7, 6), (200, 90), (2800, 40), (6000, 12)] {
+            let (first, second) = (image(5, 4), image(width, height));
+            let mut store = PixelStore::create().unwrap();
+            store.push(&first).unwrap();
+            let stored = store.push(&second).unwrap();
+            for window in [
+                Window { x: 0, y: 0, width, height },
+                Window { x: width - 4, y: 2, width: 4, height: height - 2 },
+                Window { x: 1, y: height - 1, width: 3, height: 1 },
+            ] {
+                let Window { x, y, width, height } = window;
+                let mut pixels = vec![0; 3 * (width * height) as usize];
+                store.read(stored, window, &mut pixels).unwrap();
+                let expected = image::imageops::crop_imm(&second, x, y, width, height).to_image().into_raw();
+                assert!(pixels == expected, "{window:?} of {} × {}", stored.width, stored.height);
+            }
+        }
     }
 }
