@@ -19,6 +19,14 @@ impl std::fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
+/// Writes an error with its causes, leaving out those that it repeats.
+pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |it| it.source());
+    causes
+        .map(ToString::to_string)
+        .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
+}
+
 /// Makes a [`UserError`].
 pub(crate) fn user_error(message: impl Into<String>) -> UserError {
     UserError(message.into())

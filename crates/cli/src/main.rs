@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: failed to {error:#}");
+        eprintln!("error: failed to {}", exit::describe(error.as_ref()));
         ExitCode::from(exit::exit_code(&error))
     })
 }

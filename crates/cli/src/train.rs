@@ -13,7 +13,7 @@ use plimsoll_workloads::sr::{Photos, Sr};
 
 use crate::args::TrainArgs;
 use crate::display::Display;
-use crate::exit::user_error;
+use crate::exit::{describe, user_error};
 use crate::load::Loaded;
 use crate::settings::JobName;
 use crate::{reports, signals};
@@ -54,11 +54,11 @@ struct Prepared {
 impl Prepared {
     fn new(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
-        let probe = open(settings.device, settings.memory.capacity.0).map_err(|error| user_error(error.to_string()))?;
-        let capacity = probe.capacity().map_err(|error| user_error(error.to_string()))?;
+        let probe = open(settings.device, settings.memory.capacity.0).map_err(|error| user_error(describe(&error)))?;
+        let capacity = probe.capacity().map_err(|error| user_error(describe(&error)))?;
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
         let photos = Photos::read(&settings.photos(fixtures, settings.smallest_patch(capacity)));
-        let photos = Arc::new(photos.map_err(|error| user_error(error.to_string()))?);
+        let photos = Arc::new(photos.map_err(|error| user_error(describe(&error)))?);
         let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
         Ok(Self { probe, photos, bounds, notes })
     }
@@ -66,7 +66,7 @@ impl Prepared {
     fn run(self, loaded: &Loaded, out: &Path, existing: Existing) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let device = open_device(settings.device, settings.memory.gradient_checkpointing);
-        let device = device.map_err(|error| user_error(error.to_string()))?;
+        let device = device.map_err(|error| user_error(describe(&error)))?;
         let was_there = out.exists();
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         run_dir.write(CONFIG_FILE, loaded.to_toml().as_bytes()).map_err(TrainError::from)?;

@@ -33,7 +33,7 @@ fn gradients(net: &Net, images: &Tensor<4>, sizes: &[usize]) -> GradientsParams 
     let mut accumulator = WeightedAccumulator::new(n_total);
     let mut start = 0;
     for n in sizes {
-        let part = images.clone().slice([start..start + n]);
+        let part = images.clone().narrow(0, start, *n);
         let gradients = accumulator.backward(net, &net.mean_loss(part), *n);
         accumulator.add(net, gradients);
         start += n;
@@ -81,7 +81,7 @@ fn an_unweighted_sum_of_ragged_parts_would_be_noticed() {
     // Every part weighs half, as if the parts were equal.
     let mut unweighted = WeightedAccumulator::new(2);
     for part in [0..22, 22..23] {
-        let loss = net.mean_loss(images.clone().slice([part]));
+        let loss = net.mean_loss(images.clone().narrow(0, part.start, part.len()));
         let gradients = unweighted.backward(&net, &loss, 1);
         unweighted.add(&net, gradients);
     }

@@ -155,7 +155,9 @@ fn content_does_not_depend_on_the_number_of_workers() {
     let one = draws(1);
     assert_eq!(one, draws(3));
     let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    one.iter().for_each(|(draw, ..)| epochs.entry(draw.epoch).or_default().extend(&draw.ids));
+    for (draw, ..) in &one {
+        epochs.entry(draw.epoch).or_default().extend(&draw.ids);
+    }
     let mut first = epochs[&0].clone();
     first.sort_unstable();
     assert_eq!(first, (0..128).collect::<Vec<_>>());
