@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -78,10 +78,10 @@ impl ConfigArgs {
     /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
     pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Layers {
         let flags = [
-            ("job", self.job.clone()),
-            ("data.folder", self.data.as_ref().map(|it| it.display().to_string())),
-            ("memory.capacity", self.capacity.clone()),
-            ("device", self.device.clone()),
+            ("job", self.job.as_deref().map(quoted)),
+            ("data.folder", self.data.as_ref().map(|it| quoted(&absolute(it).display().to_string()))),
+            ("memory.capacity", self.capacity.as_deref().map(quoted)),
+            ("device", self.device.as_deref().map(quoted)),
             ("train.steps", self.steps.map(|it| it.to_string())),
             ("seed", self.seed.map(|it| it.to_string())),
         ];
@@ -91,4 +91,14 @@ impl ConfigArgs {
             sets: self.set.iter().cloned().chain(flags).collect(),
         }
     }
+}
+
+/// Keeps a text that looks like a number a text.
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// A path that still holds when the run is resumed from another folder; where that cannot be told it stays as it is.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

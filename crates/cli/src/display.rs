@@ -11,22 +11,27 @@ const LIVE_EVERY: Duration = Duration::from_millis(100);
 /// Lines where the output is no terminal: four a minute.
 const PLAIN_EVERY: Duration = Duration::from_secs(15);
 
-/// One live line on a terminal, a line now and then elsewhere, and a lasting line for each change.
+/// The share of the capacity above which a step is worth a warning.
+const ALARM: f64 = 0.95;
+
+/// A live panel on a terminal, a line now and then elsewhere, and a lasting line for each change.
 #[derive(Debug)]
 pub(crate) struct Display {
     width: Option<usize>,
     last: Option<Instant>,
+    /// Lines of the panel that stand on the terminal.
+    drawn: usize,
+    alarmed: bool,
 }
 
 impl Display {
     pub(crate) fn new() -> Self {
-        let width =
-            stderr().is_terminal().then(|| terminal_size::terminal_size().map_or(100, |it| usize::from(it.0.0)));
-        Self { width, last: None }
+        let columns = || terminal_size::terminal_size().map_or(80, |it| usize::from(it.0.0));
+        Self { width: stderr().is_terminal().then(columns), last: None, drawn: 0, alarmed: false }
     }
 
     pub(crate) fn show(&mut self, event: &Event, progress: &Progress) {
-        if let Some(line) = lasting(event) {
+        if let Some(line) = lasting(event).or_else(|| self.alarm(event)) {
             self.clear();
             eprintln!("{line}");
         }
@@ -35,10 +40,10 @@ impl Display {
         }
     }
 
-    /// Leaves the line for others to write on.
-    pub(crate) fn clear(&self) {
-        if self.width.is_some() {
-            eprint!("\r\x1b[2K");
+    /// Leaves the place of the panel for others to write on.
+    pub(crate) fn clear(&mut self) {
+        for line in 0..std::mem::take(&mut self.drawn) {
+            eprint!("{}\r\x1b[2K", if line == 0 { "" } else { "\x1b[1A" });
         }
     }
 
@@ -48,14 +53,26 @@ impl Display {
             return;
         }
         self.last = Some(Instant::now());
-        match self.width {
-            Some(width) => {
-                eprint!("\r\x1b[2K{}", progress.live_line(width.saturating_sub(1)));
-                // A terminal that cannot be written to shows nothing, which is all that can be done about it.
-                drop(stderr().flush());
-            }
-            None => eprintln!("{}", progress.plain_line()),
-        }
+        let Some(width) = self.width else {
+            eprintln!("{}", progress.plain_line());
+            return;
+        };
+        self.clear();
+        let panel = progress.panel(width.saturating_sub(1));
+        eprint!("{}", panel.join("\n"));
+        self.drawn = panel.len();
+        // A terminal that cannot be written to shows nothing, which is all that can be done about it.
+        drop(stderr().flush());
+    }
+
+    /// Warns once when a step comes close to the capacity, and again after it was lower.
+    fn alarm(&mut self, event: &Event) -> Option<String> {
+        let Event::StepDone(done) = event else { return None };
+        let share = done.peak.share_of(done.capacity);
+        let before = std::mem::replace(&mut self.alarmed, ALARM < share);
+        (self.alarmed && !before).then(|| {
+            format!("step {}: warning: peak {} is {:.0} % of the capacity", done.step, done.peak, 100.0 * share)
+        })
     }
 }
 

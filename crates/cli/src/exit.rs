@@ -1,6 +1,6 @@
 //! What a failure means for the exit code.
 
-use plimsoll_train::{StepError, TrainError};
+use plimsoll_train::{LoaderError, StepError, TrainError};
 
 /// The exit code of a failure that is not the user's.
 const FAILED: u8 = 1;
@@ -39,7 +39,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
             StepError::NeverFits { .. } => BAD_INPUT,
             _ => FAILED,
         },
-        Some(TrainError::Predict(_)) => FAILED,
+        Some(TrainError::Predict(_) | TrainError::Loader(LoaderError::WorkerPanicked(_))) => FAILED,
         Some(_) => BAD_INPUT,
         None if error.is::<UserError>() => BAD_INPUT,
         None => FAILED,

@@ -43,7 +43,10 @@ impl Layers {
         let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         for path in &self.files {
             if !path.is_file() {
-                return Err(user_error(format!("read the configuration from {}: no such file", path.display())));
+                return Err(user_error(format!(
+                    "read the configuration from {}: there is no such file",
+                    path.display()
+                )));
             }
             let file = File::from(path.as_path()).format(FileFormat::Toml);
             refuse_unknown(&path.display().to_string(), Config::builder().add_source(file.clone()))?;
@@ -111,8 +114,12 @@ fn refuse_unknown(layer: &str, builder: Builder) -> Result<(), UserError> {
     let known = keys(Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)))?;
     let given = keys(builder)?;
     let Some(unknown) = given.keys().filter(|key| !known.contains_key(*key)).min() else { return Ok(()) };
-    let nearest = known.keys().min_by_key(|it| (strsim::damerau_levenshtein(it, unknown), (*it).clone()));
-    let hint = nearest.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+    let distance = |it: &str| strsim::damerau_levenshtein(it, unknown);
+    let nearest = known.keys().min_by_key(|it| (distance(it), (*it).clone()));
+    let hint = match nearest.filter(|it| distance(it) <= (unknown.len() / 3).max(2)) {
+        Some(it) => format!("; did you mean `{it}`?"),
+        None => "; `plimsoll config` prints all that are known".to_owned(),
+    };
     Err(user_error(format!("read the configuration from {layer}: `{unknown}` is no known key{hint}")))
 }
 

@@ -8,7 +8,7 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, describe, small_batch_regime};
 use plimsoll_types::{Bytes, Fraction, Knobs};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
 use crate::exit::{UserError, user_error};
 
@@ -84,6 +84,7 @@ pub(crate) struct Policy {
     cooldown_steps: u64,
     max_adjustments: u32,
     reopen_after_steps: u64,
+    adjustment_frequency: u64,
     stepwise_target: f64,
     stepwise_dead_band: f64,
 }
@@ -129,11 +130,42 @@ pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 #[serde(try_from = "TextOrNumber")]
 struct Bound(Option<u32>);
 
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// What stands where a number or a word may stand.
 enum TextOrNumber {
     Number(u64),
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for TextOrNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrNumberVisitor)
+    }
+}
+
+struct TextOrNumberVisitor;
+
+impl de::Visitor<'_> for TextOrNumberVisitor {
+    type Value = TextOrNumber;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a number or a word")
+    }
+
+    fn visit_u64<E: de::Error>(self, n: u64) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Number(n))
+    }
+
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<TextOrNumber, E> {
+        Ok(u64::try_from(n).map_or_else(|_| TextOrNumber::Text(n.to_string()), TextOrNumber::Number))
+    }
+
+    fn visit_f64<E: de::Error>(self, n: f64) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Text(n.to_string()))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Text(text.to_owned()))
+    }
 }
 
 impl TryFrom<TextOrNumber> for Capacity {
@@ -174,6 +206,20 @@ fn ordered(key: &str, min: u32, max: u32) -> Result<(), UserError> {
     Err(user_error(format!("use the configuration: `{key}_min` is {min}, allowed is 1 to `{key}_max` ({max})")))
 }
 
+/// What there is to say of the bounds.
+pub(crate) struct Notes {
+    /// What was chosen, and by which preset.
+    preset: String,
+    /// What the user should know afterwards too.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Notes {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.preset).chain(&self.warnings)
+    }
+}
+
 impl Settings {
     /// Refuses values that no type refuses.
     pub(crate) fn check(&self) -> Result<(), UserError> {
@@ -190,6 +236,10 @@ impl Settings {
         if let Some((key, _)) = positive.iter().find(|it| it.1 == 0) {
             return Err(user_error(format!("use the configuration: `{key}` is 0, allowed is 1 and more")));
         }
+        let limited = [("data.workers", self.data.workers as u64, 64), ("train.steps", self.train.steps, 1 << 32)];
+        if let Some((key, value, most)) = limited.iter().find(|it| it.2 < it.1) {
+            return Err(user_error(format!("use the configuration: `{key}` is {value}, allowed is up to {most}")));
+        }
         if self.memory.target.get() <= 0.0 {
             return Err(user_error("use the configuration: `memory.target` is 0, allowed is above 0 and at most 1"));
         }
@@ -202,10 +252,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the bounds of the knobs on a device of this capacity, with a note for each thing that was chosen here.
+    /// Returns the bounds of the knobs on a device of this capacity, with what there is to say of them.
     ///
     /// `largest_patch` is what the smallest image allows.
-    pub(crate) fn bounds(&self, capacity: Bytes, largest_patch: u32) -> Result<(Bounds, Vec<String>), UserError> {
+    pub(crate) fn bounds(&self, capacity: Bytes, largest_patch: u32) -> Result<(Bounds, Notes), UserError> {
         let (preset, batch, effective) = (Preset::for_capacity(capacity), &self.batch, self.batch.effective_batch_size);
         let (default, multiple) = (preset.bounds(), batch.patch_multiple);
         if let Some(max) = batch.size_max.0.filter(|it| effective < *it) {
@@ -218,15 +268,22 @@ impl Settings {
         let patch_max = batch.patch_max.0.unwrap_or((default.patch_max / multiple * multiple).max(patch_min));
         ordered("batch.patch", patch_min, patch_max)?;
         ordered("batch.batch", batch_min, batch_max)?;
-        let mut notes = vec![format!("preset of a {preset}")];
         let room = (largest_patch / multiple * multiple).max(patch_min);
+        let mut warnings = Vec::new();
         if room < patch_max {
-            notes.push(format!("patches stop at {room}: the smallest image allows no more than {largest_patch}"));
+            warnings.push(format!("patches stop at {room}: the smallest image allows no more than {largest_patch}"));
         }
         let patch_max = patch_max.min(room);
         let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
         bounds.validate().map_err(|error| user_error(format!("use the configuration: `batch`: {error}")))?;
-        Ok((bounds, notes))
+        let chosen = format!("patch {patch_min} to {patch_max}, batch {batch_min} to {batch_max}");
+        let suggested = preset.target();
+        if !suggested.contains(&self.memory.target.get()) {
+            let (low, high) = (suggested.start(), suggested.end());
+            warnings.push(format!("the preset of a {} suggests a target of {low} to {high}", preset.name()));
+        }
+        let preset = format!("{chosen}, effective {effective} (preset of a {})", preset.name());
+        Ok((bounds, Notes { preset, warnings }))
     }
 
     /// Returns the smallest patch that may be asked for, before the capacity is known.
@@ -238,7 +295,7 @@ impl Settings {
 
     /// Returns how the images are to be read.
     pub(crate) fn photos(&self, fixtures: PathBuf, smallest_patch: u32) -> PhotosConfig {
-        let folder = if self.data.folder.as_os_str() == "fixtures" { fixtures } else { self.data.folder.clone() };
+        let folder = if self.data.folder.as_os_str() == "built-in" { fixtures } else { self.data.folder.clone() };
         let bad_image = match self.data.bad_image {
             BadImageSetting::Fail => BadImage::Fail,
             BadImageSetting::Skip => BadImage::Skip,
@@ -299,8 +356,8 @@ impl Settings {
             }),
             PolicyKind::Stepwise => PolicyConfig::Stepwise(StepwiseConfig {
                 bounds,
-                warm_up_steps,
-                cooldown_steps,
+                warm_up_steps: self.policy.adjustment_frequency,
+                cooldown_steps: self.policy.adjustment_frequency,
                 max_adjustments,
                 target: self.policy.stepwise_target,
                 dead_band: self.policy.stepwise_dead_band,

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use plimsoll_monitor::TrainingReport;
+use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_policy::Bounds;
 use plimsoll_probe::{Probe, open};
-use plimsoll_train::{EVENTS_FILE, Existing, Outcome, RunDir, Shell, StopFlag, TrainError, fit, open_device};
+use plimsoll_train::{
+    CONFIG_FILE, EVENTS_FILE, Existing, Outcome, RunDir, Shell, StopFlag, TrainError, fit, open_device,
+};
 use plimsoll_types::{EndReason, Event};
 use plimsoll_workloads::sr::{Photos, Sr};
 
@@ -15,13 +17,11 @@ use crate::args::TrainArgs;
 use crate::display::Display;
 use crate::exit::{describe, user_error};
 use crate::load::Loaded;
-use crate::settings::JobName;
+use crate::settings::{JobName, Notes};
 use crate::{reports, signals};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
-/// The resolved configuration inside a run directory.
-const CONFIG_FILE: &str = "config.toml";
 /// Names of images that the terminal shows before it says how many more there are.
 const SHOWN_NAMES: usize = 8;
 
@@ -48,7 +48,7 @@ struct Prepared {
     probe: Box<dyn Probe>,
     photos: Arc<Photos>,
     bounds: Bounds,
-    notes: Vec<String>,
+    notes: Notes,
 }
 
 impl Prepared {
@@ -67,20 +67,15 @@ impl Prepared {
         let settings = &loaded.settings;
         let device = open_device(settings.device, settings.memory.gradient_checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
-        let was_there = out.exists();
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
-        run_dir.write(CONFIG_FILE, loaded.to_toml().as_bytes()).map_err(TrainError::from)?;
         let stop = StopFlag::default();
         signals::watch(&stop)?;
         self.introduce(loaded, out);
 
         let config = settings.fit(self.bounds, self.probe.page().map_err(TrainError::from)?);
         let job = Sr::new(settings.sr(), Arc::clone(&self.photos));
-        let (mut display, mut stepped) = (Display::new(), false);
-        let mut observer = |event: &Event, progress: &plimsoll_monitor::Progress| {
-            stepped |= matches!(event, Event::StepDone(_));
-            display.show(event, progress);
-        };
+        let (mut display, config_text) = (Display::new(), loaded.to_toml());
+        let mut observer = |event: &Event, progress: &Progress| display.show(event, progress);
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
@@ -88,20 +83,12 @@ impl Prepared {
             probe: self.probe,
             stop: stop.clone(),
             observer: &mut observer,
+            config_text: &config_text,
         };
-        let outcome = match fit(&job, &config, shell) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                display.clear();
-                if !stepped && !was_there {
-                    // Nothing happened, so nothing is left behind; what cannot be removed does no harm.
-                    drop(std::fs::remove_dir_all(out));
-                }
-                return Err(error.into());
-            }
-        };
+        let outcome = fit(&job, &config, shell);
         display.clear();
-        let report = reports::write(&run_dir, &outcome, self.notes, self.photos.skipped.clone());
+        let outcome = outcome?;
+        let report = reports::write(&run_dir, &outcome, self.notes.warnings, self.photos.skipped.clone());
         Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
@@ -111,7 +98,7 @@ impl Prepared {
             let budget = capacity.scale(settings.memory.target);
             eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
         }
-        for note in &self.notes {
+        for note in self.notes.all() {
             eprintln!("batch       {note}");
         }
         eprintln!("data        {} images to train on, {} held out", photos.train.len(), photos.validation.len());

@@ -96,6 +96,18 @@ fn a_replay_of_a_log_that_was_tampered_with_shows_the_difference() {
 }
 
 #[test]
+fn a_short_run_beats_bicubic_on_images_that_it_has_not_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let args = ["--steps", "150", "--set", "train.validate_every=150", "--set", "model.channels=8"];
+    let output = train(&out, &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = json(&out.join("training_report.json"));
+    let (metric, baseline) = (report["metric"].as_f64().unwrap(), report["baseline"].as_f64().unwrap());
+    assert!(baseline + 0.5 < metric, "{metric} dB, bicubic {baseline} dB");
+}
+
+#[test]
 fn the_recorded_logs_replay_to_the_same_decisions() {
     let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs");
     let mut paths: Vec<_> = fs::read_dir(logs).unwrap().map(|it| it.unwrap().path()).collect();
@@ -116,6 +128,11 @@ fn a_run_directory_is_refused_resumed_or_overwritten() {
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     assert_eq!(json(&out.join("training_report.json"))["steps"], 12);
     refused(&train(&out, &["--resume", "--set", "model.channels=8"]), &["4 channels", "8 channels"]);
+    refused(&train(&out, &["--resume", "--set", "policy.kind=fixed"]), &["policy", "start a new run"]);
+    let unharmed = train(&out, &["--steps", "13", "--resume"]);
+    assert!(unharmed.status.success(), "{}", text(&unharmed.stderr));
+    refused(&train(&out, &["--overwrite", "--capacity", "1MiB"]), &["in use before the first step"]);
+    assert_eq!(json(&out.join("training_report.json"))["steps"], 13, "a refused run destroyed another");
     assert!(train(&out, &["--steps", "6", "--overwrite"]).status.success());
     assert_eq!(json(&out.join("training_report.json"))["steps"], 6);
 }
@@ -158,8 +175,11 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
     let crossed = ["--set", "batch.patch_min=48", "--set", "batch.patch_max=32"];
     check(&crossed, &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
     check(&["--set", "batch.batch_max=64"], &["`batch.batch_max` is 64", "effective_batch_size"]);
-    check(&["--capacity", "100 KiB"], &["in use before the first step", "100.00 KiB", "at least"]);
-    check(&["--capacity", "2500 KiB"], &["needs", "2.44 MiB"]);
+    check(&["--capacity", "100 KiB"], &["in use before the first step", "100.00 KiB", "set a capacity above"]);
+    check(&["--capacity", "2500 KiB"], &["needs", "2.44 MiB", "a capacity of"]);
+    check(&["--capacity=-1"], &["memory.capacity", "`-1`"]);
+    check(&["--set", "batch.patch_min=0.5"], &["batch.patch_min", "`0.5`", "preset"]);
+    check(&["--set", "data.workers=100000"], &["data.workers", "100000", "64"]);
     check(&["--capacity", "900 TiB"], &["it has only"]);
     check(&["--device", "metal"], &["`metal` is no device", "vulkan"]);
     check(&["--job", "poetry"], &["poetry", "sr"]);

@@ -1,4 +1,4 @@
-//! Where a run stands, on one line.
+//! Where a run stands, on two lines or one.
 
 use plimsoll_types::{Bytes, Knobs};
 
@@ -37,41 +37,40 @@ const BAR_CELLS: usize = 10;
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 impl Progress {
-    /// Writes one line of at most `width` characters, for a terminal where it replaces the line before.
+    /// Writes two lines of at most `width` characters each, for a terminal where they replace the ones before.
     ///
-    /// What matters least goes first when there is no room.
-    pub fn live_line(&self, width: usize) -> String {
+    /// Both fit into 80 characters as a rule; what matters least goes first when there is no room.
+    pub fn panel(&self, width: usize) -> [String; 2] {
         let memory = format!("{} {} of {}", self.bar(), percent(self.share()), self.budget);
-        let mut parts = self.parts(memory);
-        while width < line(&parts).chars().count() && 1 < parts.len() {
-            let least = parts.iter().map(|it| it.0).max();
-            parts.retain(|it| Some(it.0) != least);
-        }
-        line(&parts).chars().take(width).collect()
+        [fitted(self.learning(), width), fitted(self.running(memory), width)]
     }
 
     /// Writes one line without bars, for a file or a pipe.
     pub fn plain_line(&self) -> String {
-        line(&self.parts(format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget)))
+        let memory = format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget);
+        let mut parts = self.learning();
+        parts.extend(self.running(memory));
+        line(&parts)
     }
 
-    /// Returns the parts of the line in order, each with its rank: the part of the highest rank goes first.
-    fn parts(&self, memory: String) -> Vec<(u8, String)> {
-        let metric = self.metric.map(|it| (5, format!("{} {}", self.metric_name, short(it))));
-        let left = self.seconds_left.map(|it| (3, format!("{} left", time(it))));
-        [
-            Some((0, format!("step {}/{}", self.step, self.n_steps))),
-            Some((7, format!("epoch {}", self.epoch))),
-            Some((2, format!("loss {}", short(self.loss)))),
-            metric,
-            Some((1, memory)),
-            Some((4, self.knobs.to_string())),
-            Some((6, format!("{} samples/s", short(self.samples_per_second)))),
-            left,
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+    /// Returns what the model does, each part with its rank: the part of the highest rank goes first.
+    fn learning(&self) -> Vec<(u8, String)> {
+        let metric = self.metric.map(|it| (2, format!("{} {}", self.metric_name, short(it))));
+        let mut parts = vec![
+            (0, format!("step {}/{}", self.step, self.n_steps)),
+            (4, format!("epoch {}", self.epoch)),
+            (1, format!("loss {}", short(self.loss))),
+        ];
+        parts.extend(metric);
+        parts.push((3, self.knobs.to_string()));
+        parts
+    }
+
+    /// Returns what the machine does, likewise.
+    fn running(&self, memory: String) -> Vec<(u8, String)> {
+        let speed = format!("{} samples/s", short(self.samples_per_second));
+        let left = self.seconds_left.map(|it| (1, format!("{} left", time(it))));
+        [(0, memory), (2, speed)].into_iter().chain(left).collect()
     }
 
     fn share(&self) -> f64 {
@@ -87,6 +86,15 @@ impl Progress {
         }
         format!("▕{cells:<BAR_CELLS$}▏")
     }
+}
+
+/// Drops parts until the line fits.
+fn fitted(mut parts: Vec<(u8, String)>, width: usize) -> String {
+    while width < line(&parts).chars().count() && 1 < parts.len() {
+        let least = parts.iter().map(|it| it.0).max();
+        parts.retain(|it| Some(it.0) != least);
+    }
+    line(&parts).chars().take(width).collect()
 }
 
 fn line(parts: &[(u8, String)]) -> String {

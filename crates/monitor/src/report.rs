@@ -58,13 +58,17 @@ impl TrainingReport {
             n => format!(", {n} given up"),
         };
         let rate = self.samples_per_second.map_or(String::new(), |it| format!(" ({} per second)", short(it)));
-        vec![
+        let mut rows = vec![
             ("steps", format!("{}{given_up}", self.steps)),
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
             ("validation", self.validation()),
             ("time", time(self.seconds)),
-        ]
+        ];
+        if 0 < self.skipped {
+            rows.push(("files skipped", self.skipped.to_string()));
+        }
+        rows
     }
 
     fn validation(&self) -> String {

@@ -62,7 +62,9 @@ pub struct TrainingReport {
     pub samples_per_second: Option<f64>,
     /// Time that Plimsoll itself took per step, in microseconds.
     pub overhead_us_per_step: Option<f64>,
-    /// Input files that could not be used.
+    /// How many input files could not be used.
+    pub skipped: usize,
+    /// Input files that could not be used, each with the reason.
     pub skipped_files: Vec<String>,
     /// What the user should know.
     pub warnings: Vec<String>,
@@ -111,6 +113,7 @@ impl TrainingReport {
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
+            skipped: facts.skipped_files.len(),
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(&run),

@@ -124,6 +124,12 @@ impl Certified {
         self.highest_within(0, self.rung, self.limit(budget), predict).map_or(blind, |(rung, _)| rung)
     }
 
+    /// Answers a budget that is below the bound of the current rung.
+    fn flee(&mut self, now: u64, upper: Bytes, budget: Bytes, predict: Predict<'_>) -> Decision {
+        let refuge = self.refuge(budget, predict);
+        self.move_to(refuge, now, MoveReason::BudgetFell { upper, budget })
+    }
+
     /// Returns the rung to go to when `failed` ran out of memory.
     fn retreat(&self, failed: usize) -> usize {
         let most = self.work(failed) * self.config.retreat_to;
@@ -154,7 +160,14 @@ impl Controller for Certified {
             self.window.peak = self.window.peak.max(done.peak);
         }
         let limit = share(done.budget, self.config.lower_above);
-        if limit < self.window.peak { self.step_down(now, limit) } else { self.climb(now, done.budget, predict) }
+        if limit < self.window.peak {
+            return self.step_down(now, limit);
+        }
+        // A bound above the budget splits every step in two: a rung that fits whole does the same work with less.
+        match predict(self.knobs().shape()).map(|it| it.upper) {
+            Some(upper) if done.budget < upper && 0 < self.rung => self.flee(now, upper, done.budget, predict),
+            _ => self.climb(now, done.budget, predict),
+        }
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
@@ -182,10 +195,7 @@ impl Controller for Certified {
         let seen = (0 < self.window.n_steps).then_some(self.window.peak);
         match predict(self.knobs().shape()).map(|it| it.upper).or(seen) {
             Some(upper) if budget < upper && self.rung == 0 => keep(KeepReason::AtBounds),
-            Some(upper) if budget < upper => {
-                let refuge = self.refuge(budget, predict);
-                self.move_to(refuge, now, MoveReason::BudgetFell { upper, budget })
-            }
+            Some(upper) if budget < upper => self.flee(now, upper, budget, predict),
             _ => self.climb(now, budget, predict),
         }
     }

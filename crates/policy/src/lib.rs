@@ -25,7 +25,7 @@
 //! |---|---|
 //! | out of memory | down to the highest rung of at most 85 % of the failed rung's `n·e²`; the failed rung closes |
 //! | peak of the window above 99.5 % of the budget | one rung down; the rung left closes |
-//! | the rung's upper bound above a new budget | down to the highest rung whose bound fits it |
+//! | the rung's upper bound above the budget | down to the highest rung whose bound fits it |
 //! | a higher, open rung's upper bound within 98.5 % of the budget, at least 2 % more `n·e²` | up to it in one jump |
 //! | 100 adjustments | no way up any more |
 //!

@@ -15,7 +15,9 @@ pub enum ProbeError {
     )]
     AllocatorNotInstalled,
     /// This build was made without the device.
-    #[error("open {device}: this build leaves it out; build again with `--features {feature}`")]
+    #[error(
+        "open {device}: this build leaves it out; `cargo xtask train --device {feature}` and `cargo build --features {feature}` build it in"
+    )]
     FeatureMissing {
         /// The device that was asked for.
         device: String,

@@ -56,7 +56,10 @@ mod tests {
                 continue;
             }
             let Err(error) = open(kind, None) else { panic!("{kind} opened without its feature") };
-            let message = format!("open {kind}: this build leaves it out; build again with `--features {feature}`");
+            let message = format!(
+                "open {kind}: this build leaves it out; `cargo xtask train --device {feature}` and \
+                 `cargo build --features {feature}` build it in"
+            );
             assert_eq!(error.to_string(), message);
         }
     }

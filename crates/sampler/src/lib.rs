@@ -1,8 +1,8 @@
 //! Which samples fill this plan, in which layout?
 //!
-//! Three steps lead from a data set to a micro-batch in host memory.
+//! Three steps lead from a data set to samples in host memory.
 //! An [`EpochCursor`] says which sample ids come next, drawn from a [`Permutation`] of the epoch.
-//! [`split`] cuts the ids of one optimizer step into micro-batches, and [`crop`] says where in its image a sample lies.
+//! [`crop`] says where in its image a sample lies.
 //! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
 //!
 //! # Invariants
@@ -17,7 +17,7 @@
 //! # Example
 //!
 //! ```
-//! use plimsoll_sampler::{EpochCursor, HostBuffer, crop, place_crop, split};
+//! use plimsoll_sampler::{EpochCursor, HostBuffer, crop, place_crop};
 //!
 //! // Two images of 40 × 30 px at the input resolution, each cropped three times per epoch, for super-resolution × 2.
 //! let (crops_per_image, edge, scale) = (3, 16, 2);
@@ -25,9 +25,9 @@
 //! let mut buffer = HostBuffer::with_capacity(4, edge, scale);
 //!
 //! let (epoch, ids) = cursor.take(5);
-//! for micro_batch in split(&ids, 4) {
-//!     buffer.begin(micro_batch, edge)?;
-//!     for (index, &id) in micro_batch.iter().enumerate() {
+//! for some in ids.chunks(4) {
+//!     buffer.begin(some, edge)?;
+//!     for (index, &id) in some.iter().enumerate() {
 //!         let crop = crop(id, crops_per_image, (40, 30), edge, 7, epoch)?;
 //!         // The shell reads these pixels at (crop.x, crop.y) of image crop.image.
 //!         let (low, high) = (vec![0; 16 * 16 * 3], vec![0; 32 * 32 * 3]);
@@ -54,7 +54,6 @@ mod error;
 mod hash;
 mod orientation;
 mod permutation;
-mod split;
 
 pub use collate::{HostBuffer, Pair, place_crop};
 pub use crop::{Crop, crop, image_of};
@@ -62,4 +61,3 @@ pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use permutation::Permutation;
-pub use split::split;

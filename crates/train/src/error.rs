@@ -1,5 +1,6 @@
 //! Everything that can end a run early.
 
+use plimsoll_guard::GuardError;
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
 use plimsoll_types::Bytes;
@@ -32,15 +33,28 @@ pub enum TrainError {
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// A step failed.
-    #[error("take step {step}: {source}")]
+    #[error("take step {step}: {source}{}", step_advice(source))]
     Step {
         /// The step.
         step: u64,
         /// Why.
         source: StepError,
     },
+    /// The optimizer's step needed more than there is.
+    #[error(
+        "take step {step}: the optimizer's step peaked at {peak}, above the capacity of {capacity}; \
+         a smaller model or a larger capacity would help"
+    )]
+    OptimizerNeverFits {
+        /// The step.
+        step: u64,
+        /// High-water mark of the optimizer's step.
+        peak: Bytes,
+        /// What there is.
+        capacity: Bytes,
+    },
     /// A validation failed.
-    #[error("validate after {step} steps: {source}")]
+    #[error("validate after {step} steps: {source}{}", validation_advice(source))]
     Validation {
         /// Steps done before it.
         step: u64,
@@ -50,7 +64,7 @@ pub enum TrainError {
     /// What is resident before the first step leaves no room.
     #[error(
         "start: {resident} are in use before the first step, but only {budget} may be used \
-         ({target} of a capacity of {capacity}): set a capacity of at least {needed}"
+         ({target} of a capacity of {capacity}): set a capacity above {needed}, and room for a step on top"
     )]
     CapacityTooSmall {
         /// In use before the first step.
@@ -64,7 +78,35 @@ pub enum TrainError {
         /// What would hold what is resident; the first step needs more.
         needed: Bytes,
     },
-    /// One setting contradicts another.
-    #[error("{0}")]
-    Config(String),
+    /// The run to resume was started with other settings.
+    #[error("resume: `{key}` was {was} when the run started and is {now} now; leave it, or start a new run")]
+    Changed {
+        /// The setting.
+        key: String,
+        /// Its value in the log's head.
+        was: String,
+        /// Its value now.
+        now: String,
+    },
+    /// The log of the run to resume cannot be understood.
+    #[error("resume: {0}")]
+    Head(String),
+}
+
+fn step_advice(source: &StepError) -> String {
+    advice(source, "a smaller patch, gradient checkpointing or a smaller model")
+}
+
+fn validation_advice(source: &StepError) -> String {
+    advice(source, "a smaller validation tile")
+}
+
+/// Says what would help where one sample alone does not fit.
+fn advice(source: &StepError, what: &str) -> String {
+    let StepError::NeverFits { source: GuardError::NeverFits { needed: Some(needed), budget, .. }, capacity } = source
+    else {
+        return String::new();
+    };
+    let enough = Bytes::from_f64_ceil(needed.as_f64() * capacity.as_f64() / budget.as_f64().max(1.0));
+    format!("; a capacity of {enough}, {what} would help")
 }

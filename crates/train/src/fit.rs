@@ -30,6 +30,8 @@ pub struct Shell<'a> {
     pub stop: StopFlag,
     /// Told of every event.
     pub observer: Observer<'a>,
+    /// The resolved configuration, kept in the run directory as `config.toml`.
+    pub config_text: &'a str,
 }
 
 /// How a run ended.

@@ -7,6 +7,7 @@ use plimsoll_probe::Probe;
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
+use crate::signal::StopFlag;
 use crate::step::{Pages, StepError};
 
 /// Runs items of one edge in batches as large as the budget allows.
@@ -22,6 +23,7 @@ pub struct Inference<'a> {
     budget: Budget,
     pages: Pages,
     peak: Bytes,
+    stop: StopFlag,
 }
 
 type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
@@ -32,10 +34,10 @@ type Tried = Result<(), Failure<Box<StepError>>>;
 const MAX_BATCH: u32 = 64;
 
 impl<'a> Inference<'a> {
-    /// Measures with `probe` and predicts with `controller`.
-    pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget) -> Self {
+    /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
+    pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        Self { probe, controller, budget, pages, peak: Bytes::ZERO }
+        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop }
     }
 
     /// Returns the high-water mark so far.
@@ -50,7 +52,8 @@ impl<'a> Inference<'a> {
     ///
     /// # Errors
     ///
-    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, or the error of `forward`.
+    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, [`StepError::Interrupted`] when the run was
+    /// asked to end, or the error of `forward`.
     pub fn run(
         &mut self,
         n_items: usize,
@@ -59,6 +62,9 @@ impl<'a> Inference<'a> {
     ) -> Result<(), StepError> {
         let mut next = 0;
         while next < n_items {
+            if self.stop.signal().is_some() {
+                return Err(StepError::Interrupted);
+            }
             let resident = self.probe.read()?.in_use;
             let n = (self.batch_size(edge, resident) as usize).min(n_items - next);
             let unknown = |_: usize| None;

@@ -19,9 +19,11 @@ use crate::inference::Inference;
 use crate::job::Job;
 use crate::loader::{Loader, LoaderConfig, StepSamples};
 use crate::meter::Meter;
+use crate::resume;
 use crate::run_dir::{Existing, RunDir};
+use crate::signal::StopFlag;
 use crate::source::Source;
-use crate::step::{GuardedStep, StepOutcome, StepRequest};
+use crate::step::{GuardedStep, StepError, StepOutcome, StepRequest};
 use crate::stopwatch::{Lap, Stopwatch};
 
 /// Steps between two readings of the capacity, each of which asks the operating system.
@@ -44,19 +46,23 @@ pub(crate) struct Run<'a, J: Job> {
     budget: Budget,
     step: u64,
     saved_step: Option<u64>,
-    validated_step: Option<u64>,
     seconds_before: f64,
+    stop: StopFlag,
 }
+
+/// The resolved configuration inside a run directory.
+pub const CONFIG_FILE: &str = "config.toml";
 
 impl<'a, J: Job> Run<'a, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start.
     pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, existing, device, probe, observer, .. } = shell;
+        let Shell { run_dir, existing, device, probe, observer, stop, config_text } = shell;
         let source = job.source();
-        let checkpoint = match existing {
-            Existing::Resume => Some(Checkpoint::last(run_dir.path(), &fingerprint(job, config))?),
-            Existing::Refuse | Existing::Overwrite => None,
-        };
+        let (mut checkpoint, mut last_budget) = (None, None);
+        if existing == Existing::Resume {
+            last_budget = Some(resume::check(&run_dir.events()?, config)?);
+            checkpoint = Some(Checkpoint::last(run_dir.path(), &fingerprint(job, config))?);
+        }
         device.seed(config.seed);
         let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
         let mut cursor = EpochCursor::try_new(source.n_samples(), config.seed).map_err(crate::LoaderError::from)?;
@@ -88,11 +94,15 @@ impl<'a, J: Job> Run<'a, J> {
             budget,
             step,
             saved_step: None,
-            validated_step: None,
             seconds_before,
+            stop,
         };
         run.check_room()?;
-        run.log_start(existing)?;
+        run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
+        match last_budget {
+            Some(last) => run.log_resume(last)?,
+            None => run.log_start()?,
+        }
         Ok(run)
     }
 
@@ -142,11 +152,12 @@ impl<'a, J: Job> Run<'a, J> {
     /// Validates and saves when it is time to.
     pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
         let last = self.step == self.config.n_steps;
-        if last || self.step.is_multiple_of(self.config.validate_every) {
-            self.validate()?;
-        }
+        // Saved first: a validation that does not fit must not cost the steps before it.
         if last || self.step.is_multiple_of(self.config.checkpoint_every) {
             self.save()?;
+        }
+        if last || self.step.is_multiple_of(self.config.validate_every) {
+            self.validate()?;
         }
         Ok(())
     }
@@ -192,6 +203,11 @@ impl<'a, J: Job> Run<'a, J> {
         self.model = self.model.take().map(|model| optimizer.step(learning_rate, model, gradients));
         let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
         let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+        let capacity = request.budget.capacity;
+        if self.guarded.probe().has_exact_peak() && capacity < reading.peak {
+            // It does not depend on the batch, so no smaller part would help.
+            return Err(TrainError::OptimizerNeverFits { step: self.step, peak: reading.peak, capacity });
+        }
         let draw = &samples.draw;
         let micro_batch = |part: std::ops::Range<usize>| MicroBatch { ids: draw.ids[part].to_vec(), edge: draw.edge };
         Ok(StepDone {
@@ -205,7 +221,7 @@ impl<'a, J: Job> Run<'a, J> {
             in_use: reading.in_use,
             reserved: reading.reserved,
             peak: peak.max(reading.peak),
-            capacity: request.budget.capacity,
+            capacity,
             budget: request.budget.budget,
             loss,
             gradient_norm,
@@ -215,14 +231,18 @@ impl<'a, J: Job> Run<'a, J> {
         })
     }
 
+    /// Validates, unless a signal asks for the end meanwhile.
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
-        let mut inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget);
+        let mut inference =
+            Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
         let metric = self.job.validate(model, &self.device, &mut inference);
         let peak = inference.peak();
-        let metric = metric.map_err(|source| TrainError::Validation { step: self.step, source })?;
-        self.validated_step = Some(self.step);
+        let metric = match metric {
+            Err(StepError::Interrupted) => return Ok(()),
+            metric => metric.map_err(|source| TrainError::Validation { step: self.step, source })?,
+        };
         self.log(&[Event::Validated(Validated {
             step: self.step,
             metric_name: metric.name.to_owned(),
@@ -265,12 +285,10 @@ impl<'a, J: Job> Run<'a, J> {
         })
     }
 
-    fn log_start(&mut self, existing: Existing) -> Result<(), TrainError> {
-        if existing == Existing::Resume {
-            return self.log(&[Event::RunResumed(RunResumed { step: self.step })]);
-        }
-        let controller = serde_json::to_string(&self.config.controller)
-            .map_err(|error| TrainError::Config(format!("write the controller's configuration: {error}")))?;
+    /// Logs the head, and validates the untrained model: what does not fit then shows before anything is trained.
+    fn log_start(&mut self) -> Result<(), TrainError> {
+        let controller = serde_json::to_string(&self.config.controller);
+        let controller = controller.map_err(|error| TrainError::Head(error.to_string()))?;
         self.log(&[Event::RunStarted(RunStarted {
             schema_version: SCHEMA_VERSION,
             job: self.job.name().to_owned(),
@@ -281,7 +299,17 @@ impl<'a, J: Job> Run<'a, J> {
             knobs: self.controller.policy().knobs(),
             budget: self.budget,
             controller,
-        })])
+        })])?;
+        self.validate()
+    }
+
+    /// Logs that the run goes on, and tells the policy when there is more or less memory than there was.
+    fn log_resume(&mut self, last: Budget) -> Result<(), TrainError> {
+        self.log(&[Event::RunResumed(RunResumed { step: self.step })])?;
+        if last == self.budget {
+            return Ok(());
+        }
+        self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget: self.budget }))
     }
 
     /// Refuses a capacity that what is resident fills already.

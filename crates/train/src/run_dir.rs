@@ -13,6 +13,9 @@ pub enum RunDirError {
     /// Something is there already.
     #[error("write to {}: it exists already; pass `--resume` to go on from its last checkpoint, or `--overwrite` to start anew", .0.display())]
     Exists(PathBuf),
+    /// A file stands in its place.
+    #[error("write to {}: it is no folder", .0.display())]
+    NoFolder(PathBuf),
     /// There is no run to go on with.
     #[error("resume {}: there is no run to resume, it has no `events.jsonl`", .0.display())]
     NoRun(PathBuf),
@@ -54,10 +57,24 @@ pub enum Existing {
 }
 
 /// A run directory with its log open at the end.
+///
+/// Until the first step is logged it can be undone: dropped before, it leaves the place as it was, the run that it was
+/// to overwrite included.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     events: File,
+    undo: Option<Undo>,
+}
+
+/// What must be undone when a run does not begin.
+#[derive(Debug)]
+struct Undo {
+    /// The topmost folder that was made, or the run directory itself where it was there and empty.
+    made: PathBuf,
+    was_there: bool,
+    /// Where the run that is being overwritten waits.
+    replaced: Option<PathBuf>,
 }
 
 impl RunDir {
@@ -68,20 +85,31 @@ impl RunDir {
     /// [`RunDirError`] when it is there against the wish of `existing`, or cannot be written.
     pub fn open(path: &Path, existing: Existing) -> Result<Self, RunDirError> {
         let holds_run = path.join(EVENTS_FILE).is_file();
+        if path.exists() && !path.is_dir() {
+            return Err(RunDirError::NoFolder(path.to_owned()));
+        }
+        let mut undo = None;
         match existing {
             Existing::Resume if !holds_run => return Err(RunDirError::NoRun(path.to_owned())),
+            Existing::Resume => (),
             Existing::Refuse if occupied(path) => return Err(RunDirError::Exists(path.to_owned())),
-            Existing::Overwrite if holds_run => {
-                fs::remove_dir_all(path).map_err(|source| io_error("delete", path, source))?;
-            }
-            Existing::Overwrite if occupied(path) => return Err(RunDirError::NotOurs(path.to_owned())),
-            _ => (),
+            Existing::Overwrite if occupied(path) && !holds_run => return Err(RunDirError::NotOurs(path.to_owned())),
+            Existing::Refuse | Existing::Overwrite => undo = Some(Undo::prepare(path, holds_run)?),
         }
-        fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
         let events_path = path.join(EVENTS_FILE);
-        let opened = OpenOptions::new().create(true).append(true).open(&events_path);
-        let events = opened.map_err(|source| io_error("write", &events_path, source))?;
-        Ok(Self { path: path.to_owned(), events })
+        let opened = fs::create_dir_all(path).map_err(|source| io_error("create", path, source)).and_then(|()| {
+            let opened = OpenOptions::new().create(true).append(true).open(&events_path);
+            opened.map_err(|source| io_error("write", &events_path, source))
+        });
+        match (opened, undo) {
+            (Ok(events), undo) => Ok(Self { path: path.to_owned(), events, undo }),
+            (Err(error), undo) => {
+                if let Some(undo) = undo {
+                    undo.run(path);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Returns the path of the directory.
@@ -97,7 +125,19 @@ impl RunDir {
     pub fn log(&mut self, events: &[Event]) -> Result<(), RunDirError> {
         let lines: String = events.iter().map(encode).collect();
         let written = self.events.write_all(lines.as_bytes());
-        written.map_err(|source| io_error("write", &self.path.join(EVENTS_FILE), source))
+        written.map_err(|source| io_error("write", &self.path.join(EVENTS_FILE), source))?;
+        if events.iter().any(|it| matches!(it, Event::StepDone(_))) {
+            self.keep();
+        }
+        Ok(())
+    }
+
+    /// The run has begun: what it replaces goes for good.
+    fn keep(&mut self) {
+        if let Some(replaced) = self.undo.take().and_then(|it| it.replaced) {
+            // What cannot be deleted stays under its other name, where it is in nobody's way.
+            drop(fs::remove_dir_all(replaced));
+        }
     }
 
     /// Reads the log back; a line that a kill cut short is removed from the file first.
@@ -126,6 +166,45 @@ impl RunDir {
     }
 }
 
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if let Some(undo) = self.undo.take() {
+            undo.run(&self.path);
+        }
+    }
+}
+
+impl Undo {
+    /// Notes what is there, and puts a run that is to be overwritten aside.
+    fn prepare(path: &Path, holds_run: bool) -> Result<Self, RunDirError> {
+        let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists()).last();
+        let mut undo = Self { made: missing.unwrap_or(path).to_owned(), was_there: missing.is_none(), replaced: None };
+        if holds_run {
+            let mut aside = path.as_os_str().to_owned();
+            aside.push(".replaced");
+            let aside = PathBuf::from(aside);
+            fs::rename(path, &aside).map_err(|source| io_error("move aside", path, source))?;
+            undo = Self { made: path.to_owned(), was_there: false, replaced: Some(aside) };
+        }
+        Ok(undo)
+    }
+
+    /// Leaves the place as it was; what cannot be removed does no harm.
+    fn run(&self, path: &Path) {
+        drop(fs::remove_dir_all(path));
+        // Folders above go only while they are empty: another run may have come to live there.
+        for above in path.ancestors().skip(1).take_while(|it| it.starts_with(&self.made)) {
+            drop(fs::remove_dir(above));
+        }
+        if self.was_there {
+            drop(fs::create_dir(path));
+        }
+        if let Some(replaced) = &self.replaced {
+            drop(fs::rename(replaced, path));
+        }
+    }
+}
+
 /// Writes a file under a temporary name, flushes it to the disk and renames it.
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RunDirError> {
     let temporary = path.with_extension("tmp");
@@ -149,7 +228,7 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> 
 fn occupied(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
-        Err(_) => path.exists(),
+        Err(_) => false,
     }
 }
 
@@ -163,19 +242,42 @@ mod tests {
         Event::EpochDone(EpochDone { epoch: 0, step, samples: 4 })
     }
 
+    /// Makes a run that has begun.
+    fn begun(path: &Path, existing: Existing) -> RunDir {
+        let mut run = RunDir::open(path, existing).unwrap();
+        run.log(&[epoch(1)]).unwrap();
+        run.keep();
+        run
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_leaves_the_place_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (deep, empty) = (folder.path().join("a/b/run"), folder.path().join("empty"));
+        fs::create_dir(&empty).unwrap();
+        drop(RunDir::open(&deep, Existing::Refuse).unwrap());
+        drop(RunDir::open(&empty, Existing::Refuse).unwrap());
+        assert!(!folder.path().join("a").exists() && empty.is_dir() && !occupied(&empty));
+        let old = folder.path().join("old");
+        drop(begun(&old, Existing::Refuse));
+        drop(RunDir::open(&old, Existing::Overwrite).unwrap());
+        assert_eq!(RunDir::open(&old, Existing::Resume).unwrap().events().unwrap(), [epoch(1)]);
+    }
+
     #[test]
     fn a_run_that_is_there_is_refused_resumed_or_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run");
         let error = RunDir::open(&path, Existing::Resume).unwrap_err();
         assert!(matches!(error, RunDirError::NoRun(_)), "{error}");
-        RunDir::open(&path, Existing::Refuse).unwrap().log(&[epoch(1)]).unwrap();
+        drop(begun(&path, Existing::Refuse));
         let error = RunDir::open(&path, Existing::Refuse).unwrap_err();
         assert!(matches!(error, RunDirError::Exists(_)), "{error}");
         let mut resumed = RunDir::open(&path, Existing::Resume).unwrap();
         resumed.log(&[Event::RunResumed(RunResumed { step: 1 })]).unwrap();
         assert_eq!(resumed.events().unwrap().len(), 2);
-        assert_eq!(RunDir::open(&path, Existing::Overwrite).unwrap().events().unwrap().len(), 0);
+        assert_eq!(begun(&path, Existing::Overwrite).events().unwrap().len(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the replaced run is still there");
     }
 
     #[test]

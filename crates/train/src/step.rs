@@ -239,6 +239,8 @@ impl<'a, M: Module> Attempts<'a, M> {
         }
         self.accumulator.add(self.model, gradients);
         self.loss += mean * plimsoll_guard::weight(n_samples, self.request.n_samples);
+        // Adding takes memory too, and the next part starts a new high-water mark.
+        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
         self.peak = self.peak.max(peak);
         Ok(())
     }

@@ -27,12 +27,16 @@ pub enum Lap {
 
 const N_LAPS: usize = Lap::Step as usize + 1;
 
-/// Adds up the laps of a step and keeps one row per step.
+/// Adds up the laps of a step and keeps one row for each of the last steps.
 #[derive(Debug)]
 pub struct Stopwatch {
     current: [Duration; N_LAPS],
     rows: Vec<[f32; N_LAPS]>,
+    n_steps: usize,
 }
+
+/// Rows that are kept: those of the last steps, in 128 KiB.
+const MAX_ROWS: usize = 4096;
 
 /// Medians over the steps of a run, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -78,9 +82,10 @@ impl Overhead {
 }
 
 impl Stopwatch {
-    /// Makes room for so many steps, so that measuring does not allocate while they run.
+    /// Makes room for so many steps, so that measuring does not allocate while they run; the last 4096 are kept.
     pub fn with_capacity(n_steps: usize) -> Self {
-        Self { current: [Duration::ZERO; N_LAPS], rows: Vec::with_capacity(n_steps) }
+        let rows = Vec::with_capacity(n_steps.min(MAX_ROWS));
+        Self { current: [Duration::ZERO; N_LAPS], rows, n_steps: 0 }
     }
 
     /// Runs `work` and books its time.
@@ -98,7 +103,12 @@ impl Stopwatch {
 
     /// Ends a step.
     pub fn end_step(&mut self) {
-        self.rows.push(self.current.map(|it| it.as_secs_f32() * 1e6));
+        let row = self.current.map(|it| it.as_secs_f32() * 1e6);
+        match self.rows.get_mut(self.n_steps % MAX_ROWS) {
+            Some(oldest) => *oldest = row,
+            None => self.rows.push(row),
+        }
+        self.n_steps += 1;
         self.current = [Duration::ZERO; N_LAPS];
     }
 

@@ -181,7 +181,8 @@ fn run(job: &Tiny, config: &FitConfig, room: Bytes, path: &Path, existing: Exist
         }
     };
     let device = Device::flex().autodiff();
-    let shell = Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer };
+    let shell =
+        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
     let outcome = fit(job, config, shell);
     Ran { outcome, events: run_dir.events().unwrap() }
 }
@@ -306,11 +307,29 @@ fn a_resumed_run_has_the_weights_of_an_undisturbed_one() {
 fn a_capacity_below_what_one_sample_needs_is_refused_with_the_need() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let ran = run(&Tiny::new(), &config(3, certified()), Bytes::kib(900), folder.path(), Existing::Refuse, None);
+    let ran = run(&Tiny::new(), &config(3, certified()), Bytes::kib(1400), folder.path(), Existing::Refuse, None);
     let error = ran.outcome.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("needs") || text.contains("are in use before the first step"), "{text}");
+    assert!(text.contains("one sample alone does not fit: needs") && text.contains("a capacity of"), "{text}");
     assert!(steps(&ran.events).is_empty());
+}
+
+#[test]
+fn a_run_that_resumes_with_less_memory_steps_down_and_one_with_other_settings_is_refused() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let job = Tiny::new();
+    run(&job, &config(20, certified()), Bytes::mib(12), folder.path(), Existing::Refuse, Some(12)).outcome.unwrap();
+    let changed = run(&job, &config(20, fixed()), Bytes::mib(12), folder.path(), Existing::Resume, None);
+    let text = changed.outcome.unwrap_err().to_string();
+    assert!(text.contains("`policy.bounds` was") || text.contains("`policy.kind` was"), "{text}");
+    let tight = run(&job, &config(20, certified()), Bytes::mib(4), folder.path(), Existing::Resume, None);
+    tight.outcome.unwrap();
+    let steps = steps(&tight.events);
+    let (before, after) = (steps[11].rung, steps[19].rung);
+    assert!(after.shape().samples < before.shape().samples, "{before} {after}");
+    assert!(steps[19].micro_batches.iter().all(|it| it.shape().samples <= after.micro_batch_size));
+    assert!(replay(&tight.events).unwrap().mismatches.is_empty());
 }
 
 #[test]

@@ -224,7 +224,10 @@ mod tests {
         fn what_is_displayed_parses_to_within_half_a_hundredth(n in 0u64..1 << 50) {
             let shown = Bytes(n).to_string();
             let parsed: Bytes = shown.parse().unwrap();
-            prop_assert!((parsed.as_f64() - n as f64).abs() <= 0.005 * (n as f64 / 1.0).max(1.0) + 1.0, "{}", shown);
+            // Half a hundredth of the unit that is shown, which is at most the size itself.
+            let unit = (0..5).map(|power| 1024f64.powi(power)).take_while(|it| it * 0.999_995 <= n as f64).last();
+            let hundredth = 0.01 * unit.unwrap_or(1.0);
+            prop_assert!((parsed.as_f64() - n as f64).abs() <= 0.5 * hundredth + 1.0, "{}", shown);
         }
 
         #[test]

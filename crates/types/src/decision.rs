@@ -100,11 +100,11 @@ pub enum MoveReason {
         /// Out-of-memory steps so far, this one included.
         count: u32,
     },
-    /// The budget fell below the upper bound of the current rung.
+    /// The budget is below the upper bound of the current rung: it fell, or the bound rose.
     BudgetFell {
         /// Upper bound of the current rung.
         upper: Bytes,
-        /// The new budget.
+        /// The budget.
         budget: Bytes,
     },
 }
@@ -132,7 +132,7 @@ impl fmt::Display for MoveReason {
             Self::PeakTooHigh { peak, limit } => write!(f, "peak {peak}, at most {limit} allowed"),
             Self::PeakTooLow { peak, limit } => write!(f, "peak {peak}, room up to {limit}"),
             Self::OutOfMemory { count } => write!(f, "out of memory, for the {}", ordinal(*count)),
-            Self::BudgetFell { upper, budget } => write!(f, "at most {upper} needed, the budget fell to {budget}"),
+            Self::BudgetFell { upper, budget } => write!(f, "at most {upper} needed, the budget is only {budget}"),
         }
     }
 }

@@ -125,7 +125,7 @@ fn a_tile_far_from_its_borders_is_the_whole_image_there() {
 }
 
 #[test]
-fn the_split_is_the_same_every_time_and_the_baseline_is_bicubic() {
+fn the_split_is_the_same_every_time() {
     let (first, again) = (fixtures(), fixtures());
     let names = |photos: &Photos| photos.validation.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&first), names(&again));
@@ -183,6 +183,15 @@ fn a_folder_is_read_recursively_and_what_is_no_image_is_named() {
     let photos = Photos::read(&photos_config(folder.path())).unwrap();
     assert_eq!((photos.train.len(), photos.validation.len()), (1, 1));
     assert_eq!(photos.skipped, ["liar.png: no PNG or JPEG image", "notes.txt: no PNG or JPEG image"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_in_a_circle_is_not_followed() {
+    let folder = folder();
+    std::os::unix::fs::symlink(".", folder.path().join("again")).unwrap();
+    let photos = Photos::read(&photos_config(folder.path())).unwrap();
+    assert_eq!((photos.train.len(), photos.validation.len()), (1, 1));
 }
 
 #[test]

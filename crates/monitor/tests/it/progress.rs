@@ -23,15 +23,16 @@ fn progress() -> Progress {
 #[test]
 fn a_narrow_terminal_shows_what_matters_most() {
     let lines: Vec<String> =
-        [160, 120, 100, 80, 60, 40, 20].map(|it| format!("{it:>3}: {}\n", progress().live_line(it))).into();
+        [100, 80, 60, 40, 20].map(|it| format!("{it:>3}: {}\n", progress().panel(it).join("\n     "))).into();
     assert_snapshot!(lines.concat());
 }
 
 #[test]
-fn a_live_line_never_wraps() {
+fn a_panel_never_wraps_and_fits_whole_into_eighty_characters() {
     for width in 0..200 {
-        assert!(progress().live_line(width).chars().count() <= width, "{width}");
+        assert!(progress().panel(width).iter().all(|it| it.chars().count() <= width), "{width}");
     }
+    assert_eq!(progress().panel(80), progress().panel(200));
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn a_file_gets_plain_lines() {
 #[test]
 fn the_bar_stays_inside_its_frame() {
     let bars: Vec<String> = [0, 1, 43, 86, 172, 173, 400]
-        .map(|it| Progress { peak: Bytes::mib(it), ..progress() }.live_line(50) + "\n")
+        .map(|it| Progress { peak: Bytes::mib(it), ..progress() }.panel(50)[1].clone() + "\n")
         .into();
     assert_snapshot!(bars.concat());
 }

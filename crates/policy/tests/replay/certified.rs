@@ -199,8 +199,8 @@ fn a_budget_that_falls_below_the_bound_is_answered_at_once() {
         &[
             (Peak(300), "keep: warming up for 2 more steps"),
             (Budget(300), "keep: warming up for 2 more steps"),
-            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget fell to 200 B"),
-            (Budget(50), "patch 16, batch 2: at most 190 B needed, the budget fell to 50 B"),
+            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
+            (Budget(50), "patch 16, batch 2: at most 190 B needed, the budget is only 50 B"),
             (Budget(50), "keep: both knobs are at their bounds"),
             (Budget(310), "keep: warming up for 2 more steps"),
             (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
@@ -219,7 +219,7 @@ fn without_a_bound_a_fallen_budget_is_compared_with_the_window_and_costs_one_run
             (Budget(310), "keep: warming up for 3 more steps"),
             (Peak(300), "keep: warming up for 2 more steps"),
             (Peak(200), "keep: warming up for 1 more steps"),
-            (Budget(250), "patch 32, batch 19: at most 300 B needed, the budget fell to 250 B"),
+            (Budget(250), "patch 32, batch 19: at most 300 B needed, the budget is only 250 B"),
         ],
     );
 }
@@ -245,7 +245,7 @@ fn after_the_brake_the_only_way_is_down() {
             (Peak(300), "keep: the policy has switched itself off"),
             (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
             (Peak(309), "patch 32, batch 16: peak 309 B, at most 308 B allowed"),
-            (Budget(200), "patch 32, batch 9: at most 260 B needed, the budget fell to 200 B"),
+            (Budget(200), "patch 32, batch 9: at most 260 B needed, the budget is only 200 B"),
             (Budget(10_000), "keep: the policy has switched itself off"),
             (Peaks(1000, 190), "keep: the policy has switched itself off"),
         ],

@@ -12,13 +12,16 @@ pub enum StepError {
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// One sample alone does not fit.
-    #[error("{source} (capacity {capacity}): a smaller patch, gradient checkpointing or a smaller model would help")]
+    #[error("{source} (capacity {capacity})")]
     NeverFits {
         /// The numbers.
         source: GuardError<Box<Self>>,
         /// What there is.
         capacity: Bytes,
     },
+    /// The run was asked to end.
+    #[error("the run was asked to end")]
+    Interrupted,
     /// The device is lost to this process.
     #[error("the device is poisoned, start the process again: {0}")]
     Poisoned(String),

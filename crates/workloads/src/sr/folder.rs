@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use image::{ImageError, ImageFormat, ImageReader, RgbImage};
 
-/// What to do about an image that is damaged.
+/// What to do about an image that is damaged or too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadImage {
     /// Refuse the folder.
@@ -19,7 +19,7 @@ pub enum BadImage {
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The folder is not there.
-    #[error("read data from {}: no such folder", .0.display())]
+    #[error("read data from {}: there is no such folder", .0.display())]
     NoFolder(PathBuf),
     /// A file or folder cannot be read.
     #[error("read {}: {source}", path.display())]
@@ -54,7 +54,7 @@ pub enum DataError {
     /// An image is smaller than the smallest patch.
     #[error(
         "use {}: it has {width} × {height} pixels, the smallest patch of {patch} needs at least {needed} × {needed}; \
-         remove it, or set `batch.patch_min` to at most {}",
+         remove it, set `data.bad_image = \"skip\"`, or set `batch.patch_min` to at most {}",
         path.display(),
         (width).min(height) / 2
     )]
@@ -89,8 +89,13 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     while let Some(next) = waiting.pop() {
         let fail = |source| DataError::Io { path: next.clone(), source };
         for entry in fs::read_dir(&next).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
-            if path.is_dir() { waiting.push(path) } else { found.push(path) }
+            let entry = entry.map_err(fail)?;
+            match (entry.file_type().map_err(fail)?.is_dir(), entry.path()) {
+                (true, path) => waiting.push(path),
+                // A link to a folder may lead round in a circle, so it is not followed.
+                (false, path) if path.is_dir() => (),
+                (false, path) => found.push(path),
+            }
         }
     }
     found.sort();

@@ -68,7 +68,13 @@ impl Photos {
         for path in &paths {
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
             match decode(path, config.bad_image)? {
-                Decoded::Image(image) => photos.push(photo(name, path, &image, config, &mut store)?),
+                Decoded::Image(image) => match too_small(path, &image, config.smallest_patch) {
+                    None => photos.push(photo(name, &image, &mut store)?),
+                    Some(_) if config.bad_image == BadImage::Skip => {
+                        skipped.push(format!("{name}: {} × {} pixels are too few", image.width(), image.height()));
+                    }
+                    Some(error) => return Err(error),
+                },
                 Decoded::Skipped(reason) => skipped.push(format!("{name}: {reason}")),
             }
         }
@@ -119,18 +125,14 @@ fn held_out(n: usize, share: f64) -> usize {
     ((n as f64 * share).round() as usize).clamp(1, n - 1)
 }
 
-fn photo(
-    name: String,
-    path: &Path,
-    image: &RgbImage,
-    config: &PhotosConfig,
-    store: &mut PixelStore,
-) -> Result<Photo, DataError> {
-    let (width, height, smallest) = (image.width(), image.height(), config.smallest_patch);
-    if width.min(height) / SCALE < smallest {
-        let needed = smallest * SCALE;
-        return Err(DataError::TooSmall { path: path.to_owned(), width, height, patch: smallest, needed });
-    }
+fn too_small(path: &Path, image: &RgbImage, smallest: u32) -> Option<DataError> {
+    let (width, height, needed) = (image.width(), image.height(), smallest * SCALE);
+    let error = DataError::TooSmall { path: path.to_owned(), width, height, patch: smallest, needed };
+    (width.min(height) / SCALE < smallest).then_some(error)
+}
+
+fn photo(name: String, image: &RgbImage, store: &mut PixelStore) -> Result<Photo, DataError> {
+    let (width, height) = image.dimensions();
     let high = crop_imm(image, 0, 0, width / SCALE * SCALE, height / SCALE * SCALE).to_image();
     let low = resize(&high, width / SCALE, height / SCALE, FILTER);
     let (low, high) = (store.push(&low).map_err(store_error)?, store.push(&high).map_err(store_error)?);
@@ -163,4 +165,28 @@ pub(crate) fn psnr(squares: f64, n_values: u64) -> f64 {
 
 fn store_error(source: std::io::Error) -> DataError {
     DataError::Store { folder: std::env::temp_dir(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn psnr_is_that_of_the_definition() {
+        let check = |squares, n_values, expected: f64| assert!((psnr(squares, n_values) - expected).abs() < 1e-9);
+        // An error of 1 in every value, and of 255 in one of a hundred.
+        check(100.0, 100, 20.0 * 255f64.log10());
+        check(255.0 * 255.0, 100, 20.0);
+        assert!(psnr(0.0, 100).is_finite());
+    }
+
+    #[test]
+    fn the_baseline_of_a_flat_image_is_perfect_and_that_of_noise_is_not() {
+        let mut store = PixelStore::create().unwrap();
+        let flat = photo("flat".to_owned(), &RgbImage::from_pixel(40, 40, image::Rgb([90; 3])), &mut store).unwrap();
+        let checker = RgbImage::from_fn(40, 40, |x, y| image::Rgb([if (x + y) % 2 == 0 { 0 } else { 255 }; 3]));
+        let checker = photo("checker".to_owned(), &checker, &mut store).unwrap();
+        assert!(baseline(&store, &flat).unwrap() > 80.0);
+        assert!(baseline(&store, &checker).unwrap() < 10.0);
+    }
 }

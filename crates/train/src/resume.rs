@@ -1,0 +1,48 @@
+//! Whether a run may go on with these settings.
+
+use plimsoll_types::{Budget, Event};
+use serde_json::Value;
+
+use crate::config::FitConfig;
+use crate::error::TrainError;
+
+/// Compares the settings with those in the log's head, and returns the memory that the run last had.
+///
+/// # Errors
+///
+/// [`TrainError::Changed`] names the first setting of predictor, policy or device that is not what it was: the state
+/// in the checkpoint belongs to the old one.
+pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, TrainError> {
+    let Some(Event::RunStarted(head)) = events.first() else {
+        return Err(TrainError::Head("the log does not begin with `run_started`".to_owned()));
+    };
+    let unreadable = |error: serde_json::Error| TrainError::Head(format!("the log's head: {error}"));
+    let was: Value = serde_json::from_str(&head.controller).map_err(unreadable)?;
+    let now = serde_json::to_value(&config.controller).map_err(unreadable)?;
+    let device = (Value::from(head.device.as_str()), Value::from(config.device.as_str()));
+    let changed = difference("", &was, &now).or_else(|| difference("device", &device.0, &device.1));
+    match changed {
+        Some((key, was, now)) => Err(TrainError::Changed { key, was, now }),
+        None => Ok(events.iter().rev().find_map(budget).unwrap_or(head.budget)),
+    }
+}
+
+fn budget(event: &Event) -> Option<Budget> {
+    match event {
+        Event::StepDone(done) => Some(Budget { capacity: done.capacity, budget: done.budget }),
+        Event::BudgetChanged(changed) => Some(changed.budget),
+        _ => None,
+    }
+}
+
+/// Returns the path of the first value that differs, with both values.
+fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, String, String)> {
+    let (Value::Object(before), Value::Object(after)) = (was, now) else {
+        return (was != now).then(|| (path.to_owned(), was.to_string(), now.to_string()));
+    };
+    let below = |key: &String| if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+    let missing = Value::Null;
+    before.keys().chain(after.keys()).find_map(|key| {
+        difference(&below(key), before.get(key).unwrap_or(&missing), after.get(key).unwrap_or(&missing))
+    })
+}
