@@ -12,6 +12,7 @@ mod reports;
 mod settings;
 mod signals;
 mod train;
+mod values;
 
 use std::process::ExitCode;
 

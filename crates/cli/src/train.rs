@@ -17,7 +17,8 @@ use crate::args::TrainArgs;
 use crate::display::Display;
 use crate::exit::{describe, user_error};
 use crate::load::Loaded;
-use crate::settings::{JobName, Notes};
+use crate::settings::Notes;
+use crate::values::JobName;
 use crate::{reports, signals};
 
 /// The folder of run directories, where none is named.

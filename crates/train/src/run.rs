@@ -1,26 +1,26 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod start;
+
 use std::time::Instant;
 
-use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
-use plimsoll_sampler::EpochCursor;
 use plimsoll_types::{
-    Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded,
-    RunResumed, RunStarted, SCHEMA_VERSION, StepDone, StepFailed, Validated,
+    Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded, StepDone,
+    StepFailed, Validated,
 };
 
-use crate::checkpoint::{Checkpoint, RunState};
+use crate::checkpoint::RunState;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
-use crate::fit::{Observer, Outcome, Shell};
+use crate::fit::{Observer, Outcome};
 use crate::inference::Inference;
 use crate::job::Job;
-use crate::loader::{Loader, LoaderConfig, StepSamples};
+use crate::loader::{Loader, StepSamples};
 use crate::meter::Meter;
-use crate::resume;
-use crate::run_dir::{Existing, RunDir};
+use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
 use crate::source::Source;
 use crate::step::{GuardedStep, StepError, StepOutcome, StepRequest};
@@ -53,59 +53,7 @@ pub(crate) struct Run<'a, J: Job> {
 /// The resolved configuration inside a run directory.
 pub const CONFIG_FILE: &str = "config.toml";
 
-impl<'a, J: Job> Run<'a, J> {
-    /// Prepares everything, buffers included, before what is resident is read; then logs the start.
-    pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, existing, device, probe, observer, stop, config_text } = shell;
-        let source = job.source();
-        let (mut checkpoint, mut last_budget) = (None, None);
-        if existing == Existing::Resume {
-            last_budget = Some(resume::check(&run_dir.events()?, config)?);
-            checkpoint = Some(Checkpoint::last(run_dir.path(), &fingerprint(job, config))?);
-        }
-        device.seed(config.seed);
-        let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
-        let mut cursor = EpochCursor::try_new(source.n_samples(), config.seed).map_err(crate::LoaderError::from)?;
-        let mut controller = Controller::try_new(config.controller.clone())?;
-        let (mut step, mut seconds_before) = (0, 0.0);
-        if let Some(checkpoint) = checkpoint {
-            (model, optimizer) = checkpoint.load(model, optimizer)?;
-            let state = checkpoint.state;
-            (cursor, controller, step, seconds_before) = (state.cursor, state.controller, state.step, state.seconds);
-        }
-        let loader = Loader::try_new(&source, cursor, loader_config(config))?;
-        let stopwatch = Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0));
-        let guarded = GuardedStep::new(probe, device.clone());
-        let budget = read_budget(&guarded, config)?;
-        let meter = Meter::new(step, config.n_steps, controller.policy().knobs(), budget.budget);
-        let mut run = Self {
-            job,
-            config,
-            dir: run_dir,
-            observer,
-            device,
-            guarded,
-            loader,
-            model: Some(model),
-            optimizer,
-            controller,
-            stopwatch,
-            meter,
-            budget,
-            step,
-            saved_step: None,
-            seconds_before,
-            stop,
-        };
-        run.check_room()?;
-        run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
-        match last_budget {
-            Some(last) => run.log_resume(last)?,
-            None => run.log_start()?,
-        }
-        Ok(run)
-    }
-
+impl<J: Job> Run<'_, J> {
     pub(crate) fn step(&self) -> u64 {
         self.step
     }
@@ -284,60 +232,11 @@ impl<'a, J: Job> Run<'a, J> {
             Ok(())
         })
     }
-
-    /// Logs the head, and validates the untrained model: what does not fit then shows before anything is trained.
-    fn log_start(&mut self) -> Result<(), TrainError> {
-        let controller = serde_json::to_string(&self.config.controller);
-        let controller = controller.map_err(|error| TrainError::Head(error.to_string()))?;
-        self.log(&[Event::RunStarted(RunStarted {
-            schema_version: SCHEMA_VERSION,
-            job: self.job.name().to_owned(),
-            device: self.config.device.clone(),
-            seed: self.config.seed,
-            effective_batch_size: self.config.effective_batch_size,
-            n_steps: self.config.n_steps,
-            knobs: self.controller.policy().knobs(),
-            budget: self.budget,
-            controller,
-        })])?;
-        self.validate()
-    }
-
-    /// Logs that the run goes on, and tells the policy when there is more or less memory than there was.
-    fn log_resume(&mut self, last: Budget) -> Result<(), TrainError> {
-        self.log(&[Event::RunResumed(RunResumed { step: self.step })])?;
-        if last == self.budget {
-            return Ok(());
-        }
-        self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget: self.budget }))
-    }
-
-    /// Refuses a capacity that what is resident fills already.
-    fn check_room(&self) -> Result<(), TrainError> {
-        let step = self.step;
-        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
-        let Budget { capacity, budget } = self.budget;
-        if resident < budget {
-            return Ok(());
-        }
-        let target = self.config.target.get();
-        let needed = Bytes::from_f64_ceil(resident.as_f64() / target);
-        Err(TrainError::CapacityTooSmall { resident, budget, target, capacity, needed })
-    }
 }
 
 fn read_budget(guarded: &GuardedStep, config: &FitConfig) -> Result<Budget, TrainError> {
     let capacity = guarded.probe().capacity()?;
     Ok(Budget { capacity, budget: capacity.scale(config.target) })
-}
-
-fn loader_config(config: &FitConfig) -> LoaderConfig {
-    LoaderConfig {
-        effective_batch_size: config.effective_batch_size,
-        largest_edge: config.largest_edge,
-        workers: config.workers,
-        buffer_limit: config.buffer_limit,
-    }
 }
 
 /// What must be equal for a checkpoint to fit.

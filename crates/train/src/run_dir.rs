@@ -58,7 +58,7 @@ pub enum Existing {
 
 /// A run directory with its log open at the end.
 ///
-/// Until the first step is logged it can be undone: dropped before, it leaves the place as it was, the run that it was
+/// Until the first step or the end of the run is logged it can be undone: dropped before, it leaves the place as it was, the run that it was
 /// to overwrite included.
 #[derive(Debug)]
 pub struct RunDir {
@@ -126,7 +126,7 @@ impl RunDir {
         let lines: String = events.iter().map(encode).collect();
         let written = self.events.write_all(lines.as_bytes());
         written.map_err(|source| io_error("write", &self.path.join(EVENTS_FILE), source))?;
-        if events.iter().any(|it| matches!(it, Event::StepDone(_))) {
+        if events.iter().any(|it| matches!(it, Event::StepDone(_) | Event::RunEnded(_))) {
             self.keep();
         }
         Ok(())

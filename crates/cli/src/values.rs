@@ -1,0 +1,109 @@
+//! Values of the configuration that are neither plain numbers nor plain texts.
+
+use plimsoll_types::Bytes;
+use serde::{Deserialize, Deserializer, de};
+
+/// A size, or `"device"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Capacity(pub(crate) Option<Bytes>);
+
+/// A number, or `"preset"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Bound(pub(crate) Option<u32>);
+
+/// What stands where a number or a word may stand.
+enum TextOrNumber {
+    Number(u64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for TextOrNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrNumberVisitor)
+    }
+}
+
+struct TextOrNumberVisitor;
+
+impl de::Visitor<'_> for TextOrNumberVisitor {
+    type Value = TextOrNumber;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a number or a word")
+    }
+
+    fn visit_u64<E: de::Error>(self, n: u64) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Number(n))
+    }
+
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<TextOrNumber, E> {
+        Ok(u64::try_from(n).map_or_else(|_| TextOrNumber::Text(n.to_string()), TextOrNumber::Number))
+    }
+
+    fn visit_f64<E: de::Error>(self, n: f64) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Text(n.to_string()))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOrNumber, E> {
+        Ok(TextOrNumber::Text(text.to_owned()))
+    }
+}
+
+impl TryFrom<TextOrNumber> for Capacity {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Number(n) => Ok(Self(Some(Bytes(n)))),
+            TextOrNumber::Text(text) if text == "device" => Ok(Self(None)),
+            TextOrNumber::Text(text) => match text.parse() {
+                Ok(bytes) => Ok(Self(Some(bytes))),
+                Err(error) => Err(format!("{error}, or \"device\"")),
+            },
+        }
+    }
+}
+
+impl TryFrom<TextOrNumber> for Bound {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        let fail = |shown: String| format!("{shown} is neither a whole number from 1 to {} nor \"preset\"", u32::MAX);
+        match value {
+            TextOrNumber::Number(n) => match u32::try_from(n) {
+                Ok(n) if n > 0 => Ok(Self(Some(n))),
+                _ => Err(fail(n.to_string())),
+            },
+            TextOrNumber::Text(text) if text == "preset" => Ok(Self(None)),
+            TextOrNumber::Text(text) => Err(fail(format!("`{text}`"))),
+        }
+    }
+}
+
+/// A closed set of words.
+macro_rules! word {
+    ($visibility:vis $name:ident { $($variant:ident = $word:literal),+ }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "String")]
+        $visibility enum $name {
+            $($variant),+
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(word: String) -> Result<Self, String> {
+                match word.as_str() {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("`{word}` is not one of {}", [$($word),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+word!(pub(crate) JobName { Sr = "sr" });
+word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
+word!(pub(crate) BadImageSetting { Fail = "fail", Skip = "skip" });
