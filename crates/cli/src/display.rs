@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use plimsoll_monitor::Progress;
 use plimsoll_types::{Decision, Event};
 
-/// Redraws of the live line; more often than the eye follows is waste.
-const LIVE_EVERY: Duration = Duration::from_millis(100);
+/// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
+/// a step.
+const LIVE_EVERY: Duration = Duration::from_millis(500);
 /// Lines where the output is no terminal: four a minute.
 const PLAIN_EVERY: Duration = Duration::from_secs(15);
 
@@ -42,9 +43,13 @@ impl Display {
 
     /// Leaves the place of the panel for others to write on.
     pub(crate) fn clear(&mut self) {
-        for line in 0..std::mem::take(&mut self.drawn) {
-            eprint!("{}\r\x1b[2K", if line == 0 { "" } else { "\x1b[1A" });
-        }
+        eprint!("{}", self.erasure());
+    }
+
+    /// Returns what erases the panel, from its last line upwards.
+    fn erasure(&mut self) -> String {
+        let lines = std::mem::take(&mut self.drawn);
+        (0..lines).map(|line| if line == 0 { "\r\x1b[2K" } else { "\x1b[1A\r\x1b[2K" }).collect()
     }
 
     fn refresh(&mut self, progress: &Progress) {
@@ -57,10 +62,11 @@ impl Display {
             eprintln!("{}", progress.plain_line());
             return;
         };
-        self.clear();
         let panel = progress.panel(width.saturating_sub(1));
-        eprint!("{}", panel.join("\n"));
+        let text = self.erasure() + &panel.join("\n");
         self.drawn = panel.len();
+        // One write, so that the panel does not flicker.
+        eprint!("{text}");
         // A terminal that cannot be written to shows nothing, which is all that can be done about it.
         drop(stderr().flush());
     }
