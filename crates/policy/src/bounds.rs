@@ -9,7 +9,7 @@ use crate::error::check_range;
 /// A million pixels, positions or samples: more is a typing error.
 const LARGEST: u32 = 1 << 20;
 
-/// More is a typing error too: memory does not tell patches apart that are a few thousandths apart.
+/// More sizes than this are a typing error too.
 const MAX_PATCH_SIZES: u32 = 4096;
 
 /// How small and how large the knobs may be.

@@ -34,6 +34,9 @@ pub enum ControllerError {
 /// the predictor is as large.
 const KEPT_SHARE: u64 = 100;
 
+/// The largest batch without gradients: more would gain no time, and results wait for the whole batch.
+const MAX_INFERENCE_BATCH: u32 = 64;
+
 /// The pure core of a run: the same events give the same decisions, live and in a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Controller {
@@ -123,9 +126,14 @@ impl Controller {
         self.predictor.predict(self.key(Phase::Train, shape), shape, resident)
     }
 
-    /// Predicts a forward pass without gradients.
-    pub fn predict_inference(&self, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-        self.predictor.predict(self.key(Phase::Infer, shape), shape, resident)
+    /// Returns the largest certified batch of a forward pass without gradients, or 1 while nothing is known.
+    pub fn inference_batch(&self, edge: u32, resident: Bytes, budget: Bytes) -> u32 {
+        let fits = |n: &u32| {
+            let shape = StepShape::new(*n, edge);
+            let prediction = self.predictor.predict(self.key(Phase::Infer, shape), shape, resident);
+            prediction.is_some_and(|it| it.upper <= budget)
+        };
+        (2..=MAX_INFERENCE_BATCH).take_while(fits).last().unwrap_or(1)
     }
 
     /// Learns from a forward pass without gradients.

@@ -88,8 +88,8 @@ pub enum TrainError {
         /// Its value now.
         now: String,
     },
-    /// The log of the run to resume cannot be understood.
-    #[error("resume: {0}")]
+    /// The head of the run's log cannot be written or understood.
+    #[error("use the head of the log: {0}")]
     Head(String),
 }
 

@@ -30,9 +30,6 @@ type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
 
 type Tried = Result<(), Failure<Box<StepError>>>;
 
-/// The largest batch of items: more would gain no time, and results wait for the whole batch.
-const MAX_BATCH: u32 = 64;
-
 impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
@@ -66,7 +63,7 @@ impl<'a> Inference<'a> {
                 return Err(StepError::Interrupted);
             }
             let resident = self.probe.read()?.in_use;
-            let n = (self.batch_size(edge, resident) as usize).min(n_items - next);
+            let n = (self.controller.inference_batch(edge, resident, self.budget.budget) as usize).min(n_items - next);
             let unknown = |_: usize| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
@@ -75,15 +72,6 @@ impl<'a> Inference<'a> {
             next += n;
         }
         Ok(())
-    }
-
-    /// Returns the largest certified batch, or one item while nothing is known.
-    fn batch_size(&self, edge: u32, resident: Bytes) -> u32 {
-        let fits = |n: &u32| {
-            let prediction = self.controller.predict_inference(StepShape::new(*n, edge), resident);
-            prediction.is_some_and(|it| it.upper <= self.budget.budget)
-        };
-        (2..=MAX_BATCH).take_while(fits).last().unwrap_or(1)
     }
 
     /// Runs a batch, and once more if it ran out of memory among the pages of earlier ones.
@@ -98,7 +86,7 @@ impl<'a> Inference<'a> {
     }
 
     fn measured(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
-        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(MAX_BATCH), edge);
+        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
         match forward(part) {

@@ -11,7 +11,8 @@
 //!
 //! # Invariants
 //!
-//! * Everything that the shell learns is an event; the controller sees nothing else, so a log can be replayed.
+//! * Every decision about a training step depends on logged events alone, so that a log can be replayed. What a
+//!   validation needed is learned beside the log, and bounds the next validation's batches only.
 //! * The optimizer steps only after a scalar that depends on every gradient was read, and never on a discarded part.
 //! * No decision is taken here: the shell asks the controller.
 //! * Files appear whole or not at all.
@@ -57,8 +58,7 @@ pub use job::{Job, Metric};
 pub use learning_rate::LearningRate;
 pub use loader::{Loader, LoaderConfig, LoaderError, StepSamples};
 pub use replay::{Mismatch, Replay, ReplayError, replay};
-pub use run::CONFIG_FILE;
-pub use run_dir::{EVENTS_FILE, Existing, RunDir, RunDirError};
+pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, RunDir, RunDirError};
 pub use signal::StopFlag;
 pub use source::{Draw, Source, SourceError};
 pub use step::{GuardedStep, PredictShape, StepError, StepOutcome, StepRequest};

@@ -14,9 +14,9 @@ use crate::error::TrainError;
 /// in the checkpoint belongs to the old one.
 pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, TrainError> {
     let Some(Event::RunStarted(head)) = events.first() else {
-        return Err(TrainError::Head("the log does not begin with `run_started`".to_owned()));
+        return Err(TrainError::Head("it is not `run_started`".to_owned()));
     };
-    let unreadable = |error: serde_json::Error| TrainError::Head(format!("the log's head: {error}"));
+    let unreadable = |error: serde_json::Error| TrainError::Head(error.to_string());
     let was: Value = serde_json::from_str(&head.controller).map_err(unreadable)?;
     let now = serde_json::to_value(&config.controller).map_err(unreadable)?;
     let device = (Value::from(head.device.as_str()), Value::from(config.device.as_str()));

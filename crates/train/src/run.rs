@@ -50,9 +50,6 @@ pub(crate) struct Run<'a, J: Job> {
     stop: StopFlag,
 }
 
-/// The resolved configuration inside a run directory.
-pub const CONFIG_FILE: &str = "config.toml";
-
 impl<J: Job> Run<'_, J> {
     pub(crate) fn step(&self) -> u64 {
         self.step
@@ -128,7 +125,7 @@ impl<J: Job> Run<'_, J> {
         samples: &StepSamples<<J::Source as Source>::Buffer>,
     ) -> Result<StepOutcome, TrainError> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
-        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let model = present(self.model.as_ref());
         let mean_loss = |model: &J::Model, range| job.mean_loss(model, &samples.buffer, range, device);
         let predict = |shape, resident| controller.predict(shape, resident);
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
@@ -182,7 +179,7 @@ impl<J: Job> Run<'_, J> {
     /// Validates, unless a signal asks for the end meanwhile.
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
-        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let model = present(self.model.as_ref());
         let mut inference =
             Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
         let metric = self.job.validate(model, &self.device, &mut inference);
@@ -205,7 +202,7 @@ impl<J: Job> Run<'_, J> {
         let seconds = self.seconds_before + self.meter.seconds();
         let (cursor, controller) = (self.loader.cursor().clone(), self.controller.clone());
         let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, cursor, controller);
-        let model = self.model.as_ref().unwrap_or_else(|| unreachable!("only the optimizer takes it"));
+        let model = present(self.model.as_ref());
         let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.saved_step = Some(self.step);
         self.log(&[Event::CheckpointSaved(CheckpointSaved { step: self.step, path })])
@@ -232,6 +229,10 @@ impl<J: Job> Run<'_, J> {
             Ok(())
         })
     }
+}
+
+fn present<M>(model: Option<&M>) -> &M {
+    model.unwrap_or_else(|| unreachable!("only the optimizer takes it, and gives it back"))
 }
 
 fn read_budget(guarded: &GuardedStep, config: &FitConfig) -> Result<Budget, TrainError> {

@@ -44,6 +44,8 @@ pub enum RunDirError {
 
 /// The name of the log inside a run directory.
 pub const EVENTS_FILE: &str = "events.jsonl";
+/// The resolved configuration inside a run directory.
+pub const CONFIG_FILE: &str = "config.toml";
 
 /// What to do about a run directory that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub enum Decision {
     },
     /// The next step uses other knobs.
     Move(Change),
-    /// The policy switches itself off: the knobs stay for the rest of the run.
+    /// The policy has moved too often: the knobs no longer go up.
     Brake {
         /// Adjustments made so far.
         adjustments: u32,

@@ -1,10 +1,10 @@
-//! The pixels of a micro-batch in host memory.
+//! The pixels of a batch in host memory.
 
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::SamplerError;
 
-/// Host memory for the low- and high-resolution pixels of one micro-batch, used again and again.
+/// Host memory for the low- and high-resolution pixels of one batch, used again and again.
 ///
 /// It takes all its memory when it is built and never reallocates.
 ///
@@ -32,7 +32,7 @@ pub struct Pair<'a> {
 }
 
 impl HostBuffer {
-    /// Takes the memory for micro-batches of at most `max_samples` crops, each with an edge of at most `max_edge` pixels
+    /// Takes the memory for batches of at most `max_samples` crops, each with an edge of at most `max_edge` pixels
     /// at the input resolution and `scale` times that at the output resolution.
     ///
     /// # Panics
@@ -52,7 +52,7 @@ impl HostBuffer {
         low.saturating_add(low.saturating_mul(squared(scale)))
     }
 
-    /// Starts a micro-batch of these samples; the pixels are those of the last one until they are written.
+    /// Starts a batch of these samples; the pixels are those of the last one until they are written.
     ///
     /// # Errors
     ///
@@ -68,33 +68,33 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Returns the places of the sample at `index` of the micro-batch.
+    /// Returns the places of the sample at `index` of the batch.
     ///
     /// # Panics
     ///
-    /// When the micro-batch has no such sample.
+    /// When the batch has no such sample.
     pub fn pair_mut(&mut self, index: usize) -> Pair<'_> {
         assert!(index < self.ids.len(), "sample {index} of a micro-batch of {}", self.ids.len());
         let (low, high) = (self.sample_len(1), self.sample_len(self.scale));
         Pair { lr: &mut self.lr[index * low..][..low], hr: &mut self.hr[index * high..][..high] }
     }
 
-    /// Returns the input pixels of the micro-batch.
+    /// Returns the input pixels of the batch.
     pub fn lr(&self) -> &[u8] {
         &self.lr[..self.ids.len() * self.sample_len(1)]
     }
 
-    /// Returns the target pixels of the micro-batch.
+    /// Returns the target pixels of the batch.
     pub fn hr(&self) -> &[u8] {
         &self.hr[..self.ids.len() * self.sample_len(self.scale)]
     }
 
-    /// Returns the sample ids of the micro-batch.
+    /// Returns the sample ids of the batch.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// Returns the edge of the micro-batch's crops, in pixels at the input resolution.
+    /// Returns the edge of the batch's crops, in pixels at the input resolution.
     pub fn edge(&self) -> u32 {
         self.edge
     }
@@ -109,7 +109,7 @@ impl HostBuffer {
     }
 }
 
-/// Returns the bytes of a micro-batch's planes at `scale` times its edge.
+/// Returns the bytes of a batch's planes at `scale` times its edge.
 fn batch_len(shape: StepShape, scale: u32) -> usize {
     let edge = shape.edge as usize * scale as usize;
     edge.checked_mul(edge)

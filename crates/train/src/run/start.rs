@@ -4,7 +4,7 @@ use burn::optim::AdamConfig;
 use plimsoll_sampler::EpochCursor;
 use plimsoll_types::{Budget, BudgetChanged, Bytes, Event, RunResumed, RunStarted, SCHEMA_VERSION};
 
-use super::{CONFIG_FILE, Run, fingerprint, read_budget};
+use super::{Run, fingerprint, read_budget};
 use crate::checkpoint::Checkpoint;
 use crate::config::FitConfig;
 use crate::controller::Controller;
@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::loader::{Loader, LoaderConfig, LoaderError};
 use crate::meter::Meter;
 use crate::resume;
-use crate::run_dir::Existing;
+use crate::run_dir::{CONFIG_FILE, Existing};
 use crate::source::Source;
 use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
