@@ -1,7 +1,7 @@
 //! What happened?
 //!
 //! Turns the events of a run into the lines of its log, and a log into metrics, a report, two pictures and a progress
-//! line.
+//! line; and a memory plan, which says what will happen, into a picture and tables.
 //!
 //! # Invariants
 //!
@@ -37,16 +37,21 @@
 
 mod log;
 mod metrics;
+mod outlook;
+mod plan;
 mod plots;
 mod progress;
 mod report;
 mod run;
 mod summary;
+mod table;
 mod text;
 
 pub use log::{Log, LogError, decode, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
-pub use plots::{Plot, memory_timeline, training_curves};
+pub use outlook::Outlook;
+pub use plan::{PlanCell, PlanSource, PlanView};
+pub use plots::{Plot, memory_timeline, plan_heat_map, training_curves};
 pub use progress::Progress;
 pub use run::effective;
 pub use summary::{Adjustment, RunFacts, TrainingReport};

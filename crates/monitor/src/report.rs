@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use plimsoll_types::{Bytes, EndReason};
+use plimsoll_types::EndReason;
 
+use crate::table::{pairs, size};
 use crate::text::{short, time};
 use crate::{Adjustment, TrainingReport};
 
@@ -38,8 +39,7 @@ impl TrainingReport {
         if !self.out_dir.is_empty() {
             rows.push(("report", format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
         }
-        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        rows.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:<width$}  {value}\n"))
+        pairs(&rows)
     }
 
     fn opening(&self) -> String {
@@ -101,10 +101,6 @@ impl TrainingReport {
             |it: &Adjustment| format!("* After step {}: {} → {}, because: {}.\n", it.step, it.from, it.to, it.reason);
         self.decisions.iter().map(line).collect()
     }
-}
-
-fn size(bytes: Option<Bytes>) -> String {
-    bytes.map_or("–".to_owned(), |it| it.to_string())
 }
 
 fn table(text: &mut String, title: &str, rows: &[(&str, String)]) {

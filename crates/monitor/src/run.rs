@@ -43,6 +43,11 @@ impl<'a> Run<'a> {
         self.0.iter().find_map(|it| if let Event::RunStarted(it) = it { Some(it) } else { None })
     }
 
+    /// Returns what ran where, for below the title of a picture.
+    pub(crate) fn subtitle(&self) -> String {
+        self.start().map_or_else(String::new, |it| format!("{} on {}", it.job, it.device))
+    }
+
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a StepDone> {
         self.0.iter().filter_map(|it| if let Event::StepDone(it) = it { Some(it) } else { None })
     }

@@ -6,6 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::SCALE;
+use super::pieces::{dashes, hatching};
 
 /// Whether something could be drawn.
 pub(super) type Drawn<B, T = ()> = Result<T, DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
@@ -71,6 +72,14 @@ impl Lettering {
         Self { anchor: (horizontal, self.anchor.1), ..self }
     }
 
+    pub(super) const fn in_color(self, color: RGBColor) -> Self {
+        Self { color, ..self }
+    }
+
+    pub(super) const fn sized(self, size: f64) -> Self {
+        Self { size, ..self }
+    }
+
     fn style(self, quirks: Quirks) -> TextStyle<'static> {
         let size = self.size * quirks.type_size * f64::from(SCALE);
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
@@ -86,6 +95,8 @@ impl Lettering {
 ///
 /// SVG cuts sharp corners of a line off; bitmaps draw them as spikes of any length, so each piece of a line is drawn
 /// alone there, with a dot on each corner.
+///
+/// What nobody draws on is transparent in SVG; bitmaps begin white.
 #[derive(Clone, Copy)]
 pub(super) struct Quirks {
     /// Factor to the size of the same type in SVG.
@@ -94,11 +105,13 @@ pub(super) struct Quirks {
     type_drop: f64,
     /// Whether corners of a line become spikes.
     spikes: bool,
+    /// Whether what nobody draws on is transparent.
+    transparent: bool,
 }
 
 impl Quirks {
-    pub(super) const SVG: Self = Self { type_size: 1.0, type_drop: 0.0, spikes: false };
-    pub(super) const BITMAP: Self = Self { type_size: 1.164 / 1.24, type_drop: 0.14, spikes: true };
+    pub(super) const SVG: Self = Self { type_size: 1.0, type_drop: 0.0, spikes: false, transparent: true };
+    pub(super) const BITMAP: Self = Self { type_size: 1.164 / 1.24, type_drop: 0.14, spikes: true, transparent: false };
 }
 
 /// A picture being drawn.
@@ -113,7 +126,7 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 
     pub(super) fn clear(&self) -> Drawn<B> {
-        self.area.fill(&WHITE)
+        if self.quirks.transparent { self.area.fill(&WHITE) } else { Ok(()) }
     }
 
     pub(super) fn present(&self) -> Drawn<B> {
@@ -143,6 +156,17 @@ impl<B: DrawingBackend> Canvas<B> {
 
     pub(super) fn fill(&self, corners: &[Point], color: RGBAColor) -> Drawn<B> {
         self.area.draw(&Polygon::new(corners.iter().copied().map(units).collect::<Vec<_>>(), color))
+    }
+
+    /// Fills an upright rectangle, which a bitmap does far sooner than other shapes.
+    pub(super) fn rectangle(&self, corners: [Point; 2], color: RGBColor) -> Drawn<B> {
+        self.area.draw(&Rectangle::new(corners.map(units), color.filled()))
+    }
+
+    /// Fills an upright rectangle with lines that rise to the right, on white.
+    pub(super) fn hatched(&self, corners: [Point; 2], stroke: Stroke) -> Drawn<B> {
+        self.rectangle(corners, WHITE)?;
+        hatching(corners).iter().try_for_each(|it| self.path(it, stroke))
     }
 
     pub(super) fn dot(&self, at: Point, radius: f64, color: RGBColor) -> Drawn<B> {
@@ -180,51 +204,4 @@ fn units((x, y): Point) -> (i32, i32) {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "widths are small and positive")]
 fn whole(pixels: f64) -> u32 {
     ((pixels * f64::from(SCALE)).round() as u32).max(1)
-}
-
-/// Cuts a line into dashes, which run on around its corners.
-fn dashes(points: &[Point], (on, off): (f64, f64)) -> Vec<Vec<Point>> {
-    let mut pieces = Vec::new();
-    let mut piece: Vec<Point> = points.first().copied().into_iter().collect();
-    let (mut drawing, mut left) = (true, on);
-    for pair in points.windows(2) {
-        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
-        let length = (x1 - x0).hypot(y1 - y0);
-        let mut done = 0.0;
-        while left < length - done {
-            done += left;
-            let at = (x0 + (x1 - x0) * done / length, y0 + (y1 - y0) * done / length);
-            if drawing {
-                piece.push(at);
-                pieces.push(std::mem::take(&mut piece));
-            }
-            drawing = !drawing;
-            left = if drawing { on } else { off };
-            piece = if drawing { vec![at] } else { Vec::new() };
-        }
-        left -= length - done;
-        if drawing {
-            piece.push((x1, y1));
-        }
-    }
-    pieces.push(piece);
-    pieces
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dashes_run_on_around_a_corner() {
-        let pieces = dashes(&[(0.0, 0.0), (12.0, 0.0), (12.0, 12.0)], (8.0, 2.0));
-        assert_eq!(
-            pieces,
-            [
-                vec![(0.0, 0.0), (8.0, 0.0)],
-                vec![(10.0, 0.0), (12.0, 0.0), (12.0, 6.0)],
-                vec![(12.0, 8.0), (12.0, 12.0)]
-            ]
-        );
-    }
 }

@@ -41,7 +41,7 @@ impl Style {
 impl Figure for Timeline<'_> {
     fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
         let style = Style::new();
-        let top = header(canvas, "Memory timeline", self.0, &self.legend(&style))?;
+        let top = header(canvas, "Memory timeline", self.0.subtitle(), &self.legend(&style))?;
         let [memory, patch, batch] = stack(top, [0.64, 0.18, 0.18]);
         let x = Axis::whole(0.0, self.end(), 8);
         self.draw_memory(canvas, &style, &x, memory)?;

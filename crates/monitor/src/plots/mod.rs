@@ -1,20 +1,23 @@
-//! Pictures of a run, as SVG and as PNG from the same drawing.
+//! Pictures of a run and of a plan, as SVG and as PNG from the same drawing.
 
 mod axis;
+mod bitmap;
 mod canvas;
 mod header;
+mod heat;
 mod memory;
 mod panel;
+mod pieces;
 mod series;
 mod training;
 
 use std::sync::Once;
 
-use image::{ExtendedColorType, ImageEncoder, RgbImage, codecs::png::PngEncoder, imageops};
 use plimsoll_types::Event;
 use plotters::prelude::*;
 use plotters::style::register_font;
 
+use crate::PlanView;
 use crate::run::Run;
 use canvas::{Canvas, Drawn, Quirks};
 
@@ -44,6 +47,12 @@ pub fn memory_timeline(events: &[Event]) -> Plot {
     render(&memory::Timeline(&Run::new(events)))
 }
 
+/// Draws a memory plan as a grid, batch by edge: the colour and number of a cell are its share of the budget, and a line
+/// along the cells says where the budget ends.
+pub fn plan_heat_map(plan: &PlanView) -> Plot {
+    render(&heat::HeatMap(plan))
+}
+
 /// Something that can be drawn, whatever it is drawn on.
 trait Figure {
     fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B>;
@@ -56,7 +65,7 @@ fn render(figure: &impl Figure) -> Plot {
             assert!(register_font("sans-serif", style, font).is_ok(), "the built-in font is a font");
         }
     });
-    Plot { svg: svg(figure), png: png(figure) }
+    Plot { svg: svg(figure), png: bitmap::png(figure) }
 }
 
 fn svg(figure: &impl Figure) -> String {
@@ -69,18 +78,6 @@ fn svg(figure: &impl Figure) -> String {
         &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1),
         1,
     )
-}
-
-fn png(figure: &impl Figure) -> Vec<u8> {
-    let (width, height) = large();
-    let mut pixels = RgbImage::new(width, height);
-    draw(figure, Quirks::BITMAP, BitMapBackend::with_buffer(&mut pixels, (width, height)));
-    let small = imageops::thumbnail(&pixels, SIZE.0, SIZE.1);
-    let mut file = Vec::new();
-    PngEncoder::new(&mut file)
-        .write_image(&small, SIZE.0, SIZE.1, ExtendedColorType::Rgb8)
-        .expect("a picture of a fixed size is encoded in memory");
-    file
 }
 
 fn draw<B: DrawingBackend>(figure: &impl Figure, quirks: Quirks, backend: B) {

@@ -8,11 +8,11 @@ use super::axis::Axis;
 use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
 
 /// Left and right edge of every panel, in pixels.
-const EDGES: (f64, f64) = (112.0, SIZE.0 as f64 - 40.0);
-/// Room below the lowest panel for the steps.
-const FOOT: f64 = 74.0;
+pub(super) const EDGES: (f64, f64) = (112.0, SIZE.0 as f64 - 40.0);
+/// Room below the lowest panel for the labels and the name of its x axis.
+pub(super) const FOOT: f64 = 74.0;
 /// Room above a panel for its heading.
-const HEAD: f64 = 45.0;
+pub(super) const HEAD: f64 = 45.0;
 /// Up to so many points are drawn as dots too.
 const MAX_DOTS: usize = 60;
 

@@ -22,7 +22,7 @@ impl Figure for Curves<'_> {
             (Mark::Line(style.metric), "validation metric".to_owned()),
             (Mark::Line(style.baseline), "its baseline".to_owned()),
         ];
-        let top = header(canvas, "Training curves", self.0, &legend)?;
+        let top = header(canvas, "Training curves", self.0.subtitle(), &legend)?;
         let [upper, lower] = stack(top, [0.58, 0.42]);
         let x = Axis::whole(0.0, self.end(), 8);
         self.draw_loss(canvas, &style, &x, upper)?;

@@ -1,6 +1,8 @@
 //! The crate as its caller sees it, with snapshots of everything that a person reads.
 
+mod heat;
 mod log;
+mod plan;
 mod plots;
 mod progress;
 mod report;

@@ -5,7 +5,7 @@ use plimsoll_types::{Bytes, Event, StepDone};
 use crate::run;
 
 /// The texts of a picture with their positions, in the units of its view box.
-fn texts(plot: &Plot) -> String {
+pub(crate) fn texts(plot: &Plot) -> String {
     let attribute = |tag: &str, name: &str| -> String {
         tag.split(&format!(" {name}=\"")).nth(1).and_then(|it| it.split('"').next()).unwrap_or_default().to_owned()
     };

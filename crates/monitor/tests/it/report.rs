@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{RunFacts, TrainingReport, batch_metrics, epoch_metrics};
-use plimsoll_types::{Bytes, Event};
+use plimsoll_monitor::{Outlook, RunFacts, TrainingReport, batch_metrics, epoch_metrics};
+use plimsoll_types::{Bytes, Event, StepShape};
 
-use crate::run;
+use crate::{plan, run};
 
 fn report(events: &[Event]) -> TrainingReport {
     let facts = RunFacts {
@@ -62,4 +62,34 @@ fn attempts_that_ran_out_of_memory_are_no_peak() {
     let report = report(&run::small());
     assert!(report.peak_bytes < Some(Bytes::mib(192)), "{:?}", report.peak_bytes);
     assert_eq!((report.steps, report.steps_given_up, report.samples_seen), (5, 1, 80));
+}
+
+#[test]
+fn a_plan_is_a_table() {
+    assert_snapshot!(plan::small().to_table());
+}
+
+#[test]
+fn an_outlook_is_a_table() {
+    let outlook = Outlook {
+        samples: 9000,
+        task_shares: vec![("single".into(), 0.5), ("pair".into(), 0.3), ("subject".into(), 0.2)],
+        epochs: 2.5,
+        shape: StepShape::new(8, 64),
+        accumulation_steps: 4,
+        batches: 2813,
+        steps: 704,
+        batch_memory: Some(Bytes::mib(96)),
+        peak: Some(Bytes::mib(160)),
+        seconds: Some(1408.0),
+    };
+    let unknown = Outlook {
+        task_shares: Vec::new(),
+        epochs: 3.0,
+        batch_memory: None,
+        peak: None,
+        seconds: None,
+        ..outlook.clone()
+    };
+    assert_snapshot!(outlook.to_table() + "\n" + &unknown.to_table());
 }

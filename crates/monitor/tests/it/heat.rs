@@ -1,0 +1,121 @@
+use image::{Rgb, RgbImage};
+use insta::assert_snapshot;
+use plimsoll_monitor::{PlanCell, PlanSource, PlanView, Plot, plan_heat_map};
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::plan;
+use crate::plots::texts;
+
+/// What a pixel of a row of cells shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Within,
+    Limit,
+    Beyond,
+    Other,
+}
+
+fn seen(Rgb([r, g, b]): Rgb<u8>) -> Seen {
+    let (high, low) = (r.max(g).max(b), r.min(g).min(b));
+    match (r, g, b) {
+        // Vermillion, also where a pixel is shared with a cell.
+        _ if g.saturating_add(30) < r && b.saturating_add(30) < r => Seen::Limit,
+        _ if 40 < high - low => Seen::Within,
+        (140..=230, ..) if high == low => Seen::Beyond,
+        _ => Seen::Other,
+    }
+}
+
+fn pixels(plot: &Plot) -> RgbImage {
+    image::load_from_memory(&plot.png).expect("a picture is a PNG").to_rgb8()
+}
+
+/// One row of cells, with a budget of 100 MiB.
+fn row(reserved: &[Option<u64>]) -> PlanView {
+    let cell = |(batch, mib): (u32, &Option<u64>)| PlanCell {
+        shape: StepShape::new(batch, 64),
+        reserved: mib.map(Bytes::mib),
+        in_use: None,
+        source: PlanSource::DryRun,
+    };
+    PlanView { budget: Bytes::mib(100), cells: (1..).zip(reserved).map(cell).collect(), ..PlanView::default() }
+}
+
+/// What the cells of a single row show from left to right, below their numbers.
+fn seen_along(plan: &PlanView) -> Vec<Seen> {
+    let picture = pixels(&plan_heat_map(plan));
+    let mut along: Vec<Seen> = (112..)
+        .step_by(180)
+        .zip(&plan.cells)
+        .flat_map(|(left, _)| left..left + 180)
+        .map(|x| seen(*picture.get_pixel(x, 260)))
+        .collect();
+    along.retain(|it| *it != Seen::Other);
+    along.dedup();
+    along
+}
+
+#[test]
+fn a_heat_map_says_what_it_shows() {
+    assert_snapshot!(texts(&plan_heat_map(&plan::small())));
+}
+
+#[test]
+fn cells_are_coloured_up_to_the_line_and_grey_after_it() {
+    assert_eq!(seen_along(&row(&[Some(40), Some(100), Some(101)])), [Seen::Within, Seen::Limit, Seen::Beyond]);
+    assert!(seen_along(&row(&[Some(40), None])).starts_with(&[Seen::Within, Seen::Limit]));
+    assert_eq!(seen_along(&row(&[Some(40), Some(60)])), [Seen::Within]);
+    assert_eq!(seen_along(&row(&[Some(101), Some(900)])), [Seen::Beyond]);
+}
+
+#[test]
+fn nothing_is_cut_off_at_the_edge_of_the_picture() {
+    let wide = PlanView {
+        job: "a job of a name that is far too long for a picture".repeat(4),
+        edge_name: "the length of a sequence, padded to the lattice (tokens)".into(),
+        ..plan::large()
+    };
+    let long = |it: u32| StepShape::new(1_000_000 * it, 100_000 * it);
+    let cell = |it| PlanCell { shape: long(it), reserved: None, in_use: None, source: PlanSource::DryRun };
+    let huge = PlanView { cells: (1..=40).map(cell).collect(), ..plan::empty() };
+    for plan in [plan::single(), plan::small(), plan::ladder(), wide, huge] {
+        let picture = pixels(&plan_heat_map(&plan));
+        let (width, height) = picture.dimensions();
+        let edge = |x: u32, y: u32| x < 4 || y < 4 || width <= x + 4 || height <= y + 4;
+        let inked = picture.enumerate_pixels().find(|(x, y, it)| edge(*x, *y) && it.0 != [255; 3]);
+        assert_eq!(inked, None, "{} edges", plan.edges.len());
+    }
+}
+
+#[test]
+fn labels_that_have_no_room_are_left_out() {
+    let plot = plan_heat_map(&plan::large());
+    let lines = texts(&plot);
+    let labels =
+        |anchor: &str, color: &str| plot.svg.lines().filter(|it| it.contains(anchor) && it.contains(color)).count();
+    assert_eq!(labels("text-anchor=\"end\"", "#696969"), 20, "every second of 40 edges\n{lines}");
+    assert_eq!(labels("text-anchor=\"middle\"", "#696969"), 15, "every second of 30 batch sizes\n{lines}");
+}
+
+#[test]
+fn a_plan_without_cells_says_so() {
+    assert!(plan_heat_map(&plan::empty()).svg.contains("no cell"));
+    assert!(plan_heat_map(&PlanView::default()).svg.contains("no cell"));
+}
+
+#[test]
+fn plans_that_make_no_sense_are_drawn() {
+    let all = row(&[Some(0), Some(40), Some(40)]);
+    let vast = PlanCell { reserved: Some(Bytes::MAX), ..all.cells[0] };
+    let twice = PlanView { cells: [all.cells.clone(), all.cells.clone()].concat(), ..all.clone() };
+    let plans = [
+        PlanView { budget: Bytes::ZERO, ..all.clone() },
+        PlanView { cells: vec![vast], ..all.clone() },
+        PlanView { edges: vec![0, u32::MAX, 7, 7], batches: vec![0], ..all },
+        twice,
+    ];
+    for plan in plans {
+        let plot = plan_heat_map(&plan);
+        assert!(plot.svg.contains("share of the budget") && !plot.svg.contains("NaN"), "{plan:?}");
+    }
+}
