@@ -1,9 +1,9 @@
 //! What cannot be sampled.
 
-use plimsoll_types::StepShape;
+use plimsoll_types::{Bytes, StepShape};
 
 /// A request that cannot be served; each message finishes "failed to …".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SamplerError {
     /// There is nothing to draw from.
     #[error("start an epoch: the data set has no samples")]
@@ -27,5 +27,144 @@ pub enum SamplerError {
         wanted: StepShape,
         /// The most samples and the largest edge.
         most: StepShape,
+    },
+    /// The data set has more samples than a plan can tell apart.
+    #[error("index the samples: there are {n_samples}, a plan holds at most {most}")]
+    TooManySamples {
+        /// Number of samples.
+        n_samples: u64,
+        /// The most that a plan holds.
+        most: u64,
+    },
+    /// One axis has lengths for more samples, or fewer, than the first.
+    #[error("index the samples: axis {axis} has {lengths} lengths for {n_samples} samples")]
+    AxisCount {
+        /// Number of the axis, from 0.
+        axis: usize,
+        /// Lengths on that axis.
+        lengths: usize,
+        /// Lengths on the first axis.
+        n_samples: usize,
+    },
+    /// A sample is empty.
+    #[error("index the samples: sample {id} has length 0 on axis {axis}, it must be at least 1")]
+    ZeroLength {
+        /// The first such sample.
+        id: u64,
+        /// Number of the axis, from 0.
+        axis: usize,
+    },
+    /// There are more tasks, or fewer, than samples.
+    #[error("index the samples: there are {tasks} tasks for {n_samples} samples")]
+    TaskCount {
+        /// Tasks given.
+        tasks: usize,
+        /// Number of samples.
+        n_samples: usize,
+    },
+    /// The edges of a lattice do not grow.
+    #[error("build a lattice: on axis {axis}, edge {edge} follows {before}, edges must grow from above 0")]
+    Edges {
+        /// Number of the axis, from 0.
+        axis: usize,
+        /// The edge that does not grow.
+        edge: u32,
+        /// The edge before it, 0 before the first.
+        before: u32,
+    },
+    /// A setting is zero.
+    #[error("plan batches: `{key}` is 0, it must be at least 1")]
+    BelowOne {
+        /// Name of the setting.
+        key: &'static str,
+    },
+    /// The time of a batch is no time.
+    #[error("plan batches: `batch_overhead` is {batch_overhead}, it must be a number from 0")]
+    BatchOverhead {
+        /// The value given.
+        batch_overhead: f64,
+    },
+    /// The objective is for samples of one axis.
+    #[error("plan batches: this objective is for one axis, the samples have {n_axes}")]
+    OneAxis {
+        /// Number of axes.
+        n_axes: usize,
+    },
+    /// A sample does not fit even alone.
+    #[error("plan batches: sample {id} has length {length} on axis {axis}, at most {limit} fits even alone")]
+    Oversize {
+        /// The first such sample.
+        id: u64,
+        /// The axis to be cut, from 0.
+        axis: usize,
+        /// The sample's length on that axis.
+        length: u32,
+        /// The greatest length on that axis that fits, with the other axes as they are; 0 when none does.
+        limit: u32,
+    },
+    /// No sample fits.
+    #[error("plan batches: none of {n_samples} samples fits even alone")]
+    NothingFits {
+        /// Number of samples.
+        n_samples: u64,
+    },
+    /// There are more shares, or fewer, than tasks.
+    #[error("plan batches: there are {shares} task shares for {n_tasks} tasks")]
+    ShareCount {
+        /// Shares given.
+        shares: usize,
+        /// Tasks of the samples.
+        n_tasks: usize,
+    },
+    /// A share is negative, no number, or zero for a task that has samples, each of which must come once per epoch.
+    #[error(
+        "plan batches: the share of task {task} is {share}, it must be above 0, since the task has {n_samples} samples"
+    )]
+    Share {
+        /// The task.
+        task: usize,
+        /// Its share.
+        share: f64,
+        /// Samples of the task.
+        n_samples: usize,
+    },
+    /// The shares do not sum to one.
+    #[error("plan batches: the task shares sum to {sum}, not to 1; set `normalize_shares` to divide them by their sum")]
+    ShareSum {
+        /// Their sum.
+        sum: f64,
+    },
+    /// A position was taken in another plan.
+    #[error("resume an epoch: the position was taken with `{key}` {taken}, the plan has {here}")]
+    OtherPlan {
+        /// What differs.
+        key: &'static str,
+        /// The position's value.
+        taken: u64,
+        /// The plan's value.
+        here: u64,
+    },
+    /// A position lies outside its epoch.
+    #[error("resume an epoch: the position says `{key}` {value}, at most {most} is possible")]
+    BeyondEpoch {
+        /// What is out of range.
+        key: &'static str,
+        /// The position's value.
+        value: u64,
+        /// The most that is possible.
+        most: u64,
+    },
+    /// A stream has no end by which shares could be kept.
+    #[error("plan a stream: `shares` are for epochs, a stream has the tasks that come")]
+    StreamShares,
+    /// A streamed sample is too large for the look-ahead buffer.
+    #[error("buffer sample {id}: it has {bytes}, half of the stream's buffer is {limit}")]
+    BufferedSample {
+        /// The sample.
+        id: u64,
+        /// Its size in host memory.
+        bytes: Bytes,
+        /// The most that one sample may have.
+        limit: Bytes,
     },
 }

@@ -9,6 +9,9 @@ pub(crate) enum Use {
     Shuffle = 1,
     Position = 2,
     Orientation = 3,
+    Window = 4,
+    Batches = 5,
+    Reference = 6,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.
@@ -26,6 +29,29 @@ pub(crate) fn mix(word: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// Random numbers from a hash of what they are for.
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    /// Starts a sequence of its own for these numbers.
+    pub(crate) fn new(purpose: Use, seed: u64, epoch: u64, index: u64) -> Self {
+        Self(hash(purpose, seed, epoch, index))
+    }
+
+    /// Draws a number below `n`, each equally likely to within 2^-32 · `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(GAMMA);
+        (((mix(self.0) >> 32) * n as u64) >> 32) as usize
+    }
+
+    /// Puts the items in a random order (Fisher and Yates).
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,18 @@
 //! Which samples fill this plan, in which layout?
 //!
-//! Three steps lead from a data set to samples in host memory.
+//! Three steps lead from a data set of crops to samples in host memory.
 //! An [`EpochCursor`] says which sample ids come next, drawn from a [`Permutation`] of the epoch.
 //! [`crop`] says where in its image a sample lies.
 //! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
+//!
+//!
+//! Samples of different lengths need a plan.
+//! A [`BatchPlanner`] divides a [`SampleIndex`] (lengths on one axis or several, a task per sample) into [`Batches`] that
+//! a [`CapacityRule`] allows, for every epoch anew; a [`StreamPlanner`] does so for samples that nobody has counted.
+//! Sorted samples are padded little, and shuffled ones have new mates in every epoch; a plan has to be both.
+//! So samples are drawn at random into a window, which is sorted by length and filled into batches, longest first; where
+//! the window holds much of the data set, neighbours in length are mixed as well.
+//! [`PlanReport`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
 //!
@@ -12,6 +21,9 @@
 //!   batch that it falls into nor on the worker that loads it, and a resumed run sees what an uninterrupted one sees.
 //! * The order of an epoch does not depend on how many samples are drawn at a time: a policy may change the batch size
 //!   at any step without repeating or losing a sample.
+//! * No batch is larger than its rule allows, and a plan has every sample once per epoch, or says which it left out.
+//! * Batches are shuffled within their window only, and a position needs no more than one window to be planned again:
+//!   a few numbers, and the ids of the partial batch that the window before left over.
 //! * A [`HostBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example
@@ -40,6 +52,27 @@
 //! # Ok::<(), plimsoll_sampler::SamplerError>(())
 //! ```
 //!
+//! Chats of 8 to 4 096 tokens, at most 32 768 padded tokens at a time:
+//!
+//! ```
+//! use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig, SampleIndex, mates_kept};
+//!
+//! let lengths: Vec<u32> = (0..100_000u32).map(|id| 8 + id * 7919 % 4089).collect();
+//! let index = SampleIndex::try_new([lengths])?;
+//! let planner = BatchPlanner::try_new(index, PaddedBudget([32_768]), PlanConfig { seed: 7, ..PlanConfig::default() })?;
+//!
+//! let mut epoch = planner.epoch(0);
+//! let first = epoch.next_batch().expect("there are samples");
+//! assert!(first.ids.len() as u64 * u64::from(first.longest[0]) <= 32_768);
+//! // A checkpoint keeps the position, from which an equal planner goes on.
+//! let resumed = planner.resume(&epoch.position())?;
+//! assert_eq!(resumed, epoch);
+//!
+//! let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
+//! assert!(planner.report(&here).waste[0] < 0.04 && mates_kept(&here, &next) < 0.04);
+//! # Ok::<(), plimsoll_sampler::SamplerError>(())
+//! ```
+//!
 //! # Sources
 //!
 //! * Feistel networks over a product of two ranges, and cycle walking: Black and Rogaway, "Ciphers with Arbitrary
@@ -47,6 +80,7 @@
 //! * The mixing function: the `SplitMix64` finaliser (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
 //!   Generators", OOPSLA 2014, with Stafford's constants, variant 13).
 
+mod block_permutation;
 mod collate;
 mod crop;
 mod epoch;
@@ -54,6 +88,7 @@ mod error;
 mod hash;
 mod orientation;
 mod permutation;
+mod plan;
 
 pub use collate::{HostBuffer, Pair, place_crop};
 pub use crop::{Crop, crop, image_of};
@@ -61,3 +96,8 @@ pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use permutation::Permutation;
+pub use plan::{
+    Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Objective, Oversize, PaddedBudget, PlanConfig,
+    PlanPosition, PlanReport, Pushed, SampleIndex, StreamBatch, StreamLimits, StreamPlanner, StreamSample, StreamStats,
+    TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
+};

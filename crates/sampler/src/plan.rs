@@ -1,0 +1,42 @@
+//! Batches that fit: which samples go through the model together.
+
+mod arrange;
+mod batches;
+mod blur;
+mod config;
+mod draw;
+mod entry;
+mod epoch;
+mod fill;
+mod fit;
+mod index;
+mod lattice;
+mod least_time;
+mod mix;
+mod mixing;
+mod narrow;
+mod order;
+mod planner;
+mod position;
+mod report;
+mod rows;
+mod rule;
+mod shares;
+mod stream;
+mod streamed;
+mod tasks;
+mod window;
+
+pub use batches::{Batch, Batches};
+pub use config::{Objective, Oversize, PlanConfig, TaskMix};
+pub use epoch::EpochPlan;
+pub use index::SampleIndex;
+pub use lattice::Lattice;
+pub use mixing::{mates_kept, rank_correlation, task_entropy_ratio};
+pub use planner::BatchPlanner;
+pub use position::PlanPosition;
+pub use report::PlanReport;
+pub use rule::{CapacityRule, PaddedBudget};
+pub use shares::TaskPlan;
+pub use stream::StreamPlanner;
+pub use streamed::{Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};

@@ -1,0 +1,165 @@
+//! Putting samples of several axes into a line, so that neighbours are alike on all of them.
+
+use std::collections::BTreeSet;
+
+use super::blur::{KEPT_WITHOUT, blur};
+use super::entry::{Entry, sort};
+use super::fit::Fit;
+use crate::CapacityRule;
+use crate::hash::Rng;
+
+/// How much of a band's batches is padded on the next axis, in units of one batch per band: half of the logarithm of
+/// the ratio between long and short samples, which is 20 in chats.
+const SPREAD: f64 = 1.5;
+
+/// The most groups of lengths that a window is told apart by when bands are chosen.
+const N_GROUPS: usize = 256;
+
+/// The axes from the one with the fewest different lengths to the one with the most.
+pub(super) fn by_variety<const AXES: usize>(samples: &(impl Iterator<Item = [u32; AXES]> + Clone)) -> Vec<usize> {
+    let mut axes: Vec<usize> = (0..AXES).collect();
+    if AXES > 1 {
+        axes.sort_by_cached_key(|axis| samples.clone().map(|lengths| lengths[*axis]).collect::<BTreeSet<_>>().len());
+    }
+    axes
+}
+
+/// Samples of nearly one length on the axis that is divided.
+#[derive(Clone, Copy)]
+struct Group {
+    end: usize,
+    longest: f64,
+    sum: f64,
+}
+
+/// How samples are put into a line.
+pub(super) struct Line<'a, R, const AXES: usize> {
+    /// The axes from the coarsest to the finest.
+    pub(super) axes: &'a [usize],
+    /// About how many samples a batch holds.
+    pub(super) per_batch: f64,
+    pub(super) fit: &'a Fit<R, AXES>,
+    /// The share of a batch's pairs that may meet again, of those whose samples are in one window again.
+    pub(super) most_kept: f64,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
+    /// Sorts the entries into bands on the first axis, each band on the next axis, and so on; every other band runs
+    /// backwards, so that a batch across two bands is padded little.
+    ///
+    /// On the last axis, neighbours are mixed if need be.
+    pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
+        self.arrange_on(self.axes, entries, scratch, rng);
+    }
+
+    fn arrange_on(&self, axes: &[usize], entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
+        let [first, finer @ ..] = axes else { return };
+        sort(entries, scratch, *first);
+        if finer.is_empty() {
+            if self.most_kept < KEPT_WITHOUT {
+                blur(entries, scratch, *first, self.fit, self.most_kept, rng);
+            }
+            return;
+        }
+        let mut left = entries;
+        for (index, size) in bands(left, *first, finer.len(), self.per_batch).into_iter().enumerate() {
+            let (band, after) = left.split_at_mut(size);
+            self.arrange_on(finer, band, scratch, rng);
+            if index % 2 == 1 {
+                band.reverse();
+            }
+            left = after;
+        }
+    }
+}
+
+/// The sizes of the bands with the least padding, by dynamic programming over the groups.
+///
+/// A band of `m` samples pads `m − Σ length / longest` samples on its own axis, and on each of the `d` axes left about
+/// `SPREAD · m · (per_batch / m)^(1/d)`.
+fn bands<const AXES: usize>(entries: &[Entry<AXES>], axis: usize, n_left: usize, per_batch: f64) -> Vec<usize> {
+    let groups = groups(entries, axis);
+    let mut best = vec![(0.0, 0)];
+    for upper in 0..groups.len() {
+        let (mut sum, mut least) = (0.0, (f64::INFINITY, 0));
+        for lower in (0..=upper).rev() {
+            let start = if lower == 0 { 0 } else { groups[lower - 1].end };
+            sum += groups[lower].sum;
+            let m = (groups[upper].end - start) as f64;
+            let across = m - sum / groups[upper].longest;
+            let along = SPREAD * n_left as f64 * m * (per_batch / m).min(1.0).powf(1.0 / n_left as f64);
+            let total = best[lower].0 + across + along;
+            if total < least.0 {
+                least = (total, lower);
+            }
+        }
+        best.push(least);
+    }
+    let mut sizes = Vec::new();
+    let mut upper = groups.len();
+    while upper > 0 {
+        let lower = best[upper].1;
+        let start = if lower == 0 { 0 } else { groups[lower - 1].end };
+        sizes.push(groups[upper - 1].end - start);
+        upper = lower;
+    }
+    sizes.reverse();
+    sizes
+}
+
+/// Divides sorted entries where the length changes, but not more finely than the number of groups allows.
+fn groups<const AXES: usize>(entries: &[Entry<AXES>], axis: usize) -> Vec<Group> {
+    let least = entries.len() / N_GROUPS;
+    let mut groups: Vec<Group> = Vec::new();
+    let mut start = 0;
+    for run in entries.chunk_by(|a, b| a.lengths[axis] == b.lengths[axis]) {
+        let length = f64::from(run[0].lengths[axis]);
+        let sum = length * run.len() as f64;
+        match groups.last_mut() {
+            Some(group) if group.end - start < least => {
+                *group = Group { end: group.end + run.len(), longest: length, sum: group.sum + sum };
+            }
+            other => {
+                start = other.map_or(0, |group| group.end);
+                groups.push(Group { end: start + run.len(), longest: length, sum });
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Use;
+    use crate::{Lattice, PaddedBudget};
+
+    fn arranged(lengths: &[[u32; 2]], per_batch: f64) -> Vec<[u32; 2]> {
+        let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();
+        let fit = Fit { rule: PaddedBudget([100, 1000]), lattice: Lattice::default(), most_samples: u32::MAX };
+        let line = Line { axes: &[0, 1], per_batch, fit: &fit, most_kept: 1.0 };
+        line.arrange(&mut entries, &mut Vec::new(), &mut Rng::new(Use::Batches, 0, 0, 0));
+        entries.into_iter().map(|entry| entry.lengths).collect()
+    }
+
+    #[test]
+    fn bands_run_to_and_fro() {
+        let lengths = [[1, 30], [4, 10], [1, 10], [4, 30], [1, 20], [4, 20]];
+        assert_eq!(arranged(&lengths, 1.0), [[1, 10], [1, 20], [1, 30], [4, 30], [4, 20], [4, 10]]);
+    }
+
+    #[test]
+    fn lengths_that_differ_little_share_a_band() {
+        let lengths = [[100, 30], [101, 10], [102, 20]];
+        assert_eq!(arranged(&lengths, 1.0), [[101, 10], [102, 20], [100, 30]]);
+    }
+
+    #[test]
+    fn every_entry_stays() {
+        let lengths: Vec<[u32; 2]> = (0..5000u32).map(|i| [i * 7919 % 613 + 1, i * 104_729 % 997 + 1]).collect();
+        let (mut before, mut after) = (lengths.clone(), arranged(&lengths, 20.0));
+        before.sort_unstable();
+        after.sort_unstable();
+        assert_eq!(before, after);
+    }
+}

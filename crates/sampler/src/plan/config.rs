@@ -1,0 +1,175 @@
+//! What is wanted of a plan.
+
+use plimsoll_types::Fraction;
+
+use crate::{Lattice, SamplerError};
+
+/// What is wanted of a plan; the defaults suit training on one task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanConfig<const AXES: usize> {
+    /// Where the order comes from, together with the epoch.
+    pub seed: u64,
+    /// How many samples are sorted at a time: the dial between padding (large) and mixing (small).
+    /// Chosen by [`PlanConfig::window`] unless given.
+    pub window: Option<usize>,
+    /// The share of a batch's pairs that may share a batch in the next epoch too; no limit, 1, by default on more than
+    /// one axis.
+    /// Where the window alone would keep more, neighbours in length are mixed, until that takes more padding than it is
+    /// worth.
+    pub most_mates_kept: Fraction,
+    /// The most samples of a batch, whatever the capacity rule allows; at least 1.
+    pub most_samples: u32,
+    /// The edges that batches are padded to.
+    pub lattice: Lattice<AXES>,
+    /// What a good plan has little of.
+    pub objective: Objective,
+    /// What becomes of a sample that does not fit even alone.
+    pub oversize: Oversize,
+    /// How tasks are mixed.
+    pub tasks: TaskMix,
+}
+
+/// What a good plan has little of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    /// Batches.
+    FewestBatches,
+    /// Time, on one axis: the samples' times at their padded length, and this time for each batch in the same unit.
+    LeastTime {
+        /// Time of a batch that does not depend on what is in it.
+        batch_overhead: f64,
+    },
+    /// Rows, on one axis: the samples of a batch are laid end to end in one row without padding, which may be as long
+    /// as the longest single sample that fits.
+    FewestRows,
+}
+
+/// What becomes of a sample that does not fit even alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oversize {
+    /// There is no plan.
+    Refuse,
+    /// It is planned with the greatest length that fits, and has to be cut to its batch's cell.
+    Truncate,
+    /// It is left out of every epoch.
+    Skip,
+}
+
+/// How the tasks of the samples are mixed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskMix {
+    /// The share of each task, for as long as each has samples left; the data set's own shares unless given.
+    pub shares: Option<Vec<f64>>,
+    /// Whether shares that do not sum to one are divided by their sum, rather than refused.
+    pub normalize_shares: bool,
+    /// 0: the fit in length alone decides which sample comes next.
+    /// 1: every batch has the tasks' shares, whatever the padding.
+    /// Between the two, the priority of a sample is `(1 − w) · fit + w · diversity`.
+    /// Above 0, the order of the batches keeps the shares too, which costs no padding.
+    pub diversity_weight: Fraction,
+    /// Whether each batch has samples of one task only.
+    pub homogeneous: bool,
+}
+
+impl Default for TaskMix {
+    fn default() -> Self {
+        Self { shares: None, normalize_shares: false, diversity_weight: fraction(DIVERSITY_WEIGHT), homogeneous: false }
+    }
+}
+
+impl<const AXES: usize> Default for PlanConfig<AXES> {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            window: None,
+            most_mates_kept: if AXES == 1 { fraction(MATES_KEPT) } else { Fraction::ONE },
+            most_samples: u32::MAX,
+            lattice: Lattice::default(),
+            objective: Objective::FewestBatches,
+            oversize: Oversize::Refuse,
+            tasks: TaskMix::default(),
+        }
+    }
+}
+
+/// The weight of diversity in the first heterogeneous multi-task system that this one follows.
+const DIVERSITY_WEIGHT: f64 = 0.5;
+
+/// Four in a hundred is what the best bucketing samplers reach.
+/// Counted over all pairs rather than over batches, so that large batches weigh more, the share is up to a third higher.
+const MATES_KEPT: f64 = 0.03;
+
+/// Samples of a window on one axis: some 300 batches of 50, which pads speech by 0.4 % and chats by 1.4 %.
+const WINDOW: usize = 1 << 14;
+
+/// Below this number, one window holds all: a quarter of a million are sorted in under 10 ms.
+const ALL: usize = 1 << 18;
+
+/// Each further axis divides the window into bands, some ten to twenty of them.
+const BANDS: usize = 16;
+
+fn fraction(ratio: f64) -> Fraction {
+    Fraction::try_new(ratio).expect("a constant between 0 and 1")
+}
+
+impl<const AXES: usize> PlanConfig<AXES> {
+    /// How many samples are sorted at a time, made equal over the epoch: what was asked for, or else everything up to a
+    /// quarter of a million, and 16 Ki, times 16 for each axis beyond the first, above.
+    /// Rows that are filled end to end need no neighbours in length, and so a 32nd of the samples, 512 to 16 Ki.
+    pub fn window(&self, n_samples: usize) -> usize {
+        let large = (1..AXES).fold(WINDOW, |window, _| window.saturating_mul(BANDS));
+        let default = match self.objective {
+            Objective::FewestRows => (n_samples / 32).clamp(512, WINDOW),
+            _ if n_samples <= ALL => n_samples,
+            _ => large,
+        };
+        let window = self.window.unwrap_or(default).max(1);
+        n_samples.div_ceil(n_samples.div_ceil(window).max(1)).max(1)
+    }
+
+    /// Checks what a type cannot.
+    pub(super) fn check(&self) -> Result<(), SamplerError> {
+        if self.window == Some(0) {
+            return Err(SamplerError::BelowOne { key: "window" });
+        }
+        if self.most_samples == 0 {
+            return Err(SamplerError::BelowOne { key: "most_samples" });
+        }
+        match self.objective {
+            Objective::FewestBatches => Ok(()),
+            _ if AXES != 1 => Err(SamplerError::OneAxis { n_axes: AXES }),
+            Objective::LeastTime { batch_overhead } if !(batch_overhead >= 0.0 && batch_overhead.is_finite()) => {
+                Err(SamplerError::BatchOverhead { batch_overhead })
+            }
+            Objective::LeastTime { .. } | Objective::FewestRows => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_equal_over_the_epoch() {
+        let config = |window| PlanConfig::<1> { window, ..PlanConfig::default() };
+        assert_eq!(config(None).window(100_000), 100_000);
+        assert_eq!(config(None).window(1_000_000), 16_130);
+        assert_eq!(config(Some(16_384)).window(100_000), 14_286);
+        assert_eq!(config(Some(16_384)).window(10), 10);
+        assert_eq!(PlanConfig::<2>::default().window(1 << 20), 1 << 18);
+    }
+
+    #[test]
+    fn settings_that_cannot_be_are_refused_by_name() {
+        let config = PlanConfig::<1> { window: Some(0), ..PlanConfig::default() };
+        assert_eq!(config.check().unwrap_err().to_string(), "plan batches: `window` is 0, it must be at least 1");
+        let objective = Objective::LeastTime { batch_overhead: -1.0 };
+        let config = PlanConfig::<1> { objective, ..PlanConfig::default() };
+        let message = "plan batches: `batch_overhead` is -1, it must be a number from 0";
+        assert_eq!(config.check().unwrap_err().to_string(), message);
+        let config = PlanConfig::<2> { objective: Objective::FewestRows, ..PlanConfig::default() };
+        let message = "plan batches: this objective is for one axis, the samples have 2";
+        assert_eq!(config.check().unwrap_err().to_string(), message);
+    }
+}

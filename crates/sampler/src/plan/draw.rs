@@ -1,0 +1,150 @@
+//! Which samples come into the window.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::TaskMix;
+use super::narrow::narrow;
+use super::shares::{TaskPlan, check_shares, next_task, task_plans};
+use crate::block_permutation::BlockPermutation;
+use crate::{SampleIndex, SamplerError};
+
+/// The order of an epoch: one permutation of all samples, or one of each task's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Source {
+    seed: u64,
+    n_samples: u64,
+    by_task: Option<ByTask>,
+}
+
+/// The samples of each task.
+#[derive(Clone, Debug, PartialEq)]
+struct ByTask {
+    shares: Vec<f64>,
+    /// Where the members of each task begin, and where the last ones end.
+    starts: Vec<usize>,
+    members: Arc<[u32]>,
+}
+
+/// What an epoch has drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Drawn {
+    /// Samples drawn of each permutation.
+    pub(super) drawn: Vec<u64>,
+    /// What it was when the last task ran out of samples.
+    pub(super) since: Vec<u64>,
+}
+
+impl Drawn {
+    pub(super) fn total(&self) -> u64 {
+        self.drawn.iter().sum()
+    }
+}
+
+impl Source {
+    pub(super) fn try_new<const AXES: usize>(
+        index: &SampleIndex<AXES>,
+        seed: u64,
+        mix: &TaskMix,
+    ) -> Result<Self, SamplerError> {
+        let by_task = match (&mix.shares, index.tasks()) {
+            (Some(shares), tasks) => Some(ByTask::try_new(shares, tasks, index.n_samples(), mix)?),
+            (None, _) => None,
+        };
+        Ok(Self { seed, n_samples: index.n_samples() as u64, by_task })
+    }
+
+    /// Nothing drawn.
+    pub(super) fn start(&self) -> Drawn {
+        let n = self.by_task.as_ref().map_or(1, |by_task| by_task.shares.len());
+        Drawn { drawn: vec![0; n], since: vec![0; n] }
+    }
+
+    /// The most that can be drawn of each permutation.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        match &self.by_task {
+            Some(by_task) => by_task.sizes().map(|size| size as u64).collect(),
+            None => vec![self.n_samples],
+        }
+    }
+
+    pub(super) fn task_plans(&self) -> Option<Vec<TaskPlan>> {
+        let by_task = self.by_task.as_ref()?;
+        Some(task_plans(&by_task.shares, &by_task.sizes().collect::<Vec<_>>()))
+    }
+
+    /// Appends the next `k` ids of the epoch, or as many as are left.
+    pub(super) fn draw(&self, epoch: u64, drawn: &mut Drawn, k: usize, ids: &mut Vec<u32>) {
+        if let Some(by_task) = &self.by_task {
+            return by_task.draw(self.seed, epoch, drawn, k, ids);
+        }
+        let (start, end) = (drawn.drawn[0], self.n_samples.min(drawn.drawn[0] + k as u64));
+        BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
+        drawn.drawn[0] = end;
+    }
+}
+
+impl ByTask {
+    fn try_new(shares: &[f64], tasks: Option<&[u16]>, n_samples: usize, mix: &TaskMix) -> Result<Self, SamplerError> {
+        let task_of = |id: usize| tasks.map_or(0, |tasks| usize::from(tasks[id]));
+        let mut sizes = vec![0; (0..n_samples).map(task_of).max().unwrap_or(0) + 1];
+        for id in 0..n_samples {
+            sizes[task_of(id)] += 1;
+        }
+        let shares = check_shares(shares, &sizes, mix)?;
+        sizes.resize(shares.len(), 0);
+        let mut starts = vec![0];
+        starts.extend(sizes.iter().scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        }));
+        let mut next = starts.clone();
+        let mut members = vec![0; n_samples];
+        for id in 0..n_samples {
+            let place = &mut next[task_of(id)];
+            members[*place] = narrow(id);
+            *place += 1;
+        }
+        Ok(Self { shares, starts, members: members.into() })
+    }
+
+    fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.starts.windows(2).map(|pair| pair[1] - pair[0])
+    }
+
+    fn draw(&self, seed: u64, epoch: u64, drawn: &mut Drawn, k: usize, ids: &mut Vec<u32>) {
+        let before = drawn.drawn.clone();
+        let order = self.order(drawn, k);
+        let read = |(task, start): (usize, &[usize])| {
+            let mut numbers = Vec::new();
+            let size = (start[1] - start[0]) as u64;
+            let permutation = BlockPermutation::new(size, seed, epoch, 1 + task as u64);
+            permutation.extend(before[task]..drawn.drawn[task], &mut numbers);
+            numbers.into_iter()
+        };
+        let mut numbers: Vec<_> = self.starts.windows(2).enumerate().map(read).collect();
+        ids.extend(order.into_iter().filter_map(|task| {
+            let number = numbers[task].next()?;
+            Some(self.members[self.starts[task] + number as usize])
+        }));
+    }
+
+    /// The tasks of the next `k` samples.
+    fn order(&self, drawn: &mut Drawn, k: usize) -> Vec<usize> {
+        let sizes: Vec<u64> = self.sizes().map(|size| size as u64).collect();
+        let mut order = Vec::with_capacity(k);
+        while order.len() < k {
+            let left = (0..sizes.len()).filter(|task| drawn.drawn[*task] < sizes[*task]);
+            let sum: f64 = left.clone().map(|task| self.shares[task]).sum();
+            let taken = |task| (task, self.shares[task] / sum, drawn.drawn[task] - drawn.since[task]);
+            let Some(task) = next_task(left.map(taken), sizes.len()) else { break };
+            drawn.drawn[task] += 1;
+            if drawn.drawn[task] == sizes[task] {
+                drawn.since.clone_from(&drawn.drawn);
+            }
+            order.push(task);
+        }
+        order
+    }
+}

@@ -1,0 +1,80 @@
+//! A sample in the window, and sorting.
+
+/// A sample in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry<const AXES: usize> {
+    /// The lengths that it is planned with.
+    pub(super) lengths: [u32; AXES],
+    /// Its id.
+    pub(super) id: u32,
+}
+
+impl<const AXES: usize> Entry<AXES> {
+    pub(super) const NONE: Self = Self { lengths: [0; AXES], id: 0 };
+}
+
+/// The most bits of a length that one pass sorts by: 2 048 counters fit into the nearest cache.
+const DIGIT: u32 = 11;
+
+/// Fewer entries than this are sorted by comparing.
+const FEW: usize = 128;
+
+/// Sorts by the length on one axis, shortest first; equal ones keep their order, which is a random one.
+pub(super) fn sort<const AXES: usize>(entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, axis: usize) {
+    if entries.len() < FEW {
+        entries.sort_by_key(|entry| entry.lengths[axis]);
+        return;
+    }
+    if scratch.len() < entries.len() {
+        scratch.resize(entries.len(), Entry::NONE);
+    }
+    let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
+    let bits = (u32::BITS - longest.leading_zeros()).max(1);
+    let n_passes = bits.div_ceil(DIGIT);
+    let digit = bits.div_ceil(n_passes);
+    let scratch = &mut scratch[..entries.len()];
+    let (mut from, mut to) = (entries, scratch);
+    for pass in 0..n_passes {
+        scatter(from, to, |entry| ((entry.lengths[axis] >> (pass * digit)) & ((1 << digit) - 1)) as usize);
+        (from, to) = (to, from);
+    }
+    if n_passes % 2 == 1 {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Copies the entries in the order of a digit.
+fn scatter<const AXES: usize>(from: &[Entry<AXES>], to: &mut [Entry<AXES>], digit: impl Fn(&Entry<AXES>) -> usize) {
+    let mut next = [0u32; 1 << DIGIT];
+    for entry in from {
+        next[digit(entry)] += 1;
+    }
+    let mut start = 0;
+    for count in &mut next {
+        (*count, start) = (start, start + *count);
+    }
+    for entry in from {
+        let place = &mut next[digit(entry)];
+        to[*place as usize] = *entry;
+        *place += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sorting_is_stable(lengths in prop::collection::vec(prop_oneof![0u32..6, any::<u32>(), 0u32..5000], 0..700)) {
+            let mut entries: Vec<_> = (0..).zip(&lengths).map(|(id, l)| Entry { lengths: [7, *l], id }).collect();
+            let mut expected = entries.clone();
+            expected.sort_by_key(|entry| entry.lengths[1]);
+            // Room that is left over from a larger window.
+            sort(&mut entries, &mut vec![Entry { lengths: [3, 3], id: 99 }; 500], 1);
+            prop_assert_eq!(entries, expected);
+        }
+    }
+}

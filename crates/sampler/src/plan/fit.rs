@@ -1,0 +1,79 @@
+//! What fits.
+
+use crate::{CapacityRule, Lattice, SamplerError};
+
+/// The capacity rule over the cells of a lattice.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fit<R, const AXES: usize> {
+    pub(super) rule: R,
+    pub(super) lattice: Lattice<AXES>,
+    pub(super) most_samples: u32,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
+    /// The cell of a batch whose longest samples are these, and how many samples fit into it: 0 when there is no cell.
+    pub(super) fn of(&self, longest: [u32; AXES]) -> ([u32; AXES], u32) {
+        match self.lattice.cell(longest) {
+            Some(cell) => (cell, self.rule.capacity(cell).min(self.most_samples)),
+            None => (longest, 0),
+        }
+    }
+
+    /// How many samples as long as this fit.
+    pub(super) fn capacity(&self, lengths: [u32; AXES]) -> u32 {
+        self.of(lengths).1
+    }
+
+    /// The greatest length on one axis with which a sample fits alone; 0 when there is none.
+    pub(super) fn limit(&self, mut lengths: [u32; AXES], axis: usize) -> u32 {
+        let (mut fits, mut most) = (0, lengths[axis]);
+        while fits < most {
+            lengths[axis] = most - (most - fits) / 2;
+            if self.capacity(lengths) > 0 { fits = lengths[axis] } else { most = lengths[axis] - 1 }
+        }
+        fits
+    }
+
+    /// Says what would have to be cut for the sample to fit.
+    pub(super) fn refusal(&self, id: u64, lengths: [u32; AXES]) -> SamplerError {
+        let limits = (0..AXES).map(|axis| (axis, self.limit(lengths, axis)));
+        let (axis, limit) = limits.rev().find(|(_, limit)| *limit > 0).unwrap_or((AXES - 1, 0));
+        SamplerError::Oversize { id, axis, length: lengths[axis], limit }
+    }
+
+    /// Cuts a sample until it fits alone, on the last axis first; `None` when even length 1 on every axis does not fit.
+    pub(super) fn cut(&self, mut lengths: [u32; AXES]) -> Option<[u32; AXES]> {
+        for axis in (0..AXES).rev() {
+            lengths[axis] = self.limit(lengths, axis).max(1);
+            if self.capacity(lengths) > 0 {
+                return Some(lengths);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PaddedBudget;
+
+    #[test]
+    fn a_limit_is_the_last_length_that_fits() {
+        let lattice = Lattice::try_new([vec![8, 16, 64]]).unwrap();
+        let fit = Fit { rule: PaddedBudget([40]), lattice, most_samples: 3 };
+        assert_eq!((fit.of([9]), fit.of([4]), fit.of([65])), (([16], 2), ([8], 3), ([65], 0)));
+        assert_eq!((fit.limit([1000], 0), fit.cut([1000])), (16, Some([16])));
+    }
+
+    #[test]
+    fn the_last_axis_is_cut_first() {
+        let rule = PaddedBudget([4, 100]);
+        let fit = Fit { rule, lattice: Lattice::default(), most_samples: 3 };
+        assert_eq!(fit.cut([4, 500]), Some([4, 100]));
+        assert_eq!(fit.cut([9, 500]), Some([4, 1]));
+        assert_eq!(fit.cut([2, u32::MAX]), Some([2, 100]));
+        let nothing = Fit { rule: PaddedBudget([0, 100]), lattice: Lattice::default(), most_samples: 3 };
+        assert_eq!((nothing.cut([1, 1]), nothing.limit([1, 1], 0)), (None, 0));
+    }
+}

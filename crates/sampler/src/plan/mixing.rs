@@ -1,0 +1,142 @@
+//! How well an epoch mixes.
+
+use super::batches::Batches;
+use crate::hash::{Rng, Use};
+
+/// Returns the share of pairs of a batch that share a batch in the next epoch too, each batch counted alike: 0 to 1.
+///
+/// Batches of one sample have no pairs and do not count.
+pub fn mates_kept<const AXES: usize>(here: &Batches<AXES>, next: &Batches<AXES>) -> f64 {
+    let batch_in_next = places(next, |batch, _| batch);
+    let (mut sum, mut n_batches) = (0.0, 0.0);
+    let mut of_mates = Vec::new();
+    for batch in here.iter().filter(|batch| batch.ids.len() > 1) {
+        of_mates.clear();
+        of_mates.extend(batch.ids.iter().map(|id| batch_in_next.get(*id as usize)));
+        of_mates.sort_unstable();
+        let pairs = |n: usize| (n * (n - 1)) as f64;
+        let kept: f64 = of_mates.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum();
+        sum += kept / pairs(batch.ids.len());
+        n_batches += 1.0;
+    }
+    if n_batches > 0.0 { sum / n_batches } else { 0.0 }
+}
+
+/// Returns Spearman's rank correlation between the samples' places in two epochs: −1 to 1, and near 0 when the order of
+/// one says nothing of the order of the other.
+///
+/// Both epochs have the same samples.
+pub fn rank_correlation<const AXES: usize>(here: &Batches<AXES>, next: &Batches<AXES>) -> f64 {
+    let place_in_next = places(next, |_, place| place);
+    let ids = here.iter().flat_map(|batch| batch.ids);
+    let square = |(place, id): (u32, &u32)| f64::from(place.abs_diff(place_in_next[*id as usize])).powi(2);
+    let squares: f64 = (0..).zip(ids).map(square).sum();
+    let n = here.n_samples() as f64;
+    if n < 2.0 { 1.0 } else { 1.0 - 6.0 * squares / (n * (n * n - 1.0)) }
+}
+
+/// Returns the mean entropy of the tasks in each group of `batches_per_group` batches, over that of groups of the same
+/// sizes drawn at random: 1 when the order mixes the tasks as well as chance does, above 1 when better.
+///
+/// `tasks` has the task of each sample by id; `None` when random groups have no entropy, as with a single task.
+///
+/// # Panics
+///
+/// When `batches_per_group` is zero, or a sample has no task.
+pub fn task_entropy_ratio<const AXES: usize>(
+    batches: &Batches<AXES>,
+    tasks: &[u16],
+    batches_per_group: usize,
+) -> Option<f64> {
+    let mut in_order: Vec<u16> = batches.iter().flat_map(|batch| batch.ids).map(|id| tasks[*id as usize]).collect();
+    let spans: Vec<usize> = batches.iter().map(|batch| batch.ids.len()).collect();
+    let sizes: Vec<usize> = spans.chunks(batches_per_group).map(|group| group.iter().sum()).collect();
+    let planned = mean_entropy(&in_order, &sizes);
+    Rng::new(Use::Reference, 0, 0, 0).shuffle(&mut in_order);
+    let random = mean_entropy(&in_order, &sizes);
+    (random > 0.0).then(|| planned / random)
+}
+
+/// The mean over groups of these sizes, in nats.
+fn mean_entropy(tasks: &[u16], sizes: &[usize]) -> f64 {
+    let n_tasks = tasks.iter().max().map_or(0, |most| usize::from(*most) + 1);
+    let (mut left, mut sum) = (tasks, 0.0);
+    for size in sizes {
+        let (group, after) = left.split_at(*size);
+        let mut counts = vec![0usize; n_tasks];
+        for task in group {
+            counts[usize::from(*task)] += 1;
+        }
+        let shares = counts.iter().filter(|count| **count > 0).map(|count| *count as f64 / *size as f64);
+        sum -= shares.map(|share| share * share.ln()).sum::<f64>();
+        left = after;
+    }
+    sum / sizes.len() as f64
+}
+
+/// Something of each sample's batch and place, by id.
+fn places<const AXES: usize>(batches: &Batches<AXES>, of: impl Fn(u32, u32) -> u32) -> Vec<u32> {
+    let most = batches.iter().flat_map(|batch| batch.ids).max();
+    let mut places = vec![u32::MAX; most.map_or(0, |most| *most as usize + 1)];
+    let mut place = 0;
+    for (batch, some) in (0..).zip(batches.iter()) {
+        for id in some.ids {
+            places[*id as usize] = of(batch, place);
+            place += 1;
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::batches::Span;
+
+    fn batches(ids: &[&[u32]]) -> Batches<1> {
+        let mut all = Batches::default();
+        for some in ids {
+            let start = u32::try_from(all.ids.len()).unwrap();
+            all.ids.extend_from_slice(some);
+            let (end, rows) = (u32::try_from(all.ids.len()).unwrap(), u32::try_from(some.len()).unwrap());
+            all.spans.push(Span { start, end, partial: false, rows, longest: [1], cell: [1] });
+        }
+        all
+    }
+
+    #[track_caller]
+    fn near(value: f64, expected: f64) {
+        assert!((value - expected).abs() < 1e-12, "{value}, expected {expected}");
+    }
+
+    #[test]
+    fn mates_are_counted_in_pairs_per_batch() {
+        let here = batches(&[&[0, 1, 2], &[3, 4], &[5]]);
+        near(mates_kept(&here, &here), 1.0);
+        near(mates_kept(&here, &batches(&[&[0, 3], &[1, 4], &[2, 5]])), 0.0);
+        // One pair of three in the first batch, none of one in the second.
+        near(mates_kept(&here, &batches(&[&[1, 0, 3], &[4, 2], &[5]])), 1.0 / 6.0);
+    }
+
+    #[test]
+    fn ranks_correlate_with_themselves() {
+        let here = batches(&[&[0, 1], &[2, 3]]);
+        near(rank_correlation(&here, &here), 1.0);
+        near(rank_correlation(&here, &batches(&[&[3, 2], &[1, 0]])), -1.0);
+        near(rank_correlation(&here, &batches(&[&[1, 3], &[0, 2]])), 0.0);
+    }
+
+    #[test]
+    fn sorted_tasks_have_no_entropy() {
+        let tasks: Vec<u16> = (0..400).map(|id| id / 200).collect();
+        let sorted: Vec<Vec<u32>> = (0..40).map(|batch| (batch * 10..batch * 10 + 10).collect()).collect();
+        let sorted = batches(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        near(task_entropy_ratio(&sorted, &tasks, 2).unwrap(), 0.0);
+        assert_eq!(task_entropy_ratio(&sorted, &[0; 400], 2), None);
+        let even: Vec<Vec<u32>> =
+            (0..40).map(|batch| (0..10).map(|k| batch * 5 + k % 5 + k / 5 * 200).collect()).collect();
+        let even = batches(&even.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let ratio = task_entropy_ratio(&even, &tasks, 1).unwrap();
+        assert!(ratio > 1.0 && ratio < 1.2, "{ratio}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Batches for every epoch.
+
+use super::arrange::by_variety;
+use super::batches::Batches;
+use super::config::{Oversize, PlanConfig};
+use super::draw::{Drawn, Source};
+use super::entry::Entry;
+use super::epoch::EpochPlan;
+use super::fit::Fit;
+use super::narrow::narrow;
+use super::position::PlanPosition;
+use super::shares::TaskPlan;
+use super::tasks::Tasks;
+use super::window::{Recipe, Window};
+use crate::hash::{Rng, Use};
+use crate::{CapacityRule, SampleIndex, SamplerError};
+
+/// Samples whose lengths are looked at to tell a coarse axis from a fine one.
+const N_LOOKS: usize = 1 << 14;
+
+/// Divides the samples of each epoch into batches that fit.
+///
+/// A planner has no state: what it plans is a function of the index, the rule, the configuration and the epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchPlanner<R, const AXES: usize> {
+    pub(super) index: SampleIndex<AXES>,
+    pub(super) fit: Fit<R, AXES>,
+    pub(super) config: PlanConfig<AXES>,
+    pub(super) source: Source,
+    n_oversize: usize,
+    axes: Vec<usize>,
+}
+
+/// What an epoch has planned so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Progress {
+    pub(super) epoch: u64,
+    pub(super) drawn: Drawn,
+    /// Samples of the last, partial batches, which come into the next window.
+    pub(super) carried: Vec<u32>,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
+    /// Checks what is wanted; no batch is planned yet.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::Oversize`] when a sample does not fit even alone and is to be refused;
+    /// [`SamplerError::NothingFits`]; an error that names the key when the configuration cannot be.
+    pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, SamplerError> {
+        config.check()?;
+        let source = Source::try_new(&index, config.seed, &config.tasks)?;
+        let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
+        let stride = index.n_samples().div_ceil(N_LOOKS);
+        let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| index.lengths(narrow(id))));
+        let mut planner = Self { index, fit, config, source, n_oversize: 0, axes };
+        planner.n_oversize = planner.oversize().count();
+        planner.check_oversize()?;
+        Ok(planner)
+    }
+
+    /// Samples that do not fit even alone, with their lengths, in the order of their ids.
+    pub fn oversize(&self) -> impl Iterator<Item = (u32, [u32; AXES])> {
+        // A rule that has room for the longest on every axis at once has room for all.
+        let n = if self.fit.capacity(self.index.longest()) > 0 { 0 } else { narrow(self.index.n_samples()) };
+        (0..n).map(|id| (id, self.index.lengths(id))).filter(|(_, lengths)| self.fit.capacity(*lengths) == 0)
+    }
+
+    /// Number of samples that do not fit even alone: truncated or skipped, as the configuration says.
+    pub const fn n_oversize(&self) -> usize {
+        self.n_oversize
+    }
+
+    /// Number of samples in each epoch.
+    pub fn n_planned(&self) -> usize {
+        match self.config.oversize {
+            Oversize::Skip => self.index.n_samples() - self.n_oversize,
+            Oversize::Refuse | Oversize::Truncate => self.index.n_samples(),
+        }
+    }
+
+    /// The samples that are planned.
+    pub const fn index(&self) -> &SampleIndex<AXES> {
+        &self.index
+    }
+
+    /// What is wanted of the plan.
+    pub const fn config(&self) -> &PlanConfig<AXES> {
+        &self.config
+    }
+
+    /// What becomes of each task in an epoch, where shares were asked for.
+    pub fn task_plans(&self) -> Option<Vec<TaskPlan>> {
+        self.source.task_plans()
+    }
+
+    /// For each task, how many samples fit whichever they are: the capacity for its longest on every axis; 0 for a task
+    /// without samples.
+    pub fn safe_batch_sizes(&self) -> Vec<u32> {
+        let mut longest = vec![None; self.index.n_tasks()];
+        for id in 0..narrow(self.index.n_samples()) {
+            let Some(lengths) = self.planned_lengths(id) else { continue };
+            let task = self.index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
+            let most = longest[task].get_or_insert([0; AXES]);
+            for (most, length) in most.iter_mut().zip(lengths) {
+                *most = length.max(*most);
+            }
+        }
+        longest.into_iter().map(|most| most.map_or(0, |most| self.fit.capacity(most))).collect()
+    }
+
+    /// Plans an epoch as a whole.
+    pub fn plan_epoch(&self, epoch: u64) -> Batches<AXES> {
+        let mut progress = self.start(epoch);
+        let (mut window, mut all) = (Window::default(), Batches::default());
+        all.ids.reserve_exact(self.n_planned());
+        while self.plan_window(&mut progress, &mut window) {
+            all.append(&window.batches);
+        }
+        all
+    }
+
+    /// Starts an epoch that is planned window by window.
+    pub fn epoch(&self, epoch: u64) -> EpochPlan<R, AXES>
+    where
+        R: Clone,
+    {
+        EpochPlan::new(self.clone(), self.start(epoch))
+    }
+
+    /// Goes on where a position was taken; plans one window at most.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::OtherPlan`] when the position was taken with another seed or other samples, or in the middle of
+    /// a window of another size; [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, SamplerError>
+    where
+        R: Clone,
+    {
+        let progress = position.check(self)?;
+        EpochPlan::new(self.clone(), progress).skip(position.batch)
+    }
+
+    /// How many samples come into one window.
+    pub(super) fn window(&self) -> usize {
+        self.config.window(self.index.n_samples())
+    }
+
+    pub(super) fn start(&self, epoch: u64) -> Progress {
+        Progress { epoch, drawn: self.source.start(), carried: Vec::new() }
+    }
+
+    /// Plans the next window; says whether there was one.
+    pub(super) fn plan_window(&self, progress: &mut Progress, window: &mut Window<AXES>) -> bool {
+        let n_samples = self.index.n_samples() as u64;
+        let before = progress.drawn.total();
+        if before == n_samples && progress.carried.is_empty() {
+            window.batches.clear();
+            return false;
+        }
+        let mut ids = std::mem::take(&mut progress.carried);
+        self.source.draw(progress.epoch, &mut progress.drawn, self.window(), &mut ids);
+        window.entries.clear();
+        match self.n_oversize {
+            0 => window.entries.extend(ids.iter().map(|id| Entry { lengths: self.index.lengths(*id), id: *id })),
+            _ => window.entries.extend(ids.iter().filter_map(|id| self.entry(*id))),
+        }
+        let mut rng = Rng::new(Use::Batches, self.config.seed, progress.epoch, before);
+        self.recipe().plan(window, &mut rng);
+        ids.clear();
+        if progress.drawn.total() < n_samples {
+            window.take_partial(self.window(), &mut ids);
+        }
+        progress.carried = ids;
+        true
+    }
+
+    fn entry(&self, id: u32) -> Option<Entry<AXES>> {
+        Some(Entry { lengths: self.planned_lengths(id)?, id })
+    }
+
+    /// The lengths that a sample is planned with; `None` when it is skipped.
+    pub(super) fn planned_lengths(&self, id: u32) -> Option<[u32; AXES]> {
+        let lengths = self.index.lengths(id);
+        if self.n_oversize == 0 || self.fit.capacity(lengths) > 0 {
+            return Some(lengths);
+        }
+        if self.config.oversize == Oversize::Truncate { self.fit.cut(lengths) } else { None }
+    }
+
+    fn recipe(&self) -> Recipe<'_, R, AXES> {
+        let tasks = self.index.tasks().map(|of| Tasks { of, n: self.index.n_tasks() });
+        let window_share = self.window() as f64 / self.index.n_samples() as f64;
+        Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share }
+    }
+
+    fn check_oversize(&self) -> Result<(), SamplerError> {
+        let nothing = SamplerError::NothingFits { n_samples: self.index.n_samples() as u64 };
+        match (self.oversize().next(), self.config.oversize) {
+            (Some((id, lengths)), Oversize::Refuse) => Err(self.fit.refusal(u64::from(id), lengths)),
+            (Some((_, lengths)), Oversize::Truncate) => self.fit.cut(lengths).map(|_| ()).ok_or(nothing),
+            (Some(_), Oversize::Skip) if self.n_planned() == 0 => Err(nothing),
+            (None, _) | (Some(_), Oversize::Skip) => Ok(()),
+        }
+    }
+}

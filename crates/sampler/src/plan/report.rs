@@ -1,0 +1,92 @@
+//! How good a plan is.
+
+use serde::Serialize;
+
+use super::batches::Batches;
+use super::config::{Objective, Oversize};
+use super::narrow::narrow;
+use super::planner::BatchPlanner;
+use super::rows::row_length;
+use crate::CapacityRule;
+
+/// What an epoch's batches cost, against what they had to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanReport {
+    /// Samples in the batches.
+    pub n_samples: u64,
+    /// Number of batches.
+    pub n_batches: u64,
+    /// No plan has fewer batches: the sum of 1 / capacity over the samples, rounded up; of rows that are filled end to
+    /// end, the sum of the lengths over that of a row.
+    pub lower_bound: u64,
+    /// Batches that the capacity rule does not allow.
+    pub over_budget: u64,
+    /// On each axis, the part of the block that is padding when a batch is padded to its longest: 0 to 1.
+    pub waste: Vec<f64>,
+    /// On each axis, the part of the cells that lies beyond the longest of the batch: 0 to 1.
+    pub lattice_waste: Vec<f64>,
+    /// Samples that do not fit even alone and have to be cut.
+    pub truncated: u64,
+    /// Samples that do not fit even alone and are left out.
+    pub skipped: u64,
+}
+
+/// Sums over batches, on one axis.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    lengths: u64,
+    blocks: u64,
+    cells: u64,
+}
+
+impl PlanReport {
+    /// By how much there are more batches than the lower bound: 0.02 stands for 2 %.
+    pub fn over_lower_bound(&self) -> f64 {
+        self.n_batches as f64 / self.lower_bound as f64 - 1.0
+    }
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
+    /// Measures batches that this planner has planned.
+    pub fn report(&self, batches: &Batches<AXES>) -> PlanReport {
+        let mut sums = [Sums::default(); AXES];
+        for batch in batches.iter() {
+            for (axis, sums) in sums.iter_mut().enumerate() {
+                let lengths = batch.ids.iter().filter_map(|id| self.planned_lengths(*id));
+                sums.lengths += lengths.map(|lengths| u64::from(lengths[axis])).sum::<u64>();
+                sums.blocks += u64::from(batch.rows) * u64::from(batch.longest[axis]);
+                sums.cells += u64::from(batch.rows) * u64::from(batch.cell[axis]);
+            }
+        }
+        let over = batches.iter().filter(|batch| batch.rows > self.fit.capacity(batch.longest));
+        let oversize = |what| if self.config().oversize == what { self.n_oversize() as u64 } else { 0 };
+        PlanReport {
+            n_samples: batches.n_samples() as u64,
+            n_batches: batches.len() as u64,
+            lower_bound: self.lower_bound(),
+            over_budget: over.count() as u64,
+            waste: sums.iter().map(|sums| 1.0 - sums.lengths as f64 / sums.blocks as f64).collect(),
+            lattice_waste: sums.iter().map(|sums| 1.0 - sums.blocks as f64 / sums.cells as f64).collect(),
+            truncated: oversize(Oversize::Truncate),
+            skipped: oversize(Oversize::Skip),
+        }
+    }
+
+    /// A number of batches that no plan of an epoch can be below.
+    ///
+    /// In a batch of `n` samples, each has a capacity of at least that of the longest, so that `Σ 1 / capacity` is at
+    /// most `n / capacity(longest)`, which is at most 1.
+    pub fn lower_bound(&self) -> u64 {
+        let row = f64::from(row_length(&self.fit));
+        let part = |lengths: [u32; AXES]| match self.config().objective {
+            Objective::FewestRows => f64::from(lengths[0]) / row,
+            _ => 1.0 / f64::from(self.fit.capacity(lengths)),
+        };
+        let planned = (0..self.index().n_samples()).filter_map(|id| self.planned_lengths(narrow(id)));
+        // Rounding of ten million terms; a bound that is one too low is still a bound.
+        let bound = planned.map(part).sum::<f64>() * (1.0 - 1e-8);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most one batch per sample")]
+        let bound = bound.ceil() as u64;
+        bound.max(1)
+    }
+}

@@ -1,0 +1,206 @@
+//! Batches from a stream whose length nobody knows.
+
+use std::collections::VecDeque;
+
+use plimsoll_types::Bytes;
+
+use super::arrange::by_variety;
+use super::batches::Span;
+use super::config::{Oversize, PlanConfig};
+use super::entry::Entry;
+use super::fit::Fit;
+use super::streamed::{Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};
+use super::tasks::Tasks;
+use super::window::{Recipe, Window};
+use crate::hash::{Rng, Use};
+use crate::{CapacityRule, SamplerError};
+
+/// Plans a stream through a bounded look-ahead buffer.
+///
+/// Half of the buffer fills up while the batches of the other half are taken.
+/// A full half is planned as a window of an epoch is, and its partial batch goes into the next half.
+/// The batches depend on the order of the samples alone, not on when they are pushed or taken.
+/// The window, and the share of mates that may be kept, have no meaning here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamPlanner<R, const AXES: usize> {
+    fit: Fit<R, AXES>,
+    config: PlanConfig<AXES>,
+    limits: StreamLimits,
+    waiting: Vec<StreamSample<AXES>>,
+    waiting_bytes: Bytes,
+    ready: VecDeque<StreamBatch<AXES>>,
+    n_ready: usize,
+    ready_bytes: Bytes,
+    window: Window<AXES>,
+    n_windows: u64,
+    n_tasks: usize,
+    finished: bool,
+    stats: StreamStats,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
+    /// Starts with an empty buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::BelowOne`] when half of the buffer holds no sample, [`SamplerError::StreamShares`] when shares
+    /// are asked for, and what [`crate::BatchPlanner::try_new`] says of the configuration.
+    pub fn try_new(rule: R, config: PlanConfig<AXES>, limits: StreamLimits) -> Result<Self, SamplerError> {
+        config.check()?;
+        if limits.samples < 2 || limits.bytes.0 < 2 {
+            return Err(SamplerError::BelowOne { key: "half of the stream's buffer" });
+        }
+        if config.tasks.shares.is_some() {
+            return Err(SamplerError::StreamShares);
+        }
+        let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
+        Ok(Self {
+            fit,
+            config,
+            limits,
+            waiting: Vec::new(),
+            waiting_bytes: Bytes::ZERO,
+            ready: VecDeque::new(),
+            n_ready: 0,
+            ready_bytes: Bytes::ZERO,
+            window: Window::default(),
+            n_windows: 0,
+            n_tasks: 1,
+            finished: false,
+            stats: StreamStats::default(),
+        })
+    }
+
+    /// Takes the next sample of the stream, unless there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
+    /// buffer; [`SamplerError::Oversize`] when it does not fit even alone and is to be refused.
+    pub fn push(&mut self, mut sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
+        let StreamSample { id, lengths, bytes, .. } = sample;
+        if let Some(axis) = lengths.iter().position(|length| *length == 0) {
+            return Err(SamplerError::ZeroLength { id, axis });
+        }
+        let half = Bytes(self.limits.bytes.0 / 2);
+        if bytes > half {
+            return Err(SamplerError::BufferedSample { id, bytes, limit: half });
+        }
+        let (n_held, held) = self.held();
+        if n_held >= self.limits.samples || held.saturating_add(bytes) > self.limits.bytes {
+            self.stats.times_full += 1;
+            return Ok(Pushed::Full);
+        }
+        if self.fit.capacity(lengths) == 0 {
+            let Some(cut) = self.cut(id, lengths)? else { return Ok(Pushed::Skipped) };
+            sample.lengths = cut;
+        }
+        self.hold(sample);
+        Ok(Pushed::Held)
+    }
+
+    /// Takes the next batch; `None` when none is ready.
+    pub fn next_batch(&mut self) -> Option<StreamBatch<AXES>> {
+        let Some(batch) = self.ready.pop_front() else {
+            self.stats.times_empty += u64::from(!self.finished);
+            return None;
+        };
+        self.stats.batches += 1;
+        self.n_ready -= batch.ids.len();
+        self.ready_bytes = self.ready_bytes.saturating_sub(batch.bytes);
+        Some(batch)
+    }
+
+    /// Plans what is left when the stream has ended.
+    pub fn finish(&mut self) {
+        self.plan(true);
+        self.finished = true;
+    }
+
+    /// What happened so far.
+    pub const fn stats(&self) -> StreamStats {
+        self.stats
+    }
+
+    /// The samples that are in no batch that was taken: what a resumed stream pushes first.
+    pub fn pending(&self) -> impl Iterator<Item = u64> {
+        let ready = self.ready.iter().flat_map(|batch| batch.ids.iter().copied());
+        ready.chain(self.waiting.iter().map(|sample| sample.id))
+    }
+
+    /// Samples in the buffer, and their host memory.
+    pub const fn held(&self) -> (usize, Bytes) {
+        (self.waiting.len() + self.n_ready, self.waiting_bytes.saturating_add(self.ready_bytes))
+    }
+
+    fn hold(&mut self, sample: StreamSample<AXES>) {
+        self.n_tasks = self.n_tasks.max(usize::from(sample.task) + 1);
+        self.waiting.push(sample);
+        self.waiting_bytes = self.waiting_bytes.saturating_add(sample.bytes);
+        let (n_held, held) = self.held();
+        self.stats.samples += 1;
+        self.stats.most_samples = self.stats.most_samples.max(n_held as u64);
+        self.stats.most_bytes = self.stats.most_bytes.max(held);
+        if self.waiting.len() >= self.limits.samples / 2 || self.waiting_bytes.0 >= self.limits.bytes.0 / 2 {
+            self.plan(false);
+        }
+    }
+
+    /// What is planned of a sample that does not fit even alone.
+    fn cut(&mut self, id: u64, lengths: [u32; AXES]) -> Result<Option<[u32; AXES]>, SamplerError> {
+        match self.config.oversize {
+            Oversize::Refuse => Err(self.fit.refusal(id, lengths)),
+            Oversize::Skip => {
+                self.stats.skipped += 1;
+                Ok(None)
+            }
+            Oversize::Truncate => {
+                self.stats.truncated += 1;
+                self.fit.cut(lengths).ok_or_else(|| self.fit.refusal(id, lengths)).map(Some)
+            }
+        }
+    }
+
+    /// Plans all samples that wait.
+    fn plan(&mut self, last: bool) {
+        let Self { waiting, window, .. } = self;
+        window.entries.clear();
+        window.entries.extend(waiting.iter().zip(0..).map(|(sample, id)| Entry { lengths: sample.lengths, id }));
+        let of: Vec<u16> = waiting.iter().map(|sample| sample.task).collect();
+        let recipe = Recipe {
+            config: &self.config,
+            fit: &self.fit,
+            tasks: (self.n_tasks > 1).then_some(Tasks { of: &of, n: self.n_tasks }),
+            axes: &by_variety(&waiting.iter().map(|sample| sample.lengths)),
+            window_share: 0.0,
+        };
+        recipe.plan(window, &mut Rng::new(Use::Batches, self.config.seed, 0, self.n_windows));
+        let mut carried = Vec::new();
+        if !last {
+            window.take_partial(waiting.len() / 2, &mut carried);
+        }
+        self.ready.extend(window.batches.spans.iter().map(|span| batch(waiting, window, span)));
+        self.n_ready += window.batches.n_samples();
+        let left: Vec<_> = carried.into_iter().map(|slot: u32| waiting[slot as usize]).collect();
+        let left_bytes = left.iter().map(|sample| sample.bytes).sum();
+        self.ready_bytes = self.ready_bytes.saturating_add(self.waiting_bytes.saturating_sub(left_bytes));
+        (self.waiting, self.waiting_bytes) = (left, left_bytes);
+        self.n_windows += 1;
+    }
+}
+
+/// A planned batch with the samples' own ids.
+fn batch<const AXES: usize>(
+    waiting: &[StreamSample<AXES>],
+    window: &Window<AXES>,
+    span: &Span<AXES>,
+) -> StreamBatch<AXES> {
+    let samples = || window.batches.ids_of(span).iter().map(|slot| waiting[*slot as usize]);
+    StreamBatch {
+        ids: samples().map(|sample| sample.id).collect(),
+        rows: span.rows,
+        longest: span.longest,
+        cell: span.cell,
+        bytes: samples().map(|sample| sample.bytes).sum(),
+    }
+}

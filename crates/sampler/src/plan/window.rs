@@ -1,0 +1,120 @@
+//! From the samples of a window to batches.
+
+use super::arrange::Line;
+use super::batches::Batches;
+use super::config::{Objective, PlanConfig};
+use super::entry::Entry;
+use super::fill::longest_first;
+use super::fit::Fit;
+use super::least_time::least_time;
+use super::mix::mixed;
+use super::order::keep_shares;
+use super::rows::fewest_rows;
+use super::tasks::Tasks;
+use crate::CapacityRule;
+use crate::hash::Rng;
+
+/// Room for one window, used again for the next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Window<const AXES: usize> {
+    /// The samples to be planned; left in the order in which they were filled in.
+    pub(super) entries: Vec<Entry<AXES>>,
+    /// What became of them.
+    pub(super) batches: Batches<AXES>,
+    scratch: Vec<Entry<AXES>>,
+}
+
+impl<const AXES: usize> Default for Window<AXES> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), batches: Batches::default(), scratch: Vec::new() }
+    }
+}
+
+/// How windows are planned.
+#[derive(Clone, Copy)]
+pub(super) struct Recipe<'a, R, const AXES: usize> {
+    pub(super) config: &'a PlanConfig<AXES>,
+    pub(super) fit: &'a Fit<R, AXES>,
+    pub(super) tasks: Option<Tasks<'a>>,
+    /// The axes from the one with the fewest lengths to the one with the most.
+    pub(super) axes: &'a [usize],
+    /// The share of an epoch that is in one window.
+    pub(super) window_share: f64,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
+    /// Divides the window's entries into batches in random order.
+    pub(super) fn plan(&self, window: &mut Window<AXES>, rng: &mut Rng) {
+        let Window { entries, batches, scratch } = window;
+        batches.clear();
+        if entries.is_empty() {
+            return;
+        }
+        // Rows need no neighbours in length, so that mixing them costs nothing, and is done by the window.
+        let most_kept = match self.config.objective {
+            Objective::FewestRows => 1.0,
+            _ => self.config.most_mates_kept.get() / self.window_share,
+        };
+        let line = Line { axes: self.axes, per_batch: self.per_batch(entries), fit: self.fit, most_kept };
+        line.arrange(entries, scratch, rng);
+        self.fill(entries, batches);
+        rng.shuffle(&mut batches.spans);
+        if let Some(tasks) = self.mixing() {
+            keep_shares(batches, tasks);
+        }
+    }
+
+    /// Fills batches, of one task each where that is asked for.
+    fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
+        let Some(tasks) = self.tasks.filter(|_| self.config.tasks.homogeneous) else {
+            return self.fill_together(entries, out);
+        };
+        for of_task in tasks.entries(entries) {
+            let mut batches = Batches::default();
+            self.fill_together(&of_task, &mut batches);
+            out.append(&batches);
+        }
+    }
+
+    fn fill_together(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
+        let mix = &self.config.tasks;
+        match (self.config.objective, self.mixing()) {
+            (Objective::FewestRows, _) => fewest_rows(entries, self.fit, out),
+            (Objective::LeastTime { batch_overhead }, _) => least_time(entries, batch_overhead, self.fit, out),
+            (Objective::FewestBatches, Some(tasks)) if !mix.homogeneous => {
+                mixed(entries, tasks, mix.diversity_weight, self.fit, out);
+            }
+            (Objective::FewestBatches, _) => longest_first(entries, self.fit, out),
+        }
+    }
+
+    /// The tasks, when they are to be mixed.
+    fn mixing(&self) -> Option<Tasks<'_>> {
+        self.tasks.filter(|tasks| tasks.n > 1 && self.config.tasks.diversity_weight.get() > 0.0)
+    }
+
+    /// About how many samples a batch holds, by a look at some of them.
+    fn per_batch(&self, entries: &[Entry<AXES>]) -> f64 {
+        if AXES == 1 {
+            return 1.0;
+        }
+        let some = entries.iter().step_by(entries.len().div_ceil(64));
+        let n = some.len() as f64;
+        n / some.map(|entry| 1.0 / f64::from(self.fit.capacity(entry.lengths).max(1))).sum::<f64>()
+    }
+}
+
+impl<const AXES: usize> Window<AXES> {
+    /// Takes back the batches that may still get more samples, up to a number of samples.
+    pub(super) fn take_partial(&mut self, most: usize, carried: &mut Vec<u32>) {
+        let Batches { ids, spans } = &mut self.batches;
+        spans.retain(|span| {
+            let of_span = &ids[span.start as usize..span.end as usize];
+            let carry = span.partial && carried.len() + of_span.len() <= most;
+            if carry {
+                carried.extend_from_slice(of_span);
+            }
+            !carry
+        });
+    }
+}

@@ -1,0 +1,193 @@
+//! Several tasks, and samples that do not fit.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Numbers;
+use plimsoll_sampler::{
+    BatchPlanner, Batches, Oversize, PaddedBudget, PlanConfig, SampleIndex, TaskMix, mates_kept, task_entropy_ratio,
+};
+use plimsoll_types::Fraction;
+
+/// Images, tokens and task of each sample: one image; two to four of one subject; two to eight of several.
+fn samples(n: usize) -> (Vec<u32>, Vec<u32>, Vec<u16>) {
+    let mut numbers = Numbers::new(4);
+    let mut images = Vec::new();
+    let mut tokens = Vec::new();
+    let mut tasks = Vec::new();
+    for id in 0..n {
+        let (task, least, most, median) =
+            [(0, 1, 1, 150.0), (1, 2, 4, 245.0), (2, 2, 8, 400.0)][[0, 0, 1, 1, 2][id % 5]];
+        let extra = (0..most - least).filter(|_| numbers.uniform() < 0.5).count();
+        images.push(least + u32::try_from(extra).unwrap());
+        tokens.push(numbers.log_normal(median, 0.6, 8, 2048));
+        tasks.push(task);
+    }
+    (images, tokens, tasks)
+}
+
+fn mix(weight: f64) -> TaskMix {
+    TaskMix { diversity_weight: Fraction::try_new(weight).unwrap(), ..TaskMix::default() }
+}
+
+#[test]
+fn two_axes_are_hardly_padded_and_groups_of_batches_hold_all_tasks() {
+    let (images, tokens, tasks) = samples(100_000);
+    let plan = |weight| {
+        let index = SampleIndex::try_new([images.clone(), tokens.clone()]).unwrap().with_tasks(tasks.clone()).unwrap();
+        let config = PlanConfig { tasks: mix(weight), ..PlanConfig::default() };
+        let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
+        let batches = planner.plan_epoch(1);
+        (planner.report(&batches), task_entropy_ratio(&batches, &tasks, 8).unwrap())
+    };
+    let (report, entropy) = plan(0.5);
+    assert_eq!(report.over_budget, 0);
+    assert!(report.waste.iter().all(|waste| *waste < 0.01), "{report:?}");
+    assert!(entropy >= 0.9, "{entropy}");
+    let (by_length, without) = plan(0.0);
+    assert!(without < entropy && by_length.waste[1] <= report.waste[1], "{without} {entropy}");
+}
+
+#[test]
+fn mates_part_on_two_axes_when_asked_to() {
+    let (images, tokens, _) = samples(50_000);
+    let plan = |most_mates_kept| {
+        let index = SampleIndex::try_new([images.clone(), tokens.clone()]).unwrap();
+        let config = PlanConfig { most_mates_kept, ..PlanConfig::default() };
+        let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
+        let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
+        (mates_kept(&here, &next), planner.report(&here).waste)
+    };
+    let (all, parted) = (plan(Fraction::ONE), plan(Fraction::ZERO));
+    assert!(parted.0 < 0.2 && all.0 > 0.4, "{all:?} {parted:?}");
+    assert!(parted.1.iter().all(|waste| *waste < 0.05), "{parted:?}");
+}
+
+/// 400 samples of task 0, 300 of task 1 and 300 of task 2, of lengths that overlap.
+fn three_tasks() -> SampleIndex<1> {
+    let tasks: Vec<u16> = (0..1000).map(|id| [0, 0, 0, 0, 1, 1, 1, 2, 2, 2][id % 10]).collect();
+    let lengths: Vec<u32> =
+        (0..1000).map(|id: u32| id * 7919 % 101 + 50 + 20 * u32::from(tasks[id as usize])).collect();
+    SampleIndex::try_new([lengths]).unwrap().with_tasks(tasks).unwrap()
+}
+
+fn plan(config: PlanConfig<1>) -> (Batches<1>, BatchPlanner<PaddedBudget<1>, 1>) {
+    let planner = BatchPlanner::try_new(three_tasks(), PaddedBudget([4_000]), config).unwrap();
+    (planner.plan_epoch(0), planner)
+}
+
+fn counts(index: &SampleIndex<1>, ids: &[u32]) -> [f64; 3] {
+    let mut counts = [0.0; 3];
+    for id in ids {
+        counts[usize::from(index.tasks().unwrap()[*id as usize])] += 1.0;
+    }
+    counts
+}
+
+#[test]
+fn balanced_batches_have_the_shares_of_the_tasks() {
+    let (batches, planner) = plan(PlanConfig { tasks: mix(1.0), ..PlanConfig::default() });
+    for batch in batches.iter() {
+        let n = batch.ids.len() as f64;
+        for (count, share) in counts(planner.index(), batch.ids).into_iter().zip([0.4, 0.3, 0.3]) {
+            assert!((count - share * n).abs() <= 1.0, "{count} of {n} for {share}");
+        }
+    }
+}
+
+#[test]
+fn more_weight_on_diversity_means_more_of_it_and_more_padding() {
+    let at = |weight| {
+        let (batches, planner) = plan(PlanConfig { tasks: mix(weight), ..PlanConfig::default() });
+        let tasks = planner.index().tasks().unwrap();
+        (task_entropy_ratio(&batches, tasks, 1).unwrap(), planner.report(&batches).waste[0])
+    };
+    let [fit, default, balanced] = [0.0, 0.5, 1.0].map(at);
+    assert!(fit.0 < balanced.0 && default.0 <= balanced.0, "{fit:?} {default:?} {balanced:?}");
+    assert!(default.1 < fit.1 + 0.004 && balanced.1 > fit.1 + 0.004, "{fit:?} {default:?} {balanced:?}");
+}
+
+#[test]
+fn wanted_shares_hold_until_a_task_has_no_more_samples() {
+    let tasks = TaskMix { shares: Some(vec![0.2, 0.2, 0.6]), ..mix(1.0) };
+    let (batches, planner) = plan(PlanConfig { tasks, window: Some(100), ..PlanConfig::default() });
+    // The 300 samples of task 2 last for the first half of the epoch.
+    let plans = planner.task_plans().unwrap();
+    assert!((plans[2].lasts.get() - 0.5).abs() < 1e-9 && plans[0].lasts == Fraction::ONE, "{plans:?}");
+    let ids: Vec<u32> = batches.iter().flat_map(|batch| batch.ids.to_vec()).collect();
+    let first = counts(planner.index(), &ids[..300]);
+    assert!(first.iter().zip([60.0, 60.0, 180.0]).all(|(count, wanted)| (count - wanted).abs() < 20.0), "{first:?}");
+    let last = counts(planner.index(), &ids[700..]);
+    assert!(last[2] < 1.0 && last[0] > 0.0, "{last:?}");
+}
+
+#[test]
+fn shares_are_refused_unless_they_sum_to_one() {
+    let with = |shares: &[f64], normalize_shares| {
+        let tasks = TaskMix { shares: Some(shares.to_vec()), normalize_shares, ..TaskMix::default() };
+        let config = PlanConfig { tasks, ..PlanConfig::default() };
+        BatchPlanner::try_new(three_tasks(), PaddedBudget([4_000]), config)
+    };
+    let message =
+        "plan batches: the task shares sum to 1.5, not to 1; set `normalize_shares` to divide them by their sum";
+    assert_eq!(with(&[0.5, 0.5, 0.5], false).unwrap_err().to_string(), message);
+    assert!(with(&[0.5, 0.5, 0.5], true).is_ok());
+    let message = "plan batches: there are 2 task shares for 3 tasks";
+    assert_eq!(with(&[0.5, 0.5], false).unwrap_err().to_string(), message);
+    // A fourth task without samples is left out, and said to be.
+    let planner = with(&[0.25, 0.25, 0.25, 0.25], false).unwrap();
+    let plans = planner.task_plans().unwrap();
+    assert_eq!((plans.len(), plans[3].n_samples, plans[3].lasts), (4, 0, Fraction::ZERO));
+    assert_eq!(planner.plan_epoch(0).n_samples(), 1000);
+}
+
+#[test]
+fn the_safe_batch_size_of_a_task_is_that_of_its_longest_sample() {
+    let index = SampleIndex::try_new([[10, 20, 50]]).unwrap().with_tasks([0, 0, 2]).unwrap();
+    let planner = BatchPlanner::try_new(index, PaddedBudget([100]), PlanConfig::default()).unwrap();
+    assert_eq!(planner.safe_batch_sizes(), [5, 0, 2]);
+}
+
+fn oversized(oversize: Oversize) -> Result<BatchPlanner<PaddedBudget<1>, 1>, String> {
+    let index = SampleIndex::try_new([[10, 1_000_000, 50, 101]]).unwrap();
+    let config = PlanConfig { oversize, ..PlanConfig::default() };
+    BatchPlanner::try_new(index, PaddedBudget([100]), config).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_sample_that_does_not_fit_alone_is_refused_by_id() {
+    let message = "plan batches: sample 1 has length 1000000 on axis 0, at most 100 fits even alone";
+    assert_eq!(oversized(Oversize::Refuse).unwrap_err(), message);
+}
+
+#[test]
+fn a_sample_that_does_not_fit_alone_is_skipped_and_counted() {
+    let planner = oversized(Oversize::Skip).unwrap();
+    let batches = planner.plan_epoch(0);
+    let mut ids: Vec<u32> = batches.iter().flat_map(|batch| batch.ids.to_vec()).collect();
+    ids.sort_unstable();
+    let report = planner.report(&batches);
+    assert_eq!((ids, report.skipped, report.truncated, planner.n_planned()), (vec![0, 2], 2, 0, 2));
+    assert_eq!(planner.oversize().collect::<Vec<_>>(), [(1, [1_000_000]), (3, [101])]);
+}
+
+#[test]
+fn a_sample_that_does_not_fit_alone_is_cut_and_counted() {
+    let planner = oversized(Oversize::Truncate).unwrap();
+    let batches = planner.plan_epoch(0);
+    let report = planner.report(&batches);
+    assert_eq!((report.n_samples, report.truncated, report.over_budget), (4, 2, 0));
+    assert!(batches.iter().all(|batch| batch.longest[0] <= 100));
+    assert!(report.waste[0] >= 0.0);
+}
+
+#[test]
+fn a_budget_that_nothing_fits_into_is_an_error() {
+    let index = SampleIndex::try_new([[10, 20]]).unwrap();
+    for oversize in [Oversize::Skip, Oversize::Truncate] {
+        let config = PlanConfig { oversize, ..PlanConfig::default() };
+        let error = BatchPlanner::try_new(index.clone(), PaddedBudget([0]), config).unwrap_err();
+        assert_eq!(error.to_string(), "plan batches: none of 2 samples fits even alone");
+    }
+}
