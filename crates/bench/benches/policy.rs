@@ -8,10 +8,11 @@ use std::hint::black_box;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use plimsoll_bench::{observation, run, step_done};
 use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, ladder};
-use plimsoll_predict::{Key, Phase, Predictor, PredictorConfig};
+use plimsoll_predict::{Dtype, Key, Phase, Platform, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Decision, Event, KeepReason, Ladder, Prediction, StepDone, StepShape};
 
-const KEY: Key = Key { phase: Phase::Train, checkpointing: false, regime: 0 };
+const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
+const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
 
 /// Nine patch sizes and 21 more batch sizes: 30 rungs.
 const SMALL: Bounds = Bounds { patch_min: 32, patch_max: 64, patch_multiple: 4, batch_min: 2, batch_max: 23 };

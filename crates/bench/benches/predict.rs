@@ -4,10 +4,11 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use plimsoll_bench::{observation, run, shapes};
-use plimsoll_predict::{Certificate, Key, Phase, Predictor, PredictorConfig, ShapeNeed};
+use plimsoll_predict::{Certificate, Dtype, Key, Phase, Platform, Predictor, PredictorConfig, ShapeNeed};
 use plimsoll_types::StepShape;
 
-const KEY: Key = Key { phase: Phase::Train, checkpointing: false, regime: 0 };
+const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
+const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
 
 /// Distinct shapes learnt: after the first step, in a settled run, and after many failures and ragged tails.
 const OBSERVATIONS: [usize; 3] = [1, 10, 30];

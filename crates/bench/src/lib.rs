@@ -4,15 +4,18 @@
 //! `sampler`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
+//! [`finder`] measures no time: it compares the finder's answers with those of other tools' search rules.
+//!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
 //! cargo bench -p plimsoll-bench -- --quick         # coarser, in about twenty seconds
 //! cargo bench -p plimsoll-bench --bench predict    # one path
+//! cargo run --release -p plimsoll-bench --bin finder -- finder.json
 //! ```
 //!
 //! # Invariants
 //!
-//! * No Burn, no device and no file: only what Plimsoll adds to a step is measured here.
+//! * No Burn and no device: only what Plimsoll adds to a step is measured here. The one file is the finder's report.
 //! * Every input is computed, so that two machines measure the same work.
 //! * Nothing is asserted about time; what a run pays for Plimsoll is measured inside a run.
 //!
@@ -32,6 +35,7 @@
 //! ```
 
 mod criterion;
+pub mod finder;
 mod input;
 
 pub use self::criterion::run;

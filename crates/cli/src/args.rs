@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use plimsoll_plan::PLAN_FILE;
 
 use crate::load::Layers;
 
@@ -18,6 +19,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a job under a memory budget.
     Train(TrainArgs),
+    /// Say what every step would need, before one is run.
+    Plan(PlanArgs),
+    /// Find the largest batch that fits, or the fastest.
+    Find(FindArgs),
     /// Show every device that can be seen, and why others cannot.
     Probe,
     /// Feed a run's log to the policy again and compare its decisions.
@@ -72,6 +77,51 @@ pub(crate) struct TrainArgs {
     /// Delete the run directory first if there is one.
     #[arg(long)]
     pub(crate) overwrite: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The plan; pictures of the same name with .svg and .png lie beside it.
+    #[arg(long, value_name = "FILE", default_value = PLAN_FILE)]
+    pub(crate) out: PathBuf,
+    /// Epochs to look ahead, instead of the configured steps.
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<f64>,
+    /// Time two real steps of the largest cell that fits, to say how long training would take.
+    #[arg(long)]
+    pub(crate) time: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FindArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// What makes a batch the best.
+    #[arg(long, value_enum, default_value_t = FindObjective::Largest)]
+    pub(crate) objective: FindObjective,
+    /// Edge of the samples; by default the largest patch for training and the validation tile otherwise.
+    #[arg(long, value_name = "N")]
+    pub(crate) edge: Option<u32>,
+    /// The largest batch to consider.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) batch_max: u32,
+    /// The share by which the answer is smaller than the largest batch that is certain to fit, from 0 to 0.9.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub(crate) batch_reduction: f64,
+    /// Also write the answer as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What makes a batch the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindObjective {
+    /// The largest that fits.
+    Largest,
+    /// The one with the most samples per second.
+    Throughput,
 }
 
 impl ConfigArgs {

@@ -7,6 +7,7 @@ use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, 
 
 use crate::exit::{UserError, user_error};
 use crate::settings::Settings;
+use crate::values::BatchSize;
 
 /// Every key with its default and its documentation.
 pub(crate) const DEFAULTS: &str = include_str!("default.toml");
@@ -69,6 +70,13 @@ impl Layers {
 }
 
 impl Loaded {
+    /// Replaces "auto" by the batch that was found, in the values and in what is written.
+    pub(crate) fn keep_batch_size(&mut self, batch: u32) {
+        self.settings.batch.batch_size = BatchSize::Fixed(batch);
+        let value = Value::new(None, ValueKind::I64(i64::from(batch)));
+        self.values.insert("batch.batch_size".to_owned(), value);
+    }
+
     /// Writes the resolved configuration with the comment of each key, as a file that can be loaded again.
     pub(crate) fn to_toml(&self) -> String {
         let mut section = String::new();

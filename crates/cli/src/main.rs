@@ -5,7 +5,10 @@
 mod args;
 mod display;
 mod exit;
+mod find;
 mod load;
+mod plan;
+mod prepare;
 mod probe;
 mod replay;
 mod reports;
@@ -28,6 +31,8 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train(args) => train::train(&args),
+        Command::Plan(args) => plan::plan(&args),
+        Command::Find(args) => find::find(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers(None).load().map_err(Into::into).map(|loaded| {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig, Preset, StepwiseConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, describe, small_batch_regime};
+use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, describe, platform, small_batch_regime};
 use plimsoll_types::{Bytes, Fraction, Knobs};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
 use serde::Deserialize;
 
 use crate::exit::{UserError, user_error};
-use crate::values::{BadImageSetting, Bound, Capacity, JobName, PolicyKind};
+use crate::values::{BadImageSetting, BatchSize, Bound, Capacity, JobName, PlanSetting, PolicyKind};
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,6 +34,7 @@ pub(crate) struct Memory {
     pub(crate) capacity: Capacity,
     pub(crate) target: Fraction,
     pub(crate) gradient_checkpointing: bool,
+    pub(crate) plan: PlanSetting,
     rounding_margin: f64,
     regime_margin: f64,
 }
@@ -42,6 +43,7 @@ pub(crate) struct Memory {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
     pub(crate) effective_batch_size: u32,
+    pub(crate) batch_size: BatchSize,
     patch_min: Bound,
     patch_max: Bound,
     #[serde(rename = "batch_min")]
@@ -158,6 +160,12 @@ impl Settings {
             let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
             return Err(user_error(format!("use the configuration: `batch.batch_max` is {max}, {allowed}")));
         }
+        if let BatchSize::Fixed(n) = batch.batch_size
+            && effective < n
+        {
+            let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
+            return Err(user_error(format!("use the configuration: `batch.batch_size` is {n}, {allowed}")));
+        }
         let batch_max = batch.size_max.0.unwrap_or(default.batch_max.min(effective));
         let batch_min = batch.size_min.0.unwrap_or(default.batch_min.min(batch_max));
         let patch_min = self.smallest_patch(capacity);
@@ -206,8 +214,19 @@ impl Settings {
         SrConfig { model, crops_per_image: self.data.crops_per_image, validation_tile, seed: self.seed }
     }
 
-    /// Returns the settings of the run.
-    pub(crate) fn fit(&self, bounds: Bounds, page: Bytes) -> FitConfig {
+    /// Returns the edge of validation tiles among images of which the largest has a side of `largest_side`.
+    pub(crate) fn validation_tile(&self, largest_side: u32) -> u32 {
+        self.model.validation_tile.min(largest_side)
+    }
+
+    /// Returns how needs are bounded on a device with pages of this size.
+    pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
+        let Memory { rounding_margin, regime_margin, .. } = self.memory;
+        PredictorConfig { rounding_margin, regime_margin, page, ..PredictorConfig::default() }
+    }
+
+    /// Returns the settings of the run; `name` is the device's own.
+    pub(crate) fn fit(&self, bounds: Bounds, page: Bytes, name: &str) -> FitConfig {
         let train = &self.train;
         FitConfig {
             device: describe(self.device),
@@ -221,13 +240,11 @@ impl Settings {
             },
             target: self.memory.target,
             controller: ControllerConfig {
-                predictor: PredictorConfig {
-                    rounding_margin: self.memory.rounding_margin,
-                    regime_margin: self.memory.regime_margin,
-                    page,
-                },
+                predictor: self.predictor(page),
                 policy: self.policy(bounds),
                 checkpointing: self.memory.gradient_checkpointing,
+                platform: platform(self.device, name),
+                planned: Vec::new(),
                 small_batch: small_batch_regime(self.device),
             },
             largest_edge: bounds.patch_max,
@@ -241,6 +258,12 @@ impl Settings {
 
     fn policy(&self, bounds: Bounds) -> PolicyConfig {
         let Policy { warm_up_steps, cooldown_steps, max_adjustments, .. } = self.policy;
+        let kept = |micro_batch_size| {
+            PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size } })
+        };
+        if let BatchSize::Fixed(n) = self.batch.batch_size {
+            return kept(n);
+        }
         match self.policy.kind {
             PolicyKind::Certified => PolicyConfig::Certified(CertifiedConfig {
                 bounds,
@@ -259,9 +282,7 @@ impl Settings {
                 dead_band: self.policy.stepwise_dead_band,
                 ..StepwiseConfig::default()
             }),
-            PolicyKind::Fixed => PolicyConfig::Fixed(FixedConfig {
-                knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size: bounds.batch_max },
-            }),
+            PolicyKind::Fixed => kept(bounds.batch_max),
         }
     }
 }

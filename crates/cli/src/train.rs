@@ -2,24 +2,27 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_policy::Bounds;
-use plimsoll_probe::{Probe, open};
+use plimsoll_plan::{MemoryPlan, PLAN_FILE};
+use plimsoll_policy::{FinderConfig, PolicyConfig, ladder};
+use plimsoll_predict::Phase;
+use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{
-    CONFIG_FILE, EVENTS_FILE, Existing, Outcome, RunDir, Shell, StopFlag, TrainError, fit, open_device,
+    CONFIG_FILE, EVENTS_FILE, Existing, FitConfig, Outcome, RunDir, Shell, StopFlag, TrainError, fingerprint, fit,
+    open_device, plan_memory,
 };
-use plimsoll_types::{EndReason, Event};
-use plimsoll_workloads::sr::{Photos, Sr};
+use plimsoll_types::{EndReason, Event, Knobs};
+use plimsoll_workloads::sr::Sr;
 
-use crate::args::TrainArgs;
-use crate::display::Display;
+use crate::args::{FindObjective, TrainArgs};
+use crate::display::{Display, progress_of_planning};
 use crate::exit::{describe, user_error};
 use crate::load::Loaded;
-use crate::settings::Notes;
-use crate::values::JobName;
-use crate::{reports, signals};
+use crate::prepare::{Prepared, open_probe};
+use crate::settings::Settings;
+use crate::values::{BatchSize, JobName, PlanSetting};
+use crate::{find, reports, signals};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
@@ -37,44 +40,52 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let loaded = args.config.layers(resumed).load()?;
+    let mut loaded = args.config.layers(resumed).load()?;
     let prepared = match loaded.settings.job {
         JobName::Sr => Prepared::new(&loaded)?,
     };
+    find_batch(&mut loaded, &prepared)?;
     prepared.run(&loaded, &out, existing)
 }
 
-/// Everything that is checked before a run directory is touched.
-struct Prepared {
-    probe: Box<dyn Probe>,
-    photos: Arc<Photos>,
-    bounds: Bounds,
-    notes: Notes,
+/// Replaces an "auto" batch by the one that is found.
+fn find_batch(loaded: &mut Loaded, prepared: &Prepared) -> anyhow::Result<()> {
+    let settings = &loaded.settings;
+    if settings.batch.batch_size != BatchSize::Auto {
+        return Ok(());
+    }
+    let effective = settings.batch.effective_batch_size;
+    let finder = FinderConfig {
+        edge: prepared.bounds.patch_max,
+        batch_max: effective,
+        target: settings.memory.target,
+        ..FinderConfig::default()
+    };
+    let job = prepared.job(settings);
+    let found = find::search(settings, &job, finder, Phase::Train, Some(effective), FindObjective::Largest)?;
+    eprintln!("batch       {} found, at most {}", found.batch(), found.found.upper);
+    loaded.keep_batch_size(found.batch());
+    Ok(())
 }
 
 impl Prepared {
-    fn new(loaded: &Loaded) -> anyhow::Result<Self> {
-        let settings = &loaded.settings;
-        let probe = open(settings.device, settings.memory.capacity.0).map_err(|error| user_error(describe(&error)))?;
-        let capacity = probe.capacity().map_err(|error| user_error(describe(&error)))?;
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
-        let photos = Photos::read(&settings.photos(fixtures, settings.smallest_patch(capacity)));
-        let photos = Arc::new(photos.map_err(|error| user_error(describe(&error)))?);
-        let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
-        Ok(Self { probe, photos, bounds, notes })
-    }
-
     fn run(self, loaded: &Loaded, out: &Path, existing: Existing) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let device = open_device(settings.device, settings.memory.gradient_checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
+        let job = self.job(settings);
+        let plan = self.plan(settings, &job, out, existing)?;
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         let stop = StopFlag::default();
         signals::watch(&stop)?;
         self.introduce(loaded, out);
 
-        let config = settings.fit(self.bounds, self.probe.page().map_err(TrainError::from)?);
-        let job = Sr::new(settings.sr(), Arc::clone(&self.photos));
+        let page = self.probe.page().map_err(TrainError::from)?;
+        let mut config = settings.fit(self.bounds, page, &self.probe.name());
+        if let Some(plan) = &plan {
+            begin_with(&mut config, plan);
+            plan.write(&out.join(PLAN_FILE))?;
+        }
         let (mut display, config_text) = (Display::new(), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.show(event, progress);
         let shell = Shell {
@@ -91,6 +102,34 @@ impl Prepared {
         let outcome = outcome?;
         let report = reports::write(&run_dir, &outcome, self.notes.warnings, self.photos.skipped.clone());
         Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
+    }
+
+    /// Reads or makes the plan that the run begins with.
+    fn plan(
+        &self,
+        settings: &Settings,
+        job: &Sr,
+        out: &Path,
+        existing: Existing,
+    ) -> anyhow::Result<Option<MemoryPlan>> {
+        let request = self.plan_request(settings)?;
+        let own = out.join(PLAN_FILE);
+        let file = match &settings.memory.plan {
+            PlanSetting::Off => return Ok(None),
+            PlanSetting::File(file) => file,
+            PlanSetting::Auto if existing == Existing::Resume && own.is_file() => &own,
+            // The first steps of a run on a CPU are what a plan would run anyway.
+            PlanSetting::Auto if settings.device == DeviceKind::Flex => return Ok(None),
+            PlanSetting::Auto => {
+                let open = || open_probe(settings);
+                return Ok(Some(plan_memory(job, &request, &open, &mut progress_of_planning())?));
+            }
+        };
+        let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
+        let plan = MemoryPlan::read(file, &fingerprint(job, &request, &name))?;
+        let plan = plan.under(self.capacity, settings.memory.target);
+        plan.check()?;
+        Ok(Some(plan))
     }
 
     fn introduce(&self, loaded: &Loaded, out: &Path) {
@@ -111,6 +150,20 @@ impl Prepared {
             eprintln!("warning: skipped {} files in all; the report names them", photos.skipped.len());
         }
         eprintln!("run         {}", out.display());
+    }
+}
+
+/// Lets a run begin at the highest rung that the plan certifies, whose allocations fix the size of pages.
+fn begin_with(config: &mut FitConfig, plan: &MemoryPlan) {
+    config.controller.planned = plan.needs();
+    if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
+        let limit = plan.budget.as_f64() * policy.raise_below;
+        let fits = |knobs: &Knobs| {
+            let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train);
+            needs.filter(|it| it.shape == knobs.shape()).any(|it| it.upper.as_f64() <= limit)
+        };
+        let rungs = ladder(&policy.bounds).map(Vec::from).unwrap_or_default();
+        policy.start = rungs.into_iter().rev().find(fits);
     }
 }
 

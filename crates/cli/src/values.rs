@@ -1,5 +1,7 @@
 //! Values of the configuration that are neither plain numbers nor plain texts.
 
+use std::path::PathBuf;
+
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
@@ -12,6 +14,40 @@ pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
+
+/// How large micro-batches are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) enum BatchSize {
+    /// The policy chooses.
+    Adaptive,
+    /// The largest that fits is found before the run.
+    Auto,
+    /// As it is.
+    Fixed(u32),
+}
+
+/// Where a plan comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub(crate) enum PlanSetting {
+    /// Made before the first step where the device reserves in pages.
+    Auto,
+    /// There is none.
+    Off,
+    /// A file.
+    File(PathBuf),
+}
+
+impl From<String> for PlanSetting {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "auto" => Self::Auto,
+            "off" => Self::Off,
+            _ => Self::File(text.into()),
+        }
+    }
+}
 
 /// What stands where a number or a word may stand.
 enum TextOrNumber {
@@ -77,6 +113,23 @@ impl TryFrom<TextOrNumber> for Bound {
                 _ => Err(fail(n.to_string())),
             },
             TextOrNumber::Text(text) if text == "preset" => Ok(Self(None)),
+            TextOrNumber::Text(text) => Err(fail(format!("`{text}`"))),
+        }
+    }
+}
+
+impl TryFrom<TextOrNumber> for BatchSize {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        let fail = |shown: String| format!("{shown} is neither a whole number from 1 on nor \"adaptive\" nor \"auto\"");
+        match value {
+            TextOrNumber::Number(n) => match u32::try_from(n) {
+                Ok(n) if n > 0 => Ok(Self::Fixed(n)),
+                _ => Err(fail(n.to_string())),
+            },
+            TextOrNumber::Text(text) if text == "adaptive" => Ok(Self::Adaptive),
+            TextOrNumber::Text(text) if text == "auto" => Ok(Self::Auto),
             TextOrNumber::Text(text) => Err(fail(format!("`{text}`"))),
         }
     }

@@ -1,9 +1,11 @@
-//! What a predictor is told, and what it refuses.
+//! What a predictor is told.
 
 use std::ops::RangeInclusive;
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
+
+use crate::PredictError;
 
 /// What is added to a bound that the program alone does not explain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,34 +38,6 @@ impl PredictorConfig {
     }
 }
 
-fn check_range(key: &'static str, value: f64, allowed: RangeInclusive<f64>) -> Result<(), PredictError> {
+pub(crate) fn check_range(key: &'static str, value: f64, allowed: RangeInclusive<f64>) -> Result<(), PredictError> {
     if allowed.contains(&value) { Ok(()) } else { Err(PredictError::OutOfRange { key, value, allowed }) }
-}
-
-/// What a predictor refuses.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PredictError {
-    /// A setting outside its range.
-    #[error("`{key}` is {value}, but must be between {} and {}", .allowed.start(), .allowed.end())]
-    OutOfRange {
-        /// Name of the setting.
-        key: &'static str,
-        /// What it was set to.
-        value: f64,
-        /// What it may be.
-        allowed: RangeInclusive<f64>,
-    },
-    /// An observation without a sample, or of samples without an extent.
-    #[error("learn from a step of shape {0}: it holds nothing")]
-    EmptyShape(StepShape),
-    /// A peak that is not above what was resident before the step: no step needs nothing, so the reading is wrong.
-    #[error("learn from a step of shape {shape}: its peak of {peak} is not above the resident {resident}")]
-    NothingNeeded {
-        /// Shape of the step.
-        shape: StepShape,
-        /// Bytes in use before it.
-        resident: Bytes,
-        /// Its high-water mark.
-        peak: Bytes,
-    },
 }

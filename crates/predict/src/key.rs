@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Platform;
+
 /// Whether a step computes gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,6 +21,9 @@ pub struct Key {
     pub phase: Phase,
     /// Whether activations are recomputed in the backward pass instead of kept.
     pub checkpointing: bool,
+    /// What the step runs on; the default where nothing was written.
+    #[serde(default)]
+    pub platform: Platform,
     /// Number of the set of kernels that the shape runs, opaque here.
     ///
     /// Burn's Flex, for one, takes another convolution path when the batch has at most 4 samples, and the two paths
@@ -29,6 +34,27 @@ pub struct Key {
 impl Key {
     /// Whether the two keys differ at most in their regime.
     pub(crate) fn is_sibling_of(self, other: Self) -> bool {
-        (self.phase, self.checkpointing) == (other.phase, other.checkpointing)
+        Self { regime: other.regime, ..self } == other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_without_a_platform_reads_as_one_on_the_default_platform() {
+        let read: Key = serde_json::from_str(r#"{"phase":"train","checkpointing":true,"regime":3}"#).unwrap();
+        assert_eq!(read, Key { phase: Phase::Train, checkpointing: true, platform: Platform::default(), regime: 3 });
+    }
+
+    #[test]
+    fn siblings_share_all_but_the_regime() {
+        let key = Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
+        let on_another = |device| Key { platform: Platform { device, ..key.platform }, ..key };
+        assert!(key.is_sibling_of(Key { regime: 1, ..key }));
+        for other in [Key { phase: Phase::Infer, ..key }, Key { checkpointing: true, ..key }, on_another(1)] {
+            assert!(!key.is_sibling_of(other), "{other:?}");
+        }
     }
 }

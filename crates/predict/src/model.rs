@@ -24,7 +24,7 @@ pub(crate) struct Need {
 }
 
 impl Model {
-    pub(crate) fn new(certificate: Certificate, config: &PredictorConfig) -> Self {
+    fn new(certificate: Certificate, config: &PredictorConfig) -> Self {
         let theta = fit(&certificate);
         let stretch = |it: &ShapeNeed| {
             let bare = certificate.value(it.shape) * (1.0 + config.rounding_margin);
@@ -47,7 +47,7 @@ impl Model {
     }
 
     /// Returns the factor that the certificate lacks where the observation is above its upper bound.
-    pub(crate) fn violation(&self, observed: ShapeNeed, config: &PredictorConfig) -> Option<f64> {
+    fn violation(&self, observed: ShapeNeed, config: &PredictorConfig) -> Option<f64> {
         let is_above = observed.need > self.need(observed.shape, 1.0, config).upper;
         let without_page = observed.need.saturating_sub(config.page).as_f64();
         is_above.then(|| without_page / (self.bound(observed.shape) * (1.0 + config.rounding_margin)))
@@ -57,11 +57,21 @@ impl Model {
         self.certificate.ceiling(shape) * self.scale
     }
 
-    /// Learns an observation, after widening all others by the factor.
-    pub(crate) fn observe(&self, it: ShapeNeed, factor: f64, config: &PredictorConfig) -> Result<Self, PredictError> {
-        let mut certificate = self.certificate.clone();
-        certificate.widen(factor);
+    /// Returns the model after one more observation, and the factor by which a violation widened it.
+    pub(crate) fn learn(
+        known: Option<&Self>,
+        it: ShapeNeed,
+        config: &PredictorConfig,
+    ) -> Result<(Self, Option<f64>), PredictError> {
+        let factor = known.and_then(|model| model.violation(it, config));
+        let mut certificate = known.map_or_else(Certificate::default, |model| model.certificate.clone());
+        certificate.widen(factor.unwrap_or(1.0));
         certificate.observe(it)?;
-        Ok(Self::new(certificate, config))
+        Ok((Self::new(certificate, config), factor))
+    }
+
+    /// Returns the model of the needs that were kept, or `None` without one.
+    pub(crate) fn restored(certificate: Certificate, config: &PredictorConfig) -> Option<Self> {
+        (!certificate.needs().is_empty()).then(|| Self::new(certificate, config))
     }
 }

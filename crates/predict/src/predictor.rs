@@ -86,19 +86,15 @@ impl Predictor {
         if self.models.get(&key).is_some_and(|model| model.certificate().knows(observed)) {
             return Ok(residual(false));
         }
-        let factor = self.models.get(&key).and_then(|model| model.violation(observed, &self.config));
-        let model = match self.models.get(&key) {
-            Some(model) => model.observe(observed, factor.unwrap_or(1.0), &self.config)?,
-            None => Model::new(Certificate::try_from(vec![observed])?, &self.config),
-        };
+        let (model, factor) = Model::learn(self.models.get(&key), observed, &self.config)?;
         self.models.insert(key, model);
         Ok(residual(factor.is_some()))
     }
 
     /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known.
     ///
-    /// While the key itself has no observation, the sibling regime (same phase and checkpointing) with the largest
-    /// bound stands in, and the bound is multiplied by [`PredictorConfig::regime_margin`]: assumed, not proved.
+    /// While the key itself has no observation, the sibling regime (same phase, checkpointing and platform) with
+    /// the largest bound stands in, and the bound is multiplied by [`PredictorConfig::regime_margin`]: assumed, not proved.
     pub fn predict(&self, key: Key, shape: StepShape, resident: Bytes) -> Option<Prediction> {
         self.need(key, shape).map(|it| above(resident, it))
     }
@@ -145,8 +141,8 @@ impl TryFrom<State> for Predictor {
 
     fn try_from(state: State) -> Result<Self, PredictError> {
         let mut predictor = Self::try_new(state.config)?;
-        let models = state.models.into_iter().filter(|(_, certificate)| !certificate.needs().is_empty());
-        predictor.models.extend(models.map(|(key, it)| (key, Model::new(it, &state.config))));
+        let restored = |(key, it)| Model::restored(it, &state.config).map(|model| (key, model));
+        predictor.models.extend(state.models.into_iter().filter_map(restored));
         Ok(predictor)
     }
 }

@@ -1,10 +1,11 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
-use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Observation, StepShape};
+use plimsoll_predict::{Dtype, Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
+use plimsoll_types::{Bytes, N_FEATURES, Observation, StepShape};
 use proptest::prelude::*;
 
-const KEY: Key = Key { phase: Phase::Train, checkpointing: false, regime: 0 };
+const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
+const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
 const RESIDENT: Bytes = Bytes::mib(64);
 
 fn predictor(config: PredictorConfig) -> Predictor {
@@ -17,6 +18,12 @@ fn observation(shape: StepShape, need: Bytes) -> Observation {
 
 fn upper(predictor: &Predictor, shape: StepShape) -> Bytes {
     predictor.predict(KEY, shape, Bytes::ZERO).expect("there is an observation").upper
+}
+
+/// What a step needs whose live bytes at each instant are a combination of features.
+fn need(program: &[[f64; N_FEATURES]], shape: StepShape) -> Bytes {
+    let at = |theta: &[f64; N_FEATURES]| theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum::<f64>();
+    Bytes::from_f64_ceil(program.iter().map(at).fold(0.0, f64::max))
 }
 
 fn any_shape() -> impl Strategy<Value = StepShape> {
@@ -56,12 +63,60 @@ proptest! {
     ) {
         let mut predictor = predictor(config);
         for shape in shapes {
-            let at = |theta: &[f64; 4]| theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum::<f64>();
-            let need = Bytes::from_f64_ceil(program.iter().map(at).fold(0.0, f64::max));
+            let need = need(&program, shape);
             prop_assert!(!predictor.observe(KEY, observation(shape, need)).unwrap().violated, "{shape}");
             let tight = need.as_f64() * (1.0 + config.rounding_margin) + config.page.as_f64();
             prop_assert!((upper(&predictor, shape).as_f64() / tight - 1.0).abs() < 1e-4, "{shape}");
         }
+    }
+
+    #[test]
+    fn the_order_of_observations_of_a_fixed_program_does_not_matter(
+        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        (shapes, shuffled) in prop::collection::vec(any_shape(), 2..24).prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle())),
+        asked in any_shape(),
+    ) {
+        let taught = |shapes: Vec<StepShape>| {
+            let mut predictor = predictor(config);
+            for shape in shapes {
+                predictor.observe(KEY, observation(shape, need(&program, shape))).unwrap();
+            }
+            predictor.predict(KEY, asked, RESIDENT).unwrap()
+        };
+        let (one, other) = (taught(shapes), taught(shuffled));
+        prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-6, "{} and {}", one.upper, other.upper);
+        prop_assert!((one.expected.as_f64() / other.expected.as_f64() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn another_observation_of_a_fixed_program_never_raises_an_upper_bound(
+        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        shapes in prop::collection::vec(any_shape(), 2..24), asked in prop::collection::vec(any_shape(), 8),
+    ) {
+        let mut predictor = predictor(config);
+        predictor.observe(KEY, observation(shapes[0], need(&program, shapes[0]))).unwrap();
+        for shape in &shapes[1..] {
+            let before: Vec<_> = asked.iter().map(|it| upper(&predictor, *it)).collect();
+            predictor.observe(KEY, observation(*shape, need(&program, *shape))).unwrap();
+            for (asked, before) in asked.iter().zip(before) {
+                let after = upper(&predictor, *asked).as_f64();
+                prop_assert!(after <= before.as_f64() * (1.0 + 1e-6), "{asked}: {after} > {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_larger_shape_never_has_a_smaller_prediction(
+        config in any_config(), readings in any_readings(), asked in any_shape(), more in (0..64u32, 0..64u32),
+    ) {
+        let mut predictor = predictor(config);
+        for (shape, need) in readings {
+            predictor.observe(KEY, observation(shape, need)).unwrap();
+        }
+        let larger = StepShape::new(asked.samples + more.0, asked.edge + more.1);
+        let [small, large] = [asked, larger].map(|it| predictor.predict(KEY, it, RESIDENT).unwrap());
+        prop_assert!(small.upper.as_f64() <= large.upper.as_f64() * (1.0 + 1e-8));
+        prop_assert!(small.expected.as_f64() <= large.expected.as_f64() * (1.0 + 1e-8));
     }
 
     #[test]
@@ -153,6 +208,8 @@ fn an_unseen_regime_borrows_the_largest_bound_of_its_siblings_times_the_margin()
     assert_eq!(borrowed.expected, Bytes::mib(20));
     assert!((Bytes::mib(60)..Bytes::mib(61)).contains(&borrowed.upper), "{}", borrowed.upper);
     assert_eq!(predictor.predict(Key { phase: Phase::Infer, ..KEY }, shape, Bytes::ZERO), None);
+    let fused = Platform { fusion: true, ..PLATFORM };
+    assert_eq!(predictor.predict(Key { platform: fused, ..KEY }, shape, Bytes::ZERO), None);
 }
 
 #[test]
@@ -224,4 +281,12 @@ fn a_setting_out_of_range_is_named() {
         assert_eq!(Predictor::try_new(config).unwrap_err().to_string(), message);
     }
     assert!(serde_json::from_str::<Predictor>(r#"{"config":{"regime_margin":0.5},"models":[]}"#).is_err());
+}
+
+#[test]
+fn a_predictor_written_before_there_were_platforms_is_read() {
+    let text = r#"{"config":{"rounding_margin":0.01,"regime_margin":3.0,"page":0},"models":[[
+        {"phase":"train","checkpointing":false,"regime":0}, [{"shape":{"samples":4,"edge":32},"need":1048576}]]]}"#;
+    let predictor: Predictor = serde_json::from_str(text).unwrap();
+    assert_eq!(predictor.n_observations(KEY), 1);
 }

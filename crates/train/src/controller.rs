@@ -1,9 +1,14 @@
 //! Predictor and policy, wired: events in, decisions out.
 
+use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
-use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_predict::{Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Decision, Event, Observation, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
+
+use self::planned::Planned;
+
+mod planned;
 
 /// Everything that a decision depends on besides the events; a log carries it in its head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,8 +20,14 @@ pub struct ControllerConfig {
     pub policy: PolicyConfig,
     /// Whether gradient checkpointing is on.
     pub checkpointing: bool,
+    /// What the steps run on.
+    #[serde(default)]
+    pub platform: Platform,
     /// Batches up to this many samples run other kernels than larger ones; see [`crate::small_batch_regime`].
     pub small_batch: u32,
+    /// What a plan says, on a device that reserves in pages; empty without a plan.
+    #[serde(default)]
+    pub planned: Vec<PlannedNeed>,
 }
 
 /// A configuration that makes no controller.
@@ -41,9 +52,9 @@ const MAX_INFERENCE_BATCH: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Controller {
     predictor: Predictor,
+    plan: Planned,
     policy: Policy,
-    checkpointing: bool,
-    small_batch: u32,
+    keys: Keys,
     resident: Bytes,
     /// A key whose only observation read too much, to be forgotten at the next clean one.
     provisional: Option<Key>,
@@ -58,9 +69,9 @@ impl Controller {
     pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
         Ok(Self {
             predictor: Predictor::try_new(config.predictor)?,
+            plan: Planned::try_new(&config.planned)?,
+            keys: Keys::of(&config),
             policy: Policy::try_new(config.policy)?,
-            checkpointing: config.checkpointing,
-            small_batch: config.small_batch,
             resident: Bytes::ZERO,
             provisional: None,
         })
@@ -100,7 +111,10 @@ impl Controller {
     /// too high by what it kept: safe, but wrong for ever after, since a certificate keeps the highest reading of a
     /// shape. So such a reading serves only while nothing else is known, and is forgotten at the next clean one.
     fn observe(&mut self, it: Observation, kept: Bytes) -> Result<(), PredictError> {
-        let key = self.key(Phase::Train, it.shape);
+        if self.plan.covers(Phase::Train, it.shape) {
+            return self.plan.observe(Phase::Train, it);
+        }
+        let key = self.keys.key(Phase::Train, it.shape);
         let keeps_much = it.peak.saturating_sub(it.resident) < kept.saturating_mul(KEPT_SHARE);
         if keeps_much && self.predictor.n_observations(key) > 0 {
             return Ok(());
@@ -114,23 +128,21 @@ impl Controller {
 
     /// Answers an event, after [`Self::learn`] has seen it.
     pub fn decide(&mut self, event: &Event) -> Option<Decision> {
-        let (predictor, resident) = (&self.predictor, self.resident);
-        let (checkpointing, small_batch) = (self.checkpointing, self.small_batch);
-        let predict =
-            |shape: StepShape| predictor.predict(key(Phase::Train, checkpointing, small_batch, shape), shape, resident);
+        let (predictor, plan, keys, resident) = (&self.predictor, &self.plan, self.keys, self.resident);
+        let predict = |shape: StepShape| predict(predictor, plan, keys.key(Phase::Train, shape), shape, resident);
         self.policy.on_event(event, &predict)
     }
 
     /// Predicts a training step that begins with `resident` bytes in use.
     pub fn predict(&self, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-        self.predictor.predict(self.key(Phase::Train, shape), shape, resident)
+        predict(&self.predictor, &self.plan, self.keys.key(Phase::Train, shape), shape, resident)
     }
 
     /// Returns the largest certified batch of a forward pass without gradients, or 1 while nothing is known.
     pub fn inference_batch(&self, edge: u32, resident: Bytes, budget: Bytes) -> u32 {
         let fits = |n: &u32| {
             let shape = StepShape::new(*n, edge);
-            let prediction = self.predictor.predict(self.key(Phase::Infer, shape), shape, resident);
+            let prediction = predict(&self.predictor, &self.plan, self.keys.key(Phase::Infer, shape), shape, resident);
             prediction.is_some_and(|it| it.upper <= budget)
         };
         (2..=MAX_INFERENCE_BATCH).take_while(fits).last().unwrap_or(1)
@@ -142,19 +154,40 @@ impl Controller {
     ///
     /// As [`Self::learn`].
     pub fn learn_inference(&mut self, observation: Observation) -> Result<(), PredictError> {
-        self.predictor.observe(self.key(Phase::Infer, observation.shape), observation).map(drop)
+        if self.plan.covers(Phase::Infer, observation.shape) {
+            return self.plan.observe(Phase::Infer, observation);
+        }
+        self.predictor.observe(self.keys.key(Phase::Infer, observation.shape), observation).map(drop)
     }
 
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
-
-    fn key(&self, phase: Phase, shape: StepShape) -> Key {
-        key(phase, self.checkpointing, self.small_batch, shape)
-    }
 }
 
-fn key(phase: Phase, checkpointing: bool, small_batch: u32, shape: StepShape) -> Key {
-    Key { phase, checkpointing, regime: u16::from(shape.samples <= small_batch) }
+/// A plan comes first: it knows the pages, which no bound from other shapes does.
+fn predict(predictor: &Predictor, plan: &Planned, key: Key, shape: StepShape, resident: Bytes) -> Option<Prediction> {
+    plan.predict(key.phase, shape).or_else(|| predictor.predict(key, shape, resident))
+}
+
+/// What the keys of a run have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Keys {
+    checkpointing: bool,
+    platform: Platform,
+    small_batch: u32,
+}
+
+impl Keys {
+    fn of(config: &ControllerConfig) -> Self {
+        let ControllerConfig { checkpointing, platform, small_batch, .. } = *config;
+        Self { checkpointing, platform, small_batch }
+    }
+
+    fn key(self, phase: Phase, shape: StepShape) -> Key {
+        // Without a gradient of weights there is one path only.
+        let regime = u16::from(phase == Phase::Train && shape.samples <= self.small_batch);
+        Key { phase, checkpointing: self.checkpointing, platform: self.platform, regime }
+    }
 }

@@ -1,12 +1,13 @@
 //! From a device's name to Burn's device.
 
 use burn::tensor::Device;
+use plimsoll_predict::{Dtype, Platform};
 use plimsoll_probe::{DeviceKind, ProbeError};
 
 /// A device that this build, or this machine, does not have.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct DeviceMissing(#[from] ProbeError);
+pub struct DeviceMissing(#[from] pub ProbeError);
 
 /// Opens a Burn device with gradients, and with gradient checkpointing where asked for.
 ///
@@ -20,12 +21,34 @@ pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, Devi
     Ok(if checkpointing { device.gradient_checkpointing() } else { device })
 }
 
-/// Describes a device, with what changes its memory: fusion and autotune are off in this version.
+/// Describes a device, with what changes its memory: fusion and autotune.
 pub fn describe(kind: DeviceKind) -> String {
+    let with = |name: &str, on: bool| if on { name.to_owned() } else { format!("no {name}") };
     match kind {
         DeviceKind::Flex => format!("flex ({} threads)", std::thread::available_parallelism().map_or(1, usize::from)),
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => format!("{kind} (no fusion, no autotune)"),
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
+            format!("{kind} ({}, {})", with("fusion", has_fusion(kind)), with("autotune", has_autotune(kind)))
+        }
     }
+}
+
+/// Whether this build fuses operations on the device.
+pub fn has_fusion(kind: DeviceKind) -> bool {
+    cfg!(feature = "fusion") && kind != DeviceKind::Flex
+}
+
+/// Whether this build chooses kernels by timing on the device.
+pub fn has_autotune(kind: DeviceKind) -> bool {
+    cfg!(feature = "autotune") && kind != DeviceKind::Flex
+}
+
+/// Returns what decides how much a step allocates on the device, besides the step; `name` is the probe's.
+pub fn platform(kind: DeviceKind, name: &str) -> Platform {
+    // FNV-1a; any hash that is the same in every process would do.
+    let device = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    Platform { device, dtype: Dtype::F32, fusion: has_fusion(kind), autotune: has_autotune(kind) }
 }
 
 /// Returns the largest batch that runs other kernels than every larger one, or 0 where there is no such batch.

@@ -17,14 +17,23 @@ pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, Trai
         return Err(TrainError::Head("it is not `run_started`".to_owned()));
     };
     let unreadable = |error: serde_json::Error| TrainError::Head(error.to_string());
-    let was: Value = serde_json::from_str(&head.controller).map_err(unreadable)?;
-    let now = serde_json::to_value(&config.controller).map_err(unreadable)?;
+    let was = without_plan(serde_json::from_str(&head.controller).map_err(unreadable)?);
+    let now = without_plan(serde_json::to_value(&config.controller).map_err(unreadable)?);
     let device = (Value::from(head.device.as_str()), Value::from(config.device.as_str()));
     let changed = difference("", &was, &now).or_else(|| difference("device", &device.0, &device.1));
     match changed {
         Some((key, was, now)) => Err(TrainError::Changed { key, was, now }),
         None => Ok(events.iter().rev().find_map(budget).unwrap_or(head.budget)),
     }
+}
+
+/// Leaves out what depends on the plan, which the checkpoint holds, and which another capacity changes.
+fn without_plan(mut controller: Value) -> Value {
+    if let Value::Object(settings) = &mut controller {
+        settings.remove("planned");
+        settings.get_mut("policy").and_then(Value::as_object_mut).map(|it| it.remove("start"));
+    }
+    controller
 }
 
 fn budget(event: &Event) -> Option<Budget> {

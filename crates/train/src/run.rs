@@ -126,7 +126,7 @@ impl<J: Job> Run<'_, J> {
     ) -> Result<StepOutcome, TrainError> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
         let model = present(self.model.as_ref());
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, &samples.buffer, range, device);
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device));
         let predict = |shape, resident| controller.predict(shape, resident);
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
         outcome.map_err(|source| TrainError::Step { step: self.step, source })

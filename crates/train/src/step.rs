@@ -18,6 +18,7 @@ mod error;
 mod pages;
 
 pub use self::error::StepError;
+pub(crate) use self::error::read_values_of;
 use self::error::{ReadError, out_of_memory, read_values, step_error};
 pub(crate) use self::pages::Pages;
 
@@ -123,8 +124,14 @@ impl GuardedStep {
         stopwatch: &mut Stopwatch,
     ) -> Result<StepOutcome, StepError> {
         let start = Instant::now();
-        let resident = self.probe.read()?.in_use;
+        let reading = self.probe.read()?;
+        let resident = reading.in_use;
         self.pages.begin();
+        let first = shape(request.n_samples.min(request.knobs.micro_batch_size as usize), request.knobs.patch_size);
+        if predict(first, resident).is_some_and(|it| it.upper < reading.reserved) {
+            // What steps leave behind has grown beyond what this one is planned with.
+            self.pages.forget();
+        }
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
         let (edge, too_many) = (request.knobs.patch_size, Cell::new(usize::MAX));

@@ -83,9 +83,14 @@ impl Tiny {
 impl Job for Tiny {
     type Source = Rows;
     type Model = Net;
+    type Batch = Tensor<2>;
 
     fn name(&self) -> &'static str {
         "tiny"
+    }
+
+    fn program(&self) -> String {
+        "tiny".to_owned()
     }
 
     fn fingerprint(&self) -> String {
@@ -100,19 +105,24 @@ impl Job for Tiny {
         Net { first: LinearConfig::new(WIDTH, 256).init(device), second: LinearConfig::new(256, 1).init(device) }
     }
 
-    fn mean_loss(
-        &self,
-        net: &Net,
-        (values, edge): &(Vec<f32>, usize),
-        samples: Range<usize>,
-        device: &Device,
-    ) -> Tensor<1> {
+    fn batch(&self, (values, edge): &(Vec<f32>, usize), samples: Range<usize>, device: &Device) -> Tensor<2> {
         let row = edge * WIDTH;
         let data = values[samples.start * row..samples.end * row].to_vec();
-        let rows = Tensor::<2>::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device);
+        Tensor::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device)
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Tensor<2> {
+        Tensor::zeros([(shape.samples * shape.edge) as usize, WIDTH], device)
+    }
+
+    fn mean_loss(&self, net: &Net, rows: Tensor<2>) -> Tensor<1> {
         let target = rows.clone().mean_dim(1);
         let output = net.second.forward(burn::tensor::activation::relu(net.first.forward(rows)));
         (output - target).powi_scalar(2).mean()
+    }
+
+    fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
+        self.mean_loss(net, self.blank_batch(shape, device))
     }
 
     fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
@@ -142,6 +152,8 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
             predictor: PredictorConfig::default(),
             policy,
             checkpointing: false,
+            platform: plimsoll_predict::Platform::default(),
+            planned: Vec::new(),
             small_batch: 0,
         },
         largest_edge: 64,

@@ -66,7 +66,7 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let gradients = |sizes: &[usize]| {
         let (mut accumulator, mut start) = (WeightedAccumulator::new(13), 0);
         for n in sizes {
-            let loss = job.mean_loss(&model, &buffer, start..start + n, &device);
+            let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device));
             let part = accumulator.backward(&model, &loss, *n);
             accumulator.add(&model, part);
             start += n;

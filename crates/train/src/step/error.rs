@@ -50,6 +50,15 @@ pub(super) fn read_values(tensor: Tensor<1>) -> Result<Vec<f64>, ReadError> {
     Ok(data.iter::<f64>().collect())
 }
 
+/// Reads a vector from the device and drops it; returns whether there was enough memory.
+pub(crate) fn read_values_of(tensor: Tensor<1>) -> Result<bool, StepError> {
+    match tensor.try_into_data().map_err(|error| read_error(&error)) {
+        Ok(_) => Ok(true),
+        Err(ReadError::OutOfMemory) => Ok(false),
+        Err(ReadError::Other(error)) => Err(*error),
+    }
+}
+
 fn read_error(error: &ExecutionError) -> ReadError {
     if error.is_device_poisoned() {
         return ReadError::Other(Box::new(StepError::Poisoned(error.reason().to_owned())));

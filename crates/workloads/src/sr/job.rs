@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Inference, Job, Metric, StepError};
+use plimsoll_types::StepShape;
 
 use super::model::{Edsr, EdsrConfig, SCALE};
 use super::photos::{BORDER, Photo, Photos, psnr};
@@ -135,16 +136,20 @@ impl Tile {
 impl Job for Sr {
     type Source = Crops;
     type Model = Edsr;
+    type Batch = Pairs;
 
     fn name(&self) -> &'static str {
         "sr"
     }
 
+    fn program(&self) -> String {
+        let EdsrConfig { channels, blocks } = self.config.model;
+        format!("sr with {channels} channels and {blocks} blocks")
+    }
+
     fn fingerprint(&self) -> String {
-        let SrConfig { model, crops_per_image, .. } = self.config;
-        let n_train = self.photos.train.len();
-        let EdsrConfig { channels, blocks } = model;
-        format!("sr with {channels} channels and {blocks} blocks on {n_train} images of {crops_per_image} crops")
+        let (program, n_train) = (self.program(), self.photos.train.len());
+        format!("{program} on {n_train} images of {} crops", self.config.crops_per_image)
     }
 
     fn source(&self) -> Arc<Crops> {
@@ -155,12 +160,25 @@ impl Job for Sr {
         self.config.model.init(device)
     }
 
-    /// The mean absolute error, as in the EDSR paper.
-    fn mean_loss(&self, model: &Edsr, buffer: &CropBuffer, samples: Range<usize>, device: &Device) -> Tensor<1> {
+    fn batch(&self, buffer: &CropBuffer, samples: Range<usize>, device: &Device) -> Pairs {
         let edge = buffer.pixels.edge() as usize;
-        let low = planes(buffer.pixels.lr(), &samples, edge, device);
-        let high = planes(buffer.pixels.hr(), &samples, edge * SCALE as usize, device);
+        Pairs {
+            low: planes(buffer.pixels.lr(), &samples, edge, device),
+            high: planes(buffer.pixels.hr(), &samples, edge * SCALE as usize, device),
+        }
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Pairs {
+        Pairs { low: blank(shape, 1, device), high: blank(shape, SCALE, device) }
+    }
+
+    /// The mean absolute error, as in the EDSR paper.
+    fn mean_loss(&self, model: &Edsr, Pairs { low, high }: Pairs) -> Tensor<1> {
         (model.forward(low) - high).abs().mean()
+    }
+
+    fn blank_forward(&self, model: &Edsr, shape: StepShape, device: &Device) -> Tensor<1> {
+        model.forward(blank(shape, 1, device)).flatten(0, 3)
     }
 
     fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
@@ -173,6 +191,24 @@ impl Job for Sr {
         let n = self.photos.validation.len() as f64;
         Ok(Metric { name: "PSNR (dB)", value: value / n, baseline: baseline / n })
     }
+}
+
+/// Crops and what they are to become, with values from 0 to 1.
+///
+/// # Shapes
+///
+/// - `low`: `[batch_size, 3, edge, edge]`
+/// - `high`: `[batch_size, 3, 2 · edge, 2 · edge]`
+#[derive(Debug)]
+pub struct Pairs {
+    low: Tensor<4>,
+    high: Tensor<4>,
+}
+
+/// Returns black images of `scale` times the edge.
+fn blank(shape: StepShape, scale: u32, device: &Device) -> Tensor<4> {
+    let edge = (shape.edge * scale) as usize;
+    Tensor::zeros([shape.samples as usize, 3, edge, edge], device)
 }
 
 /// Turns a range of 8-bit samples into a tensor of shape `[samples, 3, edge, edge]` with values from 0 to 1.

@@ -16,7 +16,7 @@ mod tiles;
 
 pub use bicubic::upsample_bicubic;
 pub use folder::{BadImage, DataError};
-pub use job::{Sr, SrConfig};
+pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
 pub use photos::{Photo, Photos, PhotosConfig};
 pub use source::{CropBuffer, Crops};

@@ -92,6 +92,11 @@ impl Photos {
         self.train.iter().map(|it| it.low.width.min(it.low.height)).min().unwrap_or(0)
     }
 
+    /// Returns the longest smaller side among the images held out, at the input resolution.
+    pub fn largest_side(&self) -> u32 {
+        self.validation.iter().map(|it| it.low.width.min(it.low.height)).max().unwrap_or(0)
+    }
+
     pub(crate) fn store(&self) -> &PixelStore {
         &self.store
     }

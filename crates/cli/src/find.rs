@@ -1,0 +1,122 @@
+//! `plimsoll find`.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use plimsoll_policy::FinderConfig;
+use plimsoll_predict::Phase;
+use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Trial, find_batch_size};
+use plimsoll_types::{Bytes, Fraction};
+use serde_json::{Value, json};
+
+use crate::args::{FindArgs, FindObjective};
+use crate::exit::user_error;
+use crate::prepare::{Prepared, open_probe};
+use crate::settings::Settings;
+
+pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
+    let loaded = args.config.layers(None).load()?;
+    let settings = &loaded.settings;
+    let prepared = Prepared::new(&loaded)?;
+    eprintln!("device      {}, capacity {}", prepared.probe.name(), prepared.capacity);
+    let batch_reduction = Fraction::try_new(args.batch_reduction)
+        .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
+    let tile = settings.validation_tile(prepared.photos.largest_side());
+    let mut answers = Vec::new();
+    for (phase, edge) in [(Phase::Train, prepared.bounds.patch_max), (Phase::Infer, tile)] {
+        let finder = FinderConfig {
+            edge: args.edge.unwrap_or(edge),
+            batch_max: args.batch_max,
+            target: settings.memory.target,
+            batch_reduction,
+            ..FinderConfig::default()
+        };
+        let found = search(settings, &prepared.job(settings), finder, phase, None, args.objective)?;
+        println!("{}", table(phase, &found));
+        answers.push(answer(phase, args.edge.unwrap_or(edge), &found));
+    }
+    if let Some(out) = &args.out {
+        let aside = out.with_extension("new");
+        let text = serde_json::to_string_pretty(&answers)? + "\n";
+        fs::write(&aside, text)
+            .and_then(|()| fs::rename(&aside, out))
+            .with_context(|| format!("write {}", out.display()))?;
+        println!("answer: {}", out.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Searches on the configured device, and shows each real step.
+pub(crate) fn search<J: Job>(
+    settings: &Settings,
+    job: &J,
+    finder: FinderConfig,
+    phase: Phase,
+    effective_batch_size: Option<u32>,
+    objective: FindObjective,
+) -> anyhow::Result<FoundBatch> {
+    let request = FindRequest {
+        device: settings.device,
+        checkpointing: settings.memory.gradient_checkpointing,
+        finder,
+        phase,
+        effective_batch_size,
+        objective: match objective {
+            FindObjective::Largest => Objective::Largest,
+            FindObjective::Throughput => Objective::Throughput,
+        },
+    };
+    let mut on_trial = |it: &Trial| {
+        eprintln!("tried       {} {}: peak {}, {:.3} s", name(phase), it.shape, it.peak, it.seconds);
+    };
+    Ok(find_batch_size(job, &request, &|| open_probe(settings), &mut on_trial)?)
+}
+
+fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Train => "training",
+        Phase::Infer => "inference",
+    }
+}
+
+fn table(phase: Phase, it: &FoundBatch) -> String {
+    let found = &it.found;
+    let largest = format!("{} (at most {} of the budget of {})", found.largest, found.upper, found.budget);
+    let mut rows = vec![
+        (name(phase), format!("batch {}", it.batch())),
+        ("largest that fits", largest),
+        ("memory at the start", found.start.to_string()),
+        ("peak", found.peak.to_string()),
+        ("memory now", found.current.to_string()),
+        ("memory per sample", found.per_sample.to_string()),
+        ("real steps", format!("{}, {} out of memory", found.n_trials, found.n_out_of_memory)),
+    ];
+    if found.n_plans > 0 {
+        rows.push(("dry runs", found.n_plans.to_string()));
+    }
+    if let Some(winner) = it.winner {
+        let (rate, n) = (winner.samples_per_second, winner.n_batches);
+        rows.push(("fastest", format!("{rate:.1} samples/s, of {n} batches timed")));
+    }
+    rows.iter().map(|(key, value)| format!("{key:<20} {value}\n")).collect()
+}
+
+fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
+    let bytes = |it: Bytes| it.0;
+    json!({
+        "phase": name(phase),
+        "edge": edge,
+        "batch": it.batch(),
+        "largest": it.found.largest,
+        "upper": bytes(it.found.upper),
+        "budget": bytes(it.found.budget),
+        "start": bytes(it.found.start),
+        "peak": bytes(it.found.peak),
+        "current": bytes(it.found.current),
+        "per_sample": bytes(it.found.per_sample),
+        "real_steps": it.found.n_trials,
+        "out_of_memory": it.found.n_out_of_memory,
+        "samples_per_second": it.winner.map(|it| it.samples_per_second),
+    })
+}

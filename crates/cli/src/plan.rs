@@ -1,0 +1,159 @@
+//! `plimsoll plan`.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
+use plimsoll_plan::{Fit, MemoryPlan, PlannedCell};
+use plimsoll_predict::{Phase, Source};
+use plimsoll_train::{Job, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
+
+use crate::args::PlanArgs;
+use crate::display::progress_of_planning;
+use crate::exit::{describe, user_error};
+use crate::prepare::{Prepared, open_probe};
+use crate::settings::Settings;
+
+pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    if args.epochs.is_some_and(|it| !(it.is_finite() && it > 0.0)) {
+        return Err(user_error("plan: `--epochs` must be a number above 0").into());
+    }
+    let loaded = args.config.layers(None).load()?;
+    let settings = &loaded.settings;
+    let prepared = Prepared::new(&loaded)?;
+    let request = prepared.plan_request(settings)?;
+    let job = prepared.job(settings);
+    let plan = plan_memory(&job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
+    for phase in [Phase::Train, Phase::Infer] {
+        println!("{}", view(&plan, phase).to_table());
+    }
+    println!("{}", summary(&plan));
+    let outlook = outlook(args, settings, &job, &request, &plan)?;
+    println!("{}", outlook.to_table());
+    write(&plan, &args.out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the plan and its picture.
+fn write(plan: &MemoryPlan, out: &Path) -> anyhow::Result<()> {
+    plan.write(out)?;
+    println!("plan: {}", out.display());
+    let picture = plan_heat_map(&view(plan, Phase::Train));
+    for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
+        let path = out.with_extension(extension);
+        let aside = out.with_extension(format!("{extension}.new"));
+        fs::write(&aside, bytes)
+            .and_then(|()| fs::rename(&aside, &path))
+            .with_context(|| format!("write {}", path.display()))?;
+        println!("picture: {}", path.display());
+    }
+    Ok(())
+}
+
+/// Shows the cells of a phase by what is held against the budget: the upper bound.
+pub(crate) fn view(plan: &MemoryPlan, phase: Phase) -> PlanView {
+    let mut cells: Vec<&PlannedCell> = plan.of(phase).collect();
+    cells.sort_by_key(|it| (it.edge, it.batch));
+    let sorted = |of: fn(&PlannedCell) -> u32| {
+        let mut values: Vec<u32> = cells.iter().map(|it| of(it)).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    };
+    let name = match phase {
+        Phase::Train => "training",
+        Phase::Infer => "inference",
+    };
+    PlanView {
+        job: format!("{} ({name})", plan.fingerprint.model),
+        device: plan.fingerprint.device.clone(),
+        edge_name: "edge (pixels)".to_owned(),
+        capacity: plan.capacity,
+        budget: plan.budget,
+        edges: sorted(|it| it.edge),
+        batches: sorted(|it| it.batch),
+        cells: cells.iter().map(|it| shown(it)).collect(),
+    }
+}
+
+fn shown(cell: &PlannedCell) -> PlanCell {
+    PlanCell {
+        shape: cell.shape(),
+        reserved: (cell.fit != Fit::NeverFits).then_some(cell.upper),
+        in_use: cell.in_use,
+        source: match cell.source {
+            Source::Memo => PlanSource::Memo,
+            Source::DryRun => PlanSource::DryRun,
+            Source::Certificate => PlanSource::Certificate,
+        },
+    }
+}
+
+/// Says what the cells do not: what reality added, and what the order of shapes is worth.
+fn summary(plan: &MemoryPlan) -> String {
+    let mut lines = Vec::new();
+    for (name, it) in [("training", &plan.training_correction), ("inference", &plan.inference_correction)] {
+        if !it.measured.is_empty() {
+            let (pages, auxiliary, n) = (it.pages, it.auxiliary, it.measured.len());
+            lines.push(format!("correction of {name}: {pages} pages and {auxiliary}, from {n} real steps"));
+        }
+    }
+    if let Some(schedule) = &plan.schedule {
+        let (n, first) = (schedule.n_steps, schedule.first);
+        lines.push(format!("{n} steps of mixed shapes hold {} at most, with {first} first", schedule.high_water));
+        let (kept, saved) = (schedule.high_water_kept, schedule.saved());
+        lines.push(format!("  {kept} if no page is returned between shapes; the order saves {saved} of that"));
+    }
+    lines.push(match plan.first(Phase::Train) {
+        Some(cell) => format!("the first step should be {}: it fixes the size of pages", cell.shape()),
+        None => "no training step fits".to_owned(),
+    });
+    lines.join("\n")
+}
+
+/// Says what training on all samples would take, with the largest cell that fits.
+fn outlook<J: Job>(
+    args: &PlanArgs,
+    settings: &Settings,
+    job: &J,
+    request: &PlanRequest,
+    plan: &MemoryPlan,
+) -> anyhow::Result<Outlook> {
+    let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
+    let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
+    let (samples, effective) = (job.source().n_samples(), u64::from(request.effective_batch_size));
+    let steps_per_epoch = samples.div_ceil(effective);
+    let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
+    let steps = epochs * steps_per_epoch as f64;
+    let accumulation_steps = request.effective_batch_size.div_ceil(cell.batch.max(1));
+    let seconds = if args.time { Some(seconds_per_step(settings, job, request, cell)? * steps) } else { None };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
+    let steps = steps.ceil() as u64;
+    Ok(Outlook {
+        samples,
+        task_shares: Vec::new(),
+        epochs,
+        shape: cell.shape(),
+        accumulation_steps,
+        batches: steps * u64::from(accumulation_steps),
+        steps,
+        batch_memory: None,
+        peak: Some(cell.upper),
+        seconds,
+    })
+}
+
+/// Runs the step twice: the first compiles, and makes the optimizer's state.
+fn seconds_per_step<J: Job>(
+    settings: &Settings,
+    job: &J,
+    request: &PlanRequest,
+    cell: &PlannedCell,
+) -> anyhow::Result<f64> {
+    let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
+    let mut trials = Trials::try_new(job, device, open_probe(settings)?)?;
+    trials.train(cell.shape(), request.effective_batch_size)?;
+    Ok(trials.train(cell.shape(), request.effective_batch_size)?.seconds)
+}

@@ -1,0 +1,116 @@
+//! One cell of a plan.
+
+use plimsoll_predict::{Phase, Source};
+use plimsoll_types::{Bytes, Prediction, StepShape};
+use serde::{Deserialize, Serialize};
+
+/// Whether a cell may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// Its upper bound is within the budget.
+    Fits,
+    /// Its upper bound is above the budget.
+    OverBudget,
+    /// One of its tensors is larger than the device serves, however much is free.
+    NeverFits,
+}
+
+/// What a step of one shape needs, and how that is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCell {
+    /// Whether gradients are computed.
+    pub phase: Phase,
+    /// Samples of the micro-batch.
+    pub batch: u32,
+    /// Edge of a sample: pixels along a side, or positions along a sequence.
+    pub edge: u32,
+    /// What the allocator is expected to hold at the step's peak, everything resident and the correction included;
+    /// without meaning where the cell never fits.
+    pub reserved: Bytes,
+    /// Upper bound of `reserved`.
+    pub upper: Bytes,
+    /// Expected reserved bytes in a run whose page size the cell with the largest single allocation has fixed, and
+    /// their upper bound; `None` where pages do not matter, and for a cell that does not fit.
+    pub in_run: Option<Prediction>,
+    /// Expected peak of what live tensors hold; `None` on a device that reports none.
+    pub in_use: Option<Bytes>,
+    /// Upper bound of `in_use`.
+    pub upper_in_use: Option<Bytes>,
+    /// Size of the allocator's pages after the step, or zero where there are none.
+    pub page: Bytes,
+    /// The largest single allocation of the step, or zero where nothing tells.
+    pub largest_allocation: Bytes,
+    /// Where the figures come from.
+    pub source: Source,
+    /// Whether the cell may be used.
+    pub fit: Fit,
+    /// Wall time that planning the cell took, in milliseconds.
+    pub planning_ms: f64,
+}
+
+impl PlannedCell {
+    /// Returns the padded shape of the cell's micro-batch.
+    pub const fn shape(&self) -> StepShape {
+        StepShape::new(self.batch, self.edge)
+    }
+
+    /// Returns what to expect in a run, or `None` where the cell does not fit.
+    pub(crate) fn need(&self) -> Option<PlannedNeed> {
+        let alone = Prediction { expected: self.reserved, upper: self.upper };
+        let without_pages = (self.page == Bytes::ZERO).then_some(alone);
+        let Prediction { expected, upper } = self.in_run.or(without_pages).filter(|_| self.fit == Fit::Fits)?;
+        let (phase, shape, largest) = (self.phase, self.shape(), self.largest_allocation);
+        Some(PlannedNeed { phase, shape, expected, upper, largest })
+    }
+}
+
+/// What a plan says of steps of one shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedNeed {
+    /// Whether gradients are computed.
+    pub phase: Phase,
+    /// Shape of the micro-batch.
+    pub shape: StepShape,
+    /// What the device is expected to reserve, everything resident included.
+    pub expected: Bytes,
+    /// Upper bound of that.
+    pub upper: Bytes,
+    /// The largest single allocation.
+    pub largest: Bytes,
+}
+
+/// Micro-batches beyond this many of one shape book nothing that fewer do not.
+const DISTINCT: usize = 3;
+
+/// Returns the micro-batches of an optimizer step of `n_samples`: full ones, and the ragged one last.
+///
+/// Of equal ones only three remain: the first has no gradients to add to, the second adds the first, and from then on
+/// each finds the allocator as the one before it did.
+pub fn micro_batches(shape: StepShape, n_samples: u32) -> Vec<StepShape> {
+    let batch = shape.samples.clamp(1, n_samples.max(1));
+    let (full, ragged) = (n_samples / batch, n_samples % batch);
+    let mut parts = vec![StepShape::new(batch, shape.edge); (full as usize).clamp(1, DISTINCT)];
+    if ragged > 0 {
+        parts.push(StepShape::new(ragged, shape.edge));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_planned_with_its_ragged_part() {
+        let samples =
+            |batch, n| micro_batches(StepShape::new(batch, 8), n).iter().map(|it| it.samples).collect::<Vec<_>>();
+        assert_eq!(samples(26, 32), [26, 6]);
+        assert_eq!(samples(8, 32), [8, 8, 8]);
+        assert_eq!(samples(5, 32), [5, 5, 5, 2]);
+        assert_eq!(samples(64, 32), [32]);
+        assert_eq!(samples(1, 1), [1]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Planning by rehearsal on `CubeCL`: every launch dropped, every page only booked.
+
+mod streams;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::tensor::StreamId;
+use cubecl::MemoryScope;
+use cubecl::client::Client;
+use cubecl::dry_run::DryRun;
+use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError};
+use plimsoll_types::Bytes;
+
+use self::streams::Left;
+use crate::{Act, PlanError, Pools, Program, Rehearsal};
+
+/// One dry run at a time: the guard drops the launches of every thread of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Plans on a device whose allocator keeps pools.
+///
+/// # Protocol
+///
+/// Each rehearsal runs on a stream of its own: model and optimizer are made there, the steps run, the pools are read,
+/// and everything is dropped and returned before the next one.
+///
+/// A fresh stream starts with the smallest pages, and a page size never shrinks on a stream.
+/// `CubeCL` keeps 128 streams; once each was used, the one with the smallest pages is taken again, so go from small to
+/// large.
+/// [`Rehearsal::is_fresh`] says whether the pages are those of a fresh process.
+///
+/// With Burn's fusion, operations run on a stream of the fusion server instead; the whole device is read then, and the
+/// device must hold nothing else.
+pub struct DryRunPlanner {
+    probe: CubeProbe,
+    /// Whether tensors live on the fusion server's stream, so that only the whole device can be read.
+    fused: bool,
+}
+
+impl DryRunPlanner {
+    /// Opens the device that Burn knows under the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::NoPools`] for a device without pools, [`PlanError::Probe`] for one that is not there.
+    pub fn try_open(kind: DeviceKind, fused: bool) -> Result<Self, PlanError> {
+        let probe = match kind {
+            DeviceKind::Flex => return Err(PlanError::NoPools { device: kind.to_string() }),
+            DeviceKind::Vulkan(index) => CubeProbe::try_vulkan(index)?,
+            DeviceKind::Cuda(index) => CubeProbe::try_cuda(index)?,
+        };
+        Ok(Self { probe, fused })
+    }
+
+    /// Returns the largest tensor that the device serves.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Probe`] when the device does not answer.
+    pub fn page_limit(&self) -> Result<Bytes, PlanError> {
+        Ok(self.probe.largest_allocation()?)
+    }
+
+    /// Returns what the device's pools hold now, of all streams.
+    pub fn pools(&self) -> Pools {
+        Pools::from(&self.probe.client().memory_report(MemoryScope::Device))
+    }
+
+    /// Returns a stream that nobody has used, or else the idle one with the smallest pages: for a real step that is to
+    /// start as a fresh process does.
+    pub fn idle_stream(&self) -> StreamId {
+        streams::choose(&self.probe.client().memory_report(MemoryScope::Device)).0
+    }
+
+    /// Rehearses what is done, one thing after the other, and returns what the pools hold after each.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::ReadsValue`] when a step reads a value, [`PlanError::Probe`] when a cleanup is refused.
+    pub fn rehearse<P: Program>(&self, program: &P, acts: &[Act]) -> Result<Rehearsal, PlanError> {
+        let stage = Stage::open(self.probe.client().clone(), self.fused);
+        let page_before = stage.before.page;
+        let after = stage.run(|stage| {
+            let mut state = program.start();
+            let mut after = Vec::with_capacity(acts.len());
+            for act in acts {
+                match act {
+                    Act::Train(step) => state = program.train(state, step).0,
+                    Act::Infer(shape) => drop(program.infer(&state, *shape)),
+                    Act::CleanUp => stage.clean_up()?,
+                }
+                after.push(stage.pools(act)?);
+            }
+            Ok(after)
+        })?;
+        Ok(Rehearsal { after, page_before })
+    }
+}
+
+/// A dry run under way.
+struct Stage {
+    client: Client,
+    stream: StreamId,
+    before: Left,
+    fused: bool,
+    _guard: DryRun,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    fn open(client: Client, fused: bool) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = client.memory_report(MemoryScope::Device);
+        let (stream, before) =
+            if fused { (StreamId::current(), Left::of_all(&report)) } else { streams::choose(&report) };
+        Self { client, stream, before, fused, _guard: DryRun::new(), _alone: alone }
+    }
+
+    /// Runs a rehearsal, and returns every page that it booked, whatever becomes of it.
+    fn run<T>(self, rehearsal: impl FnOnce(&Self) -> Result<T, PlanError>) -> Result<T, PlanError> {
+        let result = if self.fused { rehearsal(&self) } else { self.stream.executes(|| rehearsal(&self)) };
+        let cleaned = self.clean_up();
+        let result = result?;
+        cleaned?;
+        Ok(result)
+    }
+
+    fn clean_up(&self) -> Result<(), PlanError> {
+        let refused = |error: cubecl::server::ServerError| ProbeError::CleanupRefused {
+            device: self.client.properties().identity.name.clone(),
+            reason: error.to_string(),
+        };
+        Ok(self.client.memory_cleanup().map_err(refused)?)
+    }
+
+    fn pools(&self, act: &Act) -> Result<Pools, PlanError> {
+        let scope = if self.fused { MemoryScope::Device } else { MemoryScope::CurrentStream };
+        let pools = Pools::from(&self.client.memory_report(scope));
+        if self.before.staged < pools.staged {
+            return Err(PlanError::ReadsValue { shape: act.shape() });
+        }
+        Ok(pools)
+    }
+}

@@ -1,0 +1,105 @@
+//! Why there is no plan.
+
+use std::path::PathBuf;
+
+use plimsoll_predict::PredictError;
+use plimsoll_probe::ProbeError;
+use plimsoll_types::{Bytes, StepShape};
+
+/// Why there is no plan, or why one cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The device.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// A reading makes no sense.
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+    /// There is nothing to plan.
+    #[error("plan: there is no cell; allow at least one batch size and one edge")]
+    NoCell,
+    /// The device has no pools to book pages in.
+    #[error("plan by dry run on {device}: only Vulkan and CUDA devices keep pools; plan by probes instead")]
+    NoPools {
+        /// The device.
+        device: String,
+    },
+    /// The step looked at a value, which is garbage under a dry run.
+    #[error(
+        "plan a step of shape {shape}: it reads a value from the device, which is garbage while planning; read values \
+         after the step (return the loss instead of logging it), and do not branch on them"
+    )]
+    ReadsValue {
+        /// Shape of the step.
+        shape: StepShape,
+    },
+    /// The smallest cell does not fit.
+    #[error(
+        "plan: the smallest step ({shape}) needs {needed}, and there is a budget of {budget} ({capacity} in all); {advice}"
+    )]
+    SmallestDoesNotFit {
+        /// The smallest cell.
+        shape: StepShape,
+        /// What it needs.
+        needed: Bytes,
+        /// What it may use.
+        budget: Bytes,
+        /// What there is.
+        capacity: Bytes,
+        /// What would help.
+        advice: String,
+    },
+    /// A single tensor of the smallest cell is larger than the device serves.
+    #[error(
+        "plan: the smallest step ({shape}) holds a tensor of about {tensor}, and the device serves none above {limit}, \
+         however much is free; smaller patches or lengths, or a smaller model would help"
+    )]
+    NeverFits {
+        /// The smallest cell.
+        shape: StepShape,
+        /// Size of the tensor, from its growth over smaller steps.
+        tensor: Bytes,
+        /// The device's page limit.
+        limit: Bytes,
+    },
+    /// A file cannot be read or written.
+    #[error("{action} {path}: {source}")]
+    File {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is no plan.
+    #[error("read {path}: {reason}; plan again with `plimsoll plan`")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        reason: String,
+    },
+    /// A plan of something else.
+    #[error(
+        "use {path}: it was made for {key} `{planned}`, and this is {key} `{now}`; plan again with `plimsoll plan`"
+    )]
+    OtherProgram {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        key: &'static str,
+        /// In the plan.
+        planned: String,
+        /// In this run.
+        now: String,
+    },
+    /// A real step failed while it was measured.
+    #[error("measure a step of shape {shape}: {reason}")]
+    Step {
+        /// Shape of the step.
+        shape: StepShape,
+        /// What the shell said.
+        reason: String,
+    },
+}

@@ -1,0 +1,68 @@
+//! What would this step need on that device?
+//!
+//! A planner takes the user's own step as a [`Program`] and says, for each shape, what the device's allocator would
+//! reserve, before the first real step:
+//!
+//! * [`DryRunPlanner`] (`CubeCL` devices) issues the step with every kernel dropped and every page only booked, so that
+//!   the real allocator answers, in milliseconds a shape and beyond the size of the device;
+//! * [`ProbePlanner`] (devices without pools, such as Flex) runs few real steps, each certified to fit by those before
+//!   it, and bounds all other shapes by a certificate.
+//!
+//! Both make the cells of a [`MemoryPlan`], which is written to `memory_plan.json` and reused while its [`Fingerprint`]
+//! is that of the run.
+//!
+//! # Invariants
+//!
+//! * Nothing is trained: a rehearsal makes a model and an optimizer of its own, in buffers that nobody else holds, and
+//!   drops them. What lives on the device before is the same afterwards, bit for bit.
+//! * One dry run at a time. `CubeCL`'s switch is process-wide and drops the launches of *every* thread, so planning
+//!   belongs before the data workers start, or into a process of its own.
+//! * A plan is written whole or not at all, and never used for another program.
+//!
+//! # What a dry run shows, and what it does not
+//!
+//! * **Shown**: pages and their sizes, buffers of exact size, the largest allocation; equal to those of real steps in
+//!   every cell measured (`docs/measured/`).
+//! * **Not shown**: what the runtime keeps beside the pools for itself (staging buffers, arguments of kernels), which
+//!   real steps add ([`Correction`]), and on CUDA the driver's context, which the probe leaves out of the capacity.
+//! * **Never fits**: an allocation beyond the device's page limit fails silently and is left out of every figure. It
+//!   shows as a largest allocation that fails to grow with the batch ([`Fit::NeverFits`]).
+//!
+//! # Sources
+//!
+//! `dry_run.rs` of cubecl-runtime 0.11.3; `memory_management` of cubecl-server 0.11.3.
+
+mod act;
+mod cell;
+mod correction;
+#[cfg(any(feature = "vulkan", feature = "cuda"))]
+mod dry_run;
+#[cfg(not(any(feature = "vulkan", feature = "cuda")))]
+#[path = "no_dry_run.rs"]
+mod dry_run;
+mod error;
+mod file;
+mod fingerprint;
+mod limit;
+mod plan;
+mod pools;
+mod probes;
+mod program;
+mod rehearsal;
+mod schedule;
+mod sweep;
+
+pub use act::Act;
+pub use cell::{Fit, PlannedCell, PlannedNeed, micro_batches};
+pub use correction::{Correction, Measured};
+pub use dry_run::DryRunPlanner;
+pub use error::PlanError;
+pub use file::PLAN_FILE;
+pub use fingerprint::Fingerprint;
+pub use plan::{MemoryPlan, PLAN_VERSION};
+pub use pools::{Pages, Pools};
+pub use probes::{Measure, ProbePlanner};
+pub use program::Program;
+pub use rehearsal::Rehearsal;
+pub use schedule::Schedule;
+pub use sweep::{OnProgress, Rehearsed, STEPS, Sweep};

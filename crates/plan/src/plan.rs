@@ -1,0 +1,117 @@
+//! A plan: every cell, held against a budget.
+
+use plimsoll_predict::Phase;
+use plimsoll_types::{Bytes, Fraction, StepShape};
+use serde::{Deserialize, Serialize};
+
+use crate::{Correction, Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
+
+/// Version of the file's layout.
+pub const PLAN_VERSION: u32 = 1;
+
+/// What every cell of a lattice needs on one device, for one program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryPlan {
+    /// Version of the layout: [`PLAN_VERSION`].
+    pub version: u32,
+    /// What it was made for.
+    pub fingerprint: Fingerprint,
+    /// What the device has, or what was set.
+    pub capacity: Bytes,
+    /// The part of it that a step may use.
+    pub target: Fraction,
+    /// Both multiplied.
+    pub budget: Bytes,
+    /// What real steps added to the dry runs of training steps.
+    pub training_correction: Correction,
+    /// What real forward passes added to the dry runs of forward passes.
+    pub inference_correction: Correction,
+    /// The cells, from small to large, training before inference.
+    pub cells: Vec<PlannedCell>,
+    /// What a mixed run holds at most.
+    pub schedule: Option<Schedule>,
+}
+
+impl MemoryPlan {
+    /// Holds cells against a budget.
+    pub fn new(fingerprint: Fingerprint, capacity: Bytes, target: Fraction, cells: Vec<PlannedCell>) -> Self {
+        let budget = capacity.scale(target);
+        let mut plan = Self {
+            version: PLAN_VERSION,
+            fingerprint,
+            capacity,
+            target,
+            budget,
+            training_correction: Correction::default(),
+            inference_correction: Correction::default(),
+            cells,
+            schedule: None,
+        };
+        plan.judge();
+        plan
+    }
+
+    /// Returns the same cells under another capacity.
+    pub fn under(mut self, capacity: Bytes, target: Fraction) -> Self {
+        (self.capacity, self.target, self.budget) = (capacity, target, capacity.scale(target));
+        self.judge();
+        self
+    }
+
+    /// Returns the cell of a shape.
+    pub fn cell(&self, phase: Phase, shape: StepShape) -> Option<&PlannedCell> {
+        self.cells.iter().find(|it| it.phase == phase && it.shape() == shape)
+    }
+
+    /// Returns the cells of a phase.
+    pub fn of(&self, phase: Phase) -> impl Iterator<Item = &PlannedCell> {
+        self.cells.iter().filter(move |it| it.phase == phase)
+    }
+
+    /// Returns what a run needs to know of the cells that fit.
+    pub fn needs(&self) -> Vec<PlannedNeed> {
+        self.cells.iter().filter_map(PlannedCell::need).collect()
+    }
+
+    /// Returns the cell that fits and has the largest single allocation: the one to run first, since it fixes the size
+    /// of the allocator's pages.
+    pub fn first(&self, phase: Phase) -> Option<&PlannedCell> {
+        self.of(phase).filter(|it| it.fit == Fit::Fits).max_by_key(|it| (it.largest_allocation, it.upper))
+    }
+
+    /// Refuses a plan whose smallest training cell does not fit, and says what would help.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::NoCell`] or [`PlanError::SmallestDoesNotFit`].
+    pub fn check(&self) -> Result<(), PlanError> {
+        let smallest = self.of(Phase::Train).min_by_key(|it| it.upper).ok_or(PlanError::NoCell)?;
+        if smallest.fit == Fit::Fits {
+            return Ok(());
+        }
+        let (budget, capacity) = (self.budget, self.capacity);
+        let advice = self.advice(smallest);
+        Err(PlanError::SmallestDoesNotFit { shape: smallest.shape(), needed: smallest.upper, budget, capacity, advice })
+    }
+
+    /// Says what would make the smallest cell fit, from what is known of it.
+    fn advice(&self, smallest: &PlannedCell) -> String {
+        let enough = Bytes::from_f64_ceil(smallest.upper.as_f64() / self.target.get());
+        let mut ways = vec![format!("a capacity of {enough}")];
+        if smallest.batch > 1 {
+            ways.push(format!("a smaller smallest batch (`batch.batch_min` is {})", smallest.batch));
+        }
+        ways.push(format!("smaller patches or lengths than {}", smallest.edge));
+        if !self.fingerprint.checkpointing {
+            ways.push("`memory.gradient_checkpointing = true`".to_owned());
+        }
+        format!("any of these would help: {}, or a smaller model", ways.join(", "))
+    }
+
+    fn judge(&mut self) {
+        for cell in self.cells.iter_mut().filter(|it| it.fit != Fit::NeverFits) {
+            cell.fit = if cell.upper <= self.budget { Fit::Fits } else { Fit::OverBudget };
+        }
+    }
+}

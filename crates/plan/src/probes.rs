@@ -1,0 +1,166 @@
+//! Planning by few real steps, on a device whose allocator keeps no pools.
+
+use std::time::Instant;
+
+use plimsoll_predict::{Explorer, Key, Phase, Predictor, PredictorConfig, Probe, Source};
+use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
+
+use crate::{Fit, PlanError, PlannedCell};
+
+/// Runs a real step of a shape, in the steady state, and reads its peak.
+pub type Measure<'a> = &'a mut dyn FnMut(StepShape) -> Result<Observation, PlanError>;
+
+/// A bound this close to the estimate leaves nothing to learn: 1 % of it is the margin for rounding.
+const TIGHT: f64 = 1.02;
+
+/// Plans cells by certified probes.
+///
+/// The smallest batch at the longest edge runs first, because it must be possible anyway; then, each time, the cell with
+/// the most to gain among those whose upper bound fits; and with the trials that are left, the one with the loosest
+/// bound.
+/// Every other cell gets the certificate's bound.
+#[derive(Clone, Debug)]
+pub struct ProbePlanner {
+    /// How needs are bounded.
+    pub predictor: PredictorConfig,
+    /// What a step may use.
+    pub budget: Bytes,
+    /// Most real steps.
+    pub max_trials: u32,
+}
+
+impl ProbePlanner {
+    /// Plans every shape; `key` names the kernels that a shape runs.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::NoCell`] without a shape, [`PlanError::Predict`] when a reading makes no sense, and the errors of
+    /// `measure`.
+    pub fn plan(
+        &self,
+        phase: Phase,
+        shapes: &[StepShape],
+        key: &dyn Fn(StepShape) -> Key,
+        measure: Measure<'_>,
+    ) -> Result<Vec<PlannedCell>, PlanError> {
+        if shapes.is_empty() {
+            return Err(PlanError::NoCell);
+        }
+        let mut known =
+            Known { predictor: Predictor::try_new(self.predictor)?, key, resident: Bytes::ZERO, trials: vec![] };
+        let mut explorer = Explorer::try_new(shapes.iter().copied(), self.budget, self.max_trials)?;
+        while let Probe::Measure(shape) = explorer.probe(|it| known.predict(it)) {
+            known.learn(shape, &mut *measure)?;
+            explorer.on_trial_done(shape, |it| known.predict(it));
+        }
+        while let Some(shape) = self.loosest(shapes, &known) {
+            known.learn(shape, &mut *measure)?;
+        }
+        let cell = |shape: &StepShape| {
+            let start = Instant::now();
+            let prediction = known.predict(*shape).ok_or(PlanError::NoCell)?;
+            let trial = known.trials.iter().find(|(it, _)| it == shape);
+            let (source, planning_ms) = match trial {
+                Some((_, milliseconds)) => (Source::Memo, *milliseconds),
+                None => (Source::Certificate, milliseconds(start)),
+            };
+            Ok(self.cell(phase, *shape, prediction, source, planning_ms))
+        };
+        shapes.iter().map(cell).collect()
+    }
+
+    /// Returns the shape with the loosest bound among those that are certified and not measured, while trials are left.
+    fn loosest(&self, shapes: &[StepShape], known: &Known<'_>) -> Option<StepShape> {
+        if self.max_trials as usize <= known.trials.len() {
+            return None;
+        }
+        let looseness = |shape: &StepShape| {
+            let it = known.predict(*shape).filter(|it| it.upper <= self.budget)?;
+            let is_tried = known.trials.iter().any(|(tried, _)| tried == shape);
+            let looseness =
+                it.upper.saturating_sub(known.resident).share_of(it.expected.saturating_sub(known.resident));
+            (!is_tried && TIGHT < looseness).then_some((*shape, looseness))
+        };
+        shapes.iter().filter_map(looseness).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(shape, _)| shape)
+    }
+
+    fn cell(&self, phase: Phase, shape: StepShape, it: Prediction, source: Source, planning_ms: f64) -> PlannedCell {
+        PlannedCell {
+            phase,
+            batch: shape.samples,
+            edge: shape.edge,
+            reserved: it.expected,
+            upper: it.upper,
+            in_run: None,
+            in_use: Some(it.expected),
+            upper_in_use: Some(it.upper),
+            page: Bytes::ZERO,
+            largest_allocation: Bytes::ZERO,
+            source,
+            fit: if it.upper <= self.budget { Fit::Fits } else { Fit::OverBudget },
+            planning_ms,
+        }
+    }
+}
+
+/// What the trials so far tell.
+struct Known<'a> {
+    predictor: Predictor,
+    key: &'a dyn Fn(StepShape) -> Key,
+    resident: Bytes,
+    /// Each with its wall time in milliseconds.
+    trials: Vec<(StepShape, f64)>,
+}
+
+impl Known<'_> {
+    fn predict(&self, shape: StepShape) -> Option<Prediction> {
+        self.predictor.predict((self.key)(shape), shape, self.resident)
+    }
+
+    fn learn(&mut self, shape: StepShape, measure: Measure<'_>) -> Result<(), PlanError> {
+        let start = Instant::now();
+        let observation = measure(shape)?;
+        self.trials.push((shape, milliseconds(start)));
+        self.resident = observation.resident;
+        self.predictor.observe((self.key)(shape), observation)?;
+        Ok(())
+    }
+}
+
+fn milliseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_predict::Platform;
+
+    use super::*;
+
+    #[test]
+    fn few_trials_plan_every_cell_and_none_is_above_the_budget() {
+        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget: Bytes::mib(500), max_trials: 8 };
+        let shapes: Vec<_> =
+            [16, 32, 64].into_iter().flat_map(|edge| (1..=40).map(move |n| StepShape::new(n, edge))).collect();
+        let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
+        let need = |it: StepShape| Bytes(1_000_000 + 1200 * u64::from(it.samples * it.edge * it.edge));
+        let resident = Bytes::mib(10);
+        let mut tried = Vec::new();
+        let mut measure = |shape| {
+            tried.push(shape);
+            Ok(Observation { shape, resident, peak: resident.saturating_add(need(shape)) })
+        };
+        let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
+        assert_eq!(tried[0], StepShape::new(1, 64));
+        assert!(tried.len() <= 8 && tried.iter().all(|it| resident.saturating_add(need(*it)) <= planner.budget));
+        assert_eq!(cells.len(), shapes.len());
+        for cell in &cells {
+            let real = resident.saturating_add(need(cell.shape()));
+            assert!(real <= cell.upper, "{cell:?}");
+            assert_eq!(cell.source == Source::Memo, tried.contains(&cell.shape()));
+        }
+        let largest = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        assert_eq!(largest(16), Some(40));
+        assert!(largest(64) >= Some(35), "the room is that of 104 samples: {:?}", largest(64));
+    }
+}

@@ -1,0 +1,136 @@
+//! All cells of a plan, by dry run.
+
+use std::time::Instant;
+
+use plimsoll_predict::{Phase, Source};
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::limit::PageLimit;
+use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program, Rehearsal};
+
+/// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
+pub const STEPS: usize = 2;
+
+/// Told how many cells of how many are planned.
+pub type OnProgress<'a> = &'a mut dyn FnMut(usize, usize);
+
+/// A cell, and the pools that it was read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rehearsed {
+    /// The cell; it carries no correction yet, and is not held against a budget: see [`MemoryPlan`](crate::MemoryPlan).
+    pub cell: PlannedCell,
+    /// After the first step of a process.
+    pub first: Pools,
+    /// After every later one.
+    pub steady: Pools,
+    /// What to add for an upper bound: a page, where the pages may not be those of a fresh process.
+    pub spare: Bytes,
+}
+
+/// Plans cells of one phase, each by itself: what a fresh process holds after steps of `n_samples` in micro-batches of
+/// its shape, the ragged one included, or after a forward pass.
+pub struct Sweep<'a, P> {
+    planner: &'a DryRunPlanner,
+    program: &'a P,
+    phase: Phase,
+    limit: Bytes,
+    whole: PageLimit,
+}
+
+impl<'a, P: Program> Sweep<'a, P> {
+    /// Prepares for cells of a phase.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Probe`] when the device does not tell its page limit.
+    pub fn try_new(planner: &'a DryRunPlanner, program: &'a P, phase: Phase) -> Result<Self, PlanError> {
+        let limit = planner.page_limit()?;
+        Ok(Self { planner, program, phase, limit, whole: PageLimit::new(limit) })
+    }
+
+    /// Plans one cell of a step of `n_samples`.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::ReadsValue`] when the step reads a value.
+    pub fn cell(&mut self, shape: StepShape, n_samples: u32) -> Result<Rehearsed, PlanError> {
+        let start = Instant::now();
+        let mut rehearsal = self.planner.rehearse(self.program, &vec![Act::of(self.phase, shape, n_samples); STEPS])?;
+        let spare = spare(&rehearsal);
+        let steady = rehearsal.after.pop().unwrap_or_default();
+        let first = rehearsal.after.pop().unwrap_or_default();
+        let failed = self.whole.failed(shape, steady.largest);
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Rehearsed { cell: planned(self.phase, shape, &steady, failed, milliseconds), first, steady, spare })
+    }
+
+    /// Plans every shape, from small to large.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::NoCell`] without a shape, [`PlanError::ReadsValue`] when the step reads a value,
+    /// [`PlanError::NeverFits`] when the smallest shape holds a tensor that the device cannot serve.
+    pub fn cells(
+        &mut self,
+        shapes: &[StepShape],
+        n_samples: u32,
+        progress: OnProgress<'_>,
+    ) -> Result<Vec<Rehearsed>, PlanError> {
+        let mut shapes = shapes.to_vec();
+        shapes.sort_by_key(|it| (u64::from(it.edge).pow(2) * u64::from(it.samples), it.edge));
+        let smallest = *shapes.first().ok_or(PlanError::NoCell)?;
+        // A single sample shows what is missing from the smallest cell.
+        self.cell(StepShape::new(1, smallest.edge), 1)?;
+        let mut cells = Vec::with_capacity(shapes.len());
+        for (n_done, shape) in shapes.iter().enumerate() {
+            progress(n_done, shapes.len());
+            let rehearsed = self.cell(*shape, n_samples)?;
+            if rehearsed.cell.fit == Fit::NeverFits && *shape == smallest {
+                let (tensor, limit) = (rehearsed.cell.largest_allocation, self.limit);
+                return Err(PlanError::NeverFits { shape: *shape, tensor, limit });
+            }
+            cells.push(rehearsed);
+        }
+        progress(shapes.len(), shapes.len());
+        Ok(cells)
+    }
+}
+
+impl DryRunPlanner {
+    /// Plans a cell again, in a process that has run `before` and returned its pages; adds a page where those of the
+    /// process may be others.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::ReadsValue`] when a step reads a value.
+    pub fn after<P: Program>(&self, program: &P, before: &[Act], act: &Act) -> Result<(Pools, Bytes), PlanError> {
+        let acts: Vec<Act> = before.iter().chain([&Act::CleanUp, act, act]).cloned().collect();
+        let mut rehearsal = self.rehearse(program, &acts)?;
+        let spare = spare(&rehearsal);
+        Ok((rehearsal.after.pop().unwrap_or_default(), spare))
+    }
+}
+
+/// Returns a page where the pages may not be those of a fresh process.
+fn spare(rehearsal: &Rehearsal) -> Bytes {
+    let page = rehearsal.after.last().map(Pools::page).unwrap_or_default();
+    if rehearsal.is_fresh() { Bytes::ZERO } else { page }
+}
+
+fn planned(phase: Phase, shape: StepShape, pools: &Pools, failed: Option<Bytes>, planning_ms: f64) -> PlannedCell {
+    PlannedCell {
+        phase,
+        batch: shape.samples,
+        edge: shape.edge,
+        reserved: pools.reserved,
+        upper: pools.reserved,
+        in_run: None,
+        in_use: None,
+        upper_in_use: None,
+        page: pools.page(),
+        largest_allocation: failed.unwrap_or(pools.largest),
+        source: Source::DryRun,
+        fit: if failed.is_some() { Fit::NeverFits } else { Fit::Fits },
+        planning_ms,
+    }
+}

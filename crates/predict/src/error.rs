@@ -1,0 +1,90 @@
+//! What this crate refuses.
+
+use std::ops::RangeInclusive;
+
+use plimsoll_types::{Bytes, StepShape};
+
+/// What a predictor, a lattice or a statistic refuses.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PredictError {
+    /// A setting outside its range.
+    #[error("`{key}` is {value}, but must be between {} and {}", .allowed.start(), .allowed.end())]
+    OutOfRange {
+        /// Name of the setting.
+        key: &'static str,
+        /// What it was set to.
+        value: f64,
+        /// What it may be.
+        allowed: RangeInclusive<f64>,
+    },
+    /// An observation without a sample, or of samples without an extent.
+    #[error("learn from a step of shape {0}: it holds nothing")]
+    EmptyShape(StepShape),
+    /// A peak that is not above what was resident before the step: no step needs nothing, so the reading is wrong.
+    #[error("learn from a step of shape {shape}: its peak of {peak} is not above the resident {resident}")]
+    NothingNeeded {
+        /// Shape of the step.
+        shape: StepShape,
+        /// Bytes in use before it.
+        resident: Bytes,
+        /// Its high-water mark.
+        peak: Bytes,
+    },
+    /// A size that cannot be zero is: no step runs without an allocation, so the reading or the plan is wrong.
+    #[error("learn from a step of shape {shape}: its `{quantity}` is 0 B, but must be at least 1 B")]
+    NothingRead {
+        /// Shape of the step.
+        shape: StepShape,
+        /// Name of the size.
+        quantity: &'static str,
+    },
+    /// A count that must be at least one is zero.
+    #[error("find a shape: `{0}` is 0, but must be at least 1")]
+    NoCell(&'static str),
+    /// There is no length to choose edges for.
+    #[error("choose edges: there is no length, but there must be at least one")]
+    NoLength,
+    /// A sample without an extent.
+    #[error("choose edges: length {index} is 0, but must be at least 1")]
+    ZeroLength {
+        /// Its place among the lengths, counted from 0.
+        index: usize,
+    },
+    /// A length whose next multiple does not fit into 32 bits.
+    #[error("choose edges: length {length} rounded up to a multiple of {multiple} is above {}", u32::MAX)]
+    TooLong {
+        /// The length.
+        length: u32,
+        /// What edges are multiples of.
+        multiple: u32,
+    },
+    /// Rounding to the multiple pads more than is allowed, whatever the number of edges.
+    #[error(
+        "choose edges: padding must be at most {:.2} %, but multiples of {multiple} alone add {:.2} %",
+        max_padding * 100.0, padding * 100.0
+    )]
+    TooCoarse {
+        /// The most that was allowed, as a fraction of the lengths' sum.
+        max_padding: f64,
+        /// The least that can be had.
+        padding: f64,
+        /// What edges are multiples of.
+        multiple: u32,
+    },
+    /// A batch that can be split only into batches that are no rung.
+    #[error("build a lattice: rung {rung} halves to {half}, which is no rung")]
+    NotHalvable {
+        /// The rung.
+        rung: u32,
+        /// Half of it, rounded up.
+        half: u32,
+    },
+    /// More violations than trials.
+    #[error("state a coverage: {n_violations} violations of {n} trials, but there can be at most {n}")]
+    MoreViolationsThanTrials {
+        /// Trials above their bound.
+        n_violations: u64,
+        /// All trials.
+        n: u64,
+    },
+}

@@ -1,0 +1,45 @@
+//! What a step runs on.
+
+use serde::{Deserialize, Serialize};
+
+/// Number format of a step's tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dtype {
+    /// IEEE 754, 4 bytes an element.
+    #[default]
+    F32,
+    /// IEEE 754, 2 bytes an element.
+    F16,
+    /// The upper half of an `F32`, 2 bytes an element.
+    Bf16,
+    /// IEEE 754, 8 bytes an element.
+    F64,
+}
+
+/// What decides how much the same step allocates, besides the step itself.
+///
+/// A field that is missing in what was written takes its default: logs of before there were platforms stay readable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Platform {
+    /// Fingerprint of the device's name, opaque here; alignment and row pitch differ from device to device.
+    pub device: u64,
+    /// Number format of activations and parameters.
+    pub dtype: Dtype,
+    /// Whether operations are fused, which leaves out intermediate tensors.
+    pub fusion: bool,
+    /// Whether kernels are chosen by timing, so that their workspaces are those of the winners.
+    pub autotune: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_field_takes_its_default() {
+        let read: Platform = serde_json::from_str(r#"{"dtype":"bf16","fusion":true}"#).unwrap();
+        assert_eq!(read, Platform { dtype: Dtype::Bf16, fusion: true, ..Platform::default() });
+    }
+}

@@ -1,0 +1,208 @@
+//! The batch size that suits a device, for one's own job.
+
+use std::cell::RefCell;
+
+use plimsoll_plan::{DryRunPlanner, Fit, PlanError, Rehearsed, Sweep};
+use plimsoll_policy::{Finder, FinderConfig, Found, Outcome, Planned, PolicyError, Race, Search, Source, Winner};
+use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_probe::{DeviceKind, Probe};
+use plimsoll_types::{Bytes, Prediction, StepShape};
+
+use crate::device::{has_fusion, open_device, platform, small_batch_regime};
+use crate::job::Job;
+use crate::rehearsal::JobProgram;
+use crate::trial::{Trial, TrialError, Trials};
+
+/// What is searched for, and where.
+#[derive(Clone, Debug)]
+pub struct FindRequest {
+    /// The device.
+    pub device: DeviceKind,
+    /// Whether activations are recomputed in the backward pass.
+    pub checkpointing: bool,
+    /// The edge, the limits of the batch, and the part of the capacity that may be used.
+    pub finder: FinderConfig,
+    /// Training steps, or forward passes without gradients.
+    pub phase: Phase,
+    /// Samples of an optimizer step; `None` for one micro-batch a step, whatever its size.
+    pub effective_batch_size: Option<u32>,
+    /// What makes a batch the best.
+    pub objective: Objective,
+}
+
+/// What makes a batch the best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Objective {
+    /// The largest that fits.
+    #[default]
+    Largest,
+    /// The one with the most samples per second, of at most 6 that fit, each timed in at most 5 steps.
+    Throughput,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundBatch {
+    /// The search, with its figures.
+    pub found: Found,
+    /// The fastest batch, where that was asked for.
+    pub winner: Option<Winner>,
+    /// The real steps of the search, in order.
+    pub trials: Vec<Trial>,
+}
+
+impl FoundBatch {
+    /// Returns the batch to use.
+    pub fn batch(&self) -> u32 {
+        self.winner.map_or(self.found.batch, |it| it.batch)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The search.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A real step.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    /// A reading makes no sense.
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+}
+
+/// Opens a probe of the device, capped where a capacity is set.
+pub type OpenProbe<'a> = &'a dyn Fn() -> Result<Box<dyn Probe>, PlanError>;
+
+/// Finds the batch size of a job on a device.
+///
+/// On a device with pools a dry run says what any batch reserves, and at most 3 real steps confirm it; on others at most
+/// 4 real steps, each certified to fit by those before it. `on_trial` is told of each.
+///
+/// # Errors
+///
+/// [`FindError::Policy`] when the smallest batch does not fit, with what it needs and what there is.
+pub fn find_batch_size<J: Job>(
+    job: &J,
+    request: &FindRequest,
+    open_probe: OpenProbe<'_>,
+    on_trial: &mut dyn FnMut(&Trial),
+) -> Result<FoundBatch, FindError> {
+    let probe = open_probe()?;
+    let finder = Finder::try_new(request.finder.clone(), probe.capacity().map_err(PlanError::from)?)?;
+    let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
+    let name = probe.name();
+    drop(probe);
+    let trials = Trials::try_new(job, device.clone(), open_probe()?)?;
+    let mut search = BatchSearch { request, finder, trials, ran: Vec::new(), on_trial };
+    let found = match request.device {
+        DeviceKind::Flex => search.by_probes(&name)?,
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => search.by_plan(&JobProgram::new(job, device))?,
+    };
+    let winner = match request.objective {
+        Objective::Largest => None,
+        Objective::Throughput => search.race(found.batch)?,
+    };
+    Ok(FoundBatch { found, winner, trials: search.ran })
+}
+
+struct BatchSearch<'a, J: Job> {
+    request: &'a FindRequest,
+    finder: Finder,
+    trials: Trials<'a, J>,
+    ran: Vec<Trial>,
+    on_trial: &'a mut dyn FnMut(&Trial),
+}
+
+impl<J: Job> BatchSearch<'_, J> {
+    fn by_probes(&mut self, name: &str) -> Result<Found, FindError> {
+        let mut predictor = Predictor::try_new(PredictorConfig::default())?;
+        let (request, platform) = (self.request, platform(self.request.device, name));
+        let key = |shape: StepShape| {
+            let small = request.phase == Phase::Train && shape.samples <= small_batch_regime(request.device);
+            Key { phase: request.phase, checkpointing: request.checkpointing, platform, regime: u16::from(small) }
+        };
+        loop {
+            let resident = self.ran.last().map(|it| it.resident).unwrap_or_default();
+            let bound = |shape| -> Option<Prediction> { predictor.predict(key(shape), shape, resident) };
+            let batch = match self.finder.search(Source::Probe(&bound))? {
+                Search::Found(found) => return Ok(found),
+                Search::Try { batch, .. } => batch,
+            };
+            let Some(trial) = self.step(batch)? else { continue };
+            let trial = trial.steady();
+            predictor.observe(key(trial.shape), trial.observation())?;
+            self.learn(trial, trial.peak)?;
+        }
+    }
+
+    fn by_plan(&mut self, program: &JobProgram<'_, J>) -> Result<Found, FindError> {
+        let planner = DryRunPlanner::try_open(self.request.device, has_fusion(self.request.device))?;
+        let sweep = RefCell::new(Sweep::try_new(&planner, program, self.request.phase)?);
+        let failure = RefCell::new(None);
+        let rehearse = |shape: StepShape| -> Option<Rehearsed> {
+            let rehearsed = sweep.borrow_mut().cell(shape, self.request.effective_batch_size.unwrap_or(shape.samples));
+            let rehearsed = rehearsed.map_err(|error| failure.replace(Some(error))).ok()?;
+            (rehearsed.cell.fit != Fit::NeverFits).then_some(rehearsed)
+        };
+        let plan = |shape: StepShape| {
+            rehearse(shape).map(|it| Planned { reserved: it.steady.reserved, page: it.steady.page() })
+        };
+        loop {
+            let next = self.finder.search(Source::Plan(&plan));
+            if let Some(error) = failure.take() {
+                return Err(error.into());
+            }
+            let batch = match next? {
+                Search::Found(found) => return Ok(found),
+                Search::Try { batch, .. } => batch,
+            };
+            let rehearsed = rehearse(StepShape::new(batch, self.request.finder.edge));
+            // On a stream of its own, so that it starts from empty pools as its plan does.
+            let ran = planner.idle_stream().executes(|| self.step(batch))?;
+            self.trials.forget()?;
+            let (Some(trial), Some(rehearsed)) = (ran, rehearsed) else { continue };
+            let beyond = trial.reserved.saturating_sub(rehearsed.first.reserved);
+            self.learn(trial, rehearsed.steady.reserved.saturating_add(beyond))?;
+        }
+    }
+
+    /// Runs one real step; `None` when it ran out of memory, which the finder then knows.
+    fn step(&mut self, batch: u32) -> Result<Option<Trial>, FindError> {
+        let shape = StepShape::new(batch, self.request.finder.edge);
+        let n_samples = self.request.effective_batch_size.unwrap_or(batch);
+        match self.trials.run(self.request.phase, shape, n_samples) {
+            Ok(trial) => {
+                (self.on_trial)(&trial);
+                Ok(Some(trial))
+            }
+            Err(TrialError::OutOfMemory(_)) => {
+                self.finder.on_trial(batch, Outcome::OutOfMemory)?;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn learn(&mut self, trial: Trial, peak: Bytes) -> Result<(), FindError> {
+        self.finder.on_trial(trial.shape.samples, Outcome::Fitted { resident: trial.resident, peak })?;
+        self.ran.push(trial);
+        Ok(())
+    }
+
+    /// Times the batches below the largest.
+    fn race(&mut self, largest: u32) -> Result<Option<Winner>, FindError> {
+        let mut race = Race::below(largest, self.request.finder.batch_min)?;
+        while let Some(batch) = race.turn() {
+            match self.step(batch)? {
+                Some(trial) => race.on_step(batch, trial.seconds)?,
+                None => race.on_failure(batch)?,
+            }
+        }
+        Ok(race.winner())
+    }
+}

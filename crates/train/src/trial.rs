@@ -1,0 +1,168 @@
+//! Real steps of chosen shapes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::Device;
+use plimsoll_predict::Phase;
+use plimsoll_probe::Probe;
+use plimsoll_types::{Budget, Bytes, Knobs, Observation, StepShape};
+
+use crate::job::Job;
+use crate::source::{Draw, Source, SourceError};
+use crate::step::{GuardedStep, StepError, StepRequest, read_values_of};
+use crate::stopwatch::Stopwatch;
+
+/// Runs real steps of a job with a model and an optimizer of its own: to measure what a step needs, not to train.
+///
+/// The steps are those of a run: real samples, the guarded step, and the optimizer's step with a learning rate of zero.
+pub struct Trials<'a, J: Job> {
+    job: &'a J,
+    source: Arc<J::Source>,
+    device: Device,
+    guarded: GuardedStep,
+    /// Made by the first step.
+    model: Option<J::Model>,
+    optimizer: ModuleOptimizer,
+    capacity: Bytes,
+}
+
+/// What a real step showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Shape of the micro-batch.
+    pub shape: StepShape,
+    /// Bytes in use before the step.
+    pub resident: Bytes,
+    /// Bytes in use after it: more than before it, where the step made the optimizer's state.
+    pub in_use: Bytes,
+    /// What the allocator holds after it.
+    pub reserved: Bytes,
+    /// High-water mark of the step.
+    pub peak: Bytes,
+    /// Wall time in seconds.
+    pub seconds: f64,
+}
+
+impl Trial {
+    /// Returns what a predictor learns from it.
+    pub fn observation(&self) -> Observation {
+        Observation { shape: self.shape, resident: self.resident, peak: self.peak }
+    }
+
+    /// Returns a reading that is not below that of the next step of the shape: what this step left behind was not there
+    /// before it.
+    #[must_use]
+    pub fn steady(self) -> Self {
+        let left = self.in_use.saturating_sub(self.resident);
+        Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), ..self }
+    }
+}
+
+/// Why a trial did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// It needed more than there is.
+    #[error("run a step of shape {0}: out of memory")]
+    OutOfMemory(StepShape),
+    /// A sample could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The step failed otherwise.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+impl<'a, J: Job> Trials<'a, J> {
+    /// Prepares for steps on a device; the first one makes model and optimizer.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::Step`] when the device does not tell its capacity.
+    pub fn try_new(job: &'a J, device: Device, probe: Box<dyn Probe>) -> Result<Self, TrialError> {
+        let capacity = probe.capacity().map_err(StepError::from)?;
+        let optimizer = AdamConfig::new().init();
+        let guarded = GuardedStep::new(probe, device.clone());
+        Ok(Self { job, source: job.source(), device, guarded, model: None, optimizer, capacity })
+    }
+
+    /// Drops the model and the optimizer, and returns their memory; the next step makes new ones.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::Step`] when the device refuses.
+    pub fn forget(&mut self) -> Result<(), TrialError> {
+        (self.model, self.optimizer) = (None, AdamConfig::new().init());
+        Ok(self.guarded.probe_mut().cleanup().map_err(StepError::from)?)
+    }
+
+    /// Runs one step of a phase; a forward pass takes no more than the samples of its shape.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::train`] and [`Self::infer`].
+    pub fn run(&mut self, phase: Phase, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
+        match phase {
+            Phase::Train => self.train(shape, n_samples),
+            Phase::Infer => self.infer(shape),
+        }
+    }
+
+    /// Runs one optimizer step of `n_samples` in micro-batches of this shape.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::OutOfMemory`] when a micro-batch did not fit, [`TrialError::Source`] when a sample cannot be read.
+    pub fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
+        let n_samples = n_samples.max(shape.samples);
+        let mut buffer = self.source.buffer(StepShape::new(n_samples, shape.edge));
+        let ids = (0..u64::from(n_samples)).map(|id| id % self.source.n_samples()).collect();
+        self.source.collate(&Draw { epoch: 0, ids, edge: shape.edge }, &mut buffer)?;
+        let start = Instant::now();
+        let (job, device) = (self.job, &self.device);
+        let model = self.model.take().unwrap_or_else(|| job.init(device));
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(&buffer, range, device));
+        let knobs = Knobs { patch_size: shape.edge, micro_batch_size: shape.samples };
+        let budget = Budget { capacity: self.capacity, budget: self.capacity };
+        let request = StepRequest { n_samples: n_samples as usize, knobs, budget };
+        let mut stopwatch = Stopwatch::with_capacity(1);
+        let outcome = self.guarded.run(&model, request, &|_, _| None, &mean_loss, &mut stopwatch);
+        let outcome = match outcome {
+            Ok(outcome) if outcome.failures.is_empty() => outcome,
+            Ok(_) | Err(StepError::NeverFits { .. }) => {
+                self.model = Some(model);
+                return Err(TrialError::OutOfMemory(shape));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.model = Some(self.optimizer.step(0.0, model, outcome.gradients));
+        let reading = self.guarded.read()?;
+        let (resident, peak) = (outcome.resident, outcome.peak.max(reading.peak));
+        let (in_use, reserved) = (reading.in_use, reading.reserved);
+        Ok(Trial { shape, resident, in_use, reserved, peak, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// Runs one forward pass of this shape without gradients, and reads its results.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::OutOfMemory`] when it did not fit.
+    pub fn infer(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
+        let start = Instant::now();
+        let model = self.model.get_or_insert_with(|| self.job.init(&self.device)).valid();
+        let probe = self.guarded.probe_mut();
+        probe.cleanup().map_err(StepError::from)?;
+        probe.reset_peak().map_err(StepError::from)?;
+        let resident = probe.read().map_err(StepError::from)?.in_use;
+        let results = self.job.blank_forward(&model, shape, &self.device.clone().inner());
+        let read = read_values_of(results);
+        let reading = self.guarded.read()?;
+        if !read? || self.capacity < reading.peak {
+            return Err(TrialError::OutOfMemory(shape));
+        }
+        let (reserved, peak) = (reading.reserved, reading.peak);
+        Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })
+    }
+}
