@@ -1,0 +1,142 @@
+//! Plans as files: what is read back, and what is refused.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+
+use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
+use plimsoll_predict::{Phase, Source};
+use plimsoll_types::{Bytes, Fraction};
+
+fn fingerprint() -> Fingerprint {
+    Fingerprint {
+        model: "a model of 3 layers".to_owned(),
+        optimizer: "Adam".to_owned(),
+        dtype: "f32".to_owned(),
+        checkpointing: false,
+        effective_batch_size: 32,
+        device: "a card".to_owned(),
+        fusion: false,
+        autotune: false,
+        versions: Fingerprint::versions(),
+    }
+}
+
+fn cell(batch: u32, mib: u64) -> PlannedCell {
+    PlannedCell {
+        phase: Phase::Train,
+        batch,
+        edge: 64,
+        reserved: Bytes::mib(mib),
+        upper: Bytes::mib(mib),
+        in_run: None,
+        in_use: None,
+        upper_in_use: None,
+        page: Bytes::mib(2),
+        largest_allocation: Bytes::mib(u64::from(batch)),
+        source: Source::DryRun,
+        fit: Fit::Fits,
+        planning_ms: 1.5,
+    }
+}
+
+fn plan(cells: Vec<PlannedCell>) -> MemoryPlan {
+    MemoryPlan::new(fingerprint(), Bytes::mib(100), Fraction::try_new(0.9).unwrap(), cells)
+}
+
+#[test]
+fn a_plan_reads_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(PLAN_FILE);
+    let written = plan(vec![cell(1, 40), cell(2, 80), cell(3, 120)]);
+    written.write(&path).unwrap();
+    assert_eq!(MemoryPlan::read(&path, &fingerprint()).unwrap(), written);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_plan_of_anything_else_is_refused_with_what_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(PLAN_FILE);
+    plan(vec![cell(1, 40)]).write(&path).unwrap();
+    let refused = |now: Fingerprint, parts: &[&str]| {
+        let error = MemoryPlan::read(&path, &now).unwrap_err();
+        assert!(matches!(error, PlanError::OtherProgram { .. }), "{error}");
+        let text = error.to_string();
+        for part in parts.iter().chain(&["memory_plan.json", "plimsoll plan"]) {
+            assert!(text.contains(part), "`{text}` lacks `{part}`");
+        }
+    };
+    refused(Fingerprint { model: "another".to_owned(), ..fingerprint() }, &["model", "a model of 3 layers", "another"]);
+    refused(Fingerprint { optimizer: "SGD".to_owned(), ..fingerprint() }, &["optimizer", "Adam", "SGD"]);
+    refused(Fingerprint { dtype: "bf16".to_owned(), ..fingerprint() }, &["dtype", "f32", "bf16"]);
+    refused(Fingerprint { checkpointing: true, ..fingerprint() }, &["gradient checkpointing", "`off`", "`on`"]);
+    refused(Fingerprint { effective_batch_size: 64, ..fingerprint() }, &["effective batch size", "32", "64"]);
+    refused(Fingerprint { device: "no card".to_owned(), ..fingerprint() }, &["device", "a card", "no card"]);
+    refused(Fingerprint { fusion: true, ..fingerprint() }, &["fusion"]);
+    refused(Fingerprint { autotune: true, ..fingerprint() }, &["autotune"]);
+    refused(Fingerprint { versions: "burn 0.1".to_owned(), ..fingerprint() }, &["versions", "burn 0.22.1", "burn 0.1"]);
+}
+
+#[test]
+fn a_damaged_plan_and_one_of_another_version_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(PLAN_FILE);
+    let refused = |text: &str, parts: &[&str]| {
+        fs::write(&path, text).unwrap();
+        let error = MemoryPlan::read(&path, &fingerprint()).unwrap_err();
+        assert!(matches!(error, PlanError::Malformed { .. }), "{error}");
+        for part in parts {
+            assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
+        }
+    };
+    plan(vec![cell(1, 40)]).write(&path).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    refused(&whole[..whole.len() / 2], &["memory_plan.json", "line"]);
+    refused("", &["EOF"]);
+    refused(&whole.replacen("\"version\": 1", "\"version\": 2", 1), &["version is 2", "reads version 1"]);
+    refused(&whole.replacen("\"batch\": 1", "\"batch\": -1", 1), &["-1"]);
+    assert!(matches!(
+        MemoryPlan::read(&folder.path().join("none.json"), &fingerprint()),
+        Err(PlanError::File { action: "read", .. })
+    ));
+}
+
+#[test]
+fn a_failed_write_leaves_the_earlier_plan_and_nothing_half_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("missing").join(PLAN_FILE);
+    let error = plan(vec![cell(1, 40)]).write(&path).unwrap_err();
+    assert!(matches!(error, PlanError::File { action: "write", .. }), "{error}");
+    // The name is taken by a folder, so that the rename fails.
+    fs::create_dir_all(&path).unwrap();
+    plan(vec![cell(1, 40)]).write(&path).unwrap_err();
+    assert_eq!(fs::read_dir(folder.path().join("missing")).unwrap().count(), 1);
+}
+
+#[test]
+fn another_capacity_changes_what_fits() {
+    let plan = plan(vec![cell(1, 40), cell(2, 80), cell(3, 120)]);
+    let fits = |plan: &MemoryPlan| plan.cells.iter().map(|it| it.fit).collect::<Vec<_>>();
+    assert_eq!(fits(&plan), [Fit::Fits, Fit::Fits, Fit::OverBudget]);
+    assert_eq!(plan.first(Phase::Train).map(|it| it.batch), Some(2));
+    let smaller = plan.under(Bytes::mib(50), Fraction::ONE);
+    assert_eq!(fits(&smaller), [Fit::Fits, Fit::OverBudget, Fit::OverBudget]);
+    smaller.check().unwrap();
+}
+
+#[test]
+fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
+    let error = plan(vec![cell(2, 120), cell(4, 240)]).check().unwrap_err().to_string();
+    for part in ["2 × 64", "120.00 MiB", "90.00 MiB", "133.33 MiB", "batch_min", "smaller patches", "checkpointing"] {
+        assert!(error.contains(part), "`{error}` lacks `{part}`");
+    }
+    assert!(matches!(plan(vec![]).check(), Err(PlanError::NoCell)));
+}
+
+#[test]
+fn a_cell_that_never_fits_stays_so_under_any_capacity() {
+    let never = PlannedCell { fit: Fit::NeverFits, ..cell(2, 20) };
+    let plan = plan(vec![cell(1, 40), never]).under(Bytes::gib(100), Fraction::ONE);
+    assert_eq!(plan.cells[1].fit, Fit::NeverFits);
+    assert_eq!(plan.needs().len(), 0, "no cell was planned as a run finds it");
+}

@@ -1,0 +1,224 @@
+//! Dry runs against real steps, on a Vulkan device where one is installed; a software driver will do.
+#![cfg(feature = "vulkan")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::nn::PaddingConfig2d;
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+use plimsoll_plan::{Act, DryRunPlanner, Fit, PlanError, Pools, Program, STEPS, Sweep};
+use plimsoll_predict::Phase;
+use plimsoll_probe::{DeviceKind, ProbeError};
+use plimsoll_train::{WeightedAccumulator, has_fusion, open_device, squared_norm};
+use plimsoll_types::{Bytes, StepShape};
+
+const DEVICE: DeviceKind = DeviceKind::Vulkan(0);
+
+/// One test at a time: there is one allocator for the device, and a dry run drops the launches of all threads.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens planner and device, or says why the test is skipped.
+fn open() -> Option<(DryRunPlanner, Device)> {
+    match DryRunPlanner::try_open(DEVICE, has_fusion(DEVICE)) {
+        Ok(planner) => Some((planner, open_device(DEVICE, false).unwrap())),
+        Err(PlanError::Probe(error @ ProbeError::NoDevice { .. })) => {
+            eprintln!("skipped: failed to {error}");
+            None
+        }
+        Err(error) => panic!("failed to {error}"),
+    }
+}
+
+#[derive(Module, Debug)]
+struct Net {
+    layers: Vec<Conv2d>,
+}
+
+impl Net {
+    fn init(device: &Device) -> Self {
+        let conv = |from, to| Conv2dConfig::new([from, to], [3, 3]).with_padding(PaddingConfig2d::Same).init(device);
+        Self { layers: vec![conv(3, 16), conv(16, 16), conv(16, 3)] }
+    }
+
+    fn mean_loss(&self, images: Tensor<4>) -> Tensor<1> {
+        let output = self.layers.iter().fold(images.clone(), |x, layer| relu(layer.forward(x)));
+        (output - images).abs().mean()
+    }
+}
+
+/// The step of [`Net`], which reads its loss where it is asked to.
+struct Step {
+    device: Device,
+    reads: bool,
+}
+
+impl Step {
+    fn new(device: &Device) -> Self {
+        Self { device: device.clone(), reads: false }
+    }
+
+    fn images(&self, shape: StepShape, device: &Device) -> Tensor<4> {
+        let (n, edge) = (shape.samples as usize, shape.edge as usize);
+        Tensor::zeros([n, 3, edge, edge], device)
+    }
+}
+
+impl Program for Step {
+    type State = (Net, ModuleOptimizer);
+
+    fn start(&self) -> Self::State {
+        (Net::init(&self.device), AdamConfig::new().init())
+    }
+
+    fn train(&self, (net, mut optimizer): Self::State, parts: &[StepShape]) -> (Self::State, Tensor<1>) {
+        let mut accumulator = WeightedAccumulator::new(parts.iter().map(|it| it.samples as usize).sum());
+        for shape in parts {
+            let loss = net.mean_loss(self.images(*shape, &self.device));
+            if self.reads {
+                std::hint::black_box(loss.clone().into_scalar::<f32>());
+            }
+            let gradients = accumulator.backward(&net, &loss, shape.samples as usize);
+            accumulator.add(&net, gradients);
+        }
+        let gradients = accumulator.finish();
+        let norm = squared_norm(&net, &gradients, &self.device);
+        let net = optimizer.step(1e-3, net, gradients);
+        ((net, optimizer), norm)
+    }
+
+    fn infer(&self, (net, _): &Self::State, shape: StepShape) -> Tensor<1> {
+        net.valid().mean_loss(self.images(shape, &self.device.clone().inner()))
+    }
+}
+
+/// Runs acts for real on a stream of their own, and returns what the pools hold after each.
+fn run(planner: &DryRunPlanner, step: &Step, acts: &[Act]) -> Vec<Pools> {
+    let pools = planner.idle_stream().executes(|| {
+        let mut state = step.start();
+        let mut after = Vec::new();
+        for act in acts {
+            let scalar = match act {
+                Act::Train(parts) => {
+                    let scalar;
+                    (state, scalar) = step.train(state, parts);
+                    scalar
+                }
+                Act::Infer(shape) => step.infer(&state, *shape),
+                Act::CleanUp => unreachable!("no test asks for it"),
+            };
+            assert!(scalar.try_into_data().is_ok());
+            after.push(planner.pools());
+        }
+        after
+    });
+    step.device.memory_cleanup();
+    pools
+}
+
+#[test]
+fn a_dry_run_books_the_pages_that_a_real_step_takes() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step::new(&device);
+    let shapes = [(1, 16), (3, 24), (8, 32), (7, 48), (16, 48)].map(|(n, edge)| StepShape::new(n, edge));
+    for shape in shapes {
+        for (phase, n_samples) in [(Phase::Train, shape.samples), (Phase::Train, 20), (Phase::Infer, shape.samples)] {
+            let acts = vec![Act::of(phase, shape, n_samples); STEPS];
+            let planned = planner.rehearse(&step, &acts).unwrap();
+            assert!(planned.is_fresh());
+            for (planned, real) in planned.after.iter().zip(run(&planner, &step, &acts)) {
+                let pages = |it: &Pools| (it.reserved, it.pages.clone());
+                assert_eq!(pages(planned), pages(&real), "{phase:?} {shape} of {n_samples}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mixed_run_is_planned_as_a_whole() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step::new(&device);
+    let shapes = [(8, 32), (2, 48), (12, 32), (4, 32), (8, 48), (16, 16), (3, 64), (8, 32)];
+    let acts = shapes.map(|(n, edge)| Act::of(Phase::Train, StepShape::new(n, edge), n));
+    let planned = planner.rehearse(&step, &acts).unwrap();
+    let reserved = |pools: &[Pools]| pools.iter().map(|it| it.reserved).collect::<Vec<_>>();
+    assert_eq!(reserved(&planned.after), reserved(&run(&planner, &step, &acts)));
+}
+
+/// Collects every parameter, and the optimizer's state, as bits.
+fn bits(net: &Net, optimizer: &ModuleOptimizer) -> Vec<u32> {
+    struct Bits(Vec<u32>);
+    impl ModuleVisitor for Bits {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0.extend(param.val().into_data().iter::<f32>().map(f32::to_bits));
+        }
+    }
+    let mut bits = Bits(Vec::new());
+    net.visit(&mut bits);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("optimizer");
+    optimizer.save(&path).unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        bits.0.extend(std::fs::read(entry.unwrap().path()).unwrap().into_iter().map(u32::from));
+    }
+    bits.0
+}
+
+#[test]
+fn planning_changes_no_bit_of_a_model_that_is_being_trained() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step::new(&device);
+    let (mut net, mut optimizer) = step.start();
+    let images = Tensor::random([4, 3, 16, 16], burn::tensor::Distribution::Uniform(0.0, 1.0), &device);
+    let gradients = GradientsParams::from_grads(net.mean_loss(images).backward(), &net);
+    net = optimizer.step(1e-2, net, gradients);
+    let before = bits(&net, &optimizer);
+    assert!(before.len() > 3000 && before.iter().any(|it| *it != 0));
+    let mut sweep = Sweep::try_new(&planner, &step, Phase::Train).unwrap();
+    let shapes = [(4, 16), (8, 16), (32, 64)].map(|(n, edge)| StepShape::new(n, edge));
+    sweep.cells(&shapes, 8, &mut |_, _| ()).unwrap();
+    assert_eq!(bits(&net, &optimizer), before);
+}
+
+#[test]
+fn a_step_that_reads_a_value_is_refused() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step { reads: true, ..Step::new(&device) };
+    let act = Act::of(Phase::Train, StepShape::new(4, 16), 4);
+    let error = planner.rehearse(&step, std::slice::from_ref(&act)).unwrap_err();
+    assert!(matches!(error, PlanError::ReadsValue { .. }), "{error}");
+    assert!(error.to_string().contains("4 × 16"), "{error}");
+    planner.rehearse(&Step::new(&device), &[act]).unwrap();
+}
+
+#[test]
+fn a_tensor_that_no_page_holds_never_fits() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step::new(&device);
+    let limit = planner.page_limit().unwrap();
+    // Its 16 feature planes are twice the limit, and its input is well below it.
+    let edge = 1024;
+    let of_one = Bytes(16 * 4 * u64::from(edge * edge));
+    let n = u32::try_from(2 * limit.0 / of_one.0).unwrap().max(2);
+    let mut sweep = Sweep::try_new(&planner, &step, Phase::Infer).unwrap();
+    let shapes = [StepShape::new(1, edge), StepShape::new(n, edge)];
+    let cells = sweep.cells(&shapes, 1, &mut |_, _| ()).unwrap();
+    assert_eq!(cells[0].cell.fit, Fit::Fits);
+    assert_eq!(cells[1].cell.fit, Fit::NeverFits, "{:?}", cells[1]);
+    assert!(limit < cells[1].cell.largest_allocation, "{limit} {:?}", cells[1]);
+    let mut sweep = Sweep::try_new(&planner, &step, Phase::Infer).unwrap();
+    let error = sweep.cells(&shapes[1..], 1, &mut |_, _| ()).unwrap_err();
+    assert!(matches!(error, PlanError::NeverFits { .. }), "{error}");
+}
