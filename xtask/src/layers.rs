@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
         "plimsoll-monitor",
         "plimsoll-fixtures",
     ],
+    &["plimsoll-plan"],
     &["plimsoll-train"],
     &["plimsoll-workloads"],
     &["plimsoll-cli", "plimsoll-bench"],
@@ -32,11 +33,11 @@ const DEV_ONLY: &str = "plimsoll-fixtures";
 
 /// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("burn", &["plimsoll-train", "plimsoll-workloads"]),
+    ("burn", &["plimsoll-plan", "plimsoll-train", "plimsoll-workloads"]),
     ("clap", &["plimsoll-cli"]),
     ("config", &["plimsoll-cli"]),
     ("criterion", &["plimsoll-bench"]),
-    ("cubecl", &["plimsoll-probe"]),
+    ("cubecl", &["plimsoll-plan", "plimsoll-probe"]),
     ("cudarc", &["plimsoll-probe"]),
     ("nvml-wrapper", &["plimsoll-probe"]),
     ("plotters", &["plimsoll-monitor"]),
@@ -141,9 +142,9 @@ mod tests {
                 "plimsoll-policy imports plimsoll-predict, which is not below it",
                 "plimsoll-policy imports cudarc, which lives only in plimsoll-probe",
                 "plimsoll-types imports plimsoll-train, which is not below it",
-                "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-probe",
+                "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
-                "plimsoll-cli imports burn-flex, which lives only in plimsoll-train and plimsoll-workloads",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-train and plimsoll-workloads",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
                 "plimsoll-new has no layer yet",
                 "plimsoll-new imports plimsoll-newer, which is not below it",

@@ -1,6 +1,7 @@
 //! What a failure means for the exit code.
 
-use plimsoll_train::{LoaderError, StepError, TrainError};
+use plimsoll_plan::PlanError;
+use plimsoll_train::{FindError, LoaderError, StepError, TrainError};
 
 /// The exit code of a failure that is not the user's.
 const FAILED: u8 = 1;
@@ -32,6 +33,11 @@ pub(crate) fn user_error(message: impl Into<String>) -> UserError {
     UserError(message.into())
 }
 
+/// Whether a plan fails for what was asked for, and not for what happened meanwhile.
+fn is_bad_input(error: &PlanError) -> bool {
+    !matches!(error, PlanError::Step { .. } | PlanError::Predict(_) | PlanError::Probe(_))
+}
+
 /// Returns the exit code of an error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<TrainError>() {
@@ -42,6 +48,9 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         Some(TrainError::Predict(_) | TrainError::Loader(LoaderError::WorkerPanicked(_))) => FAILED,
         Some(_) => BAD_INPUT,
         None if error.is::<UserError>() => BAD_INPUT,
+        None if error.downcast_ref::<PlanError>().is_some_and(is_bad_input) => BAD_INPUT,
+        None if matches!(error.downcast_ref(), Some(FindError::Policy(_))) => BAD_INPUT,
+        None if matches!(error.downcast_ref(), Some(FindError::Plan(it)) if is_bad_input(it)) => BAD_INPUT,
         None => FAILED,
     }
 }

@@ -139,7 +139,7 @@ fn outlook<J: Job>(
         accumulation_steps,
         batches: steps * u64::from(accumulation_steps),
         steps,
-        batch_memory: None,
+        batch_memory: Some(cell.upper.saturating_sub(cell.resident)),
         peak: Some(cell.upper),
         seconds,
     })

@@ -153,13 +153,16 @@ impl Prepared {
     }
 }
 
-/// Lets a run begin at the highest rung that the plan certifies, whose allocations fix the size of pages.
+/// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, whose
+/// allocations fix the size of pages.
+///
+/// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
 fn begin_with(config: &mut FitConfig, plan: &MemoryPlan) {
     config.controller.planned = plan.needs();
     if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
         let limit = plan.budget.as_f64() * policy.raise_below;
         let fits = |knobs: &Knobs| {
-            let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train);
+            let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train && it.resident.is_none());
             needs.filter(|it| it.shape == knobs.shape()).any(|it| it.upper.as_f64() <= limit)
         };
         let rungs = ladder(&policy.bounds).map(Vec::from).unwrap_or_default();

@@ -26,6 +26,8 @@ pub struct PlannedCell {
     pub batch: u32,
     /// Edge of a sample: pixels along a side, or positions along a sequence.
     pub edge: u32,
+    /// What stays in use between steps: parameters, the optimizer's state, and on a CPU all else that the program holds.
+    pub resident: Bytes,
     /// What the allocator is expected to hold at the step's peak, everything resident and the correction included;
     /// without meaning where the cell never fits.
     pub reserved: Bytes,
@@ -56,13 +58,24 @@ impl PlannedCell {
         StepShape::new(self.batch, self.edge)
     }
 
-    /// Returns what to expect in a run, or `None` where the cell does not fit.
+    /// Returns what a run is to know, or `None` where the cell does not fit or is no more than a bound.
     pub(crate) fn need(&self) -> Option<PlannedNeed> {
-        let alone = Prediction { expected: self.reserved, upper: self.upper };
-        let without_pages = (self.page == Bytes::ZERO).then_some(alone);
-        let Prediction { expected, upper } = self.in_run.or(without_pages).filter(|_| self.fit == Fit::Fits)?;
         let (phase, shape, largest) = (self.phase, self.shape(), self.largest_allocation);
-        Some(PlannedNeed { phase, shape, expected, upper, largest })
+        let need = |it: Prediction, resident| PlannedNeed {
+            phase,
+            shape,
+            expected: it.expected,
+            upper: it.upper,
+            largest,
+            resident,
+        };
+        match self.in_run {
+            Some(it) if self.fit == Fit::Fits => Some(need(it, None)),
+            None if self.page == Bytes::ZERO && self.source == Source::Memo => {
+                Some(need(Prediction { expected: self.reserved, upper: self.upper }, Some(self.resident)))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -78,8 +91,11 @@ pub struct PlannedNeed {
     pub expected: Bytes,
     /// Upper bound of that.
     pub upper: Bytes,
-    /// The largest single allocation.
+    /// The largest single allocation, or zero where nothing tells.
     pub largest: Bytes,
+    /// What was resident when the step was measured, on a device without pages: what a step needs counts from there.
+    /// `None` where pages were planned, which hold everything.
+    pub resident: Option<Bytes>,
 }
 
 /// Micro-batches beyond this many of one shape book nothing that fewer do not.

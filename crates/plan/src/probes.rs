@@ -64,7 +64,7 @@ impl ProbePlanner {
                 Some((_, milliseconds)) => (Source::Memo, *milliseconds),
                 None => (Source::Certificate, milliseconds(start)),
             };
-            Ok(self.cell(phase, *shape, prediction, source, planning_ms))
+            Ok(PlannedCell { resident: known.resident, ..self.cell(phase, *shape, prediction, source, planning_ms) })
         };
         shapes.iter().map(cell).collect()
     }
@@ -89,6 +89,7 @@ impl ProbePlanner {
             phase,
             batch: shape.samples,
             edge: shape.edge,
+            resident: Bytes::ZERO,
             reserved: it.expected,
             upper: it.upper,
             in_run: None,

@@ -26,6 +26,7 @@ fn cell(batch: u32, mib: u64) -> PlannedCell {
         phase: Phase::Train,
         batch,
         edge: 64,
+        resident: Bytes::mib(5),
         reserved: Bytes::mib(mib),
         upper: Bytes::mib(mib),
         in_run: None,

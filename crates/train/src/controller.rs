@@ -25,7 +25,7 @@ pub struct ControllerConfig {
     pub platform: Platform,
     /// Batches up to this many samples run other kernels than larger ones; see [`crate::small_batch_regime`].
     pub small_batch: u32,
-    /// What a plan says, on a device that reserves in pages; empty without a plan.
+    /// What a plan says; empty without one.
     #[serde(default)]
     pub planned: Vec<PlannedNeed>,
 }
@@ -67,10 +67,16 @@ impl Controller {
     ///
     /// [`ControllerError`] when predictor or policy refuse their configuration.
     pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
+        let (mut predictor, keys) = (Predictor::try_new(config.predictor)?, Keys::of(&config));
+        for PlannedNeed { phase, shape, expected: peak, resident, .. } in config.planned.iter().copied() {
+            if let Some(resident) = resident {
+                predictor.observe(keys.key(phase, shape), Observation { shape, resident, peak })?;
+            }
+        }
         Ok(Self {
-            predictor: Predictor::try_new(config.predictor)?,
+            predictor,
             plan: Planned::try_new(&config.planned)?,
-            keys: Keys::of(&config),
+            keys,
             policy: Policy::try_new(config.policy)?,
             resident: Bytes::ZERO,
             provisional: None,

@@ -8,13 +8,13 @@ use plimsoll_plan::{
 use plimsoll_predict::{Key, Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::Permutation;
-use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
+use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
 
 use crate::device::{has_autotune, has_fusion, open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
-use crate::trial::{Trial, TrialError, Trials};
+use crate::trial::{TrialError, Trials};
 
 /// What is to be planned, and for which device.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl<J: Job> Planning<'_, J> {
             let mut measure = |shape| {
                 progress(phase, n_done, request.max_real_steps as usize);
                 n_done += 1;
-                steady(&mut trials, phase, shape, request.effective_batch_size).map(|it| it.observation())
+                steady(&mut trials, phase, shape, request.effective_batch_size)
             };
             let key = |shape| self.key(phase, shape);
             if !self.shapes(phase).is_empty() {
@@ -259,13 +259,26 @@ impl<J: Job> Planning<'_, J> {
     }
 }
 
-/// Runs steps of one shape until they are in the steady state, and returns the last.
-fn steady<J: Job>(trials: &mut Trials<'_, J>, phase: Phase, shape: StepShape, n: u32) -> Result<Trial, PlanError> {
+/// Runs steps of one shape until they are in the steady state, and returns what the last showed.
+///
+/// A step that ran out of memory with a known peak shows as much as one that ran.
+fn steady<J: Job>(
+    trials: &mut Trials<'_, J>,
+    phase: Phase,
+    shape: StepShape,
+    n: u32,
+) -> Result<Observation, PlanError> {
     let mut ran = trials.run(phase, shape, n);
     for _ in 1..STEPS_OF_A_TRIAL {
         ran = ran.and_then(|_| trials.run(phase, shape, n));
     }
-    ran.map_err(|error| failed(shape, &error))
+    match ran {
+        Ok(trial) => Ok(trial.observation()),
+        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
+            Ok(Observation { shape, resident, peak })
+        }
+        Err(error) => Err(failed(shape, &error)),
+    }
 }
 
 fn failed(shape: StepShape, error: &TrialError) -> PlanError {

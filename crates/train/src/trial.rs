@@ -6,9 +6,10 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::Device;
+use plimsoll_guard::GuardError;
 use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
-use plimsoll_types::{Budget, Bytes, Knobs, Observation, StepShape};
+use plimsoll_types::{Attempt, Budget, Bytes, Knobs, Observation, StepShape};
 
 use crate::job::Job;
 use crate::source::{Draw, Source, SourceError};
@@ -65,14 +66,18 @@ impl Trial {
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// It needed more than there is.
-    #[error("run a step of shape {0}: out of memory")]
-    OutOfMemory(StepShape),
+    #[error("run a step of shape {}: out of memory{}", .0.shape, needed(*.0))]
+    OutOfMemory(Attempt),
     /// A sample could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The step failed otherwise.
     #[error(transparent)]
     Step(#[from] StepError),
+}
+
+fn needed(attempt: Attempt) -> String {
+    attempt.peak.map_or(String::new(), |peak| format!(", it needed {peak}"))
 }
 
 impl<'a, J: Job> Trials<'a, J> {
@@ -130,10 +135,16 @@ impl<'a, J: Job> Trials<'a, J> {
         let mut stopwatch = Stopwatch::with_capacity(1);
         let outcome = self.guarded.run(&model, request, &|_, _| None, &mean_loss, &mut stopwatch);
         let outcome = match outcome {
-            Ok(outcome) if outcome.failures.is_empty() => outcome,
-            Ok(_) | Err(StepError::NeverFits { .. }) => {
+            Ok(outcome) => match outcome.failures.first() {
+                None => outcome,
+                Some(failure) => {
+                    self.model = Some(model);
+                    return Err(TrialError::OutOfMemory(*failure));
+                }
+            },
+            Err(StepError::NeverFits { source: GuardError::NeverFits { needed, .. }, .. }) => {
                 self.model = Some(model);
-                return Err(TrialError::OutOfMemory(shape));
+                return Err(TrialError::OutOfMemory(Attempt { shape, resident: Bytes::ZERO, peak: needed }));
             }
             Err(error) => return Err(error.into()),
         };
@@ -160,7 +171,8 @@ impl<'a, J: Job> Trials<'a, J> {
         let read = read_values_of(results);
         let reading = self.guarded.read()?;
         if !read? || self.capacity < reading.peak {
-            return Err(TrialError::OutOfMemory(shape));
+            let peak = Some(reading.peak).filter(|it| self.capacity < *it);
+            return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak }));
         }
         let (reserved, peak) = (reading.reserved, reading.peak);
         Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })

@@ -22,7 +22,7 @@ pub(super) struct Planned {
 impl Planned {
     pub(super) fn try_new(needs: &[PlannedNeed]) -> Result<Self, PredictError> {
         let (mut planned, mut margins) = (Self::default(), BTreeMap::<Phase, Bytes>::new());
-        for need in needs {
+        for need in needs.iter().filter(|it| it.resident.is_none()) {
             let reserved = planned.of_mut(need.phase);
             reserved.plan(need.shape, need.expected)?;
             let margin = margins.entry(need.phase).or_default();
@@ -82,6 +82,7 @@ mod tests {
             expected: Bytes::mib(mib - 1),
             upper: Bytes::mib(mib),
             largest: Bytes::mib(1),
+            resident: None,
         };
         Planned::try_new(&[need(8, 20), need(16, 40)]).unwrap()
     }
