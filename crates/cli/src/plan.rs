@@ -123,11 +123,11 @@ fn outlook<J: Job>(
 ) -> anyhow::Result<Outlook> {
     let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
     let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
-    let (samples, effective) = (job.source().n_samples(), u64::from(request.effective_batch_size));
+    let (samples, effective) = (job.source().n_samples(), u64::from(request.loader.effective_batch_size));
     let steps_per_epoch = samples.div_ceil(effective);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
     let steps = epochs * steps_per_epoch as f64;
-    let accumulation_steps = request.effective_batch_size.div_ceil(cell.batch.max(1));
+    let accumulation_steps = request.loader.effective_batch_size.div_ceil(cell.batch.max(1));
     let seconds = if args.time { Some(seconds_per_step(settings, job, request, cell)? * steps) } else { None };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
     let steps = steps.ceil() as u64;
@@ -154,6 +154,6 @@ fn seconds_per_step<J: Job>(
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
     let mut trials = Trials::try_new(job, device, open_probe(settings)?)?;
-    trials.train(cell.shape(), request.effective_batch_size)?;
-    Ok(trials.train(cell.shape(), request.effective_batch_size)?.seconds)
+    trials.train(cell.shape(), request.loader.effective_batch_size)?;
+    Ok(trials.train(cell.shape(), request.loader.effective_batch_size)?.seconds)
 }

@@ -67,7 +67,7 @@ impl Prepared {
             target: settings.memory.target,
             training,
             inference: tiles.into_iter().map(|n| StepShape::new(n, tile)).collect(),
-            effective_batch_size: settings.batch.effective_batch_size,
+            loader: settings.loader(self.bounds.patch_max),
             predictor: settings.predictor(self.probe.page().map_err(|error| failed(&error))?),
             max_real_steps: PROBES,
             schedule_steps: SCHEDULE_STEPS,

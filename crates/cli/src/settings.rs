@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig, Preset, StepwiseConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, describe, platform, small_batch_regime};
+use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, LoaderConfig, describe, platform, small_batch_regime};
 use plimsoll_types::{Bytes, Fraction, Knobs};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
 use serde::Deserialize;
@@ -217,6 +217,16 @@ impl Settings {
     /// Returns the edge of validation tiles among images of which the largest has a side of `largest_side`.
     pub(crate) fn validation_tile(&self, largest_side: u32) -> u32 {
         self.model.validation_tile.min(largest_side)
+    }
+
+    /// Returns the loader of a run whose largest patch is this.
+    pub(crate) fn loader(&self, largest_edge: u32) -> LoaderConfig {
+        LoaderConfig {
+            effective_batch_size: self.batch.effective_batch_size,
+            largest_edge,
+            workers: self.data.workers,
+            buffer_limit: self.data.buffer_limit,
+        }
     }
 
     /// Returns how needs are bounded on a device with pages of this size.

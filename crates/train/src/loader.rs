@@ -55,6 +55,22 @@ pub struct LoaderConfig {
     pub buffer_limit: Bytes,
 }
 
+impl LoaderConfig {
+    /// Returns the shape of the largest step.
+    pub fn largest(&self) -> StepShape {
+        StepShape::new(self.effective_batch_size, self.largest_edge)
+    }
+
+    /// Allocates the buffers of a loader.
+    pub(crate) fn buffers<S: Source>(&self, source: &S) -> Result<Vec<S::Buffer>, LoaderError> {
+        let (step, limit) = (source.buffer_bytes(self.largest()), self.buffer_limit);
+        match (limit.0 / step.0.max(1)).min(MAX_AHEAD) {
+            0 | 1 => Err(LoaderError::BufferLimit { step, limit }),
+            ahead => Ok((0..ahead).map(|_| source.buffer(self.largest())).collect()),
+        }
+    }
+}
+
 /// At most this many steps are collated ahead: more would only be thrown away at the next change of the edge.
 const MAX_AHEAD: u64 = 4;
 
@@ -88,19 +104,14 @@ impl<S: Source> Loader<S> {
     ///
     /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit.
     pub fn try_new(source: &Arc<S>, cursor: EpochCursor, config: LoaderConfig) -> Result<Self, LoaderError> {
-        let largest = StepShape::new(config.effective_batch_size, config.largest_edge);
-        let step = source.buffer_bytes(largest);
-        let ahead = (config.buffer_limit.0 / step.0.max(1)).min(MAX_AHEAD);
-        if ahead < 2 {
-            return Err(LoaderError::BufferLimit { step, limit: config.buffer_limit });
-        }
+        let free = config.buffers(&**source)?;
         Ok(Self {
             delivered: cursor.clone(),
             planned: cursor,
             effective_batch_size: u64::from(config.effective_batch_size),
             queue: VecDeque::new(),
             ready: BTreeMap::new(),
-            free: (0..ahead).map(|_| source.buffer(largest)).collect(),
+            free,
             next_ticket: 0,
             workers: Workers::start(source, config.workers.max(1)),
         })

@@ -13,6 +13,7 @@ use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShap
 use crate::device::{has_autotune, has_fusion, open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
 use crate::job::Job;
+use crate::loader::LoaderConfig;
 use crate::rehearsal::JobProgram;
 use crate::trial::{TrialError, Trials};
 
@@ -29,8 +30,8 @@ pub struct PlanRequest {
     pub training: Vec<StepShape>,
     /// Shapes of forward passes without gradients.
     pub inference: Vec<StepShape>,
-    /// Samples of an optimizer step.
-    pub effective_batch_size: u32,
+    /// The loader of the run: the samples of an optimizer step, and the host memory that is filled ahead of need.
+    pub loader: LoaderConfig,
     /// Bounds, where certified probes plan.
     pub predictor: PredictorConfig,
     /// Most real steps of each phase: all of them where certified probes plan, and 0 or 2 to correct a dry run.
@@ -84,7 +85,7 @@ pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) ->
         optimizer: "Adam".to_owned(),
         dtype: "f32".to_owned(),
         checkpointing: request.checkpointing,
-        effective_batch_size: request.effective_batch_size,
+        effective_batch_size: request.loader.effective_batch_size,
         device: device_name.to_owned(),
         fusion: has_fusion(request.device),
         autotune: has_autotune(request.device),
@@ -128,7 +129,7 @@ impl<J: Job> Planning<'_, J> {
             let mut measure = |shape| {
                 progress(phase, n_done, request.max_real_steps as usize);
                 n_done += 1;
-                steady(&mut trials, phase, shape, request.effective_batch_size)
+                steady(&mut trials, phase, shape, request.loader.effective_batch_size)
             };
             let key = |shape| self.key(phase, shape);
             if !self.shapes(phase).is_empty() {
@@ -153,7 +154,7 @@ impl<J: Job> Planning<'_, J> {
                 continue;
             }
             let mut on_cell = |n_done, n| progress(phase, n_done, n);
-            let effective = self.request.effective_batch_size;
+            let effective = self.request.loader.effective_batch_size;
             let mut sweep = Sweep::try_new(&planner, &program, phase)?;
             let mut rehearsed = sweep.cells(self.shapes(phase), effective, &mut on_cell)?;
             let correction = self.correction(&planner, phase, &rehearsed, budget)?;
@@ -187,7 +188,7 @@ impl<J: Job> Planning<'_, J> {
         let may_run = |it: &&Rehearsed| it.cell.fit == Fit::Fits && it.cell.reserved <= budget;
         let smallest = rehearsed.iter().filter(may_run).min_by_key(|it| it.cell.reserved);
         let largest = rehearsed.iter().filter(may_run).max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved));
-        let n_samples = self.request.effective_batch_size;
+        let n_samples = self.request.loader.effective_batch_size;
         let mut done = None;
         for it in smallest.into_iter().chain(largest) {
             if done.replace(it.cell.shape()) != Some(it.cell.shape()) {
@@ -224,7 +225,7 @@ impl<J: Job> Planning<'_, J> {
         program: &JobProgram<'_, J>,
         plan: &mut MemoryPlan,
     ) -> Result<(), PlanError> {
-        let effective = self.request.effective_batch_size;
+        let effective = self.request.loader.effective_batch_size;
         let firsts = [Phase::Infer, Phase::Train].map(|phase| plan.first(phase).map(|it| (phase, it.shape())));
         let before: Vec<Act> =
             firsts.into_iter().flatten().map(|(phase, shape)| Act::of(phase, shape, effective)).collect();
@@ -248,7 +249,11 @@ impl<J: Job> Planning<'_, J> {
 
     fn trials(&self) -> Result<Trials<'_, J>, PlanError> {
         let none = StepShape::new(0, 0);
-        Trials::try_new(self.job, self.device.clone(), (self.open_probe)()?).map_err(|it| failed(none, &it))
+        let trials = Trials::try_new(self.job, self.device.clone(), (self.open_probe)()?);
+        let mut trials = trials.map_err(|it| failed(none, &it))?;
+        let held = trials.hold_buffers(&self.request.loader);
+        held.map_err(|it| PlanError::Step { shape: self.request.loader.largest(), reason: it.to_string() })?;
+        Ok(trials)
     }
 
     fn key(&self, phase: Phase, shape: StepShape) -> Key {

@@ -12,6 +12,7 @@ use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, Observation, StepShape};
 
 use crate::job::Job;
+use crate::loader::{LoaderConfig, LoaderError};
 use crate::source::{Draw, Source, SourceError};
 use crate::step::{GuardedStep, StepError, StepRequest, read_values_of};
 use crate::stopwatch::Stopwatch;
@@ -28,6 +29,10 @@ pub struct Trials<'a, J: Job> {
     model: Option<J::Model>,
     optimizer: ModuleOptimizer,
     capacity: Bytes,
+    /// Those of a run's loader, where it is to be measured too.
+    buffers: Vec<<J::Source as Source>::Buffer>,
+    /// What each of them has room for.
+    room: StepShape,
 }
 
 /// What a real step showed.
@@ -90,7 +95,19 @@ impl<'a, J: Job> Trials<'a, J> {
         let capacity = probe.capacity().map_err(StepError::from)?;
         let optimizer = AdamConfig::new().init();
         let guarded = GuardedStep::new(probe, device.clone());
-        Ok(Self { job, source: job.source(), device, guarded, model: None, optimizer, capacity })
+        let (buffers, room) = (Vec::new(), StepShape::new(0, 0));
+        Ok(Self { job, source: job.source(), device, guarded, model: None, optimizer, capacity, buffers, room })
+    }
+
+    /// Holds the host buffers that the loader of a run holds, so that what is resident is what it is in a run.
+    ///
+    /// # Errors
+    ///
+    /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit.
+    pub fn hold_buffers(&mut self, config: &LoaderConfig) -> Result<(), LoaderError> {
+        self.room = config.largest();
+        self.buffers = config.buffers(&*self.source)?;
+        Ok(())
     }
 
     /// Drops the model and the optimizer, and returns their memory; the next step makes new ones.
@@ -122,13 +139,19 @@ impl<'a, J: Job> Trials<'a, J> {
     /// [`TrialError::OutOfMemory`] when a micro-batch did not fit, [`TrialError::Source`] when a sample cannot be read.
     pub fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
         let n_samples = n_samples.max(shape.samples);
-        let mut buffer = self.source.buffer(StepShape::new(n_samples, shape.edge));
+        let step = StepShape::new(n_samples, shape.edge);
+        let mut own = None;
+        let buffer = match self.buffers.first_mut() {
+            Some(buffer) if self.room.samples >= n_samples && self.room.edge >= shape.edge => buffer,
+            _ => own.get_or_insert_with(|| self.source.buffer(step)),
+        };
         let ids = (0..u64::from(n_samples)).map(|id| id % self.source.n_samples()).collect();
-        self.source.collate(&Draw { epoch: 0, ids, edge: shape.edge }, &mut buffer)?;
+        self.source.collate(&Draw { epoch: 0, ids, edge: shape.edge }, buffer)?;
+        let buffer = &*buffer;
         let start = Instant::now();
         let (job, device) = (self.job, &self.device);
         let model = self.model.take().unwrap_or_else(|| job.init(device));
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(&buffer, range, device));
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, device));
         let knobs = Knobs { patch_size: shape.edge, micro_batch_size: shape.samples };
         let budget = Budget { capacity: self.capacity, budget: self.capacity };
         let request = StepRequest { n_samples: n_samples as usize, knobs, budget };
