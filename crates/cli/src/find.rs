@@ -22,6 +22,11 @@ pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
     eprintln!("device      {}, capacity {}", prepared.probe.name(), prepared.capacity);
     let batch_reduction = Fraction::try_new(args.batch_reduction)
         .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
+    let largest = prepared.photos.largest_patch();
+    if let Some(edge) = args.edge.filter(|it| !(1..=largest).contains(it)) {
+        let allowed = format!("allowed is 1 to {largest}, what the smallest image has room for");
+        return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
+    }
     let tile = settings.validation_tile(prepared.photos.largest_side());
     let mut answers = Vec::new();
     for (phase, edge) in [(Phase::Train, prepared.bounds.patch_max), (Phase::Infer, tile)] {

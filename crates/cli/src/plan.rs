@@ -17,24 +17,30 @@ use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
 
 pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    if args.epochs.is_some_and(|it| !(it.is_finite() && it > 0.0)) {
-        return Err(user_error("plan: `--epochs` must be a number above 0").into());
+    if args.epochs.is_some_and(|it| !(it > 0.0 && it <= MAX_EPOCHS)) {
+        return Err(user_error(format!("plan: `--epochs` must be above 0 and at most {MAX_EPOCHS}")).into());
+    }
+    if ["svg", "png"].iter().any(|it| args.out.extension().is_some_and(|own| own == *it)) {
+        let out = args.out.display();
+        return Err(user_error(format!("plan: `--out {out}` is the name of a picture; name a .json file")).into());
     }
     let loaded = args.config.layers(None).load()?;
     let settings = &loaded.settings;
     let prepared = Prepared::new(&loaded)?;
-    let request = prepared.plan_request(settings)?;
+    let request = PlanRequest { lattice: prepared.lattice()?, ..prepared.plan_request(settings)? };
     let job = prepared.job(settings);
     let plan = plan_memory(&job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
     for phase in [Phase::Train, Phase::Infer] {
         println!("{}", view(&plan, phase).to_table());
     }
     println!("{}", summary(&plan));
-    let outlook = outlook(args, settings, &job, &request, &plan)?;
-    println!("{}", outlook.to_table());
     write(&plan, &args.out)?;
+    println!("\n{}", outlook(args, settings, &job, &request, &plan)?.to_table());
     Ok(ExitCode::SUCCESS)
 }
+
+/// A million epochs: more is a typing error.
+const MAX_EPOCHS: f64 = 1e6;
 
 /// Writes the plan and its picture.
 fn write(plan: &MemoryPlan, out: &Path) -> anyhow::Result<()> {
@@ -123,25 +129,24 @@ fn outlook<J: Job>(
 ) -> anyhow::Result<Outlook> {
     let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
     let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
-    let (samples, effective) = (job.source().n_samples(), u64::from(request.loader.effective_batch_size));
-    let steps_per_epoch = samples.div_ceil(effective);
+    let samples = job.source().n_samples();
+    let steps_per_epoch = samples.div_ceil(u64::from(request.loader.effective_batch_size));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps below 2^53")]
+    let steps = args.epochs.map_or(settings.train.steps, |it| (it * steps_per_epoch as f64).ceil() as u64);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
-    let steps = epochs * steps_per_epoch as f64;
     let accumulation_steps = request.loader.effective_batch_size.div_ceil(cell.batch.max(1));
-    let seconds = if args.time { Some(seconds_per_step(settings, job, request, cell)? * steps) } else { None };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
-    let steps = steps.ceil() as u64;
+    let timed = if args.time { Some(seconds_per_step(settings, job, request, cell)?) } else { None };
     Ok(Outlook {
         samples,
         task_shares: Vec::new(),
         epochs,
         shape: cell.shape(),
         accumulation_steps,
-        batches: steps * u64::from(accumulation_steps),
+        batches: steps.saturating_mul(u64::from(accumulation_steps)),
         steps,
         batch_memory: Some(cell.upper.saturating_sub(cell.resident)),
         peak: Some(cell.upper),
-        seconds,
+        seconds: timed.map(|it| it * steps as f64),
     })
 }
 

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{MemoryPlan, PLAN_FILE};
-use plimsoll_policy::{FinderConfig, PolicyConfig, ladder};
+use plimsoll_plan::{MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
+use plimsoll_policy::{FinderConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{
     CONFIG_FILE, EVENTS_FILE, Existing, FitConfig, Outcome, RunDir, Shell, StopFlag, TrainError, fingerprint, fit,
     open_device, plan_memory,
 };
-use plimsoll_types::{EndReason, Event, Knobs};
+use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 use plimsoll_workloads::sr::Sr;
 
 use crate::args::{FindObjective, TrainArgs};
@@ -57,7 +57,8 @@ fn find_batch(loaded: &mut Loaded, prepared: &Prepared) -> anyhow::Result<()> {
     let effective = settings.batch.effective_batch_size;
     let finder = FinderConfig {
         edge: prepared.bounds.patch_max,
-        batch_max: effective,
+        batch_min: prepared.bounds.batch_min,
+        batch_max: prepared.bounds.batch_max,
         target: settings.memory.target,
         ..FinderConfig::default()
     };
@@ -74,7 +75,6 @@ impl Prepared {
         let device = open_device(settings.device, settings.memory.gradient_checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         let job = self.job(settings);
-        let plan = self.plan(settings, &job, out, existing)?;
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         let stop = StopFlag::default();
         signals::watch(&stop)?;
@@ -82,6 +82,8 @@ impl Prepared {
 
         let page = self.probe.page().map_err(TrainError::from)?;
         let mut config = settings.fit(self.bounds, page, &self.probe.name());
+        // A run that goes on has its plan in the checkpoint.
+        let plan = if existing == Existing::Resume { None } else { self.plan(settings, &job)? };
         if let Some(plan) = &plan {
             begin_with(&mut config, plan);
             plan.write(&out.join(PLAN_FILE))?;
@@ -105,31 +107,31 @@ impl Prepared {
     }
 
     /// Reads or makes the plan that the run begins with.
-    fn plan(
-        &self,
-        settings: &Settings,
-        job: &Sr,
-        out: &Path,
-        existing: Existing,
-    ) -> anyhow::Result<Option<MemoryPlan>> {
+    fn plan(&self, settings: &Settings, job: &Sr) -> anyhow::Result<Option<MemoryPlan>> {
         let request = self.plan_request(settings)?;
-        let own = out.join(PLAN_FILE);
-        let file = match &settings.memory.plan {
-            PlanSetting::Off => return Ok(None),
-            PlanSetting::File(file) => file,
-            PlanSetting::Auto if existing == Existing::Resume && own.is_file() => &own,
+        match &settings.memory.plan {
+            PlanSetting::Off => Ok(None),
+            PlanSetting::File(file) => {
+                let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
+                let plan = MemoryPlan::read(file, &fingerprint(job, &request, &name))?;
+                let plan = plan.under(self.capacity, settings.memory.target);
+                plan.check()?;
+                Ok(Some(plan))
+            }
             // The first steps of a run on a CPU are what a plan would run anyway.
-            PlanSetting::Auto if settings.device == DeviceKind::Flex => return Ok(None),
+            PlanSetting::Auto if settings.device == DeviceKind::Flex => Ok(None),
             PlanSetting::Auto => {
                 let open = || open_probe(settings);
-                return Ok(Some(plan_memory(job, &request, &open, &mut progress_of_planning())?));
+                match plan_memory(job, &request, &open, &mut progress_of_planning()) {
+                    Ok(plan) => Ok(Some(plan)),
+                    Err(error) if fits_nowhere(&error) => Err(error.into()),
+                    Err(error) => {
+                        eprintln!("warning: no plan, the steps will tell: failed to {}", describe(&error));
+                        Ok(None)
+                    }
+                }
             }
-        };
-        let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
-        let plan = MemoryPlan::read(file, &fingerprint(job, &request, &name))?;
-        let plan = plan.under(self.capacity, settings.memory.target);
-        plan.check()?;
-        Ok(Some(plan))
+        }
     }
 
     fn introduce(&self, loaded: &Loaded, out: &Path) {
@@ -153,20 +155,22 @@ impl Prepared {
     }
 }
 
-/// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, whose
-/// allocations fix the size of pages.
+/// Whether there is no step that the run could take.
+fn fits_nowhere(error: &PlanError) -> bool {
+    matches!(error, PlanError::SmallestDoesNotFit { .. } | PlanError::NeverFits { .. } | PlanError::NoCell)
+}
+
+/// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, as
+/// the plan assumes: its allocations fix the size of pages.
 ///
 /// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
 fn begin_with(config: &mut FitConfig, plan: &MemoryPlan) {
     config.controller.planned = plan.needs();
+    let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train && it.resident.is_none());
+    let first = plan.first(Phase::Train).map(PlannedCell::shape);
     if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
-        let limit = plan.budget.as_f64() * policy.raise_below;
-        let fits = |knobs: &Knobs| {
-            let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train && it.resident.is_none());
-            needs.filter(|it| it.shape == knobs.shape()).any(|it| it.upper.as_f64() <= limit)
-        };
-        let rungs = ladder(&policy.bounds).map(Vec::from).unwrap_or_default();
-        policy.start = rungs.into_iter().rev().find(fits);
+        let fits = |shape: &StepShape| needs.clone().any(|it| it.shape == *shape);
+        policy.start = first.filter(fits).map(|it| Knobs { patch_size: it.edge, micro_batch_size: it.samples });
     }
 }
 

@@ -34,7 +34,7 @@ pub struct PlannedCell {
     /// Upper bound of `reserved`.
     pub upper: Bytes,
     /// Expected reserved bytes in a run whose page size the cell with the largest single allocation has fixed, and
-    /// their upper bound; `None` where pages do not matter, and for a cell that does not fit.
+    /// their upper bound; `None` where pages do not matter, and for a cell that did not fit or that no run uses.
     pub in_run: Option<Prediction>,
     /// Expected peak of what live tensors hold; `None` on a device that reports none.
     pub in_use: Option<Bytes>,
@@ -58,24 +58,20 @@ impl PlannedCell {
         StepShape::new(self.batch, self.edge)
     }
 
-    /// Returns what a run is to know, or `None` where the cell does not fit or is no more than a bound.
-    pub(crate) fn need(&self) -> Option<PlannedNeed> {
+    /// Returns what a run under a budget is to know, or `None` where the cell does not fit or is no more than a bound.
+    pub(crate) fn need(&self, budget: Bytes) -> Option<PlannedNeed> {
         let (phase, shape, largest) = (self.phase, self.shape(), self.largest_allocation);
-        let need = |it: Prediction, resident| PlannedNeed {
-            phase,
-            shape,
-            expected: it.expected,
-            upper: it.upper,
-            largest,
-            resident,
+        let alone = Prediction { expected: self.reserved, upper: self.upper };
+        let (it, resident) = match self.in_run {
+            _ if self.fit == Fit::NeverFits => return None,
+            Some(in_run) => (in_run, None),
+            None if self.page == Bytes::ZERO && self.source == Source::Memo => (alone, Some(self.resident)),
+            None if self.page == Bytes::ZERO => return None,
+            // Planned under a smaller capacity, and not yet as a run finds it: another first step may cost a page.
+            None => (Prediction { upper: self.upper.saturating_add(self.page), ..alone }, None),
         };
-        match self.in_run {
-            Some(it) if self.fit == Fit::Fits => Some(need(it, None)),
-            None if self.page == Bytes::ZERO && self.source == Source::Memo => {
-                Some(need(Prediction { expected: self.reserved, upper: self.upper }, Some(self.resident)))
-            }
-            _ => None,
-        }
+        let fits = resident.is_some() || it.upper <= budget;
+        fits.then_some(PlannedNeed { phase, shape, expected: it.expected, upper: it.upper, largest, resident })
     }
 }
 

@@ -66,10 +66,13 @@ impl DryRunPlanner {
         Pools::from(&self.probe.client().memory_report(MemoryScope::Device))
     }
 
-    /// Returns a stream that nobody has used, or else the idle one with the smallest pages: for a real step that is to
-    /// start as a fresh process does.
-    pub fn idle_stream(&self) -> StreamId {
-        streams::choose(&self.probe.client().memory_report(MemoryScope::Device)).0
+    /// Does something for real on a stream that nobody has used, or else on the idle one with the smallest pages, so that
+    /// it starts as a fresh process does; no dry run drops its launches meanwhile.
+    ///
+    /// Do not plan inside: it would wait for itself.
+    pub fn really<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        streams::choose(&self.probe.client().memory_report(MemoryScope::Device)).0.executes(work)
     }
 
     /// Rehearses what is done, one thing after the other, and returns what the pools hold after each.
@@ -116,13 +119,9 @@ impl Stage {
         Self { client, stream, before, fused, _guard: DryRun::new(), _alone: alone }
     }
 
-    /// Runs a rehearsal, and returns every page that it booked, whatever becomes of it.
+    /// Runs a rehearsal on the stage's stream.
     fn run<T>(self, rehearsal: impl FnOnce(&Self) -> Result<T, PlanError>) -> Result<T, PlanError> {
-        let result = if self.fused { rehearsal(&self) } else { self.stream.executes(|| rehearsal(&self)) };
-        let cleaned = self.clean_up();
-        let result = result?;
-        cleaned?;
-        Ok(result)
+        if self.fused { rehearsal(&self) } else { self.stream.executes(|| rehearsal(&self)) }
     }
 
     fn clean_up(&self) -> Result<(), PlanError> {
@@ -135,10 +134,26 @@ impl Stage {
 
     fn pools(&self, act: &Act) -> Result<Pools, PlanError> {
         let scope = if self.fused { MemoryScope::Device } else { MemoryScope::CurrentStream };
-        let pools = Pools::from(&self.client.memory_report(scope));
+        let mut pools = Pools::from(&self.client.memory_report(scope));
+        if pools.largest <= self.before.largest {
+            // The pools never forget their largest allocation: this one is that of an earlier rehearsal.
+            pools.largest = Bytes::ZERO;
+        }
         if self.before.staged < pools.staged {
             return Err(PlanError::ReadsValue { shape: act.shape() });
         }
         Ok(pools)
+    }
+}
+
+impl Drop for Stage {
+    /// Returns every booked page, whatever became of the rehearsal: one that is used later could not be backed.
+    ///
+    /// The guard is dropped after this.
+    fn drop(&mut self) {
+        if let Err(error) = self.clean_up() {
+            // Nothing to be done here; what follows finds the pages, and fails with the same words.
+            drop(error);
+        }
     }
 }

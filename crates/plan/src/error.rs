@@ -95,11 +95,11 @@ pub enum PlanError {
         now: String,
     },
     /// A real step failed while it was measured.
-    #[error("measure a step of shape {shape}: {reason}")]
+    #[error("measure a step of shape {shape}: {source}")]
     Step {
         /// Shape of the step.
         shape: StepShape,
         /// What the shell said.
-        reason: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -27,6 +27,8 @@ pub struct MemoryPlan {
     pub training_correction: Correction,
     /// What real forward passes added to the dry runs of forward passes.
     pub inference_correction: Correction,
+    /// The shapes that a run may train with, smallest first; what else was planned is for people.
+    pub ladder: Vec<StepShape>,
     /// The cells, from small to large, training before inference.
     pub cells: Vec<PlannedCell>,
     /// What a mixed run holds at most.
@@ -45,11 +47,20 @@ impl MemoryPlan {
             budget,
             training_correction: Correction::default(),
             inference_correction: Correction::default(),
+            ladder: Vec::new(),
             cells,
             schedule: None,
         };
         plan.judge();
         plan
+    }
+
+    /// Returns the correction of a phase.
+    pub fn correction_mut(&mut self, phase: Phase) -> &mut Correction {
+        match phase {
+            Phase::Train => &mut self.training_correction,
+            Phase::Infer => &mut self.inference_correction,
+        }
     }
 
     /// Returns the same cells under another capacity.
@@ -69,15 +80,21 @@ impl MemoryPlan {
         self.cells.iter().filter(move |it| it.phase == phase)
     }
 
-    /// Returns what a run needs to know of the cells that fit.
+    /// Returns what a run needs to know.
     pub fn needs(&self) -> Vec<PlannedNeed> {
-        self.cells.iter().filter_map(PlannedCell::need).collect()
+        let is_used = |it: &&PlannedCell| it.phase == Phase::Infer || self.ladder.contains(&it.shape());
+        self.cells.iter().filter(is_used).filter_map(|it| it.need(self.budget)).collect()
     }
 
-    /// Returns the cell that fits and has the largest single allocation: the one to run first, since it fixes the size
-    /// of the allocator's pages.
+    /// Returns the cell that a run executes first, since it fixes the size of the allocator's pages: to train with, the
+    /// highest of the ladder that fits, and else the one with the largest single allocation.
     pub fn first(&self, phase: Phase) -> Option<&PlannedCell> {
-        self.of(phase).filter(|it| it.fit == Fit::Fits).max_by_key(|it| (it.largest_allocation, it.upper))
+        let fits = |it: &&PlannedCell| it.fit == Fit::Fits;
+        let largest = || self.of(phase).filter(fits).max_by_key(|it| (it.largest_allocation, it.upper));
+        if phase == Phase::Infer || self.ladder.is_empty() {
+            return largest();
+        }
+        self.ladder.iter().rev().filter_map(|shape| self.cell(phase, *shape)).find(fits)
     }
 
     /// Refuses a plan whose smallest training cell does not fit, and says what would help.

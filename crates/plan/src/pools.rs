@@ -22,7 +22,7 @@ pub struct Pools {
     pub auxiliary: Bytes,
     /// What live tensors hold.
     pub in_use: Bytes,
-    /// The largest single allocation so far.
+    /// The largest single allocation so far, or zero where an earlier one hides it.
     pub largest: Bytes,
     /// The pages of tensors above 64 KiB, by size.
     pub pages: Vec<Pages>,
@@ -34,6 +34,15 @@ impl Pools {
     /// Returns all that is reserved.
     pub fn total(&self) -> Bytes {
         self.reserved.saturating_add(self.auxiliary)
+    }
+
+    /// Returns what is held beyond what was held before.
+    #[must_use]
+    pub fn beyond(mut self, before: &Self) -> Self {
+        self.reserved = self.reserved.saturating_sub(before.reserved);
+        self.auxiliary = self.auxiliary.saturating_sub(before.auxiliary);
+        self.in_use = self.in_use.saturating_sub(before.in_use);
+        self
     }
 
     /// Returns the size of the largest of [`Self::pages`], or zero where there is none.

@@ -29,6 +29,12 @@ impl Rehearsal {
         let page = self.after.iter().map(Pools::page).max().unwrap_or_default();
         self.page_before <= SMALLEST_PAGE || self.page_before.saturating_add(DECISIVE) <= page
     }
+
+    /// Returns what to add for an upper bound: a page, where the pages may not be those of a fresh process.
+    pub fn spare(&self) -> Bytes {
+        let page = self.after.iter().map(Pools::page).max().unwrap_or_default();
+        if self.is_fresh() { Bytes::ZERO } else { page }
+    }
 }
 
 #[cfg(test)]

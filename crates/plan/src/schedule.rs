@@ -54,7 +54,10 @@ impl DryRunPlanner {
         let first_first: Vec<_> = std::iter::once(step(first)).chain(drawn.iter().cloned()).collect();
         let returned = first_first.chunk_by(|a, b| a == b).flat_map(|same| same.iter().cloned().chain([Act::CleanUp]));
         let returned: Vec<_> = returned.collect();
-        let most = |it: Rehearsal| it.after.iter().map(|pools| correction.upper(pools)).max().unwrap_or_default();
+        let most = |it: Rehearsal| {
+            let upper = it.after.iter().map(|pools| correction.upper(pools)).max().unwrap_or_default();
+            upper.saturating_add(it.spare())
+        };
         Ok(Schedule {
             n_steps: drawn.len(),
             first,

@@ -6,7 +6,7 @@ use plimsoll_predict::{Phase, Source};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::limit::PageLimit;
-use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program, Rehearsal};
+use crate::{Act, Correction, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
 
 /// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
 pub const STEPS: usize = 2;
@@ -25,6 +25,14 @@ pub struct Rehearsed {
     pub steady: Pools,
     /// What to add for an upper bound: a page, where the pages may not be those of a fresh process.
     pub spare: Bytes,
+}
+
+impl Rehearsed {
+    /// Adds what real steps hold beyond their rehearsals.
+    pub fn correct(&mut self, correction: &Correction) {
+        self.cell.reserved = correction.expected(&self.steady);
+        self.cell.upper = correction.upper(&self.steady).saturating_add(self.spare);
+    }
 }
 
 /// Plans cells of one phase, each by itself: what a fresh process holds after steps of `n_samples` in micro-batches of
@@ -48,18 +56,29 @@ impl<'a, P: Program> Sweep<'a, P> {
         Ok(Self { planner, program, phase, limit, whole: PageLimit::new(limit) })
     }
 
-    /// Plans one cell of a step of `n_samples`.
+    /// Plans one cell of a step of `n_samples`, and before it what its size is judged by: its halves, down to one sample.
     ///
     /// # Errors
     ///
     /// [`PlanError::ReadsValue`] when the step reads a value.
     pub fn cell(&mut self, shape: StepShape, n_samples: u32) -> Result<Rehearsed, PlanError> {
+        let halves = std::iter::successors(Some(shape.samples / 2), |n| Some(n / 2)).take_while(|n| *n > 0);
+        for samples in halves.collect::<Vec<_>>().into_iter().rev() {
+            let half = StepShape::new(samples, shape.edge);
+            if !self.whole.knows(half) {
+                self.rehearse(half, samples)?;
+            }
+        }
+        self.rehearse(shape, n_samples)
+    }
+
+    fn rehearse(&mut self, shape: StepShape, n_samples: u32) -> Result<Rehearsed, PlanError> {
         let start = Instant::now();
         let mut rehearsal = self.planner.rehearse(self.program, &vec![Act::of(self.phase, shape, n_samples); STEPS])?;
-        let spare = spare(&rehearsal);
+        let spare = rehearsal.spare();
         let steady = rehearsal.after.pop().unwrap_or_default();
         let first = rehearsal.after.pop().unwrap_or_default();
-        let failed = self.whole.failed(shape, steady.largest);
+        let failed = self.whole.failed(shape, Some(steady.largest).filter(|it| *it > Bytes::ZERO));
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;
         Ok(Rehearsed { cell: planned(self.phase, shape, &steady, failed, milliseconds), first, steady, spare })
     }
@@ -79,8 +98,6 @@ impl<'a, P: Program> Sweep<'a, P> {
         let mut shapes = shapes.to_vec();
         shapes.sort_by_key(|it| (u64::from(it.edge).pow(2) * u64::from(it.samples), it.edge));
         let smallest = *shapes.first().ok_or(PlanError::NoCell)?;
-        // A single sample shows what is missing from the smallest cell.
-        self.cell(StepShape::new(1, smallest.edge), 1)?;
         let mut cells = Vec::with_capacity(shapes.len());
         for (n_done, shape) in shapes.iter().enumerate() {
             progress(n_done, shapes.len());
@@ -106,15 +123,9 @@ impl DryRunPlanner {
     pub fn after<P: Program>(&self, program: &P, before: &[Act], act: &Act) -> Result<(Pools, Bytes), PlanError> {
         let acts: Vec<Act> = before.iter().chain([&Act::CleanUp, act, act]).cloned().collect();
         let mut rehearsal = self.rehearse(program, &acts)?;
-        let spare = spare(&rehearsal);
+        let spare = rehearsal.spare();
         Ok((rehearsal.after.pop().unwrap_or_default(), spare))
     }
-}
-
-/// Returns a page where the pages may not be those of a fresh process.
-fn spare(rehearsal: &Rehearsal) -> Bytes {
-    let page = rehearsal.after.last().map(Pools::page).unwrap_or_default();
-    if rehearsal.is_fresh() { Bytes::ZERO } else { page }
 }
 
 fn planned(phase: Phase, shape: StepShape, pools: &Pools, failed: Option<Bytes>, planning_ms: f64) -> PlannedCell {

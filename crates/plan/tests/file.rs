@@ -5,7 +5,7 @@ use std::fs;
 
 use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_predict::{Phase, Source};
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
 fn fingerprint() -> Fingerprint {
     Fingerprint {
@@ -139,5 +139,18 @@ fn a_cell_that_never_fits_stays_so_under_any_capacity() {
     let never = PlannedCell { fit: Fit::NeverFits, ..cell(2, 20) };
     let plan = plan(vec![cell(1, 40), never]).under(Bytes::gib(100), Fraction::ONE);
     assert_eq!(plan.cells[1].fit, Fit::NeverFits);
-    assert_eq!(plan.needs().len(), 0, "no cell was planned as a run finds it");
+}
+
+#[test]
+fn a_run_is_told_of_the_cells_of_its_ladder_that_fit() {
+    let in_run = Prediction { expected: Bytes::mib(50), upper: Bytes::mib(52) };
+    let cells = vec![PlannedCell { in_run: Some(in_run), ..cell(1, 40) }, cell(2, 80), cell(3, 120)];
+    let plan = MemoryPlan { ladder: [1, 3].map(|n| StepShape::new(n, 64)).to_vec(), ..plan(cells) };
+    let uppers = |plan: &MemoryPlan| plan.needs().iter().map(|it| (it.shape.samples, it.upper)).collect::<Vec<_>>();
+    assert_eq!(uppers(&plan), [(1, Bytes::mib(52))]);
+    assert_eq!(plan.first(Phase::Train).map(|it| it.batch), Some(1), "2 is no rung");
+    // On a larger card the third was not planned as the run finds it: a page more is room for that.
+    let larger = plan.under(Bytes::mib(200), Fraction::ONE);
+    assert_eq!(uppers(&larger), [(1, Bytes::mib(52)), (3, Bytes::mib(122))]);
+    assert_eq!(larger.first(Phase::Train).map(|it| it.batch), Some(3));
 }

@@ -179,10 +179,11 @@ fn predict(predictor: &Predictor, plan: &Planned, key: Key, shape: StepShape, re
 
 /// What the keys of a run have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Keys {
-    checkpointing: bool,
-    platform: Platform,
-    small_batch: u32,
+pub(crate) struct Keys {
+    pub(crate) checkpointing: bool,
+    pub(crate) platform: Platform,
+    /// Batches up to this many samples run other kernels than larger ones, where gradients are computed.
+    pub(crate) small_batch: u32,
 }
 
 impl Keys {
@@ -191,7 +192,7 @@ impl Keys {
         Self { checkpointing, platform, small_batch }
     }
 
-    fn key(self, phase: Phase, shape: StepShape) -> Key {
+    pub(crate) fn key(self, phase: Phase, shape: StepShape) -> Key {
         // Without a gradient of weights there is one path only.
         let regime = u16::from(phase == Phase::Train && shape.samples <= self.small_batch);
         Key { phase, checkpointing: self.checkpointing, platform: self.platform, regime }

@@ -1,13 +1,15 @@
 //! The batch size that suits a device, for one's own job.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use plimsoll_plan::{DryRunPlanner, Fit, PlanError, Rehearsed, Sweep};
 use plimsoll_policy::{Finder, FinderConfig, Found, Outcome, Planned, PolicyError, Race, Search, Source, Winner};
-use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_predict::{Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
+use crate::controller::Keys;
 use crate::device::{has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
@@ -122,10 +124,9 @@ impl<J: Job> BatchSearch<'_, J> {
     fn by_probes(&mut self, name: &str) -> Result<Found, FindError> {
         let mut predictor = Predictor::try_new(PredictorConfig::default())?;
         let (request, platform) = (self.request, platform(self.request.device, name));
-        let key = |shape: StepShape| {
-            let small = request.phase == Phase::Train && shape.samples <= small_batch_regime(request.device);
-            Key { phase: request.phase, checkpointing: request.checkpointing, platform, regime: u16::from(small) }
-        };
+        let (checkpointing, small_batch) = (request.checkpointing, small_batch_regime(request.device));
+        let keys = Keys { checkpointing, platform, small_batch };
+        let key = |shape| keys.key(request.phase, shape);
         loop {
             let resident = self.ran.last().map(|it| it.resident).unwrap_or_default();
             let bound = |shape| -> Option<Prediction> { predictor.predict(key(shape), shape, resident) };
@@ -144,13 +145,13 @@ impl<J: Job> BatchSearch<'_, J> {
         let planner = DryRunPlanner::try_open(self.request.device, has_fusion(self.request.device))?;
         let sweep = RefCell::new(Sweep::try_new(&planner, program, self.request.phase)?);
         let failure = RefCell::new(None);
-        let rehearse = |shape: StepShape| -> Option<Rehearsed> {
-            let rehearsed = sweep.borrow_mut().cell(shape, self.request.effective_batch_size.unwrap_or(shape.samples));
-            let rehearsed = rehearsed.map_err(|error| failure.replace(Some(error))).ok()?;
-            (rehearsed.cell.fit != Fit::NeverFits).then_some(rehearsed)
-        };
+        let rehearsed = RefCell::new(BTreeMap::new());
         let plan = |shape: StepShape| {
-            rehearse(shape).map(|it| Planned { reserved: it.steady.reserved, page: it.steady.page() })
+            let cell = sweep.borrow_mut().cell(shape, self.request.effective_batch_size.unwrap_or(shape.samples));
+            let it = cell.map_err(|error| failure.replace(Some(error))).ok()?;
+            rehearsed.borrow_mut().insert(shape.samples, it.clone());
+            let reserved = it.steady.reserved.saturating_add(it.spare);
+            (it.cell.fit != Fit::NeverFits).then_some(Planned { reserved, page: it.steady.page() })
         };
         loop {
             let next = self.finder.search(Source::Plan(&plan));
@@ -161,25 +162,22 @@ impl<J: Job> BatchSearch<'_, J> {
                 Search::Found(found) => return Ok(found),
                 Search::Try { batch, .. } => batch,
             };
-            let rehearsed = rehearse(StepShape::new(batch, self.request.finder.edge));
-            // On a stream of its own, so that it starts from empty pools as its plan does.
-            let ran = planner.idle_stream().executes(|| self.step(batch))?;
+            let before = planner.pools();
+            // From empty pools, as its plan.
+            let ran = planner.really(|| self.step(batch))?;
             self.trials.forget()?;
-            let (Some(trial), Some(rehearsed)) = (ran, rehearsed) else { continue };
-            let beyond = trial.reserved.saturating_sub(rehearsed.first.reserved);
-            self.learn(trial, rehearsed.steady.reserved.saturating_add(beyond))?;
+            let Some(trial) = ran else { continue };
+            let planned = rehearsed.borrow().get(&batch).map(|it: &Rehearsed| (it.first.reserved, it.steady.reserved));
+            let (first, steady) = planned.unwrap_or_default();
+            let beyond = trial.reserved.saturating_sub(before.total()).saturating_sub(first);
+            self.learn(trial, steady.saturating_add(beyond))?;
         }
     }
 
     /// Runs one real step; `None` when it ran out of memory, which the finder then knows.
     fn step(&mut self, batch: u32) -> Result<Option<Trial>, FindError> {
-        let shape = StepShape::new(batch, self.request.finder.edge);
-        let n_samples = self.request.effective_batch_size.unwrap_or(batch);
-        match self.trials.run(self.request.phase, shape, n_samples) {
-            Ok(trial) => {
-                (self.on_trial)(&trial);
-                Ok(Some(trial))
-            }
+        match self.real(batch) {
+            Ok(trial) => Ok(Some(trial)),
             Err(TrialError::OutOfMemory(_)) => {
                 self.finder.on_trial(batch, Outcome::OutOfMemory)?;
                 Ok(None)
@@ -198,11 +196,20 @@ impl<J: Job> BatchSearch<'_, J> {
     fn race(&mut self, largest: u32) -> Result<Option<Winner>, FindError> {
         let mut race = Race::below(largest, self.request.finder.batch_min)?;
         while let Some(batch) = race.turn() {
-            match self.step(batch)? {
-                Some(trial) => race.on_step(batch, trial.seconds)?,
-                None => race.on_failure(batch)?,
+            match self.real(batch) {
+                Ok(trial) => race.on_step(batch, trial.seconds)?,
+                Err(TrialError::OutOfMemory(_)) => race.on_failure(batch)?,
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(race.winner())
+    }
+
+    fn real(&mut self, batch: u32) -> Result<Trial, TrialError> {
+        let shape = StepShape::new(batch, self.request.finder.edge);
+        let n_samples = self.request.effective_batch_size.unwrap_or(batch);
+        let trial = self.trials.run(self.request.phase, shape, n_samples)?;
+        (self.on_trial)(&trial);
+        Ok(trial)
     }
 }

@@ -129,8 +129,7 @@ impl GuardedStep {
         self.pages.begin();
         let first = shape(request.n_samples.min(request.knobs.micro_batch_size as usize), request.knobs.patch_size);
         if predict(first, resident).is_some_and(|it| it.upper < reading.reserved) {
-            // What steps leave behind has grown beyond what this one is planned with.
-            self.pages.forget();
+            self.pages.outgrown(&mut *self.probe, reading.reserved)?;
         }
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();

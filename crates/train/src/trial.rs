@@ -73,6 +73,9 @@ pub enum TrialError {
     /// It needed more than there is.
     #[error("run a step of shape {}: out of memory{}", .0.shape, needed(*.0))]
     OutOfMemory(Attempt),
+    /// The buffers of the run do not fit into their limit.
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
     /// A sample could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -175,6 +178,9 @@ impl<'a, J: Job> Trials<'a, J> {
         let reading = self.guarded.read()?;
         let (resident, peak) = (outcome.resident, outcome.peak.max(reading.peak));
         let (in_use, reserved) = (reading.in_use, reading.reserved);
+        if self.capacity < peak {
+            return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak: Some(peak) }));
+        }
         Ok(Trial { shape, resident, in_use, reserved, peak, seconds: start.elapsed().as_secs_f64() })
     }
 

@@ -10,7 +10,7 @@ use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_plan::{Act, DryRunPlanner, Fit, PlanError, Pools, Program, STEPS, Sweep};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, ProbeError};
@@ -99,28 +99,47 @@ impl Program for Step {
     }
 }
 
-/// Runs acts for real on a stream of their own, and returns what the pools hold after each.
-fn run(planner: &DryRunPlanner, step: &Step, acts: &[Act]) -> Vec<Pools> {
-    let pools = planner.idle_stream().executes(|| {
+/// Runs steps for real from empty pools, and returns what the pools hold after each.
+fn run(planner: &DryRunPlanner, step: &Step, steps: &[Real]) -> Vec<Pools> {
+    let pools = planner.really(|| {
+        let before = planner.pools();
         let mut state = step.start();
         let mut after = Vec::new();
-        for act in acts {
-            let scalar = match act {
-                Act::Train(parts) => {
+        for it in steps {
+            let scalar = match it {
+                Real::Train(parts) => {
                     let scalar;
                     (state, scalar) = step.train(state, parts);
                     scalar
                 }
-                Act::Infer(shape) => step.infer(&state, *shape),
-                Act::CleanUp => unreachable!("no test asks for it"),
+                Real::Infer(shape) => step.infer(&state, *shape),
             };
             assert!(scalar.try_into_data().is_ok());
-            after.push(planner.pools());
+            after.push(planner.pools().beyond(&before));
         }
         after
     });
     step.device.memory_cleanup();
     pools
+}
+
+/// A step with all of its micro-batches, of which a plan leaves out those that book nothing new.
+#[derive(Clone)]
+enum Real {
+    Train(Vec<StepShape>),
+    Infer(StepShape),
+}
+
+impl Real {
+    fn of(phase: Phase, shape: StepShape, n_samples: u32) -> Self {
+        let mut parts = vec![shape; (n_samples / shape.samples) as usize];
+        let ragged = n_samples % shape.samples;
+        parts.extend((ragged > 0).then_some(StepShape::new(ragged, shape.edge)));
+        match phase {
+            Phase::Train => Self::Train(parts),
+            Phase::Infer => Self::Infer(shape),
+        }
+    }
 }
 
 #[test]
@@ -131,10 +150,10 @@ fn a_dry_run_books_the_pages_that_a_real_step_takes() {
     let shapes = [(1, 16), (3, 24), (8, 32), (7, 48), (16, 48)].map(|(n, edge)| StepShape::new(n, edge));
     for shape in shapes {
         for (phase, n_samples) in [(Phase::Train, shape.samples), (Phase::Train, 20), (Phase::Infer, shape.samples)] {
-            let acts = vec![Act::of(phase, shape, n_samples); STEPS];
-            let planned = planner.rehearse(&step, &acts).unwrap();
+            let planned = planner.rehearse(&step, &vec![Act::of(phase, shape, n_samples); STEPS]).unwrap();
             assert!(planned.is_fresh());
-            for (planned, real) in planned.after.iter().zip(run(&planner, &step, &acts)) {
+            let real = run(&planner, &step, &vec![Real::of(phase, shape, n_samples); STEPS]);
+            for (planned, real) in planned.after.iter().zip(real) {
                 let pages = |it: &Pools| (it.reserved, it.pages.clone());
                 assert_eq!(pages(planned), pages(&real), "{phase:?} {shape} of {n_samples}");
             }
@@ -148,14 +167,15 @@ fn a_mixed_run_is_planned_as_a_whole() {
     let Some((planner, device)) = open() else { return };
     let step = Step::new(&device);
     let shapes = [(8, 32), (2, 48), (12, 32), (4, 32), (8, 48), (16, 16), (3, 64), (8, 32)];
-    let acts = shapes.map(|(n, edge)| Act::of(Phase::Train, StepShape::new(n, edge), n));
-    let planned = planner.rehearse(&step, &acts).unwrap();
+    let planned = shapes.map(|(n, edge)| Act::of(Phase::Train, StepShape::new(n, edge), n));
+    let planned = planner.rehearse(&step, &planned).unwrap();
+    let real = shapes.map(|(n, edge)| Real::of(Phase::Train, StepShape::new(n, edge), n));
     let reserved = |pools: &[Pools]| pools.iter().map(|it| it.reserved).collect::<Vec<_>>();
-    assert_eq!(reserved(&planned.after), reserved(&run(&planner, &step, &acts)));
+    assert_eq!(reserved(&planned.after), reserved(&run(&planner, &step, &real)));
 }
 
-/// Collects every parameter, and the optimizer's state, as bits.
-fn bits(net: &Net, optimizer: &ModuleOptimizer) -> Vec<u32> {
+/// Returns every parameter as bits.
+fn parameters(net: &Net) -> Vec<u32> {
     struct Bits(Vec<u32>);
     impl ModuleVisitor for Bits {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -164,30 +184,47 @@ fn bits(net: &Net, optimizer: &ModuleOptimizer) -> Vec<u32> {
     }
     let mut bits = Bits(Vec::new());
     net.visit(&mut bits);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("optimizer");
-    optimizer.save(&path).unwrap();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        bits.0.extend(std::fs::read(entry.unwrap().path()).unwrap().into_iter().map(u32::from));
-    }
     bits.0
+}
+
+/// Returns the optimizer's state as it is saved.
+fn saved(optimizer: &ModuleOptimizer) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    optimizer.save(folder.path().join("optimizer")).unwrap();
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    files.flat_map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
+}
+
+/// Trains two steps, plans between them where asked to, and returns the parameters after each.
+fn trained(planner: &DryRunPlanner, device: &Device, plans: bool) -> Vec<Vec<u32>> {
+    let step = Step::new(device);
+    device.seed(5);
+    let (mut net, mut optimizer) = step.start();
+    let mut after = Vec::new();
+    for at in 0..2 {
+        let values: Vec<f32> = (0..4 * 3 * 16 * 16).map(|i| ((i * 31 + at) % 17) as f32 / 17.0).collect();
+        let images = Tensor::from_data(TensorData::new(values, [4, 3, 16, 16]), device);
+        let gradients = GradientsParams::from_grads(net.mean_loss(images).backward(), &net);
+        net = optimizer.step(1e-2, net, gradients);
+        after.push(parameters(&net));
+        if plans {
+            let before = saved(&optimizer);
+            let mut sweep = Sweep::try_new(planner, &step, Phase::Train).unwrap();
+            let shapes = [(4, 16), (8, 16), (32, 64)].map(|(n, edge)| StepShape::new(n, edge));
+            sweep.cells(&shapes, 8, &mut |_, _| ()).unwrap();
+            assert!(parameters(&net) == after[at] && saved(&optimizer) == before, "after step {at}");
+        }
+    }
+    after
 }
 
 #[test]
 fn planning_changes_no_bit_of_a_model_that_is_being_trained() {
     let _alone = alone();
     let Some((planner, device)) = open() else { return };
-    let step = Step::new(&device);
-    let (mut net, mut optimizer) = step.start();
-    let images = Tensor::random([4, 3, 16, 16], burn::tensor::Distribution::Uniform(0.0, 1.0), &device);
-    let gradients = GradientsParams::from_grads(net.mean_loss(images).backward(), &net);
-    net = optimizer.step(1e-2, net, gradients);
-    let before = bits(&net, &optimizer);
-    assert!(before.len() > 3000 && before.iter().any(|it| *it != 0));
-    let mut sweep = Sweep::try_new(&planner, &step, Phase::Train).unwrap();
-    let shapes = [(4, 16), (8, 16), (32, 64)].map(|(n, edge)| StepShape::new(n, edge));
-    sweep.cells(&shapes, 8, &mut |_, _| ()).unwrap();
-    assert_eq!(bits(&net, &optimizer), before);
+    let without = trained(&planner, &device, false);
+    assert!(without[0].len() > 3000 && without[0] != without[1], "the second step changes something");
+    assert!(trained(&planner, &device, true) == without);
 }
 
 #[test]

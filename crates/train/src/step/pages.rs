@@ -1,7 +1,7 @@
 //! Whose need a reading of the reserved pages shows.
 
 use plimsoll_probe::{Probe, ProbeError};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Bytes, StepShape};
 
 /// Keeps the readings of different shapes apart on a device whose allocator keeps its pages.
 ///
@@ -28,12 +28,14 @@ pub(crate) struct Pages {
     owner: Option<StepShape>,
     /// Whether the last part began among the pages of earlier ones.
     shared: bool,
+    /// What stayed reserved the last time that pages went back because too much was.
+    floor: Bytes,
 }
 
 impl Pages {
     /// Starts before the first step, when anything may have reserved pages.
     pub(crate) fn new(probe: &dyn Probe) -> Self {
-        Self { exact: probe.has_exact_peak(), begins: true, owner: None, shared: false }
+        Self { exact: probe.has_exact_peak(), begins: true, owner: None, shared: false, floor: Bytes::ZERO }
     }
 
     /// Whether peaks are exact, and readings need no care.
@@ -49,6 +51,21 @@ impl Pages {
     /// Notes that something else may use the device.
     pub(crate) fn forget(&mut self) {
         self.owner = None;
+    }
+
+    /// Returns pages before a step that would begin with more than it is predicted to reach: what a runtime keeps for
+    /// itself grows from step to step. Does so once for what no cleanup returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Probe::cleanup`] and [`Probe::read`].
+    pub(crate) fn outgrown(&mut self, probe: &mut dyn Probe, reserved: Bytes) -> Result<(), ProbeError> {
+        if self.exact || reserved <= self.floor {
+            return Ok(());
+        }
+        self.give_back(probe)?;
+        self.floor = probe.read()?.reserved;
+        Ok(())
     }
 
     /// Prepares the device for a part of this shape.
@@ -93,7 +110,7 @@ fn smallest_cover(a: StepShape, b: StepShape) -> StepShape {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Bytes, MemoryReading};
+    use plimsoll_types::MemoryReading;
 
     use super::*;
 
@@ -194,6 +211,17 @@ mod tests {
         assert!(pages.were_shared(), "the cleanup after a failure does not change how the part began");
         pages.enter(&mut card, shape).unwrap();
         assert!(!pages.were_shared());
+    }
+
+    #[test]
+    fn what_no_cleanup_returns_is_cleaned_up_once() {
+        let mut card = Card { exact: false, cleanups: 0 };
+        let mut pages = Pages::new(&card);
+        // The card holds 2 bytes whatever happens.
+        for reserved in [5, 2, 2, 7] {
+            pages.outgrown(&mut card, Bytes(reserved)).unwrap();
+        }
+        assert_eq!(card.cleanups, 2);
     }
 
     #[test]

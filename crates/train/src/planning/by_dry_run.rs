@@ -1,0 +1,145 @@
+//! Plans by dry run, corrected by few real steps.
+
+use plimsoll_plan::{
+    Act, Correction, DryRunPlanner, Fingerprint, Fit, MemoryPlan, PlanError, Pools, Rehearsed, STEPS, Sweep,
+};
+use plimsoll_predict::Phase;
+use plimsoll_sampler::Permutation;
+use plimsoll_types::{Bytes, Prediction, StepShape};
+
+use super::{OnPlanned, Planning, failed};
+use crate::device::has_fusion;
+use crate::job::Job;
+use crate::rehearsal::JobProgram;
+use crate::trial::TrialError;
+
+impl<J: Job> Planning<'_, J> {
+    pub(super) fn by_dry_run(
+        &self,
+        fingerprint: Fingerprint,
+        capacity: Bytes,
+        progress: OnPlanned<'_>,
+    ) -> Result<MemoryPlan, PlanError> {
+        let planner = DryRunPlanner::try_open(self.request.device, has_fusion(self.request.device))?;
+        let program = JobProgram::new(self.job, self.device.clone());
+        let mut plan = MemoryPlan::new(fingerprint, capacity, self.request.target, Vec::new());
+        plan.ladder.clone_from(&self.request.ladder);
+        for phase in [Phase::Train, Phase::Infer] {
+            let shapes = self.shapes(phase);
+            if shapes.is_empty() {
+                continue;
+            }
+            let mut on_cell = |n_done, n| progress(phase, n_done, n);
+            let mut rehearsed =
+                Sweep::try_new(&planner, &program, phase)?.cells(&shapes, self.n_samples(), &mut on_cell)?;
+            let correction = self.correction(&planner, phase, &rehearsed, plan.budget)?;
+            rehearsed.iter_mut().for_each(|it| it.correct(&correction));
+            plan.cells.extend(rehearsed.into_iter().map(|it| it.cell));
+            *plan.correction_mut(phase) = correction;
+        }
+        let mut plan = plan.under(capacity, self.request.target);
+        self.plan_run(&planner, &program, &mut plan)?;
+        Ok(plan)
+    }
+
+    /// Runs real steps of the smallest cell and of the one with the largest allocation that is sure to fit after it.
+    fn correction(
+        &self,
+        planner: &DryRunPlanner,
+        phase: Phase,
+        rehearsed: &[Rehearsed],
+        budget: Bytes,
+    ) -> Result<Correction, PlanError> {
+        let mut correction = Correction::default();
+        if !self.request.is_corrected {
+            return Ok(correction);
+        }
+        let may_run = |it: &&Rehearsed| it.cell.fit == Fit::Fits && it.cell.reserved <= budget;
+        let Some(smallest) = rehearsed.iter().filter(may_run).min_by_key(|it| it.cell.reserved) else {
+            return Ok(correction);
+        };
+        self.measure(planner, phase, smallest, &mut correction)?;
+        // Not yet measured is whether a queue holds one page more.
+        let upper =
+            |it: &&Rehearsed| correction.upper(&it.steady).saturating_add(it.spare).saturating_add(it.cell.page);
+        let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
+        match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
+            Some(largest) if largest.cell.shape() != smallest.cell.shape() => {
+                self.measure(planner, phase, largest, &mut correction)?;
+            }
+            _ => (),
+        }
+        Ok(correction)
+    }
+
+    /// Runs as many real steps as a rehearsal does, from empty pools, and learns what they hold beyond it.
+    fn measure(
+        &self,
+        planner: &DryRunPlanner,
+        phase: Phase,
+        cell: &Rehearsed,
+        correction: &mut Correction,
+    ) -> Result<(), PlanError> {
+        let shape = cell.cell.shape();
+        let mut probe = (self.open_probe)()?;
+        probe.cleanup()?;
+        let real = planner.really(|| -> Result<Option<Pools>, PlanError> {
+            let before = planner.pools();
+            let mut trials = self.trials()?;
+            for _ in 0..STEPS {
+                match trials.run(phase, shape, self.n_samples()) {
+                    Ok(_) => (),
+                    // The plan of the other cells stands; this one just did not confirm it.
+                    Err(TrialError::OutOfMemory(_)) => return Ok(None),
+                    Err(error) => return Err(failed(shape, error)),
+                }
+            }
+            Ok(Some(planner.pools().beyond(&before)))
+        })?;
+        probe.cleanup()?;
+        if let Some(real) = real {
+            correction.observe(shape, &cell.steady, &real);
+        }
+        Ok(())
+    }
+
+    /// Plans what a run may use once more, as the run finds it: after the validation and the step that it begins with.
+    /// Plans a run of mixed shapes, too.
+    fn plan_run(
+        &self,
+        planner: &DryRunPlanner,
+        program: &JobProgram<'_, J>,
+        plan: &mut MemoryPlan,
+    ) -> Result<(), PlanError> {
+        let n_samples = self.n_samples();
+        let firsts = [Phase::Infer, Phase::Train].map(|phase| plan.first(phase).map(|it| (phase, it.shape())));
+        let before: Vec<_> = firsts.into_iter().flatten().map(|(phase, it)| Act::of(phase, it, n_samples)).collect();
+        let ladder = plan.ladder.clone();
+        let corrections = [plan.training_correction.clone(), plan.inference_correction.clone()];
+        let is_used = |phase, shape| phase == Phase::Infer || ladder.contains(&shape);
+        let used = plan.cells.iter_mut().filter(|it| it.fit == Fit::Fits && is_used(it.phase, it.shape()));
+        for cell in used {
+            let (pools, spare) = planner.after(program, &before, &Act::of(cell.phase, cell.shape(), n_samples))?;
+            let correction = &corrections[usize::from(cell.phase == Phase::Infer)];
+            let (expected, upper) = (correction.expected(&pools), correction.upper(&pools).saturating_add(spare));
+            cell.in_run = Some(Prediction { expected, upper });
+        }
+        let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);
+        let drawn = draw(&ladder.iter().copied().filter(fits).collect::<Vec<_>>(), self.request.schedule_steps);
+        if let (Some((_, first)), false) = (firsts[1], drawn.is_empty()) {
+            plan.schedule = Some(planner.schedule(program, &drawn, first, n_samples, &corrections[0])?);
+        }
+        Ok(())
+    }
+}
+
+/// Draws shapes evenly: each as often as the others, in an order that depends on nothing.
+fn draw(shapes: &[StepShape], n_steps: u32) -> Vec<StepShape> {
+    let n = shapes.len() as u64;
+    if n == 0 {
+        return Vec::new();
+    }
+    let round = |at: u64| Permutation::new(n, 0, at / n).at(at % n);
+    let drawn = (0..u64::from(n_steps)).map(round);
+    drawn.filter_map(|at| shapes.get(usize::try_from(at).ok()?).copied()).collect()
+}

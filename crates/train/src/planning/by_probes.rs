@@ -1,0 +1,68 @@
+//! Plans by certified probes: real steps, each certain to fit by those before it.
+
+use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, ProbePlanner};
+use plimsoll_predict::Phase;
+use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
+
+use super::{OnPlanned, Planning, failed};
+use crate::controller::Keys;
+use crate::device::small_batch_regime;
+use crate::job::Job;
+use crate::trial::{TrialError, Trials};
+
+/// Steps of a probe: the last one is in the steady state, with the optimizer's state in place, and on Flex with thread
+/// pools and packing buffers too.
+const STEPS_OF_A_PROBE: usize = 3;
+
+impl<J: Job> Planning<'_, J> {
+    pub(super) fn by_probes(
+        &self,
+        fingerprint: Fingerprint,
+        capacity: Bytes,
+        progress: OnPlanned<'_>,
+    ) -> Result<MemoryPlan, PlanError> {
+        let (request, n_samples) = (self.request, self.n_samples());
+        let (budget, max_trials) = (capacity.scale(request.target), request.max_probes);
+        let planner = ProbePlanner { predictor: request.predictor, budget, max_trials };
+        let (checkpointing, small_batch) = (request.checkpointing, small_batch_regime(request.device));
+        let keys = Keys { checkpointing, platform: self.platform, small_batch };
+        let mut trials = self.trials()?;
+        let mut cells = Vec::new();
+        for phase in [Phase::Train, Phase::Infer] {
+            let mut n_done = 0;
+            let mut measure = |shape| {
+                progress(phase, n_done, max_trials as usize);
+                n_done += 1;
+                steady(&mut trials, phase, shape, n_samples)
+            };
+            let shapes = self.shapes(phase);
+            if !shapes.is_empty() {
+                cells.extend(planner.plan(phase, &shapes, &|shape| keys.key(phase, shape), &mut measure)?);
+            }
+            progress(phase, n_done, n_done);
+        }
+        Ok(MemoryPlan::new(fingerprint, capacity, request.target, cells))
+    }
+}
+
+/// Runs steps of one shape until they are in the steady state, and returns what the last showed.
+///
+/// A step that ran out of memory with a known peak shows as much as one that ran.
+fn steady<J: Job>(
+    trials: &mut Trials<'_, J>,
+    phase: Phase,
+    shape: StepShape,
+    n: u32,
+) -> Result<Observation, PlanError> {
+    let mut ran = trials.run(phase, shape, n);
+    for _ in 1..STEPS_OF_A_PROBE {
+        ran = ran.and_then(|_| trials.run(phase, shape, n));
+    }
+    match ran {
+        Ok(trial) => Ok(trial.observation()),
+        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
+            Ok(Observation { shape, resident, peak })
+        }
+        Err(error) => Err(failed(shape, error)),
+    }
+}
