@@ -1,0 +1,126 @@
+//! The work of a fresh process.
+
+use plimsoll_bench::proof::Group;
+use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell, Pools};
+use plimsoll_policy::{FinderConfig, Found};
+use plimsoll_predict::{Phase, PredictorConfig};
+use plimsoll_probe::{DeviceKind, Probe, open};
+use plimsoll_train::{
+    FindRequest, Job, JobProgram, Objective, PlanRequest, Trials, find_batch_size, has_fusion, open_device, plan_memory,
+};
+use plimsoll_types::{Bytes, Fraction, StepShape};
+
+use crate::jobs::{OnJob, with_job};
+use crate::order::{Cell, Order, Plan, Reply, Task};
+use crate::{Failed, memory, mixed};
+
+/// Does what it is asked, and prints the answer as one line.
+pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
+    let reply = match &order.task {
+        Task::Open => Reply::Open { name: open(order.device, None)?.name() },
+        Task::Memory { shape } => with_job(&order.job, memory::Watched { device: order.device, shape: *shape })?,
+        _ => with_job(&order.job, order)?,
+    };
+    println!("{}", serde_json::to_string(&reply)?);
+    Ok(())
+}
+
+impl OnJob for &Order {
+    type Out = Reply;
+
+    fn run<J: Job>(self, job: &J) -> Result<Reply, Failed> {
+        Ok(match &self.task {
+            Task::Open | Task::Memory { .. } => return Err("do what needs no job".into()),
+            Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
+            Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
+            Task::RehearseRun { steps } => {
+                let acts: Vec<_> = steps.iter().map(|shape| Act::Train(vec![*shape])).collect();
+                Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
+            }
+            Task::Cell { phase, shape, n_samples, n_steps } => {
+                Reply::Cell(self.cell(job, *phase, *shape, *n_samples, *n_steps)?)
+            }
+            Task::Run { steps, n_samples } => mixed::run(job, self.device, steps, *n_samples)?,
+        })
+    }
+}
+
+impl Order {
+    fn plan<J: Job>(&self, job: &J, group: &Group, max_real_steps: u32) -> Result<Plan, Failed> {
+        let plan = |max_real_steps| -> Result<MemoryPlan, PlanError> {
+            plan_memory(job, &self.request(group, max_real_steps), &|| self.open_probe(), &mut |_, _, _| ())
+        };
+        let first = plan(max_real_steps)?;
+        let times = |cells: &[PlannedCell]| cells.iter().map(|it| it.planning_ms).collect();
+        let planning_ms = if self.keeps_pools() { times(&plan(0)?.cells) } else { times(&first.cells) };
+        let (training, inference) = (first.training_correction, first.inference_correction);
+        Ok(Plan { cells: first.cells, training, inference, planning_ms })
+    }
+
+    /// Searches with the whole capacity and no reduction, as the rules that it is compared with.
+    fn find<J: Job>(&self, job: &J, edge: u32, batch_max: u32, capacity: Bytes) -> Result<Found, Failed> {
+        let (target, batch_reduction) = (Fraction::ONE, Fraction::ZERO);
+        let request = FindRequest {
+            device: self.device,
+            checkpointing: false,
+            finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
+            phase: Phase::Train,
+            effective_batch_size: None,
+            objective: Objective::Largest,
+        };
+        let open_probe = || Ok(open(self.device, Some(capacity))?);
+        Ok(find_batch_size(job, &request, &open_probe, &mut |_| ())?.found)
+    }
+
+    fn cell<J: Job>(
+        &self,
+        job: &J,
+        phase: Phase,
+        shape: StepShape,
+        n_samples: u32,
+        n_steps: usize,
+    ) -> Result<Cell, Failed> {
+        let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
+        let mut step = || match phase {
+            Phase::Train => trials.train(shape, n_samples),
+            Phase::Infer => trials.infer(shape),
+        };
+        let mut last = step()?;
+        for _ in 1..n_steps {
+            last = step()?;
+        }
+        let pools = if self.keeps_pools() { Some(self.planner()?.pools()) } else { None };
+        let (resident, reserved, peak, seconds) = (last.resident, last.reserved, last.peak, last.seconds);
+        Ok(Cell { resident, reserved, peak, seconds, pools })
+    }
+
+    fn keeps_pools(&self) -> bool {
+        self.device != DeviceKind::Flex
+    }
+
+    fn open_probe(&self) -> Result<Box<dyn Probe>, PlanError> {
+        Ok(open(self.device, None)?)
+    }
+
+    fn planner(&self) -> Result<DryRunPlanner, PlanError> {
+        DryRunPlanner::try_open(self.device, has_fusion(self.device))
+    }
+
+    fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
+        Ok(JobProgram::new(job, open_device(self.device, false)?))
+    }
+
+    fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
+        PlanRequest {
+            device: self.device,
+            checkpointing: false,
+            target: Fraction::ONE,
+            training: group.training.clone(),
+            inference: group.inference.clone(),
+            effective_batch_size: group.effective_batch_size,
+            predictor: PredictorConfig::default(),
+            max_real_steps,
+            schedule_steps: 0,
+        }
+    }
+}
