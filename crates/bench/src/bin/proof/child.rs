@@ -1,7 +1,7 @@
 //! The work of a fresh process.
 
 use plimsoll_bench::proof::Group;
-use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell, Pools};
+use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
 use plimsoll_policy::{FinderConfig, Found};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
