@@ -30,4 +30,4 @@ pub use self::gpu::{Figure, GpuReport};
 pub use self::groups::{Group, pooled_groups, probed_groups, thin};
 pub use self::mixed::{MixedRow, draw, first};
 pub use self::report::{Device, Missing, Report};
-pub use self::summary::{Errors, Figures, Planning, Summary, median};
+pub use self::summary::{AboveResident, Errors, Figures, Planning, Summary, median};

@@ -40,8 +40,9 @@ pub struct CellRow {
     pub upper_in_use: Option<Bytes>,
     /// The peak.
     pub measured_in_use: Option<Bytes>,
-    /// Wall time of planning the cell, in milliseconds; of a second plan in the same process where the first one
-    /// compiles kernels.
+    /// What was in use before the last step.
+    pub resident: Bytes,
+    /// Wall time of planning the cell, in milliseconds; with kernels compiled, where a plan takes any.
     pub planning_ms: f64,
     /// Wall time of the last real step, in seconds.
     pub step_seconds: f64,

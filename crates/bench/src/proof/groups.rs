@@ -14,6 +14,14 @@ pub struct Group {
     pub inference: Vec<StepShape>,
 }
 
+impl Group {
+    /// Returns the shape of the largest optimizer step.
+    pub fn largest(&self) -> StepShape {
+        let edge = self.training.iter().map(|it| it.edge).max().unwrap_or(1);
+        StepShape::new(self.effective_batch_size, edge)
+    }
+}
+
 /// An edge, and batches.
 type Row = (u32, &'static [u32]);
 

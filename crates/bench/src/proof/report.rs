@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_predict::PredictError;
 use serde::Serialize;
 
-use super::{CellRow, Errors, Figures, Judged, MixedRow, Summary};
+use super::{AboveResident, CellRow, Errors, Figures, Judged, MixedRow, Summary};
 
 /// The content of `predict.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,6 +111,10 @@ impl fmt::Display for Summary {
         }
         writeln!(f, "all cells:    {}", self.all)?;
         writeln!(f, "unseen cells: {}", self.unseen)?;
+        if let Some(AboveResident { error_median, slack_median }) = self.unseen_above_resident {
+            let (error, slack) = (100.0 * error_median, 100.0 * slack_median);
+            writeln!(f, "  of what the step adds: error median {error:.3} %; slack median {slack:.3} %")?;
+        }
         writeln!(f, "planning:     median {:.1} ms, at most {:.1} ms", self.planning_ms.median, self.planning_ms.max)
     }
 }
@@ -169,6 +173,7 @@ mod tests {
             predicted_in_use: None,
             upper_in_use: None,
             measured_in_use: None,
+            resident: Bytes::mib(3),
             planning_ms: 12.5,
             step_seconds: 3.25,
         };

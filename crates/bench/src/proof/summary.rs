@@ -22,6 +22,8 @@ pub struct Summary {
     pub all: Figures,
     /// Over the cells that the plan itself did not run.
     pub unseen: Figures,
+    /// Over the same cells, of what is in use above what was resident; `None` where that is not known.
+    pub unseen_above_resident: Option<AboveResident>,
     /// Planning.
     pub planning_ms: Planning,
 }
@@ -54,6 +56,17 @@ pub struct Figures {
     pub slack_mean: f64,
 }
 
+/// How good plan and bound are of what a step adds to what is resident.
+///
+/// The buffers of a run's loader, and all else that stays, make shares of the whole look small.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AboveResident {
+    /// Median of the error of the expected value, as a share of what the step added.
+    pub error_median: f64,
+    /// Median of the upper bound's distance from what was measured, as a share of what the step added.
+    pub slack_median: f64,
+}
+
 /// Wall time of planning a cell, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Planning {
@@ -78,6 +91,7 @@ impl Summary {
             errors: cells.iter().any(|it| it.measured_total.is_some()).then(|| Errors::of(cells)),
             all: Figures::try_new(cells)?,
             unseen: Figures::try_new(&unseen)?,
+            unseen_above_resident: AboveResident::of(&unseen),
             planning_ms: Planning { median: median(&times), max: times.iter().copied().fold(0.0, f64::max) },
         })
     }
@@ -111,6 +125,22 @@ impl Figures {
             error_max: errors.iter().copied().fold(0.0, f64::max),
             slack_median: median(&slacks),
             slack_mean: slacks.iter().sum::<f64>() / slacks.len().max(1) as f64,
+        })
+    }
+}
+
+impl AboveResident {
+    fn of(cells: &[&CellRow]) -> Option<Self> {
+        let own = |it: &&&CellRow| Some((it.judged()?, it.resident)).filter(|_| it.measured_in_use.is_some());
+        let own: Vec<_> = cells.iter().filter_map(|it| own(&it)).collect();
+        let shares = |of: &dyn Fn(Judged) -> f64| -> Vec<f64> {
+            let share =
+                |(it, resident): &(Judged, Bytes)| of(*it) / it.measured.saturating_sub(*resident).as_f64().max(1.0);
+            own.iter().map(share).collect()
+        };
+        (!own.is_empty()).then(|| Self {
+            error_median: median(&shares(&|it| (it.expected.as_f64() - it.measured.as_f64()).abs())),
+            slack_median: median(&shares(&|it| it.upper.as_f64() - it.measured.as_f64())),
         })
     }
 }
@@ -151,6 +181,7 @@ mod tests {
             predicted_in_use: None,
             upper_in_use: None,
             measured_in_use: None,
+            resident: Bytes(510),
             planning_ms: 10.0,
             step_seconds: 0.5,
         }
@@ -189,6 +220,7 @@ mod tests {
             pooled(16, 16, 17, 18),
         ];
         let summary = summary(&cells);
+        assert_eq!(summary.unseen_above_resident, None);
         assert_eq!(summary.errors, Some(Errors { below: 1, equal: 3, within_one_page: 1, more: 1 }));
         assert_eq!((summary.all.violations.n_violations, summary.all.violations.n), (2, 6));
         assert!(0.7 < summary.all.violations.upper && summary.all.violations.lower < 0.05);
@@ -208,6 +240,10 @@ mod tests {
         assert_eq!((summary.unseen.violations.n_violations, summary.unseen.violations.n), (1, 3));
         assert!((summary.unseen.error_median - 0.01).abs() < 1e-9, "{}", summary.unseen.error_median);
         assert!((summary.unseen.error_max - 110.0 / 1010.0).abs() < 1e-9, "{}", summary.unseen.error_max);
+        let above = summary.unseen_above_resident.unwrap();
+        // Of 500, 501 and 490 bytes above the resident ones: errors of 110, 9 and 10, slacks of -10, -11 and 40.
+        assert!((above.error_median - 10.0 / 490.0).abs() < 1e-9, "{above:?}");
+        assert!((above.slack_median + 10.0 / 500.0).abs() < 1e-9, "{above:?}");
         assert!((summary.unseen.slack_median + 10.0 / 1010.0).abs() < 1e-9, "{}", summary.unseen.slack_median);
     }
 

@@ -12,7 +12,7 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde::Serialize;
 
-use crate::order::{Reply, Task};
+use crate::order::{Reply, Steps, Task};
 use crate::spawn::Place;
 use crate::{Failed, devices, publish};
 
@@ -136,8 +136,9 @@ impl Real<'_> {
             return Ok(*reading);
         }
         let shape = StepShape::new(batch, EDGE);
-        let task = Task::Cell { phase: Phase::Train, shape, n_samples: batch, n_steps: STEPS_OF_A_TRIAL };
-        let Reply::Cell(cell) = self.place.ask(task)? else { return Err("get a step".into()) };
+        let (phase, n_samples, n_steps) = (Phase::Train, batch, STEPS_OF_A_TRIAL);
+        let steps = Steps { phase, shape, n_samples, n_steps, largest: shape };
+        let Reply::Cell(cell) = self.place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
         let pool = cell.pools.map(|it| Pool { reserved: it.reserved, largest: it.largest });
         let reading = Reading { resident: cell.resident, peak: cell.peak, pool };
         self.trials.borrow_mut().insert(batch, reading);

@@ -10,6 +10,7 @@ use plimsoll_train::{Job, JobProgram, Trials, has_fusion, open_device};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
+use crate::child::loader;
 use crate::order::{Plan, Reply, Task};
 use crate::spawn::Place;
 
@@ -29,7 +30,8 @@ pub(crate) fn rows(place: &Place, correction: &Correction) -> Result<Vec<MixedRo
 fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<StepShape>) -> Result<MixedRow, Failed> {
     let Reply::Pools(planned) = place.ask(Task::RehearseRun { steps: steps.clone() })? else { return unexpected() };
     let n_steps = steps.len();
-    let Reply::Run { high_water, after, seconds } = place.ask(Task::Run { steps, n_samples: 0 })? else {
+    let Reply::Run { high_water, after, seconds } = place.ask(Task::Run { steps, largest: StepShape::new(0, 0) })?
+    else {
         return unexpected();
     };
     let equal = planned.iter().zip(&after).filter(|(planned, real)| planned.reserved == real.reserved).count();
@@ -48,11 +50,11 @@ fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<S
 }
 
 /// Compares the largest upper bound of the drawn cells with a real run, where there are no pools.
-pub(crate) fn probed_row(place: &Place, plan: &Plan, n_samples: u32) -> Result<MixedRow, Failed> {
+pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Result<MixedRow, Failed> {
     let fast = |it: &&PlannedCell| FAST.0 <= it.batch && it.edge <= FAST.1 && it.phase == Phase::Train;
     let cells: Vec<_> = plan.cells.iter().filter(fast).collect();
     let steps: Vec<_> = (0..N_STEPS).map(|step| cells[step * 7 % cells.len()].shape()).collect();
-    let Reply::Run { high_water, seconds, .. } = place.ask(Task::Run { steps, n_samples })? else {
+    let Reply::Run { high_water, seconds, .. } = place.ask(Task::Run { steps, largest })? else {
         return unexpected();
     };
     Ok(MixedRow {
@@ -74,13 +76,14 @@ fn unexpected<T>() -> Result<T, Failed> {
 }
 
 /// Runs the steps in this process.
-pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], n_samples: u32) -> Result<Reply, Failed> {
+pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], largest: StepShape) -> Result<Reply, Failed> {
     let (device, start) = (open_device(kind, false)?, Instant::now());
     let seconds = || start.elapsed().as_secs_f64();
     if kind == DeviceKind::Flex {
         let mut trials = Trials::try_new(job, device, open(kind, None)?)?;
+        trials.hold_buffers(&loader(largest))?;
         let peaks: Vec<Bytes> =
-            steps.iter().map(|it| Ok(trials.train(*it, n_samples)?.peak)).collect::<Result<_, Failed>>()?;
+            steps.iter().map(|it| Ok(trials.train(*it, largest.samples)?.peak)).collect::<Result<_, Failed>>()?;
         return Ok(Reply::Run {
             high_water: peaks.into_iter().max().unwrap_or_default(),
             after: vec![],

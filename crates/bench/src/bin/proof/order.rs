@@ -21,18 +21,29 @@ pub(crate) struct Order {
 pub(crate) enum Task {
     /// Open the device.
     Open,
-    /// Plan cells as a user does, and once more without real steps.
+    /// Plan cells as a user does, and again without real steps.
     Plan { group: Group, max_real_steps: u32 },
     /// Find the largest batch of an edge within a capacity.
     Find { edge: u32, batch_max: u32, capacity: Bytes },
     /// Rehearse a run.
     RehearseRun { steps: Vec<StepShape> },
     /// Run steps of one shape.
-    Cell { phase: Phase, shape: StepShape, n_samples: u32, n_steps: usize },
+    Cell(Steps),
     /// Run steps of these shapes, with nothing returned to the device in between.
-    Run { steps: Vec<StepShape>, n_samples: u32 },
+    Run { steps: Vec<StepShape>, largest: StepShape },
     /// Read memory from every observer before and after a step.
     Memory { shape: StepShape },
+}
+
+/// Equal steps.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Steps {
+    pub(crate) phase: Phase,
+    pub(crate) shape: StepShape,
+    pub(crate) n_samples: u32,
+    pub(crate) n_steps: usize,
+    /// The largest step of the run that they are part of: what its loader has buffers for.
+    pub(crate) largest: StepShape,
 }
 
 /// What came of it.

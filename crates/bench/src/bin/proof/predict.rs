@@ -6,10 +6,10 @@ use plimsoll_bench::proof::{CellRow, Device, Group, Missing, MixedRow, Report, p
 use plimsoll_plan::PlannedCell;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::jobs::JOBS;
-use crate::order::{Cell, Plan, Reply, Task};
+use crate::order::{Cell, Plan, Reply, Steps, Task};
 use crate::spawn::Place;
 use crate::{Failed, devices, mixed, publish};
 
@@ -60,14 +60,14 @@ impl Proof {
             let Some(plan) = self.noted(&what, plan(place, group, real_steps)) else { continue };
             for (cell, planning_ms) in plan.cells.iter().zip(&plan.planning_ms) {
                 let what = format!("{} on {}: {:?} {}", place.job, place.name, cell.phase, cell.shape());
-                let row = row(place, &plan, cell, n_samples, *planning_ms);
+                let row = row(place, group, &plan, cell, *planning_ms);
                 if let Some(row) = self.noted(&what, row) {
                     eprintln!("{row}");
                     self.cells.push(row);
                 }
             }
             if index == 0 {
-                self.mix(place, &plan, n_samples);
+                self.mix(place, &plan, group.largest());
             }
         }
     }
@@ -77,9 +77,9 @@ impl Proof {
         Ok(Report::try_new(self.cells, self.mixed, self.devices, self.missing)?)
     }
 
-    fn mix(&mut self, place: &Place, plan: &Plan, n_samples: u32) {
+    fn mix(&mut self, place: &Place, plan: &Plan, largest: StepShape) {
         let rows = match place.device {
-            DeviceKind::Flex => mixed::probed_row(place, plan, n_samples).map(|row| vec![row]),
+            DeviceKind::Flex => mixed::probed_row(place, plan, largest).map(|row| vec![row]),
             DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => mixed::rows(place, &plan.training),
         };
         let what = format!("{} on {}: a run of mixed shapes", place.job, place.name);
@@ -101,13 +101,13 @@ fn plan(place: &Place, group: &Group, max_real_steps: u32) -> Result<Plan, Faile
 }
 
 /// Runs a planned cell in a fresh process.
-fn row(place: &Place, plan: &Plan, cell: &PlannedCell, n_samples: u32, planning_ms: f64) -> Result<CellRow, Failed> {
+fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_ms: f64) -> Result<CellRow, Failed> {
     let (phase, shape) = (cell.phase, cell.shape());
-    let n_samples = if phase == Phase::Train { n_samples } else { shape.samples };
-    let task = Task::Cell { phase, shape, n_samples, n_steps: STEPS_OF_A_CELL };
-    let Reply::Cell(real) = place.ask(task)? else { return Err("get a step".into()) };
+    let n_samples = if phase == Phase::Train { group.effective_batch_size } else { shape.samples };
+    let steps = Steps { phase, shape, n_samples, n_steps: STEPS_OF_A_CELL, largest: group.largest() };
+    let Reply::Cell(real) = place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
     let correction = if phase == Phase::Train { &plan.training } else { &plan.inference };
-    let Cell { reserved, peak, seconds, pools, .. } = real;
+    let Cell { resident, reserved, peak, seconds, pools } = real;
     let (predicted_reserved, measured_reserved) = match &pools {
         Some(pools) => (cell.reserved.saturating_sub(correction.auxiliary), pools.reserved),
         None => (cell.reserved, peak),
@@ -127,6 +127,7 @@ fn row(place: &Place, plan: &Plan, cell: &PlannedCell, n_samples: u32, planning_
         upper_total: total(cell.upper),
         measured_total: total(reserved),
         page: cell.page,
+        resident,
         predicted_in_use: cell.in_use,
         upper_in_use: cell.upper_in_use,
         measured_in_use: cell.in_use.map(|_| peak),
