@@ -8,11 +8,19 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::process::{Stop, cargo, plimsoll, root, run as run_command};
+use crate::proof::proof;
 
 pub(crate) const HELP: &str = "\
 bench [NAME]
-    Runs the benchmarks, or the one of that name.
-    `bench overhead` trains 200 steps of the default configuration and writes target/bench/overhead.json.
+    Runs the benchmarks of hot paths, or the one of that name (`prediction`, `policy`, ..).
+bench overhead
+    Trains 200 steps of the default configuration and writes target/bench/overhead.json.
+bench predict [--cuda] [--device DEVICE].. [--cells N]
+    Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json.
+bench finder [--cuda] [--device DEVICE]..
+    Compares the finder with the search rules of other tools and writes target/bench/finder.json.
+    Both run on every device at hand, or on each --device (flex, vulkan, cuda); `gpu-check --help` says how Vulkan and
+    CUDA are built in.
 ";
 
 const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
@@ -21,6 +29,10 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let mut command = cargo("bench --package plimsoll-bench");
     match args {
         [] => run_command(command),
+        [name, rest @ ..] if name == "predict" || name == "finder" => {
+            let name = name.to_string_lossy();
+            run_command(proof(&name, &root().join(format!("target/bench/{name}.json")), rest)?)
+        }
         [name] if name == "overhead" => overhead(),
         [name] => {
             command.arg("--bench").arg(name);

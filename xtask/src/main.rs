@@ -10,10 +10,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the person who started it")]
 
 mod process;
+mod proof;
+mod vulkan;
 
 mod bench;
 mod check;
 mod fixtures;
+mod gpu_check;
 mod replay;
 mod train;
 
@@ -72,13 +75,14 @@ struct Task {
     run: fn(&[OsString]) -> anyhow::Result<()>,
 }
 
-const TASKS: [&str; 5] = ["train", "check", "bench", "replay", "fixtures"];
+const TASKS: [&str; 6] = ["train", "check", "bench", "gpu-check", "replay", "fixtures"];
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
         "train" => Task { help: train::HELP, run: train::run },
         "check" => Task { help: check::HELP, run: check::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
+        "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },
         "replay" => Task { help: replay::HELP, run: replay::run },
         "fixtures" => Task { help: fixtures::HELP, run: fixtures::run },
         unknown => return Err(Stop::Usage(format!("unknown task `{unknown}`")).into()),

@@ -1,21 +1,26 @@
 //! How fast are the hot paths?
 //!
-//! One benchmark per path that runs in every training step, or for every sample: `predict`, `policy`, `guard`,
+//! One benchmark per path that runs in every training step, or for every sample: `prediction`, `policy`, `guard`,
 //! `sampler`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
-//! [`finder`] measures no time: it compares the finder's answers with those of other tools' search rules.
+//! Two modules measure no time:
+//!
+//! * [`finder`] compares the finder's answers with those of other tools' search rules;
+//! * [`proof`] compares plans with real steps. Its binary runs both on real devices, and is the only thing here that
+//!   takes Burn to build.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
 //! cargo bench -p plimsoll-bench -- --quick         # coarser, in about twenty seconds
-//! cargo bench -p plimsoll-bench --bench predict    # one path
-//! cargo run --release -p plimsoll-bench --bin finder -- finder.json
+//! cargo bench -p plimsoll-bench --bench prediction  # one path
+//! cargo xtask bench predict                        # plans against real steps
+//! cargo xtask bench finder                         # the finder against other rules
 //! ```
 //!
 //! # Invariants
 //!
-//! * No Burn and no device: only what Plimsoll adds to a step is measured here. The one file is the finder's report.
+//! * No Burn, no device and no file in the library: what is measured in time is what Plimsoll adds to a step.
 //! * Every input is computed, so that two machines measure the same work.
 //! * Nothing is asserted about time; what a run pays for Plimsoll is measured inside a run.
 //!
@@ -34,9 +39,12 @@
 //! });
 //! ```
 
+#[cfg(feature = "criterion")]
 mod criterion;
 pub mod finder;
 mod input;
+pub mod proof;
 
+#[cfg(feature = "criterion")]
 pub use self::criterion::run;
 pub use input::{observation, shapes, step_done};

@@ -49,7 +49,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What the rules ran on.
-    pub device: &'static str,
+    pub device: String,
     /// How many devices there were.
     pub n_devices: usize,
     /// By how much a step's need is at most above or below its mean.
@@ -71,7 +71,7 @@ pub fn compare(n_devices: usize, seed: u64) -> Comparison {
         devices.iter().zip(&bests).map(|((device, seed), best)| answer(rule, device, *seed, *best)).collect()
     };
     let rules = RULES.iter().map(|rule| Row::new(rule, &answers(rule))).collect();
-    Comparison { device: "simulated", n_devices, noise: NOISE, batch_max: MAX_BATCH, seed, rules }
+    Comparison { device: "simulated".to_owned(), n_devices, noise: NOISE, batch_max: MAX_BATCH, seed, rules }
 }
 
 fn answer(rule: &Rule, device: &Simulated, seed: u64, best: u32) -> Answer {

@@ -1,0 +1,149 @@
+//! The work of a fresh process.
+
+use plimsoll_bench::proof::Group;
+use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
+use plimsoll_policy::{FinderConfig, Found};
+use plimsoll_predict::{Phase, PredictorConfig};
+use plimsoll_probe::{DeviceKind, Probe, open};
+use plimsoll_train::{
+    FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
+    open_device, plan_memory,
+};
+use plimsoll_types::{Bytes, Fraction, StepShape};
+
+use crate::jobs::{OnJob, with_job};
+use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
+use crate::{Failed, memory, mixed};
+
+/// Plans that are timed once the kernels are compiled; the least counts, since other programs can only add to it.
+const TIMED_PLANS: u32 = 2;
+
+/// Enough for the few steps that a loader collates ahead.
+const BUFFER_LIMIT: Bytes = Bytes::gib(1);
+
+/// A step that takes little.
+const SMALL: StepShape = StepShape::new(8, 16);
+
+/// Does what it is asked, and prints the answer as one line.
+pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
+    let reply = match &order.task {
+        Task::Open => Reply::Open { name: open(order.device, None)?.name() },
+        Task::Memory { shape } => with_job(&order.job, memory::Watched { device: order.device, shape: *shape })?,
+        _ => with_job(&order.job, order)?,
+    };
+    println!("{}", serde_json::to_string(&reply)?);
+    Ok(())
+}
+
+impl OnJob for &Order {
+    type Out = Reply;
+
+    fn run<J: Job>(self, job: &J) -> Result<Reply, Failed> {
+        Ok(match &self.task {
+            Task::Open | Task::Memory { .. } => return Err("do what needs no job".into()),
+            Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
+            Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
+            Task::RehearseRun { steps } => {
+                let acts: Vec<_> = steps.iter().map(|shape| Act::Train(vec![*shape])).collect();
+                Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
+            }
+            Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
+            Task::Run { steps, largest } => mixed::run(job, self.device, steps, *largest)?,
+        })
+    }
+}
+
+impl Order {
+    fn plan<J: Job>(&self, job: &J, group: &Group, max_real_steps: u32) -> Result<Plan, Failed> {
+        let plan = |max_real_steps| -> Result<MemoryPlan, PlanError> {
+            plan_memory(job, &self.request(group, max_real_steps), &|| self.open_probe(), &mut |_, _, _| ())
+        };
+        let first = plan(max_real_steps)?;
+        let mut planning_ms = times(&first.cells);
+        if self.keeps_pools() {
+            planning_ms.fill(f64::INFINITY);
+            for _ in 0..TIMED_PLANS {
+                let again = times(&plan(0)?.cells);
+                planning_ms.iter_mut().zip(again).for_each(|(least, time)| *least = least.min(time));
+            }
+        }
+        let (training, inference) = (first.training_correction, first.inference_correction);
+        Ok(Plan { cells: first.cells, training, inference, planning_ms })
+    }
+
+    /// Searches with the whole capacity and no reduction, as the rules that it is compared with.
+    fn find<J: Job>(&self, job: &J, edge: u32, batch_max: u32, capacity: Bytes) -> Result<Found, Failed> {
+        let (target, batch_reduction) = (Fraction::ONE, Fraction::ZERO);
+        let request = FindRequest {
+            device: self.device,
+            checkpointing: false,
+            finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
+            phase: Phase::Train,
+            effective_batch_size: None,
+            objective: Objective::Largest,
+        };
+        let open_probe = || Ok(open(self.device, Some(capacity))?);
+        Ok(find_batch_size(job, &request, &open_probe, &mut |_| ())?.found)
+    }
+
+    fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
+        let Steps { phase, shape, n_samples, n_steps, largest } = steps;
+        let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
+        trials.hold_buffers(&loader(largest))?;
+        if phase == Phase::Infer && !self.keeps_pools() {
+            // As in a run, and in a plan without pools: beside the optimizer's state.
+            trials.train(SMALL, SMALL.samples)?;
+        }
+        let mut last = trials.run(phase, shape, n_samples)?;
+        for _ in 1..n_steps {
+            last = trials.run(phase, shape, n_samples)?;
+        }
+        let pools = if self.keeps_pools() { Some(self.planner()?.pools()) } else { None };
+        let (resident, reserved, peak, seconds) = (last.resident, last.reserved, last.peak, last.seconds);
+        Ok(Cell { resident, reserved, peak, seconds, pools })
+    }
+
+    fn keeps_pools(&self) -> bool {
+        self.device != DeviceKind::Flex
+    }
+
+    fn open_probe(&self) -> Result<Box<dyn Probe>, PlanError> {
+        Ok(open(self.device, None)?)
+    }
+
+    fn planner(&self) -> Result<DryRunPlanner, PlanError> {
+        DryRunPlanner::try_open(self.device, has_fusion(self.device))
+    }
+
+    fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
+        Ok(JobProgram::new(job, open_device(self.device, false)?))
+    }
+
+    fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
+        PlanRequest {
+            device: self.device,
+            checkpointing: false,
+            target: Fraction::ONE,
+            training: group.training.clone(),
+            inference: group.inference.clone(),
+            loader: loader(group.largest()),
+            predictor: PredictorConfig::default(),
+            max_real_steps,
+            schedule_steps: 0,
+        }
+    }
+}
+
+/// Returns the loader of a run whose largest step is this one.
+pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
+    LoaderConfig {
+        effective_batch_size: largest.samples,
+        largest_edge: largest.edge,
+        workers: 1,
+        buffer_limit: BUFFER_LIMIT,
+    }
+}
+
+fn times(cells: &[PlannedCell]) -> Vec<f64> {
+    cells.iter().map(|it| it.planning_ms).collect()
+}

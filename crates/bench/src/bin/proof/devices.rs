@@ -1,0 +1,37 @@
+//! The devices at hand.
+
+use std::time::Instant;
+
+use plimsoll_bench::proof::Missing;
+use plimsoll_probe::DeviceKind;
+
+use crate::jobs::JOBS;
+use crate::order::{Reply, Task};
+use crate::spawn::Place;
+
+/// Parts of the names of Vulkan devices that are software.
+const SOFTWARE: [&str; 3] = ["SwiftShader", "llvmpipe", "lavapipe"];
+
+/// Opens each device in a process of its own, and returns those that are there, and why the others are not.
+pub(crate) fn at_hand(kinds: &[DeviceKind], end: Option<Instant>) -> (Vec<Place>, Vec<Missing>) {
+    let (mut places, mut missing) = (Vec::new(), Vec::new());
+    for device in kinds {
+        let place = Place { job: JOBS[0], device: *device, name: device.to_string(), end };
+        match place.ask(Task::Open) {
+            Ok(Reply::Open { name }) => places.push(Place { name, ..place }),
+            Ok(_) => missing.push(Missing { what: place.name, reason: "open it".to_owned() }),
+            Err(error) => missing.push(Missing { what: place.name, reason: reason(&error.to_string()) }),
+        }
+    }
+    (places, missing)
+}
+
+/// Whether a device is a program on the CPU, which takes seconds where a GPU takes milliseconds.
+pub(crate) fn is_software(place: &Place) -> bool {
+    SOFTWARE.iter().any(|it| place.name.contains(it))
+}
+
+/// Returns what the process itself said.
+fn reason(error: &str) -> String {
+    error.rsplit_once("error: failed to ").map_or(error, |(_, said)| said).to_owned()
+}

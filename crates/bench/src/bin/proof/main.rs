@@ -1,0 +1,57 @@
+//! Holds plans against real devices: one binary that can be carried to another machine.
+//!
+//! ```text
+//! proof predict OUT.json [--device DEVICE].. [--cells N]
+//! proof finder OUT.json [--device DEVICE]..
+//! proof gpu-check FOLDER
+//! ```
+//!
+//! Everything that is planned or run happens in a fresh process of this binary, so that neither the allocator's history
+//! nor another plan can help.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
+
+mod args;
+mod child;
+mod devices;
+mod finder;
+mod gpu_check;
+mod jobs;
+mod memory;
+mod mixed;
+mod order;
+mod predict;
+mod publish;
+mod spawn;
+
+use std::process::ExitCode;
+
+use plimsoll_probe::TrackingAllocator;
+
+use crate::args::Command;
+
+/// Why there are no figures.
+type Failed = Box<dyn std::error::Error>;
+
+/// Counts what the process allocates, so that the CPU's memory can be measured.
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: failed to {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failed> {
+    match Command::parse(std::env::args().skip(1))? {
+        Command::Child(order) => child::answer(&order),
+        Command::Predict { out, devices, cells } => predict::command(&out, &devices, cells),
+        Command::Finder { out, devices } => finder::command(&out, &devices),
+        Command::GpuCheck { folder } => gpu_check::command(&folder),
+    }
+}

@@ -1,0 +1,87 @@
+//! What a fresh process is asked, and what it answers.
+
+use plimsoll_bench::proof::{Figure, Group};
+use plimsoll_plan::{Correction, PlannedCell, Pools};
+use plimsoll_policy::Found;
+use plimsoll_predict::Phase;
+use plimsoll_probe::DeviceKind;
+use plimsoll_types::{Bytes, StepShape};
+use serde::{Deserialize, Serialize};
+
+/// Something to do with a job on a device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) job: String,
+    pub(crate) device: DeviceKind,
+    pub(crate) task: Task,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Open the device.
+    Open,
+    /// Plan cells as a user does, and again without real steps.
+    Plan { group: Group, max_real_steps: u32 },
+    /// Find the largest batch of an edge within a capacity.
+    Find { edge: u32, batch_max: u32, capacity: Bytes },
+    /// Rehearse a run.
+    RehearseRun { steps: Vec<StepShape> },
+    /// Run steps of one shape.
+    Cell(Steps),
+    /// Run steps of these shapes, with nothing returned to the device in between.
+    Run { steps: Vec<StepShape>, largest: StepShape },
+    /// Read memory from every observer before and after a step.
+    Memory { shape: StepShape },
+}
+
+/// Equal steps.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Steps {
+    pub(crate) phase: Phase,
+    pub(crate) shape: StepShape,
+    pub(crate) n_samples: u32,
+    pub(crate) n_steps: usize,
+    /// The largest step of the run that they are part of: what its loader has buffers for.
+    pub(crate) largest: StepShape,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Open {
+        name: String,
+    },
+    Plan(Plan),
+    /// After each step.
+    Pools(Vec<Pools>),
+    Find(Found),
+    Cell(Cell),
+    Run {
+        high_water: Bytes,
+        after: Vec<Pools>,
+        seconds: f64,
+    },
+    Memory(Vec<Figure>),
+}
+
+/// A plan.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) cells: Vec<PlannedCell>,
+    pub(crate) training: Correction,
+    pub(crate) inference: Correction,
+    /// Wall time of planning each cell, with kernels compiled, in milliseconds.
+    pub(crate) planning_ms: Vec<f64>,
+}
+
+/// The last of some steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) resident: Bytes,
+    pub(crate) reserved: Bytes,
+    pub(crate) peak: Bytes,
+    pub(crate) seconds: f64,
+    /// Where the device keeps pools.
+    pub(crate) pools: Option<Pools>,
+}

@@ -1,0 +1,137 @@
+//! Plans against real steps.
+
+use std::path::Path;
+
+use plimsoll_bench::proof::{CellRow, Device, Group, Missing, MixedRow, Report, pooled_groups, probed_groups, thin};
+use plimsoll_plan::PlannedCell;
+use plimsoll_predict::Phase;
+use plimsoll_probe::DeviceKind;
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::jobs::JOBS;
+use crate::order::{Cell, Plan, Reply, Steps, Task};
+use crate::spawn::Place;
+use crate::{Failed, devices, mixed, publish};
+
+/// Real steps that a plan may run: to correct a dry run, or to learn from.
+const REAL_STEPS: [u32; 2] = [2, 10];
+
+/// Steps of a cell: the first one makes the optimizer's state, and threads and buffers that stay.
+const STEPS_OF_A_CELL: usize = 3;
+
+/// `proof predict`.
+pub(crate) fn command(out: &Path, kinds: &[DeviceKind], n_cells: usize) -> Result<(), Failed> {
+    let (places, missing) = devices::at_hand(kinds, None);
+    let mut proof = Proof { missing, ..Proof::default() };
+    for place in &places {
+        for job in JOBS {
+            proof.prove(&Place { job, ..place.clone() }, n_cells);
+        }
+    }
+    let report = proof.finish()?;
+    publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
+    println!("{report}\n{}", out.display());
+    Ok(())
+}
+
+/// What has been compared so far.
+#[derive(Debug, Default)]
+pub(crate) struct Proof {
+    cells: Vec<CellRow>,
+    mixed: Vec<MixedRow>,
+    devices: Vec<Device>,
+    missing: Vec<Missing>,
+}
+
+impl Proof {
+    /// Plans and runs the cells of a job on a device, and a mixed run; what fails is noted as missing.
+    pub(crate) fn prove(&mut self, place: &Place, n_cells: usize) {
+        let (groups, real_steps) = match place.device {
+            DeviceKind::Flex => (probed_groups(), REAL_STEPS[1]),
+            DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => (pooled_groups(), REAL_STEPS[0]),
+        };
+        let device = Device { device: place.device.to_string(), name: place.name.clone() };
+        if !self.devices.contains(&device) {
+            self.devices.push(device);
+        }
+        for (index, group) in thin(&groups, n_cells).iter().enumerate() {
+            let n_samples = group.effective_batch_size;
+            let what = format!("{} on {}: a plan of steps of {n_samples} samples", place.job, place.name);
+            let Some(plan) = self.noted(&what, plan(place, group, real_steps)) else { continue };
+            for (cell, planning_ms) in plan.cells.iter().zip(&plan.planning_ms) {
+                let what = format!("{} on {}: {:?} {}", place.job, place.name, cell.phase, cell.shape());
+                let row = row(place, group, &plan, cell, *planning_ms);
+                if let Some(row) = self.noted(&what, row) {
+                    eprintln!("{row}");
+                    self.cells.push(row);
+                }
+            }
+            if index == 0 {
+                self.mix(place, &plan, group.largest());
+            }
+        }
+    }
+
+    /// Sums up.
+    pub(crate) fn finish(self) -> Result<Report, Failed> {
+        Ok(Report::try_new(self.cells, self.mixed, self.devices, self.missing)?)
+    }
+
+    fn mix(&mut self, place: &Place, plan: &Plan, largest: StepShape) {
+        let rows = match place.device {
+            DeviceKind::Flex => mixed::probed_row(place, plan, largest).map(|row| vec![row]),
+            DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => mixed::rows(place, &plan.training),
+        };
+        let what = format!("{} on {}: a run of mixed shapes", place.job, place.name);
+        let rows = self.noted(&what, rows).unwrap_or_default();
+        self.mixed.extend(rows.into_iter().inspect(|row| eprintln!("{row}")));
+    }
+
+    fn noted<T>(&mut self, what: &str, result: Result<T, Failed>) -> Option<T> {
+        let missing = |error: &Failed| Missing { what: what.to_owned(), reason: error.to_string() };
+        result.inspect_err(|error| self.missing.push(missing(error))).ok()
+    }
+}
+
+fn plan(place: &Place, group: &Group, max_real_steps: u32) -> Result<Plan, Failed> {
+    match place.ask(Task::Plan { group: group.clone(), max_real_steps })? {
+        Reply::Plan(plan) => Ok(plan),
+        _ => Err("get a plan".into()),
+    }
+}
+
+/// Runs a planned cell in a fresh process.
+fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_ms: f64) -> Result<CellRow, Failed> {
+    let (phase, shape) = (cell.phase, cell.shape());
+    let n_samples = if phase == Phase::Train { group.effective_batch_size } else { shape.samples };
+    let steps = Steps { phase, shape, n_samples, n_steps: STEPS_OF_A_CELL, largest: group.largest() };
+    let Reply::Cell(real) = place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
+    let correction = if phase == Phase::Train { &plan.training } else { &plan.inference };
+    let Cell { resident, reserved, peak, seconds, pools } = real;
+    let (predicted_reserved, measured_reserved) = match &pools {
+        Some(pools) => (cell.reserved.saturating_sub(correction.auxiliary), pools.reserved),
+        None => (cell.reserved, peak),
+    };
+    let total = |of: Bytes| pools.is_some().then_some(of);
+    Ok(CellRow {
+        job: place.job.to_owned(),
+        device: place.device.to_string(),
+        phase,
+        batch: cell.batch,
+        edge: cell.edge,
+        n_samples,
+        source: cell.source,
+        predicted_reserved,
+        measured_reserved,
+        predicted_total: total(cell.reserved),
+        upper_total: total(cell.upper),
+        measured_total: total(reserved),
+        page: cell.page,
+        resident,
+        predicted_in_use: cell.in_use,
+        upper_in_use: cell.upper_in_use,
+        measured_in_use: cell.in_use.map(|_| peak),
+        planning_ms,
+        step_seconds: seconds,
+    })
+}

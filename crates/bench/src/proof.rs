@@ -1,0 +1,33 @@
+//! What is planned, and what is real: the figures of `cargo xtask bench predict` and `cargo xtask gpu-check`.
+//!
+//! Here is what needs no Burn: which cells are planned and run, what their figures add up to, and how that is written.
+//! The binary `proof` (feature `proof`) runs the plans and the steps, each in a fresh process.
+//!
+//! # What is compared
+//!
+//! * `reserved`, on devices that keep pools: what the tensors' pools hold after three steps of a shape in a fresh
+//!   process, against the plan of that shape. Both count whole pages, so that they are equal to the byte or a page apart.
+//! * `total`, on the same devices: with what the runtime keeps beside the pools (staging buffers, arguments of kernels).
+//!   A dry run fills none of it and it grows from step to step, so that the plan has an upper bound of it, from two real
+//!   steps.
+//! * `in_use`, on Flex: the peak of the heap in the third step, against the expected value and the upper bound of the
+//!   plan.
+//!   The bound is violated when the peak is more than 1 % above it.
+//! * Mixed runs: 200 steps of shapes drawn at random in one process, in which every page is kept, against the high-water
+//!   mark that was planned for the run as a whole.
+
+mod cell;
+mod date;
+mod gpu;
+mod groups;
+mod mixed;
+mod report;
+mod summary;
+
+pub use self::cell::{CellRow, Judged};
+pub use self::date::utc_date;
+pub use self::gpu::{Figure, GpuReport};
+pub use self::groups::{Group, pooled_groups, probed_groups, thin};
+pub use self::mixed::{MixedRow, draw, first};
+pub use self::report::{Device, Missing, Report};
+pub use self::summary::{AboveResident, Errors, Figures, Planning, Summary, median};
