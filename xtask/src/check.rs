@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{layers, tidy};
+use crate::{layers, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--cuda]
@@ -45,14 +45,26 @@ fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Resu
 /// Tests every crate that does not run networks, in the profile that builds fastest.
 fn core_tests() -> anyhow::Result<()> {
     run_command(cargo(
-        "test --workspace --exclude plimsoll-train --exclude plimsoll-workloads --exclude plimsoll-cli \
-         --exclude plimsoll-bench",
-    ))
+        "test --workspace --exclude plimsoll-plan --exclude plimsoll-train --exclude plimsoll-workloads \
+         --exclude plimsoll-cli --exclude plimsoll-bench",
+    ))?;
+    run_command(cargo("test -p plimsoll-bench --lib"))
 }
 
 /// Tests the crates that run networks, on an optimised Burn: it is 30 to 70 times slower without.
+///
+/// Where a Vulkan driver is found the tests of that device run too; elsewhere each says why it is skipped.
 fn job_tests() -> anyhow::Result<()> {
-    run_command(cargo("test --profile ci -p plimsoll-train -p plimsoll-workloads -p plimsoll-cli"))
+    let mut command =
+        cargo("test --profile ci -p plimsoll-plan -p plimsoll-train -p plimsoll-workloads -p plimsoll-cli");
+    match vulkan::find() {
+        Some(vulkan) => {
+            command.arg("--features=plimsoll-cli/vulkan");
+            vulkan.equip(&mut command);
+        }
+        None => println!("no Vulkan driver was found: the tests of that device are left out"),
+    }
+    run_command(command)
 }
 
 fn docs() -> anyhow::Result<()> {

@@ -124,11 +124,13 @@ impl Order {
             device: self.device,
             checkpointing: false,
             target: Fraction::ONE,
-            training: group.training.clone(),
+            ladder: group.training.clone(),
+            lattice: Vec::new(),
             inference: group.inference.clone(),
             loader: loader(group.largest()),
             predictor: PredictorConfig::default(),
-            max_real_steps,
+            max_probes: max_real_steps,
+            is_corrected: 0 < max_real_steps,
             schedule_steps: 0,
         }
     }
