@@ -55,7 +55,7 @@ fn dispatch(args: &[OsString]) -> anyhow::Result<()> {
         }
         [help, name] if is_help(help) => print_help(&name.to_string_lossy()),
         // The binary describes its own arguments.
-        [name, flag] if is_help(flag) && name != "train" => print_help(&name.to_string_lossy()),
+        [name, flag] if is_help(flag) && !PASSED_ON.iter().any(|it| name == it) => print_help(&name.to_string_lossy()),
         [name, rest @ ..] => (task(&name.to_string_lossy())?.run)(rest),
     }
 }
@@ -69,6 +69,9 @@ fn print_help(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Tasks whose arguments are the binary's.
+const PASSED_ON: [&str; 3] = ["train", "plan", "find"];
+
 /// One subcommand.
 struct Task {
     help: &'static str,
@@ -80,6 +83,8 @@ const TASKS: [&str; 6] = ["train", "check", "bench", "gpu-check", "replay", "fix
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
         "train" => Task { help: train::HELP, run: train::run },
+        "plan" => Task { help: train::HELP, run: train::plan },
+        "find" => Task { help: train::HELP, run: train::find },
         "check" => Task { help: check::HELP, run: check::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
         "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },

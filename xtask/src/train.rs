@@ -1,11 +1,11 @@
-//! `cargo xtask train`: build in release, then train.
+//! `cargo xtask train`, `plan` and `find`: build in release, then run the binary.
 
 use std::ffi::OsString;
 
 use crate::process::{plimsoll, run_instead};
 
 pub(crate) const HELP: &str = "\
-train [ARGS..]
+train [ARGS..], plan [ARGS..], find [ARGS..]
     Builds plimsoll in release and runs `plimsoll train ARGS..`; `train --help` lists its arguments.
     `--device vulkan` and `--device cuda` build the feature of that name.
 ";
@@ -14,7 +14,19 @@ train [ARGS..]
 const DEVICES: [&str; 2] = ["vulkan", "cuda"];
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
-    let mut passed_on = vec![OsString::from("train")];
+    run_command("train", args)
+}
+
+pub(crate) fn plan(args: &[OsString]) -> anyhow::Result<()> {
+    run_command("plan", args)
+}
+
+pub(crate) fn find(args: &[OsString]) -> anyhow::Result<()> {
+    run_command("find", args)
+}
+
+fn run_command(name: &str, args: &[OsString]) -> anyhow::Result<()> {
+    let mut passed_on = vec![OsString::from(name)];
     passed_on.extend_from_slice(args);
     run_instead(plimsoll(feature(args), &passed_on)?)
 }

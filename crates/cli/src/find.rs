@@ -104,7 +104,8 @@ fn table(phase: Phase, it: &FoundBatch) -> String {
         let (rate, n) = (winner.samples_per_second, winner.n_batches);
         rows.push(("fastest", format!("{rate:.1} samples/s, of {n} batches timed")));
     }
-    rows.iter().map(|(key, value)| format!("{key:<20} {value}\n")).collect()
+    let lines: Vec<String> = rows.iter().map(|(key, value)| format!("{key:<20} {value}")).collect();
+    lines.join("\n") + "\n"
 }
 
 fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {

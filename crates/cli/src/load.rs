@@ -72,7 +72,7 @@ impl Layers {
 impl Loaded {
     /// Replaces "auto" by the batch that was found, in the values and in what is written.
     pub(crate) fn keep_batch_size(&mut self, batch: u32) {
-        self.settings.batch.batch_size = BatchSize::Fixed(batch);
+        self.settings.batch.size = BatchSize::Fixed(batch);
         let value = Value::new(None, ValueKind::I64(i64::from(batch)));
         self.values.insert("batch.batch_size".to_owned(), value);
     }

@@ -64,7 +64,7 @@ impl Prepared {
         let failed = |error: &dyn std::error::Error| user_error(format!("plan: {error}"));
         let ladder = ladder(&self.bounds).map_err(|error| failed(&error))?;
         let mut ladder = thinned(ladder.rungs().iter().map(|it| it.shape()).collect(), RUNGS);
-        if let BatchSize::Fixed(n) = settings.batch.batch_size {
+        if let BatchSize::Fixed(n) = settings.batch.size {
             ladder = vec![StepShape::new(n, self.bounds.patch_max)];
         }
         let tile = settings.validation_tile(self.photos.largest_side());

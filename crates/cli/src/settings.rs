@@ -43,7 +43,8 @@ pub(crate) struct Memory {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
     pub(crate) effective_batch_size: u32,
-    pub(crate) batch_size: BatchSize,
+    #[serde(rename = "batch_size")]
+    pub(crate) size: BatchSize,
     patch_min: Bound,
     patch_max: Bound,
     #[serde(rename = "batch_min")]
@@ -160,7 +161,7 @@ impl Settings {
             let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
             return Err(user_error(format!("use the configuration: `batch.batch_max` is {max}, {allowed}")));
         }
-        if let BatchSize::Fixed(n) = batch.batch_size
+        if let BatchSize::Fixed(n) = batch.size
             && effective < n
         {
             let allowed = format!("allowed is up to `batch.effective_batch_size` ({effective})");
@@ -232,7 +233,7 @@ impl Settings {
     /// Returns how needs are bounded on a device with pages of this size.
     pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
-        PredictorConfig { rounding_margin, regime_margin, page, ..PredictorConfig::default() }
+        PredictorConfig { rounding_margin, regime_margin, page }
     }
 
     /// Returns the settings of the run; `name` is the device's own.
@@ -271,7 +272,7 @@ impl Settings {
         let kept = |micro_batch_size| {
             PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size } })
         };
-        if let BatchSize::Fixed(n) = self.batch.batch_size {
+        if let BatchSize::Fixed(n) = self.batch.size {
             return kept(n);
         }
         match self.policy.kind {

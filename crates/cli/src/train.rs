@@ -51,7 +51,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// Replaces an "auto" batch by the one that is found.
 fn find_batch(loaded: &mut Loaded, prepared: &Prepared) -> anyhow::Result<()> {
     let settings = &loaded.settings;
-    if settings.batch.batch_size != BatchSize::Auto {
+    if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
     let effective = settings.batch.effective_batch_size;

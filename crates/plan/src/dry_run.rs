@@ -81,18 +81,18 @@ impl DryRunPlanner {
     ///
     /// [`PlanError::ReadsValue`] when a step reads a value, [`PlanError::Probe`] when a cleanup is refused.
     pub fn rehearse<P: Program>(&self, program: &P, acts: &[Act]) -> Result<Rehearsal, PlanError> {
-        let stage = Stage::open(self.probe.client().clone(), self.fused);
-        let page_before = stage.before.page;
-        let after = stage.run(|stage| {
+        let scene = Stage::open(self.probe.client().clone(), self.fused);
+        let page_before = scene.before.page;
+        let after = scene.run(|scene| {
             let mut state = program.start();
             let mut after = Vec::with_capacity(acts.len());
             for act in acts {
                 match act {
                     Act::Train(step) => state = program.train(state, step).0,
                     Act::Infer(shape) => drop(program.infer(&state, *shape)),
-                    Act::CleanUp => stage.clean_up()?,
+                    Act::CleanUp => scene.clean_up()?,
                 }
-                after.push(stage.pools(act)?);
+                after.push(scene.pools(act)?);
             }
             Ok(after)
         })?;

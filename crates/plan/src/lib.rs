@@ -19,6 +19,17 @@
 //!   belongs before the data workers start, or into a process of its own.
 //! * A plan is written whole or not at all, and never used for another program.
 //!
+//! # Example
+//!
+//! ```
+//! use plimsoll_plan::micro_batches;
+//! use plimsoll_types::StepShape;
+//!
+//! // A step of 32 samples in micro-batches of 26 is planned with its ragged part, and with the gradients that it adds.
+//! let [full, ragged] = [26, 6].map(|n| StepShape::new(n, 64));
+//! assert_eq!(micro_batches(full, 32), [full, ragged]);
+//! ```
+//!
 //! # What a dry run shows, and what it does not
 //!
 //! * **Shown**: pages and their sizes, buffers of exact size, the largest allocation; equal to those of real steps in
@@ -26,7 +37,9 @@
 //! * **Not shown**: what the runtime keeps beside the pools for itself (staging buffers, arguments of kernels), which
 //!   real steps add ([`Correction`]), and on CUDA the driver's context, which the probe leaves out of the capacity.
 //! * **Never fits**: an allocation beyond the device's page limit fails silently and is left out of every figure. It
-//!   shows as a largest allocation that fails to grow with the batch ([`Fit::NeverFits`]).
+//!   shows as a largest allocation below the least that it can be, given smaller batches ([`Fit::NeverFits`]).
+//! * **A value that is read** is garbage. On Vulkan the read shows in the runtime's staging buffers and is refused; CUDA
+//!   does not report its own, so that it stays unseen there.
 //!
 //! # Sources
 //!

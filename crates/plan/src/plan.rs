@@ -64,6 +64,7 @@ impl MemoryPlan {
     }
 
     /// Returns the same cells under another capacity.
+    #[must_use]
     pub fn under(mut self, capacity: Bytes, target: Fraction) -> Self {
         (self.capacity, self.target, self.budget) = (capacity, target, capacity.scale(target));
         self.judge();

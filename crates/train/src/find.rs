@@ -167,8 +167,8 @@ impl<J: Job> BatchSearch<'_, J> {
             let ran = planner.really(|| self.step(batch))?;
             self.trials.forget()?;
             let Some(trial) = ran else { continue };
-            let planned = rehearsed.borrow().get(&batch).map(|it: &Rehearsed| (it.first.reserved, it.steady.reserved));
-            let (first, steady) = planned.unwrap_or_default();
+            let booked = rehearsed.borrow().get(&batch).map(|it: &Rehearsed| (it.first.reserved, it.steady.reserved));
+            let (first, steady) = booked.unwrap_or_default();
             let beyond = trial.reserved.saturating_sub(before.total()).saturating_sub(first);
             self.learn(trial, steady.saturating_add(beyond))?;
         }

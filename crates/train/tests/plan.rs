@@ -64,11 +64,11 @@ impl Step {
     fn new(device: &Device) -> Self {
         Self { device: device.clone(), reads: false }
     }
+}
 
-    fn images(&self, shape: StepShape, device: &Device) -> Tensor<4> {
-        let (n, edge) = (shape.samples as usize, shape.edge as usize);
-        Tensor::zeros([n, 3, edge, edge], device)
-    }
+fn images(shape: StepShape, device: &Device) -> Tensor<4> {
+    let (n, edge) = (shape.samples as usize, shape.edge as usize);
+    Tensor::zeros([n, 3, edge, edge], device)
 }
 
 impl Program for Step {
@@ -81,7 +81,7 @@ impl Program for Step {
     fn train(&self, (net, mut optimizer): Self::State, parts: &[StepShape]) -> (Self::State, Tensor<1>) {
         let mut accumulator = WeightedAccumulator::new(parts.iter().map(|it| it.samples as usize).sum());
         for shape in parts {
-            let loss = net.mean_loss(self.images(*shape, &self.device));
+            let loss = net.mean_loss(images(*shape, &self.device));
             if self.reads {
                 std::hint::black_box(loss.clone().into_scalar::<f32>());
             }
@@ -95,7 +95,7 @@ impl Program for Step {
     }
 
     fn infer(&self, (net, _): &Self::State, shape: StepShape) -> Tensor<1> {
-        net.valid().mean_loss(self.images(shape, &self.device.clone().inner()))
+        net.valid().mean_loss(images(shape, &self.device.clone().inner()))
     }
 }
 
@@ -150,12 +150,12 @@ fn a_dry_run_books_the_pages_that_a_real_step_takes() {
     let shapes = [(1, 16), (3, 24), (8, 32), (7, 48), (16, 48)].map(|(n, edge)| StepShape::new(n, edge));
     for shape in shapes {
         for (phase, n_samples) in [(Phase::Train, shape.samples), (Phase::Train, 20), (Phase::Infer, shape.samples)] {
-            let planned = planner.rehearse(&step, &vec![Act::of(phase, shape, n_samples); STEPS]).unwrap();
-            assert!(planned.is_fresh());
+            let dry = planner.rehearse(&step, &vec![Act::of(phase, shape, n_samples); STEPS]).unwrap();
+            assert!(dry.is_fresh());
             let real = run(&planner, &step, &vec![Real::of(phase, shape, n_samples); STEPS]);
-            for (planned, real) in planned.after.iter().zip(real) {
+            for (dry, real) in dry.after.iter().zip(real) {
                 let pages = |it: &Pools| (it.reserved, it.pages.clone());
-                assert_eq!(pages(planned), pages(&real), "{phase:?} {shape} of {n_samples}");
+                assert_eq!(pages(dry), pages(&real), "{phase:?} {shape} of {n_samples}");
             }
         }
     }
@@ -167,11 +167,11 @@ fn a_mixed_run_is_planned_as_a_whole() {
     let Some((planner, device)) = open() else { return };
     let step = Step::new(&device);
     let shapes = [(8, 32), (2, 48), (12, 32), (4, 32), (8, 48), (16, 16), (3, 64), (8, 32)];
-    let planned = shapes.map(|(n, edge)| Act::of(Phase::Train, StepShape::new(n, edge), n));
-    let planned = planner.rehearse(&step, &planned).unwrap();
+    let dry = shapes.map(|(n, edge)| Act::of(Phase::Train, StepShape::new(n, edge), n));
+    let dry = planner.rehearse(&step, &dry).unwrap();
     let real = shapes.map(|(n, edge)| Real::of(Phase::Train, StepShape::new(n, edge), n));
     let reserved = |pools: &[Pools]| pools.iter().map(|it| it.reserved).collect::<Vec<_>>();
-    assert_eq!(reserved(&planned.after), reserved(&run(&planner, &step, &real)));
+    assert_eq!(reserved(&dry.after), reserved(&run(&planner, &step, &real)));
 }
 
 /// Returns every parameter as bits.

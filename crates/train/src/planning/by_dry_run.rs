@@ -33,7 +33,9 @@ impl<J: Job> Planning<'_, J> {
             let mut rehearsed =
                 Sweep::try_new(&planner, &program, phase)?.cells(&shapes, self.n_samples(), &mut on_cell)?;
             let correction = self.correction(&planner, phase, &rehearsed, plan.budget)?;
-            rehearsed.iter_mut().for_each(|it| it.correct(&correction));
+            for it in &mut rehearsed {
+                it.correct(&correction);
+            }
             plan.cells.extend(rehearsed.into_iter().map(|it| it.cell));
             *plan.correction_mut(phase) = correction;
         }

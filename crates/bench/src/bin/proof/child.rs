@@ -87,7 +87,7 @@ impl Order {
     }
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
-        let Steps { phase, shape, n_samples, n_steps, largest } = steps;
+        let Steps { phase, shape, n_samples, count, largest } = steps;
         let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
         trials.hold_buffers(&loader(largest))?;
         if phase == Phase::Infer && !self.keeps_pools() {
@@ -95,7 +95,7 @@ impl Order {
             trials.train(SMALL, SMALL.samples)?;
         }
         let mut last = trials.run(phase, shape, n_samples)?;
-        for _ in 1..n_steps {
+        for _ in 1..count {
             last = trials.run(phase, shape, n_samples)?;
         }
         let pools = if self.keeps_pools() { Some(self.planner()?.pools()) } else { None };

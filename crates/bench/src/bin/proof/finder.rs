@@ -136,8 +136,8 @@ impl Real<'_> {
             return Ok(*reading);
         }
         let shape = StepShape::new(batch, EDGE);
-        let (phase, n_samples, n_steps) = (Phase::Train, batch, STEPS_OF_A_TRIAL);
-        let steps = Steps { phase, shape, n_samples, n_steps, largest: shape };
+        let (phase, n_samples, count) = (Phase::Train, batch, STEPS_OF_A_TRIAL);
+        let steps = Steps { phase, shape, n_samples, count, largest: shape };
         let Reply::Cell(cell) = self.place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
         let pool = cell.pools.map(|it| Pool { reserved: it.reserved, largest: it.largest });
         let reading = Reading { resident: cell.resident, peak: cell.peak, pool };

@@ -41,7 +41,7 @@ pub(crate) struct Steps {
     pub(crate) phase: Phase,
     pub(crate) shape: StepShape,
     pub(crate) n_samples: u32,
-    pub(crate) n_steps: usize,
+    pub(crate) count: usize,
     /// The largest step of the run that they are part of: what its loader has buffers for.
     pub(crate) largest: StepShape,
 }

@@ -104,7 +104,7 @@ fn plan(place: &Place, group: &Group, max_real_steps: u32) -> Result<Plan, Faile
 fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_ms: f64) -> Result<CellRow, Failed> {
     let (phase, shape) = (cell.phase, cell.shape());
     let n_samples = if phase == Phase::Train { group.effective_batch_size } else { shape.samples };
-    let steps = Steps { phase, shape, n_samples, n_steps: STEPS_OF_A_CELL, largest: group.largest() };
+    let steps = Steps { phase, shape, n_samples, count: STEPS_OF_A_CELL, largest: group.largest() };
     let Reply::Cell(real) = place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
     let correction = if phase == Phase::Train { &plan.training } else { &plan.inference };
     let Cell { resident, reserved, peak, seconds, pools } = real;
