@@ -1,22 +1,25 @@
 //! How fast are the hot paths?
 //!
 //! One benchmark per path that runs in every training step, or for every sample: `predict`, `policy`, `guard`,
-//! `sampler`, `collate`, `monitor` and `allocator`, under `benches/`.
+//! `draw`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
 //! [`finder`] measures no time: it compares the finder's answers with those of other tools' search rules.
+//! [`sampler`] plans whole epochs: how long that takes, how much is padded, and how well samples are mixed.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
 //! cargo bench -p plimsoll-bench -- --quick         # coarser, in about twenty seconds
 //! cargo bench -p plimsoll-bench --bench predict    # one path
 //! cargo run --release -p plimsoll-bench --bin finder -- finder.json
+//! cargo run --release -p plimsoll-bench --bin sampler -- sampler.json
 //! ```
 //!
 //! # Invariants
 //!
-//! * No Burn and no device: only what Plimsoll adds to a step is measured here. The one file is the finder's report.
-//! * Every input is computed, so that two machines measure the same work.
+//! * No Burn and no device: only what Plimsoll adds to a step is measured here. Files are written by the reports alone.
+//! * Every input is computed, so that two machines measure the same work; the sampler's report reads lengths of real
+//!   data besides.
 //! * Nothing is asserted about time; what a run pays for Plimsoll is measured inside a run.
 //!
 //! # Example
@@ -37,6 +40,7 @@
 mod criterion;
 pub mod finder;
 mod input;
+pub mod sampler;
 
 pub use self::criterion::run;
 pub use input::{observation, shapes, step_done};
