@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
+use std::{fs, path};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -13,6 +13,8 @@ pub(crate) const HELP: &str = "\
 bench [NAME]
     Runs the benchmarks, or the one of that name.
     `bench overhead` trains 200 steps of the default configuration and writes target/bench/overhead.json.
+    `bench sampler [--lengths DIR]` plans epochs of up to 10 million samples and writes target/bench/sampler.json;
+    lengths of real data are read from DIR, or else from ../shared/data/lengths if that is there.
 ";
 
 const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
@@ -22,6 +24,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     match args {
         [] => run_command(command),
         [name] if name == "overhead" => overhead(),
+        [name, rest @ ..] if name == "sampler" => sampler(rest),
         [name] => {
             command.arg("--bench").arg(name);
             run_command(command)
@@ -47,6 +50,25 @@ fn overhead() -> anyhow::Result<()> {
     fs::write(&written, json)?;
     fs::rename(&written, &published)?;
     println!("{table}{}", published.display());
+    Ok(())
+}
+
+fn sampler(args: &[OsString]) -> anyhow::Result<()> {
+    let default = root().join("../shared/data/lengths");
+    let lengths = match args {
+        [] if default.is_dir() => Some(default),
+        [] => None,
+        [flag, folder] if flag == "--lengths" => Some(path::absolute(folder)?),
+        _ => return Err(Stop::Usage("`bench sampler` takes nothing but --lengths DIR".to_owned()).into()),
+    };
+    if lengths.is_none() {
+        println!("no lengths of real data, generated ones only");
+    }
+    let out = root().join("target/bench/sampler.json");
+    let mut command = cargo("run --release --package plimsoll-bench --bin sampler --");
+    command.arg(&out).args(lengths);
+    run_command(command)?;
+    println!("{}", out.display());
     Ok(())
 }
 
