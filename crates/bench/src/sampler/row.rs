@@ -77,7 +77,8 @@ pub struct Mixing {
     pub task_entropy_ratio_per_batch: Option<f64>,
 }
 
-/// Returns the names of a [`Row`]'s columns, in two lines.
+/// Returns the names of a [`Row`]'s columns, in two lines; `extra` is the share of batches above the lower bound, `over`
+/// the number of batches above the budget.
 pub fn table_head() -> String {
     let upper = format!(
         "{:<24} {:>9} {:<12} {:^13} {:>7} {:^23} {:^21} {:^17} {:^13} {:>6}",
@@ -93,7 +94,7 @@ pub fn table_head() -> String {
         "optimum",
         "lattice",
         "",
-        "bound +",
+        "extra",
         "over",
         "by batch",
         "by pair",
