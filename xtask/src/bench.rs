@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
+use std::{fs, path};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -15,6 +15,9 @@ bench [NAME]
     Runs the benchmarks of hot paths, or the one of that name (`prediction`, `policy`, ..).
 bench overhead
     Trains 200 steps of the default configuration and writes target/bench/overhead.json.
+bench sampler [--lengths DIR]
+    Plans epochs of up to 10 million samples and writes target/bench/sampler.json; lengths of real data are read from
+    DIR, or else from ../shared/data/lengths if that is there.
 bench predict [--cuda] [--device DEVICE].. [--cells N]
     Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json.
 bench finder [--cuda] [--device DEVICE]..
@@ -34,6 +37,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
             run_command(proof(&name, &root().join(format!("target/bench/{name}.json")), rest)?)
         }
         [name] if name == "overhead" => overhead(),
+        [name, rest @ ..] if name == "sampler" => sampler(rest),
         [name] => {
             command.arg("--bench").arg(name);
             run_command(command)
@@ -59,6 +63,25 @@ fn overhead() -> anyhow::Result<()> {
     fs::write(&written, json)?;
     fs::rename(&written, &published)?;
     println!("{table}{}", published.display());
+    Ok(())
+}
+
+fn sampler(args: &[OsString]) -> anyhow::Result<()> {
+    let default = root().join("../shared/data/lengths");
+    let lengths = match args {
+        [] if default.is_dir() => Some(default),
+        [] => None,
+        [flag, folder] if flag == "--lengths" => Some(path::absolute(folder)?),
+        _ => return Err(Stop::Usage("`bench sampler` takes nothing but --lengths DIR".to_owned()).into()),
+    };
+    if lengths.is_none() {
+        println!("no lengths of real data, generated ones only");
+    }
+    let out = root().join("target/bench/sampler.json");
+    let mut command = cargo("run --release --package plimsoll-bench --bin sampler --");
+    command.arg(&out).args(lengths);
+    run_command(command)?;
+    println!("{}", out.display());
     Ok(())
 }
 

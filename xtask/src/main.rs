@@ -118,6 +118,7 @@ mod tests {
         check(&["fly"], Some("unknown task `fly`"));
         check(&["check", "--all"], Some("`check` takes nothing but --cuda"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
+        check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
     }
 }

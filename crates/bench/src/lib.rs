@@ -1,12 +1,13 @@
 //! How fast are the hot paths?
 //!
 //! One benchmark per path that runs in every training step, or for every sample: `prediction`, `policy`, `guard`,
-//! `sampler`, `collate`, `monitor` and `allocator`, under `benches/`.
+//! `draw`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
-//! Two modules measure no time:
+//! Three modules measure more than a path:
 //!
 //! * [`finder`] compares the finder's answers with those of other tools' search rules;
+//! * [`sampler`] plans whole epochs: how long that takes, how much is padded, and how well samples are mixed;
 //! * [`proof`] compares plans with real steps. Its binary runs both on real devices, and is the only thing here that
 //!   takes Burn to build.
 //!
@@ -16,12 +17,15 @@
 //! cargo bench -p plimsoll-bench --bench prediction  # one path
 //! cargo xtask bench predict                        # plans against real steps
 //! cargo xtask bench finder                         # the finder against other rules
+//! cargo xtask bench sampler                        # epochs of up to ten million samples
 //! ```
 //!
 //! # Invariants
 //!
-//! * No Burn, no device and no file in the library: what is measured in time is what Plimsoll adds to a step.
-//! * Every input is computed, so that two machines measure the same work.
+//! * No Burn and no device in the library: only what Plimsoll adds to a step is measured here. Files are written by the
+//!   reports alone.
+//! * Every input is computed, so that two machines measure the same work; the sampler's report reads lengths of real
+//!   data besides.
 //! * Nothing is asserted about time; what a run pays for Plimsoll is measured inside a run.
 //!
 //! # Example
@@ -44,6 +48,7 @@ mod criterion;
 pub mod finder;
 mod input;
 pub mod proof;
+pub mod sampler;
 
 #[cfg(feature = "criterion")]
 pub use self::criterion::run;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
 use crate::load::Layers;
@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Find the largest batch that fits, or the fastest.
     Find(FindArgs),
+    /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
+    PlanBatches(PlanBatchesArgs),
     /// Show every device that can be seen, and why others cannot.
     Probe,
     /// Feed a run's log to the policy again and compare its decisions.
@@ -113,6 +115,30 @@ pub(crate) struct FindArgs {
     /// Also write the answer as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanBatchesArgs {
+    /// The length of each sample, a whole number on a line of its own; sample 0 is the first line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lengths: PathBuf,
+    /// What no batch exceeds: its number of samples times the longest of them.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) budget: u64,
+    /// Seed of the order.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// The epoch, each with an order and with batches of its own.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) epoch: u64,
+    /// The plan as unsigned 64-bit little-endian numbers: the ids of all samples in order, then the place at which each
+    /// batch begins, the first at 0, and last the number of samples.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// How many samples are sorted at a time: more is less padding, fewer more mixing; by default all up to 262144, and
+    /// 16384 of more.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) window: Option<u64>,
 }
 
 /// What makes a batch the best.

@@ -6,8 +6,10 @@ mod args;
 mod display;
 mod exit;
 mod find;
+mod lengths;
 mod load;
 mod plan;
+mod plan_batches;
 mod prepare;
 mod probe;
 mod replay;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Find(args) => find::find(&args),
+        Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers(None).load().map_err(Into::into).map(|loaded| {

@@ -13,7 +13,7 @@ const SEED: u64 = 7;
 
 fn main() {
     run(|criterion: &mut Criterion| {
-        let mut group = criterion.benchmark_group("sampler");
+        let mut group = criterion.benchmark_group("draw");
         permutation_at(&mut group);
         cursor_take(&mut group, 32);
         group.finish();

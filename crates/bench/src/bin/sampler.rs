@@ -1,0 +1,38 @@
+//! Plans epochs of many samples: `sampler OUT.json [FOLDER OF LENGTH FILES]`.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use plimsoll_bench::sampler::{CLOCK, Report, Sizes, measure, read_lengths, table_head};
+use plimsoll_probe::TrackingAllocator;
+
+/// Counts what the planner holds.
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = env::args_os().skip(1).map(PathBuf::from);
+    let out = args.next().ok_or("name the file to write: sampler OUT.json [FOLDER]")?;
+    let recorded = args.next().map(|folder| read_lengths(&folder)).transpose()?.unwrap_or_default();
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{CLOCK}\n{}", table_head())?;
+    let report = measure(Sizes::default(), &recorded, &mut |row| {
+        // A terminal that is gone is no reason to stop measuring.
+        let _ = writeln!(stdout, "{row}");
+    })?;
+    publish(&out, &report).map_err(|error| format!("failed to write {}: {error}", out.display()))?;
+    writeln!(io::stdout(), "{}", report.resume)?;
+    Ok(())
+}
+
+/// Written aside and renamed: whoever reads the file never sees half of it.
+fn publish(out: &Path, report: &Report) -> io::Result<()> {
+    if let Some(folder) = out.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let written = out.with_extension("json.new");
+    fs::write(&written, serde_json::to_string_pretty(report)?)?;
+    fs::rename(&written, out)
+}

@@ -1,0 +1,155 @@
+//! All cases.
+
+use plimsoll_sampler::SamplerError;
+use serde::Serialize;
+
+use super::case::Case;
+use super::cpu::CLOCK;
+use super::generated::{chats, images_and_tokens, speech};
+use super::recorded::Recorded;
+use super::resume::Resume;
+use super::row::Row;
+use super::set::{Set, Setting};
+use crate::finder::SplitMix64;
+
+/// Frames of 10 ms, some 40 utterances: the budget under which other samplers were measured.
+const SPEECH_BUDGET: u64 = 60_000;
+
+/// Tokens, some 100 chats: the budget under which other samplers were measured.
+const CHAT_BUDGET: u64 = 32_768;
+
+/// Images and tokens, about equally tight.
+const TASKED_BUDGET: [u64; 2] = [128, 16_384];
+
+/// Recorded samples of median length that fit into a batch.
+const MEDIANS_PER_BATCH: u64 = 64;
+
+const WINDOW: Setting = Setting::Window(1 << 14);
+
+/// Between the 16 and the 32 that a lattice needs for 3 to 6 % of padding.
+const EDGES: Setting = Setting::Edges(24);
+
+const N_RESUMES: usize = 201;
+
+/// How many samples are generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// For padding and mixing, which are the harder the fewer samples there are; also drawn from recorded lengths.
+    pub small: usize,
+    /// For time.
+    pub middle: usize,
+    /// For memory, time beyond the caches, and going on in the middle.
+    pub large: usize,
+    /// Samples that are planned for a time, in at least three epochs and at most 25.
+    pub timed: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { small: 100_000, middle: 1_000_000, large: 10_000_000, timed: 20_000_000 }
+    }
+}
+
+/// What came of all cases.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What the times are.
+    pub clock: &'static str,
+    /// One row per case.
+    pub rows: Vec<Row>,
+    /// Going on in the middle of an epoch.
+    pub resume: Resume,
+}
+
+/// Measures every case, and shows each row when it is there.
+///
+/// # Errors
+///
+/// [`SamplerError`] when a recorded length is zero; the generated ones fit.
+pub fn measure(sizes: Sizes, recorded: &[Recorded], show: &mut dyn FnMut(&Row)) -> Result<Report, SamplerError> {
+    let mut suite = Suite { timed: sizes.timed, rows: Vec::new(), show };
+    for n in [sizes.small, sizes.middle, sizes.large] {
+        for set in [one_axis("speech", speech(n), SPEECH_BUDGET), one_axis("chats", chats(n), CHAT_BUDGET)] {
+            suite.run(&set, &[WINDOW, Setting::Default, Setting::WholeEpoch])?;
+            if n == sizes.small {
+                suite.run(&set, &[EDGES])?;
+            }
+        }
+    }
+    for it in recorded {
+        suite.run(&as_recorded(it), &[Setting::Default, Setting::WholeEpoch])?;
+        suite.run(&drawn(it, sizes.small), &[Setting::Default])?;
+    }
+    suite.run(&tasked(sizes.small), &[Setting::Default])?;
+    suite.run(&tasked(sizes.middle), &[WINDOW, Setting::Default])?;
+    let resume = Resume::measure(&one_axis("chats", chats(sizes.large), CHAT_BUDGET), WINDOW, N_RESUMES)?;
+    Ok(Report { clock: CLOCK, rows: suite.rows, resume })
+}
+
+struct Suite<'a> {
+    timed: usize,
+    rows: Vec<Row>,
+    show: &'a mut dyn FnMut(&Row),
+}
+
+impl Suite<'_> {
+    fn run<const AXES: usize>(&mut self, set: &Set<AXES>, settings: &[Setting]) -> Result<(), SamplerError> {
+        let optimum_waste = set.optimum_waste()?;
+        let n_repeats = (self.timed / set.lengths[0].len()).clamp(3, 25);
+        for setting in settings.iter().copied() {
+            let row = Case { set, optimum_waste, setting, n_repeats }.row()?;
+            (self.show)(&row);
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+}
+
+fn one_axis(name: &str, lengths: Vec<u32>, budget: u64) -> Set<1> {
+    Set { name: name.to_owned(), lengths: [lengths], tasks: None, budget: [budget] }
+}
+
+fn tasked(n: usize) -> Set<2> {
+    let it = images_and_tokens(n);
+    Set { name: "images, tokens".to_owned(), lengths: it.lengths, tasks: Some(it.tasks), budget: TASKED_BUDGET }
+}
+
+/// Recorded lengths as they are.
+fn as_recorded(it: &Recorded) -> Set<1> {
+    let mut sorted = it.lengths.clone();
+    sorted.sort_unstable();
+    let (median, longest) = (sorted[sorted.len() / 2], sorted[sorted.len() - 1]);
+    one_axis(&it.name, it.lengths.clone(), (MEDIANS_PER_BATCH * u64::from(median)).max(u64::from(longest)))
+}
+
+/// `n` of the recorded lengths, drawn with replacement.
+fn drawn(it: &Recorded, n: usize) -> Set<1> {
+    let mut random = SplitMix64::new(5);
+    let mut draw = || it.lengths[usize::try_from(random.next_u64() >> 32).unwrap_or(0) % it.lengths.len()];
+    let lengths = (0..n).map(|_| draw()).collect();
+    Set { name: format!("drawn from {}", it.name), lengths: [lengths], ..as_recorded(it) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_keeps_the_budget_and_has_every_sample_once() {
+        let recorded = [Recorded { name: "real".to_owned(), lengths: (0..500).map(|id| 10 + id * 37 % 201).collect() }];
+        let sizes = Sizes { small: 2_000, middle: 3_000, large: 20_000, timed: 0 };
+        let mut n_shown = 0;
+        let report = measure(sizes, &recorded, &mut |_| n_shown += 1).unwrap();
+        assert_eq!((report.rows.len(), n_shown), (26, 26));
+        for row in &report.rows {
+            let Row { padding: it, mixing, time, .. } = row;
+            assert_eq!((it.over_budget, it.not_once), (0, 0), "{row}");
+            assert!(it.lower_bound <= it.batches && time.ns_per_sample_least <= time.ns_per_sample, "{row}");
+            let best = it.optimum_waste.unwrap_or(0.0);
+            assert!(row.setting != "whole epoch" || (it.waste >= best && it.waste < best + 0.03), "{row}");
+            assert_eq!(row.setting == "24 edges", it.lattice_waste > 0.0, "{row}");
+            assert_eq!(row.data == "images, tokens", mixing.task_entropy_ratio.is_some(), "{row}");
+        }
+        assert!(report.resume.n_taken >= 10_000 && report.resume.position_bytes > 0);
+    }
+}
