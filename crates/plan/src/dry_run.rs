@@ -5,9 +5,9 @@ mod streams;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::StreamId;
-use cubecl::MemoryScope;
 use cubecl::client::Client;
 use cubecl::dry_run::DryRun;
+use cubecl::{MemoryReport, MemoryScope};
 use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError};
 use plimsoll_types::Bytes;
 
@@ -29,8 +29,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// large.
 /// [`Rehearsal::is_fresh`] says whether the pages are those of a fresh process.
 ///
-/// With Burn's fusion, operations run on a stream of the fusion server instead; the whole device is read then, and the
-/// device must hold nothing else.
+/// With Burn's fusion, operations run on a stream of the fusion server instead; every stream that a rehearsal changes is
+/// read then, and no other thread may use the device.
 pub struct DryRunPlanner {
     probe: CubeProbe,
     /// Whether tensors live on the fusion server's stream, so that only the whole device can be read.
@@ -105,6 +105,8 @@ struct Stage {
     client: Client,
     stream: StreamId,
     before: Left,
+    /// Every stream as it was before.
+    report: MemoryReport,
     fused: bool,
     _guard: DryRun,
     _alone: MutexGuard<'static, ()>,
@@ -116,7 +118,7 @@ impl Stage {
         let report = client.memory_report(MemoryScope::Device);
         let (stream, before) =
             if fused { (StreamId::current(), Left::of_all(&report)) } else { streams::choose(&report) };
-        Self { client, stream, before, fused, _guard: DryRun::new(), _alone: alone }
+        Self { client, stream, before, report, fused, _guard: DryRun::new(), _alone: alone }
     }
 
     /// Runs a rehearsal on the stage's stream.
@@ -132,9 +134,20 @@ impl Stage {
         Ok(self.client.memory_cleanup().map_err(refused)?)
     }
 
+    /// Returns what the rehearsal's stream holds; with fusion, that of every stream that is not as it was before.
+    fn report(&self) -> MemoryReport {
+        if !self.fused {
+            return self.client.memory_report(MemoryScope::CurrentStream);
+        }
+        let mut report = self.client.memory_report(MemoryScope::Device);
+        report
+            .streams
+            .retain(|it| !self.report.streams.iter().any(|b| b.stream == it.stream && b.usage() == it.usage()));
+        report
+    }
+
     fn pools(&self, act: &Act) -> Result<Pools, PlanError> {
-        let scope = if self.fused { MemoryScope::Device } else { MemoryScope::CurrentStream };
-        let mut pools = Pools::from(&self.client.memory_report(scope));
+        let mut pools = Pools::from(&self.report());
         if pools.largest <= self.before.largest {
             // The pools never forget their largest allocation: this one is that of an earlier rehearsal.
             pools.largest = Bytes::ZERO;
