@@ -42,8 +42,8 @@ pub(crate) struct Steps {
     pub(crate) shape: StepShape,
     pub(crate) n_samples: u32,
     pub(crate) count: usize,
-    /// The largest step of the run that they are part of: what its loader has buffers for.
-    pub(crate) largest: StepShape,
+    /// The largest step of the run that they are part of: what its loader has buffers for. `None` without a loader.
+    pub(crate) largest: Option<StepShape>,
 }
 
 /// What came of it.
