@@ -7,6 +7,7 @@ use std::path::Path;
 use plimsoll_bench::finder::{
     Answer, Comparison, Oracle, Outcome, Pool, RULES, Reading, Row, Rule, Setting, Tally, compare,
 };
+use plimsoll_bench::proof::Missing;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction, StepShape};
@@ -45,29 +46,34 @@ const STEPS_OF_A_TRIAL: usize = 2;
 /// Begins the names of our rules.
 const OWN: &str = "plimsoll-";
 
-/// The content of `finder.json`: the simulated comparison, and those on real devices under `real`.
+/// The content of `finder.json`: the simulated comparison, those on real devices, and why others are missing.
 #[derive(Serialize)]
 struct Finder {
     #[serde(flatten)]
     simulated: Comparison,
     real: Vec<Comparison>,
+    missing: Vec<Missing>,
 }
 
 /// `proof finder`.
 pub(crate) fn command(out: &Path, kinds: &[DeviceKind]) -> Result<(), Failed> {
     let simulated = compare(N_SIMULATED, SEED);
     println!("{simulated}");
-    let (places, missing) = devices::at_hand(kinds, None);
+    let (places, mut missing) = devices::at_hand(kinds, None);
     let mut real = Vec::new();
     for place in &places {
-        let comparison = on_device(place)?;
-        println!("{comparison}");
-        real.push(comparison);
+        match on_device(place) {
+            Ok(comparison) => {
+                println!("{comparison}");
+                real.push(comparison);
+            }
+            Err(error) => missing.push(Missing { what: place.name.clone(), reason: error.to_string() }),
+        }
     }
-    for it in missing {
+    for it in &missing {
         println!("{}: failed to {}", it.what, it.reason);
     }
-    publish::publish(out, &serde_json::to_string_pretty(&Finder { simulated, real })?)?;
+    publish::publish(out, &serde_json::to_string_pretty(&Finder { simulated, real, missing })?)?;
     println!("{}", out.display());
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) enum Task {
     Memory { shape: StepShape },
 }
 
-/// Equal steps.
+/// Steps that are all the same.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Steps {
     pub(crate) phase: Phase,
