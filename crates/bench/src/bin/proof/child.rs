@@ -89,7 +89,9 @@ impl Order {
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
         let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
-        trials.hold_buffers(&loader(largest))?;
+        if let Some(largest) = largest {
+            trials.hold_buffers(&loader(largest))?;
+        }
         if phase == Phase::Infer && !self.keeps_pools() {
             // As in a run, and in a plan without pools: beside the optimizer's state.
             trials.train(SMALL, SMALL.samples)?;

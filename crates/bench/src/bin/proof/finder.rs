@@ -7,6 +7,7 @@ use std::path::Path;
 use plimsoll_bench::finder::{
     Answer, Comparison, Oracle, Outcome, Pool, RULES, Reading, Row, Rule, Setting, Tally, compare,
 };
+use plimsoll_bench::proof::Missing;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction, StepShape};
@@ -24,11 +25,20 @@ const SEED: u64 = 1;
 /// The smallest edge, so that many batches can be run.
 const EDGE: u32 = 16;
 
-/// Largest batch that is run for real.
-const BATCH_MAX: u32 = 96;
+/// What is searched on a real device.
+struct Range {
+    batch_max: u32,
+    /// Each capacity is what a step of so many samples takes, and [`SPARE`].
+    capacities: &'static [u32],
+}
 
-/// Each capacity is what a step of so many samples takes: a real device runs each batch once, and software runs slowly.
-const CAPACITIES: [u32; 3] = [40, 56, 72];
+/// Half of the smallest page: no card's capacity is a step's need to the byte.
+const SPARE: Bytes = Bytes::mib(1);
+
+const FULL: Range = Range { batch_max: 96, capacities: &[40, 56, 72] };
+
+/// On a software device, each batch of which takes seconds.
+const SMALL: Range = Range { batch_max: 48, capacities: &[28] };
 
 /// Steps of a trial: the second one finds the optimizer's state.
 const STEPS_OF_A_TRIAL: usize = 2;
@@ -36,29 +46,34 @@ const STEPS_OF_A_TRIAL: usize = 2;
 /// Begins the names of our rules.
 const OWN: &str = "plimsoll-";
 
-/// The content of `finder.json`: the simulated comparison, and those on real devices under `real`.
+/// The content of `finder.json`: the simulated comparison, those on real devices, and why others are missing.
 #[derive(Serialize)]
 struct Finder {
     #[serde(flatten)]
     simulated: Comparison,
     real: Vec<Comparison>,
+    missing: Vec<Missing>,
 }
 
 /// `proof finder`.
 pub(crate) fn command(out: &Path, kinds: &[DeviceKind]) -> Result<(), Failed> {
     let simulated = compare(N_SIMULATED, SEED);
     println!("{simulated}");
-    let (places, missing) = devices::at_hand(kinds, None);
+    let (places, mut missing) = devices::at_hand(kinds, None);
     let mut real = Vec::new();
     for place in &places {
-        let comparison = on_device(place)?;
-        println!("{comparison}");
-        real.push(comparison);
+        match on_device(place) {
+            Ok(comparison) => {
+                println!("{comparison}");
+                real.push(comparison);
+            }
+            Err(error) => missing.push(Missing { what: place.name.clone(), reason: error.to_string() }),
+        }
     }
-    for it in missing {
+    for it in &missing {
         println!("{}: failed to {}", it.what, it.reason);
     }
-    publish::publish(out, &serde_json::to_string_pretty(&Finder { simulated, real })?)?;
+    publish::publish(out, &serde_json::to_string_pretty(&Finder { simulated, real, missing })?)?;
     println!("{}", out.display());
     Ok(())
 }
@@ -67,9 +82,12 @@ pub(crate) fn command(out: &Path, kinds: &[DeviceKind]) -> Result<(), Failed> {
 ///
 /// Ours is what a user runs: the search with the dry run where there is one, else the one with probes.
 pub(crate) fn on_device(place: &Place) -> Result<Comparison, Failed> {
-    let device = Real { place, trials: RefCell::default() };
-    let batches = if devices::is_software(place) { &CAPACITIES[1..2] } else { &CAPACITIES[..] };
-    let budgets: Vec<_> = batches.iter().map(|batch| Ok(device.trial(*batch)?.peak)).collect::<Result<_, Failed>>()?;
+    let Range { batch_max, capacities } = if devices::is_software(place) { SMALL } else { FULL };
+    let device = Real { place, batch_max, trials: RefCell::default() };
+    let budgets: Vec<_> = capacities
+        .iter()
+        .map(|batch| Ok(device.trial(*batch)?.peak.saturating_add(SPARE)))
+        .collect::<Result<_, Failed>>()?;
     let own = if place.device == DeviceKind::Flex { "plimsoll-probed" } else { "plimsoll-planned" };
     let row = |rule: &Rule| -> Result<Row, Failed> {
         let answer = |budget: &Bytes| {
@@ -80,19 +98,20 @@ pub(crate) fn on_device(place: &Place) -> Result<Comparison, Failed> {
     let rules = RULES.iter().filter(|it| it.name == own || !it.name.starts_with(OWN));
     let rules = rules.map(row).collect::<Result<_, _>>()?;
     let name = format!("{} capped", place.name);
-    Ok(Comparison { device: name, n_devices: budgets.len(), noise: 0.0, batch_max: BATCH_MAX, seed: 0, rules })
+    Ok(Comparison { device: name, n_devices: budgets.len(), noise: 0.0, batch_max, seed: 0, rules })
 }
 
 /// A real device, of which each batch is run once for all rules, in a fresh process.
 struct Real<'a> {
     place: &'a Place,
+    batch_max: u32,
     trials: RefCell<BTreeMap<u32, Reading>>,
 }
 
 impl Real<'_> {
     /// Searches with another tool's rule.
     fn answer(&self, rule: &Rule, budget: Bytes) -> Result<Answer, Failed> {
-        let setting = Setting { budget, edge: EDGE, batch_max: BATCH_MAX, noise: Fraction::ZERO };
+        let setting = Setting { budget, edge: EDGE, batch_max: self.batch_max, noise: Fraction::ZERO };
         let mut failure = None;
         let mut step = |batch| match self.trial(batch) {
             Ok(reading) if reading.peak <= budget => Outcome::Fitted(reading),
@@ -114,7 +133,7 @@ impl Real<'_> {
 
     /// Searches as a user does.
     fn found(&self, budget: Bytes) -> Result<Answer, Failed> {
-        let task = Task::Find { edge: EDGE, batch_max: BATCH_MAX, capacity: budget };
+        let task = Task::Find { edge: EDGE, batch_max: self.batch_max, capacity: budget };
         let Reply::Find(found) = self.place.ask(task)? else { return Err("get a batch".into()) };
         let tally = Tally { trials: found.n_trials, ooms: found.n_out_of_memory };
         let may_fail = budget < self.trial(found.batch)?.peak;
@@ -123,7 +142,7 @@ impl Real<'_> {
 
     /// Returns the largest batch that fits, by bisection: what a step takes grows with its batch.
     fn best(&self, budget: Bytes) -> Result<u32, Failed> {
-        let (mut fits, mut fails) = (1, BATCH_MAX + 1);
+        let (mut fits, mut fails) = (1, self.batch_max + 1);
         while fits + 1 < fails {
             let middle = u32::midpoint(fits, fails);
             if self.trial(middle)?.peak <= budget { fits = middle } else { fails = middle }
@@ -137,7 +156,8 @@ impl Real<'_> {
         }
         let shape = StepShape::new(batch, EDGE);
         let (phase, n_samples, count) = (Phase::Train, batch, STEPS_OF_A_TRIAL);
-        let steps = Steps { phase, shape, n_samples, count, largest: shape };
+        // As in the search, which has no loader.
+        let steps = Steps { phase, shape, n_samples, count, largest: None };
         let Reply::Cell(cell) = self.place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
         let pool = cell.pools.map(|it| Pool { reserved: it.reserved, largest: it.largest });
         let reading = Reading { resident: cell.resident, peak: cell.peak, pool };

@@ -18,7 +18,7 @@ const WHOLE: Duration = Duration::from_secs(8 * 60 + 30);
 /// The part of that after which plans and steps give way to the finder.
 const PLANS: Duration = Duration::from_mins(6);
 
-/// Cells on a software device, and on Flex.
+/// Cells on a software device, and on Flex, and no mixed runs: `proof predict` has the time for all of them.
 const FEW_CELLS: usize = 10;
 
 /// A step that takes several pages.
@@ -34,7 +34,11 @@ pub(crate) fn command(folder: &Path) -> Result<(), Failed> {
 
     let memory = memory(&place).inspect_err(|error| note("memory", error)).unwrap_or_default();
     let mut proof = Proof::default();
-    proof.prove(&Place { end: Some(start + PLANS), ..place.clone() }, n_cells);
+    let until = Place { end: Some(start + PLANS), ..place.clone() };
+    proof.prove(&until, n_cells);
+    if instead_of_a_gpu.is_none() {
+        proof.mix(&until);
+    }
     let mut predict = proof.finish()?;
     predict.missing.extend(missing);
     let finder = finder::on_device(&place).inspect_err(|error| note("the finder", error)).into_iter().collect();
@@ -55,7 +59,7 @@ fn choose(end: Instant) -> Result<(Place, Option<String>, Vec<Missing>), Failed>
     let (places, missing) = devices::at_hand(&all, Some(end));
     let place = places.into_iter().next().ok_or("open any device")?;
     let whys: Vec<_> = missing.iter().map(|it| format!("failed to {}", it.reason)).collect();
-    let instead = |what: &str| Some(format!("{what} with fewer cells ({})", whys.join("; ")));
+    let instead = |what: &str| Some(format!("{what}, with fewer cells and no mixed run ({})", whys.join("; ")));
     let instead = match place.device {
         DeviceKind::Flex => instead("the CPU stands in"),
         _ if devices::is_software(&place) => instead("a software Vulkan device stands in"),

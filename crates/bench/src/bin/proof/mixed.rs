@@ -53,6 +53,9 @@ fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<S
 pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Result<MixedRow, Failed> {
     let fast = |it: &&PlannedCell| FAST.0 <= it.batch && it.edge <= FAST.1 && it.phase == Phase::Train;
     let cells: Vec<_> = plan.cells.iter().filter(fast).collect();
+    if cells.is_empty() {
+        return Err("draw steps: no cell of the plan is fast enough".into());
+    }
     let steps: Vec<_> = (0..N_STEPS).map(|step| cells[step * 7 % cells.len()].shape()).collect();
     let Reply::Run { high_water, seconds, .. } = place.ask(Task::Run { steps, largest })? else {
         return unexpected();

@@ -35,15 +35,15 @@ pub(crate) enum Task {
     Memory { shape: StepShape },
 }
 
-/// Equal steps.
+/// Steps that are all the same.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Steps {
     pub(crate) phase: Phase,
     pub(crate) shape: StepShape,
     pub(crate) n_samples: u32,
     pub(crate) count: usize,
-    /// The largest step of the run that they are part of: what its loader has buffers for.
-    pub(crate) largest: StepShape,
+    /// The largest step of the run that they are part of: what its loader has buffers for. `None` without a loader.
+    pub(crate) largest: Option<StepShape>,
 }
 
 /// What came of it.

@@ -6,7 +6,7 @@ use plimsoll_bench::proof::{CellRow, Device, Group, Missing, MixedRow, Report, p
 use plimsoll_plan::PlannedCell;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::Bytes;
 
 use crate::jobs::JOBS;
 use crate::order::{Cell, Plan, Reply, Steps, Task};
@@ -25,7 +25,9 @@ pub(crate) fn command(out: &Path, kinds: &[DeviceKind], n_cells: usize) -> Resul
     let mut proof = Proof { missing, ..Proof::default() };
     for place in &places {
         for job in JOBS {
-            proof.prove(&Place { job, ..place.clone() }, n_cells);
+            let place = Place { job, ..place.clone() };
+            proof.prove(&place, n_cells);
+            proof.mix(&place);
         }
     }
     let report = proof.finish()?;
@@ -41,10 +43,11 @@ pub(crate) struct Proof {
     mixed: Vec<MixedRow>,
     devices: Vec<Device>,
     missing: Vec<Missing>,
+    first_plan: Option<(Group, Plan)>,
 }
 
 impl Proof {
-    /// Plans and runs the cells of a job on a device, and a mixed run; what fails is noted as missing.
+    /// Plans and runs the cells of a job on a device; what fails is noted as missing.
     pub(crate) fn prove(&mut self, place: &Place, n_cells: usize) {
         let (groups, real_steps) = match place.device {
             DeviceKind::Flex => (probed_groups(), REAL_STEPS[1]),
@@ -54,21 +57,19 @@ impl Proof {
         if !self.devices.contains(&device) {
             self.devices.push(device);
         }
-        for (index, group) in thin(&groups, n_cells).iter().enumerate() {
+        for group in thin(&groups, n_cells) {
             let n_samples = group.effective_batch_size;
             let what = format!("{} on {}: a plan of steps of {n_samples} samples", place.job, place.name);
-            let Some(plan) = self.noted(&what, plan(place, group, real_steps)) else { continue };
+            let Some(plan) = self.noted(&what, plan(place, &group, real_steps)) else { continue };
             for (cell, planning_ms) in plan.cells.iter().zip(&plan.planning_ms) {
                 let what = format!("{} on {}: {:?} {}", place.job, place.name, cell.phase, cell.shape());
-                let row = row(place, group, &plan, cell, *planning_ms);
+                let row = row(place, &group, &plan, cell, *planning_ms);
                 if let Some(row) = self.noted(&what, row) {
                     eprintln!("{row}");
                     self.cells.push(row);
                 }
             }
-            if index == 0 {
-                self.mix(place, &plan, group.largest());
-            }
+            self.first_plan.get_or_insert((group, plan));
         }
     }
 
@@ -77,9 +78,11 @@ impl Proof {
         Ok(Report::try_new(self.cells, self.mixed, self.devices, self.missing)?)
     }
 
-    fn mix(&mut self, place: &Place, plan: &Plan, largest: StepShape) {
+    /// Plans and runs mixed shapes, with what the first plan of the same place has shown.
+    pub(crate) fn mix(&mut self, place: &Place) {
+        let Some((group, plan)) = self.first_plan.take() else { return };
         let rows = match place.device {
-            DeviceKind::Flex => mixed::probed_row(place, plan, largest).map(|row| vec![row]),
+            DeviceKind::Flex => mixed::probed_row(place, &plan, group.largest()).map(|row| vec![row]),
             DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => mixed::rows(place, &plan.training),
         };
         let what = format!("{} on {}: a run of mixed shapes", place.job, place.name);
@@ -104,7 +107,7 @@ fn plan(place: &Place, group: &Group, max_real_steps: u32) -> Result<Plan, Faile
 fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_ms: f64) -> Result<CellRow, Failed> {
     let (phase, shape) = (cell.phase, cell.shape());
     let n_samples = if phase == Phase::Train { group.effective_batch_size } else { shape.samples };
-    let steps = Steps { phase, shape, n_samples, count: STEPS_OF_A_CELL, largest: group.largest() };
+    let steps = Steps { phase, shape, n_samples, count: STEPS_OF_A_CELL, largest: Some(group.largest()) };
     let Reply::Cell(real) = place.ask(Task::Cell(steps))? else { return Err("get a step".into()) };
     let correction = if phase == Phase::Train { &plan.training } else { &plan.inference };
     let Cell { resident, reserved, peak, seconds, pools } = real;
