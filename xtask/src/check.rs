@@ -23,7 +23,9 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     step("tidy", tidy::check)?;
     // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
     // `--all-targets` type-checks the benchmarks too, so no step builds them.
-    step("clippy", || run_command(cargo("clippy --workspace --all-targets --features plimsoll-bench/proof -- -D warnings")))?;
+    step("clippy", || {
+        run_command(cargo("clippy --workspace --all-targets --features plimsoll-bench/proof -- -D warnings"))
+    })?;
     step("core tests", core_tests)?;
     step("docs", docs)?;
     step("job tests", job_tests)?;

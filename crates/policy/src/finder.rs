@@ -119,8 +119,9 @@ pub(crate) struct Trial {
 ///     };
 ///     match finder.search(Source::Probe(&bound))? {
 ///         Search::Try { batch, .. } => {
-///             finder.on_trial(batch, Outcome::Fitted { resident: Bytes::mib(100), peak: Bytes::mib(100 + need(batch))
-///   })?; tried = Some(batch);
+///             let (resident, peak) = (Bytes::mib(100), Bytes::mib(100 + need(batch)));
+///             finder.on_trial(batch, Outcome::Fitted { resident, peak })?;
+///             tried = Some(batch);
 ///         }
 ///         Search::Found(found) => break found,
 ///     }
