@@ -6,7 +6,7 @@ use plimsoll_types::Bytes;
 use crate::{Act, PlanError, Pools, Program, Rehearsal};
 
 /// Plans on a device whose allocator keeps pools: none is in this build.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum DryRunPlanner {}
 
 impl DryRunPlanner {
