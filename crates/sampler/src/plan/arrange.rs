@@ -71,13 +71,21 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
         start..entries.partition_point(|entry| cell(entry) <= this)
     }
 
+    /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
+    fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
+        let n_edges = self.lattice.n_edges(axis);
+        if n_edges > 0 {
+            return sort(entries, scratch, narrow(n_edges), |entry| {
+                narrow(self.lattice.rank(axis, entry.lengths[axis]))
+            });
+        }
+        let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
+        sort(entries, scratch, longest, |entry| entry.lengths[axis]);
+    }
+
     fn arrange_on(&self, axes: &[usize], entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
         let [first, finer @ ..] = axes else { return };
-        if self.lattice.has_edges(*first) {
-            sort(entries, scratch, |entry| narrow(self.lattice.rank(*first, entry.lengths[*first])));
-        } else {
-            sort(entries, scratch, |entry| entry.lengths[*first]);
-        }
+        self.sort(*first, entries, scratch);
         if finer.is_empty() {
             if self.most_kept < KEPT_WITHOUT {
                 blur(entries, scratch, self, *first, rng);

@@ -49,9 +49,9 @@ impl<const AXES: usize> Lattice<AXES> {
         self.0[axis].partition_point(|edge| *edge < length)
     }
 
-    /// Whether an axis has edges.
-    pub(super) const fn has_edges(&self, axis: usize) -> bool {
-        !self.0[axis].is_empty()
+    /// Number of edges on an axis; 0 where every length is its own.
+    pub(super) const fn n_edges(&self, axis: usize) -> usize {
+        self.0[axis].len()
     }
 }
 
