@@ -48,8 +48,8 @@ pub(super) struct Line<'a, R, const AXES: usize> {
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
-    /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next axis, and so on; every other band runs
-    /// backwards, so that a batch across two bands is padded little.
+    /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next
+    /// axis, and so on; every other band runs backwards, so that a batch across two bands is padded little.
     ///
     /// On the last axis, neighbours are mixed if need be.
     pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {

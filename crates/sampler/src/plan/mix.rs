@@ -26,8 +26,8 @@ struct Heads<'a, const AXES: usize> {
 /// Fills batches longest first, each sample by the priority `(1 − weight) · fit + weight · diversity` among the next
 /// ones of all tasks.
 ///
-/// Fit falls by one for each [`POINT`] by which the sample's padded length differs from that of the next one; diversity is what
-/// the batch lacks of the task to have the shares of the window, in samples, at most 1 either way.
+/// Fit falls by one for each [`POINT`] by which the sample's padded length differs from that of the next one; diversity
+/// is what the batch lacks of the task to have the shares of the window, in samples, at most 1 either way.
 pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
     entries: &[Entry<AXES>],
     tasks: Tasks<'_>,
