@@ -11,6 +11,8 @@
 //! * `ratio_to_reference`: that over the time of [`shuffle_sort_fill`], which does the same work in the plain way, on
 //!   the same lengths and window, its epochs between those of the planner.
 //! * `waste`: 1 − Σ length / Σ (batch size × longest), on the axis where it is larger; the lattice's own share beside it.
+//!   Batches of one cell are long, so that with edges most of the padding is in `waste`; all of it is
+//!   1 − (1 − `waste`) (1 − `lattice_waste`).
 //!   `optimum_waste` is the least of all plans with the fewest batches, over the epoch as a whole.
 //! * `over_budget`, `not_once`: batches that exceed the budget on an axis, and samples that are missing or come again.
 //!   These and the waste are counted from the ids and the lengths alone, not asked of the planner.

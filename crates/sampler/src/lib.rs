@@ -12,6 +12,7 @@
 //! Sorted samples are padded little, and shuffled ones have new mates in every epoch; a plan has to be both.
 //! So samples are drawn at random into a window, which is sorted by length and filled into batches, longest first; where
 //! the window holds much of the data set, neighbours in length are mixed as well.
+//! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! [`PlanReport`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants

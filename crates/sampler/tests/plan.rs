@@ -18,6 +18,8 @@ struct Case {
     budget: [u64; 2],
     epoch: u64,
     config: PlanConfig<2>,
+    /// Edges for a plan on the first axis only.
+    edges: Vec<u32>,
 }
 
 fn task_mix() -> impl Strategy<Value = TaskMix> {
@@ -30,8 +32,11 @@ fn task_mix() -> impl Strategy<Value = TaskMix> {
     })
 }
 
+fn edges() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![Just(vec![]), Just(vec![4, 9, 16, 40]), Just(vec![40])]
+}
+
 fn config() -> impl Strategy<Value = PlanConfig<2>> {
-    let edges = || prop_oneof![Just(vec![]), Just(vec![4, 9, 16, 40]), Just(vec![40])];
     let window = prop::option::of(1usize..200);
     let most = prop_oneof![Just(u32::MAX), 1u32..9];
     (any::<u64>(), window, 0.0..=1.0, most, (edges(), edges()), task_mix()).prop_map(
@@ -50,10 +55,12 @@ fn config() -> impl Strategy<Value = PlanConfig<2>> {
 fn case() -> impl Strategy<Value = Case> {
     let sample = ([1u32..40, 1u32..40], 0u16..3);
     let budget = [40u64..400, 40u64..400];
-    (prop::collection::vec(sample, 1..300), budget, 0u64..9, config()).prop_map(|(samples, budget, epoch, config)| {
-        let (lengths, tasks) = samples.into_iter().unzip();
-        Case { lengths, tasks, budget, epoch, config }
-    })
+    (prop::collection::vec(sample, 1..300), budget, 0u64..9, config(), edges()).prop_map(
+        |(samples, budget, epoch, config, edges)| {
+            let (lengths, tasks) = samples.into_iter().unzip();
+            Case { lengths, tasks, budget, epoch, config, edges }
+        },
+    )
 }
 
 impl Case {
@@ -75,7 +82,7 @@ impl Case {
             most_samples,
             tasks,
             objective,
-            lattice: Lattice::default(),
+            lattice: Lattice::try_new([self.edges.clone()]).unwrap(),
             ..PlanConfig::default()
         };
         BatchPlanner::try_new(index, PaddedBudget([self.budget[0]]), config).unwrap()
@@ -132,6 +139,7 @@ proptest! {
                 _ => batch.ids.len() as u64 * lengths.max().unwrap(),
             };
             prop_assert!(needed <= case.budget[0]);
+            prop_assert!(u64::from(batch.rows) * u64::from(batch.cell[0]) <= case.budget[0]);
         }
     }
 

@@ -6,8 +6,8 @@ mod common;
 
 use common::{chats, speech};
 use plimsoll_sampler::{
-    BatchPlanner, Batches, CapacityRule, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex, mates_kept,
-    rank_correlation,
+    BatchPlanner, Batches, CapacityRule, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex,
+    mates_kept, rank_correlation,
 };
 use plimsoll_types::Fraction;
 
@@ -108,6 +108,19 @@ fn partial_batches_are_carried_into_the_next_window() {
 }
 
 #[test]
+fn samples_that_are_carried_come_first_in_their_cell() {
+    let lattice = Lattice::try_new([vec![16]]).unwrap();
+    let config = PlanConfig { window: Some(100), lattice, ..PlanConfig::default() };
+    let mut epoch = planner((0..1_050).map(|id| id % 16 + 1).collect(), 16 * 60, config).epoch(0);
+    let mut before = Vec::new();
+    while epoch.next_batch().is_some() {
+        let carried = epoch.position().carried().to_vec();
+        assert!(carried == before || carried.iter().all(|id| !before.contains(id)), "{before:?} {carried:?}");
+        before = carried;
+    }
+}
+
+#[test]
 fn the_time_objective_takes_less_time_and_may_use_more_batches() {
     let time = |batches: &Batches<1>| -> f64 {
         batches.iter().map(|batch| 500.0 + batch.ids.len() as f64 * f64::from(batch.longest[0])).sum()
@@ -129,13 +142,57 @@ fn rows_without_padding_are_nearly_full() {
 
 #[test]
 fn a_lattice_has_a_share_of_its_own() {
-    let lattice = plimsoll_sampler::Lattice::try_new([vec![256, 512, 1024, 2048, 4096]]).unwrap();
-    let planner = planner(chats(20_000), 32_768, PlanConfig { lattice, ..PlanConfig::default() });
+    let lattice = Lattice::try_new([vec![256, 512, 1024, 2048, 4096]]).unwrap();
+    let lengths = chats(20_000);
+    let planner = planner(lengths.clone(), 32_768, PlanConfig { lattice, ..PlanConfig::default() });
     let batches = planner.plan_epoch(0);
     let report = planner.report(&batches);
     assert!(batches.iter().all(|batch| batch.cell[0].is_power_of_two() && batch.longest[0] <= batch.cell[0]));
     assert!(batches.iter().all(|batch| batch.ids.len() <= PaddedBudget([32_768]).capacity(batch.cell) as usize));
-    assert!(report.lattice_waste[0] > 0.1 && report.waste[0] < 0.2, "{report:?}");
+    let of_cells: u64 = batches.iter().map(|batch| batch.ids.len() as u64 * u64::from(batch.cell[0])).sum();
+    let filled = lengths.into_iter().map(f64::from).sum::<f64>() / of_cells as f64;
+    assert!(((1.0 - report.waste[0]) * (1.0 - report.lattice_waste[0]) - filled).abs() < 1e-9, "{report:?} {filled}");
+    assert!(report.lattice_waste[0] > 0.0, "{report:?}");
+}
+
+/// Edges that leave about as many samples in every cell.
+fn quantiles(lengths: &[u32], n_edges: usize) -> Lattice<1> {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    let mut edges: Vec<u32> = (1..=n_edges).map(|edge| sorted[edge * sorted.len() / n_edges - 1]).collect();
+    edges.dedup();
+    Lattice::try_new([edges]).unwrap()
+}
+
+/// The part of the cells that is padding, and the share of mates kept.
+fn at_cells(lengths: &[u32], budget: u64, config: PlanConfig<1>) -> (f64, f64) {
+    let (report, _, kept) = measured(&planner(lengths.to_vec(), budget, config));
+    assert_eq!(report.over_budget, 0);
+    (1.0 - (1.0 - report.waste[0]) * (1.0 - report.lattice_waste[0]), kept)
+}
+
+#[track_caller]
+fn check_cells(lengths: &[u32], budget: u64, most_kept: f64) {
+    let lattice = quantiles(lengths, 24);
+    let (waste, kept) = at_cells(lengths, budget, PlanConfig { lattice: lattice.clone(), ..PlanConfig::default() });
+    let (least, _) = at_cells(lengths, budget, PlanConfig { lattice, ..least_padding() });
+    assert!(kept <= most_kept, "mates kept {kept:.4}");
+    assert!(waste <= least + 1e-3, "padding {waste:.4}, at least {least:.4}");
+}
+
+#[test]
+fn samples_of_one_cell_are_mixed_without_padding() {
+    check_cells(&chats(100_000), 32_768, 0.02);
+    check_cells(&speech(100_000), 60_000, 0.012);
+}
+
+#[test]
+fn cells_that_are_too_small_to_mix_are_blurred() {
+    let lengths = chats(100_000);
+    let lattice = Lattice::try_new([(1..=512).map(|edge| 8 * edge).collect()]).unwrap();
+    let (waste, kept) = at_cells(&lengths, 32_768, PlanConfig { lattice: lattice.clone(), ..PlanConfig::default() });
+    let (_, alone) = at_cells(&lengths, 32_768, PlanConfig { lattice, ..least_padding() });
+    assert!(alone > 0.1 && kept <= 0.034 && waste < 0.06, "{alone:.4} {kept:.4}, padding {waste:.4}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod common;
 
 use common::Numbers;
 use plimsoll_sampler::{
-    BatchPlanner, Batches, Oversize, PaddedBudget, PlanConfig, SampleIndex, TaskMix, mates_kept, task_entropy_ratio,
+    BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, TaskMix, mates_kept,
+    task_entropy_ratio,
 };
 use plimsoll_types::Fraction;
 
@@ -47,6 +48,21 @@ fn two_axes_are_hardly_padded_and_groups_of_batches_hold_all_tasks() {
     assert!(entropy >= 0.9, "{entropy}");
     let (by_length, without) = plan(0.0);
     assert!(without < entropy && by_length.waste[1] <= report.waste[1], "{without} {entropy}");
+}
+
+#[test]
+fn tasks_of_one_cell_are_mixed_whatever_the_lengths() {
+    let lengths: Vec<u32> = (0..2_000).map(|id| id * 37 % 64 + 1).collect();
+    let tasks: Vec<u16> = (0..2_000).map(|id| u16::from(id * 7 % 10 < 3)).collect();
+    let index = SampleIndex::try_new([lengths]).unwrap().with_tasks(tasks.clone()).unwrap();
+    let lattice = Lattice::try_new([vec![64]]).unwrap();
+    let config = PlanConfig { tasks: mix(0.01), lattice, ..PlanConfig::default() };
+    let batches = BatchPlanner::try_new(index, PaddedBudget([64 * 20]), config).unwrap().plan_epoch(0);
+    assert_eq!(batches.len(), 100);
+    for batch in batches.iter() {
+        // Three tenths of 20.
+        assert_eq!(batch.ids.iter().filter(|id| tasks[**id as usize] == 1).count(), 6);
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Putting samples of several axes into a line, so that neighbours are alike on all of them.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::blur::{KEPT_WITHOUT, blur};
 use super::entry::{Entry, sort};
 use super::fit::Fit;
-use crate::CapacityRule;
+use super::narrow::narrow;
 use crate::hash::Rng;
+use crate::{CapacityRule, Lattice};
 
 /// How much of a band's batches is padded on the next axis, in units of one batch per band: half of the logarithm of
 /// the ratio between long and short samples, which is 20 in chats.
@@ -15,11 +17,11 @@ const SPREAD: f64 = 1.5;
 /// The most groups of lengths that a window is told apart by when bands are chosen.
 const N_GROUPS: usize = 256;
 
-/// The axes from the one with the fewest different lengths to the one with the most.
-pub(super) fn by_variety<const AXES: usize>(samples: &(impl Iterator<Item = [u32; AXES]> + Clone)) -> Vec<usize> {
+/// The axes from the one with the fewest different padded lengths to the one with the most.
+pub(super) fn by_variety<const AXES: usize>(cells: &(impl Iterator<Item = [u32; AXES]> + Clone)) -> Vec<usize> {
     let mut axes: Vec<usize> = (0..AXES).collect();
     if AXES > 1 {
-        axes.sort_by_cached_key(|axis| samples.clone().map(|lengths| lengths[*axis]).collect::<BTreeSet<_>>().len());
+        axes.sort_by_cached_key(|axis| cells.clone().map(|lengths| lengths[*axis]).collect::<BTreeSet<_>>().len());
     }
     axes
 }
@@ -39,30 +41,60 @@ pub(super) struct Line<'a, R, const AXES: usize> {
     /// About how many samples a batch holds.
     pub(super) per_batch: f64,
     pub(super) fit: &'a Fit<R, AXES>,
+    /// The edges that each sample is padded to: samples of one cell are alike, and keep their random order.
+    pub(super) lattice: &'a Lattice<AXES>,
     /// The share of a batch's pairs that may meet again, of those whose samples are in one window again.
     pub(super) most_kept: f64,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
-    /// Sorts the entries into bands on the first axis, each band on the next axis, and so on; every other band runs
-    /// backwards, so that a batch across two bands is padded little.
+    /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next
+    /// axis, and so on; every other band runs backwards, so that a batch across two bands is padded little.
     ///
     /// On the last axis, neighbours are mixed if need be.
     pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
         self.arrange_on(self.axes, entries, scratch, rng);
     }
 
+    /// Where the entries lie, among those of a sorted band, that are padded as one of them is on every axis.
+    pub(super) fn cell_around(&self, entries: &[Entry<AXES>], index: usize) -> Range<usize> {
+        // Sorting is stable, so that entries of one cell on the last axis are in the order of the axes before.
+        let cell = |entry: &Entry<AXES>| {
+            let mut cell = entry.lengths;
+            for (length, axis) in cell.iter_mut().zip(self.axes.iter().rev()) {
+                *length = self.lattice.padded(*axis, entry.lengths[*axis]);
+            }
+            cell
+        };
+        let this = cell(&entries[index]);
+        let start = entries.partition_point(|entry| cell(entry) < this);
+        start..entries.partition_point(|entry| cell(entry) <= this)
+    }
+
+    /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
+    fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
+        let n_edges = self.lattice.n_edges(axis);
+        if n_edges > 0 {
+            return sort(entries, scratch, narrow(n_edges), |entry| {
+                narrow(self.lattice.rank(axis, entry.lengths[axis]))
+            });
+        }
+        let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
+        sort(entries, scratch, longest, |entry| entry.lengths[axis]);
+    }
+
     fn arrange_on(&self, axes: &[usize], entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
         let [first, finer @ ..] = axes else { return };
-        sort(entries, scratch, *first);
+        self.sort(*first, entries, scratch);
         if finer.is_empty() {
             if self.most_kept < KEPT_WITHOUT {
-                blur(entries, scratch, *first, self.fit, self.most_kept, rng);
+                blur(entries, scratch, self, *first, rng);
             }
             return;
         }
+        let groups = groups(entries, |entry| self.lattice.padded(*first, entry.lengths[*first]));
         let mut left = entries;
-        for (index, size) in bands(left, *first, finer.len(), self.per_batch).into_iter().enumerate() {
+        for (index, size) in bands(&groups, finer.len(), self.per_batch).into_iter().enumerate() {
             let (band, after) = left.split_at_mut(size);
             self.arrange_on(finer, band, scratch, rng);
             if index % 2 == 1 {
@@ -77,8 +109,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
 ///
 /// A band of `m` samples pads `m − Σ length / longest` samples on its own axis, and on each of the `d` axes left about
 /// `SPREAD · m · (per_batch / m)^(1/d)`.
-fn bands<const AXES: usize>(entries: &[Entry<AXES>], axis: usize, n_left: usize, per_batch: f64) -> Vec<usize> {
-    let groups = groups(entries, axis);
+fn bands(groups: &[Group], n_left: usize, per_batch: f64) -> Vec<usize> {
     let mut best = vec![(0.0, 0)];
     for upper in 0..groups.len() {
         let (mut sum, mut least) = (0.0, (f64::INFINITY, 0));
@@ -107,13 +138,13 @@ fn bands<const AXES: usize>(entries: &[Entry<AXES>], axis: usize, n_left: usize,
     sizes
 }
 
-/// Divides sorted entries where the length changes, but not more finely than the number of groups allows.
-fn groups<const AXES: usize>(entries: &[Entry<AXES>], axis: usize) -> Vec<Group> {
+/// Divides sorted entries where the padded length changes, but not more finely than the number of groups allows.
+fn groups<const AXES: usize>(entries: &[Entry<AXES>], padded: impl Fn(&Entry<AXES>) -> u32) -> Vec<Group> {
     let least = entries.len() / N_GROUPS;
     let mut groups: Vec<Group> = Vec::new();
     let mut start = 0;
-    for run in entries.chunk_by(|a, b| a.lengths[axis] == b.lengths[axis]) {
-        let length = f64::from(run[0].lengths[axis]);
+    for run in entries.chunk_by(|a, b| padded(a) == padded(b)) {
+        let length = f64::from(padded(&run[0]));
         let sum = length * run.len() as f64;
         match groups.last_mut() {
             Some(group) if group.end - start < least => {
@@ -131,13 +162,14 @@ fn groups<const AXES: usize>(entries: &[Entry<AXES>], axis: usize) -> Vec<Group>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PaddedBudget;
     use crate::hash::Use;
-    use crate::{Lattice, PaddedBudget};
 
-    fn arranged(lengths: &[[u32; 2]], per_batch: f64) -> Vec<[u32; 2]> {
+    fn arranged(lengths: &[[u32; 2]], per_batch: f64, edges: [Vec<u32>; 2]) -> Vec<[u32; 2]> {
         let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();
-        let fit = Fit { rule: PaddedBudget([100, 1000]), lattice: Lattice::default(), most_samples: u32::MAX };
-        let line = Line { axes: &[0, 1], per_batch, fit: &fit, most_kept: 1.0 };
+        let lattice = Lattice::try_new(edges).unwrap();
+        let fit = Fit { rule: PaddedBudget([100, 1000]), lattice, most_samples: u32::MAX };
+        let line = Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0 };
         line.arrange(&mut entries, &mut Vec::new(), &mut Rng::new(Use::Batches, 0, 0, 0));
         entries.into_iter().map(|entry| entry.lengths).collect()
     }
@@ -145,19 +177,27 @@ mod tests {
     #[test]
     fn bands_run_to_and_fro() {
         let lengths = [[1, 30], [4, 10], [1, 10], [4, 30], [1, 20], [4, 20]];
-        assert_eq!(arranged(&lengths, 1.0), [[1, 10], [1, 20], [1, 30], [4, 30], [4, 20], [4, 10]]);
+        assert_eq!(arranged(&lengths, 1.0, [vec![], vec![]]), [[1, 10], [1, 20], [1, 30], [4, 30], [4, 20], [4, 10]]);
     }
 
     #[test]
     fn lengths_that_differ_little_share_a_band() {
         let lengths = [[100, 30], [101, 10], [102, 20]];
-        assert_eq!(arranged(&lengths, 1.0), [[101, 10], [102, 20], [100, 30]]);
+        assert_eq!(arranged(&lengths, 1.0, [vec![], vec![]]), [[101, 10], [102, 20], [100, 30]]);
+    }
+
+    #[test]
+    fn samples_of_one_cell_stay_as_they_were_drawn() {
+        let lengths = [[3, 30], [1, 14], [4, 12], [2, 20], [1, 10]];
+        let edges = [vec![2, 4], vec![15, 30]];
+        assert_eq!(arranged(&lengths, 1.0, edges), [[1, 14], [1, 10], [2, 20], [3, 30], [4, 12]]);
+        assert_eq!(arranged(&lengths, 1.0, [vec![4], vec![30]]), lengths);
     }
 
     #[test]
     fn every_entry_stays() {
         let lengths: Vec<[u32; 2]> = (0..5000u32).map(|i| [i * 7919 % 613 + 1, i * 104_729 % 997 + 1]).collect();
-        let (mut before, mut after) = (lengths.clone(), arranged(&lengths, 20.0));
+        let (mut before, mut after) = (lengths.clone(), arranged(&lengths, 20.0, [vec![], vec![]]));
         before.sort_unstable();
         after.sort_unstable();
         assert_eq!(before, after);

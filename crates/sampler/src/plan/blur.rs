@@ -1,7 +1,13 @@
 //! Mixing neighbours in length.
+//!
+//! Samples that are padded alike are mixed for free, by the order in which they were drawn; a blur mixes the others,
+//! and pads them for it.
+//! With the 24 edges that pad least, cells alone keep 1.8 % of mates in 100 000 chats, which are padded by 7.9 % in all,
+//! and 1.05 % in as much speech (2.1 %).
+//! Sorted by length and blurred across the edges, they kept 2.9 and 3.0 %, and were padded by 10.5 and 2.6 %.
 
+use super::arrange::Line;
 use super::entry::Entry;
-use super::fit::Fit;
 use crate::CapacityRule;
 use crate::hash::Rng;
 
@@ -20,27 +26,32 @@ const N_HALVINGS: usize = 20;
 /// A place in the window.
 #[derive(Clone, Copy)]
 struct Knot {
+    /// Batches that the samples of its cell fill, among which they are mixed without a pool.
+    cell: f64,
     /// The pool in batches, relative to that of other knots.
     weight: f64,
     /// Samples of a batch.
     capacity: f64,
 }
 
-/// Sends entries that are sorted on an axis, in ascending order, through a pool from which they leave at random.
+/// Sends entries that are sorted on the line's last axis, in ascending order, through a pool from which they leave at
+/// random, where their cells alone would keep too many mates.
 ///
-/// `most_kept` is the share of a batch's pairs that may meet again among those whose samples are in one window again.
 /// An entry waits for an exponentially distributed time, and so lies in a batch whose longest sample is little above it
 /// more often than in one far above it; for the same mixing, that pads a quarter less than smaller windows do.
 pub(super) fn blur<R: CapacityRule<AXES>, const AXES: usize>(
     entries: &mut [Entry<AXES>],
     pool: &mut Vec<Entry<AXES>>,
+    line: &Line<'_, R, AXES>,
     axis: usize,
-    fit: &Fit<R, AXES>,
-    most_kept: f64,
     rng: &mut Rng,
 ) {
     let stride = entries.len().div_ceil(N_KNOTS).max(1);
-    let sizes = pool_sizes(&knots(entries, axis, stride, fit), stride, most_kept);
+    let knots = knots(entries, axis, stride, line);
+    if mates_kept(&knots, 0.0) <= line.most_kept {
+        return;
+    }
+    let sizes = pool_sizes(&knots, stride, line.most_kept);
     pool.clear();
     let mut n_out = 0;
     for index in 0..entries.len() {
@@ -66,15 +77,19 @@ fn knots<R: CapacityRule<AXES>, const AXES: usize>(
     entries: &[Entry<AXES>],
     axis: usize,
     stride: usize,
-    fit: &Fit<R, AXES>,
+    line: &Line<'_, R, AXES>,
 ) -> Vec<Knot> {
     let last = entries.len().saturating_sub(1);
+    let length = |index: usize| f64::from(line.lattice.padded(axis, entries[index].lengths[axis]));
     let knot = |index: usize| {
+        let cell = line.cell_around(entries, index);
         let (below, above) = (index.saturating_sub(stride), (index + stride).min(last));
-        let width = 1.0 + f64::from(entries[above].lengths[axis] - entries[below].lengths[axis]);
-        let lengths = entries[index].lengths;
-        let density = (above - below) as f64 * f64::from(lengths[axis]) / width;
-        Knot { weight: density.sqrt().sqrt(), capacity: f64::from(fit.capacity(lengths).max(1)) }
+        // A cell that is wider than this is as dense as its samples are from the edge below to its own.
+        let (below, above) = (below.min(cell.start.saturating_sub(1)), above.max(cell.end - 1));
+        let width = 1.0 + length(above) - length(below);
+        let density = (above - below) as f64 * length(index) / width;
+        let capacity = f64::from(line.fit.capacity(entries[index].lengths).max(1));
+        Knot { cell: cell.len() as f64 / capacity, weight: density.sqrt().sqrt(), capacity }
     };
     (0..entries.len()).step_by(stride).map(knot).collect()
 }
@@ -89,7 +104,9 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
         if mates_kept(knots, pool) > most_kept { too_small = pool } else { enough = pool }
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of samples, at least 0")]
-    knots.iter().map(|knot| (enough * knot.weight * knot.capacity) as usize).collect()
+    let size = |knot: &Knot| (enough * knot.weight * knot.capacity) as usize;
+    // A pool that mixes less than the cell does would only pad.
+    knots.iter().map(|knot| if knot.meet(enough) < 1.0 / knot.cell { size(knot) } else { 0 }).collect()
 }
 
 /// The share of pairs that meet again among those whose samples are in one window again, over batches.
@@ -101,8 +118,16 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
 /// the integral 1/4.
 /// In simulations it met the share to within a tenth for pools of several batches, and was up to a quarter too low for
 /// one batch.
+///
+/// In a cell of `c` batches it is 1 / `c` without a pool; with both, at most the smaller of the two.
 fn mates_kept(knots: &[Knot], pool: f64) -> f64 {
     let n_batches: f64 = knots.iter().map(|knot| 1.0 / knot.capacity).sum();
-    let meet = |knot: &Knot| 1.0 / (4.0 * pool * knot.weight + 1.5) / knot.capacity;
-    knots.iter().map(meet).sum::<f64>() / n_batches
+    knots.iter().map(|knot| knot.meet(pool).min(1.0 / knot.cell) / knot.capacity).sum::<f64>() / n_batches
+}
+
+impl Knot {
+    /// The share of pairs that meet again with a pool, whatever the cell.
+    fn meet(&self, pool: f64) -> f64 {
+        1.0 / (4.0 * pool * self.weight + 1.5)
+    }
 }

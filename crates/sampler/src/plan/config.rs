@@ -14,12 +14,14 @@ pub struct PlanConfig<const AXES: usize> {
     pub window: Option<usize>,
     /// The share of a batch's pairs that may share a batch in the next epoch too; no limit, 1, by default on more than
     /// one axis.
-    /// Where the window alone would keep more, neighbours in length are mixed, until that takes more padding than it is
-    /// worth.
+    /// Samples of one cell of the lattice are mixed in any case, since they are padded alike.
+    /// Where the window and the cells would keep more, neighbours in length are mixed, until that takes more padding
+    /// than it is worth.
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
     /// The edges that batches are padded to.
+    /// Samples are arranged by their cells, not by their lengths: a few edges mix more, and more of them pad less.
     pub lattice: Lattice<AXES>,
     /// What a good plan has little of.
     pub objective: Objective,

@@ -13,29 +13,33 @@ impl<const AXES: usize> Entry<AXES> {
     pub(super) const NONE: Self = Self { lengths: [0; AXES], id: 0 };
 }
 
-/// The most bits of a length that one pass sorts by: 2 048 counters fit into the nearest cache.
+/// The most bits of a key that one pass sorts by: 2 048 counters fit into the nearest cache.
 const DIGIT: u32 = 11;
 
 /// Fewer entries than this are sorted by comparing.
 const FEW: usize = 128;
 
-/// Sorts by the length on one axis, shortest first; equal ones keep their order, which is a random one.
-pub(super) fn sort<const AXES: usize>(entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, axis: usize) {
+/// Sorts by a key of at most `most`, the smallest first; entries of one key keep their order, which is a random one.
+pub(super) fn sort<const AXES: usize>(
+    entries: &mut [Entry<AXES>],
+    scratch: &mut Vec<Entry<AXES>>,
+    most: u32,
+    key: impl Fn(&Entry<AXES>) -> u32,
+) {
     if entries.len() < FEW {
-        entries.sort_by_key(|entry| entry.lengths[axis]);
+        entries.sort_by_key(key);
         return;
     }
     if scratch.len() < entries.len() {
         scratch.resize(entries.len(), Entry::NONE);
     }
-    let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
-    let bits = (u32::BITS - longest.leading_zeros()).max(1);
+    let bits = (u32::BITS - most.leading_zeros()).max(1);
     let n_passes = bits.div_ceil(DIGIT);
     let digit = bits.div_ceil(n_passes);
     let scratch = &mut scratch[..entries.len()];
     let (mut from, mut to) = (entries, scratch);
     for pass in 0..n_passes {
-        scatter(from, to, |entry| ((entry.lengths[axis] >> (pass * digit)) & ((1 << digit) - 1)) as usize);
+        scatter(from, to, |entry| ((key(entry) >> (pass * digit)) & ((1 << digit) - 1)) as usize);
         (from, to) = (to, from);
     }
     if n_passes % 2 == 1 {
@@ -72,8 +76,9 @@ mod tests {
             let mut entries: Vec<_> = (0..).zip(&lengths).map(|(id, l)| Entry { lengths: [7, *l], id }).collect();
             let mut expected = entries.clone();
             expected.sort_by_key(|entry| entry.lengths[1]);
+            let longest = lengths.iter().copied().max().unwrap_or(0);
             // Room that is left over from a larger window.
-            sort(&mut entries, &mut vec![Entry { lengths: [3, 3], id: 99 }; 500], 1);
+            sort(&mut entries, &mut vec![Entry { lengths: [3, 3], id: 99 }; 500], longest, |entry| entry.lengths[1]);
             prop_assert_eq!(entries, expected);
         }
     }

@@ -38,6 +38,21 @@ impl<const AXES: usize> Lattice<AXES> {
         }
         Some(cell)
     }
+
+    /// What a length is padded to on one axis; one that is above all edges stays.
+    pub(super) fn padded(&self, axis: usize, length: u32) -> u32 {
+        self.0[axis].get(self.rank(axis, length)).copied().unwrap_or(length)
+    }
+
+    /// How many edges a length is above.
+    pub(super) fn rank(&self, axis: usize, length: u32) -> usize {
+        self.0[axis].partition_point(|edge| *edge < length)
+    }
+
+    /// Number of edges on an axis; 0 where every length is its own.
+    pub(super) const fn n_edges(&self, axis: usize) -> usize {
+        self.0[axis].len()
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +65,8 @@ mod tests {
         assert_eq!(lattice.cell([5, 1]), Some([5, 8]));
         assert_eq!(lattice.cell([5, 16]), Some([5, 16]));
         assert_eq!(lattice.cell([5, 25]), None);
+        assert_eq!([1, 8, 9, 25].map(|length| lattice.padded(1, length)), [8, 8, 16, 25]);
+        assert_eq!((lattice.padded(0, 5), lattice.rank(1, 16), lattice.rank(1, 25)), (5, 1, 3));
     }
 
     #[test]

@@ -22,8 +22,8 @@ struct Candidate {
     from: usize,
 }
 
-/// Cuts entries of one axis in ascending order into the batches that take the least time: the sum of each batch's overhead and of
-/// its samples' times at the padded length.
+/// Cuts entries of one axis, in ascending order of their cells, into the batches that take the least time: the sum of
+/// each batch's overhead and of its samples' times at the padded length.
 ///
 /// An optimal batch is contiguous in sorted order (exchange), and the cost is Monge: of two beginnings, the earlier one
 /// is better up to some end and the later one from there on, also where the earlier one has become too large to fit.

@@ -52,7 +52,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let source = Source::try_new(&index, config.seed, &config.tasks)?;
         let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
         let stride = index.n_samples().div_ceil(N_LOOKS);
-        let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| index.lengths(narrow(id))));
+        let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| fit.of(index.lengths(narrow(id))).0));
         let mut planner = Self { index, fit, config, source, n_oversize: 0, axes };
         planner.n_oversize = planner.oversize().count();
         planner.check_oversize()?;
@@ -160,7 +160,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             return false;
         }
         let mut ids = std::mem::take(&mut progress.carried);
+        let n_carried = ids.len();
         self.source.draw(progress.epoch, &mut progress.drawn, self.window(), &mut ids);
+        // Batches are filled from the last of equals: who was carried once is not carried again.
+        ids.rotate_left(n_carried);
         window.entries.clear();
         match self.n_oversize {
             0 => window.entries.extend(ids.iter().map(|id| Entry { lengths: self.index.lengths(*id), id: *id })),

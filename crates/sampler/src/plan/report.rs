@@ -24,6 +24,8 @@ pub struct PlanReport {
     /// On each axis, the part of the block that is padding when a batch is padded to its longest: 0 to 1.
     pub waste: Vec<f64>,
     /// On each axis, the part of the cells that lies beyond the longest of the batch: 0 to 1.
+    /// Batches of one cell have samples of all its lengths, so that their longest is near the edge, and most of the
+    /// padding is in `waste`.
     pub lattice_waste: Vec<f64>,
     /// Samples that do not fit even alone and have to be cut.
     pub truncated: u64,

@@ -171,10 +171,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             config: &self.config,
             fit: &self.fit,
             tasks: (self.n_tasks > 1).then_some(Tasks { of: &of, n: self.n_tasks }),
-            axes: &by_variety(&waiting.iter().map(|sample| sample.lengths)),
+            axes: &by_variety(&waiting.iter().map(|sample| self.fit.of(sample.lengths).0)),
             window_share: 0.0,
         };
-        recipe.plan(window, &mut Rng::new(Use::Batches, self.config.seed, 0, self.n_windows));
+        let mut rng = Rng::new(Use::Batches, self.config.seed, 0, self.n_windows);
+        // Samples that are padded alike keep their order, which in a stream may be anything.
+        rng.shuffle(&mut window.entries);
+        recipe.plan(window, &mut rng);
         let mut carried = Vec::new();
         if !last {
             window.take_partial(waiting.len() / 2, &mut carried);

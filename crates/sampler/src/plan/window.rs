@@ -11,8 +11,8 @@ use super::mix::mixed;
 use super::order::keep_shares;
 use super::rows::fewest_rows;
 use super::tasks::Tasks;
-use crate::CapacityRule;
 use crate::hash::Rng;
+use crate::{CapacityRule, Lattice};
 
 /// Room for one window, used again for the next.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,12 +50,15 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         if entries.is_empty() {
             return;
         }
-        // Rows need no neighbours in length, so that mixing them costs nothing, and is done by the window.
-        let most_kept = match self.config.objective {
-            Objective::FewestRows => 1.0,
-            _ => self.config.most_mates_kept.get() / self.window_share,
+        let no_edges = Lattice::default();
+        let (lattice, most_kept) = match self.config.objective {
+            // Rows need no neighbours in length, so that mixing them costs nothing, and is done by the window.
+            // They are padded as a whole, so that their samples have no cells.
+            Objective::FewestRows => (&no_edges, 1.0),
+            _ => (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share),
         };
-        let line = Line { axes: self.axes, per_batch: self.per_batch(entries), fit: self.fit, most_kept };
+        let per_batch = self.per_batch(entries);
+        let line = Line { axes: self.axes, per_batch, fit: self.fit, lattice, most_kept };
         line.arrange(entries, scratch, rng);
         self.fill(entries, batches);
         rng.shuffle(&mut batches.spans);
