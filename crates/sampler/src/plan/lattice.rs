@@ -38,6 +38,11 @@ impl<const AXES: usize> Lattice<AXES> {
         }
         Some(cell)
     }
+
+    /// The longest length that the edges of each axis hold; none where there are no edges.
+    pub(crate) fn last_edges(&self) -> [Option<u32>; AXES] {
+        self.0.each_ref().map(|edges| edges.last().copied())
+    }
 }
 
 #[cfg(test)]
