@@ -5,6 +5,7 @@
 //! [`crop`] says where in its image a sample lies.
 //! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
 //!
+//! Samples of several images, tokens and labels go into a [`MixedBuffer`], padded and with masks.
 //!
 //! Samples of different lengths need a plan.
 //! A [`BatchPlanner`] divides a [`SampleIndex`] (lengths on one axis or several, a task per sample) into [`Batches`] that
@@ -25,7 +26,7 @@
 //! * No batch is larger than its rule allows, and a plan has every sample once per epoch, or says which it left out.
 //! * Batches are shuffled within their window only, and a position needs no more than one window to be planned again:
 //!   a few numbers, and the ids of the partial batch that the window before left over.
-//! * A [`HostBuffer`] never grows: the host memory of a run is known when it starts.
+//! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example
 //!
@@ -91,7 +92,10 @@ mod orientation;
 mod permutation;
 mod plan;
 
-pub use collate::{HostBuffer, Pair, place_crop};
+pub use collate::{
+    HostBuffer, IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, Pair,
+    place_crop,
+};
 pub use crop::{Crop, crop, image_of};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;

@@ -53,6 +53,11 @@ impl<const AXES: usize> Lattice<AXES> {
     pub(super) const fn n_edges(&self, axis: usize) -> usize {
         self.0[axis].len()
     }
+
+    /// The longest length that the edges of each axis hold; none where there are no edges.
+    pub(crate) fn last_edges(&self) -> [Option<u32>; AXES] {
+        self.0.each_ref().map(|edges| edges.last().copied())
+    }
 }
 
 #[cfg(test)]
