@@ -103,7 +103,7 @@ fn summary(plan: &MemoryPlan) -> String {
     for (name, it) in [("training", &plan.training_correction), ("inference", &plan.inference_correction)] {
         if !it.measured.is_empty() {
             let (pages, auxiliary, n) = (it.pages, it.auxiliary, it.measured.len());
-            lines.push(format!("correction of {name}: {pages} pages and {auxiliary}, from {n} real steps"));
+            lines.push(format!("correction of {name}: {pages} pages and {auxiliary}, from real steps of {n} cells"));
         }
     }
     if let Some(schedule) = &plan.schedule {

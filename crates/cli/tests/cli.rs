@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use common::{json, refused, text};
 
 /// A run of seconds: a small model, few steps.
 const SMALL: [&str; 10] = [
@@ -31,23 +35,6 @@ fn plimsoll(args: &[&str]) -> Command {
 fn train(out: &Path, args: &[&str]) -> Output {
     let mut command = plimsoll(&["train"]);
     command.args(SMALL).args(args).arg("--out").arg(out).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-#[track_caller]
-fn refused(output: &Output, parts: &[&str]) {
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    for part in parts {
-        assert!(stderr.contains(part), "`{stderr}` lacks `{part}`");
-    }
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use common::{json, refused, text};
 
 /// A small model under a small capacity.
 const SMALL: [&str; 6] = ["--set", "model.channels=8", "--set", "model.blocks=1", "--set", "memory.capacity=12MiB"];
@@ -16,27 +19,10 @@ fn run(command: &str, args: &[&str]) -> Output {
     plimsoll.arg(command).args(SMALL).args(args).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 #[track_caller]
 fn succeeded(output: &Output) -> String {
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
-}
-
-#[track_caller]
-fn refused(output: &Output, parts: &[&str]) {
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    for part in parts {
-        assert!(stderr.contains(part), "`{stderr}` lacks `{part}`");
-    }
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 fn bytes(cell: &Value, key: &str) -> u64 {

@@ -47,7 +47,7 @@ pub type OnPlanned<'a> = &'a mut dyn FnMut(Phase, usize, usize);
 
 /// Plans every shape of a request.
 ///
-/// On a device with pools by dry runs, corrected by two real steps of each phase; on others by certified probes.
+/// On a device with pools by dry runs, corrected by real steps of two cells of each phase; on others by certified probes.
 ///
 /// # Errors
 ///
