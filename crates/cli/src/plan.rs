@@ -9,6 +9,7 @@ use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
 use plimsoll_plan::{Fit, MemoryPlan, PlannedCell};
 use plimsoll_predict::{Phase, Source};
 use plimsoll_train::{Job, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
+use plimsoll_types::Bytes;
 
 use crate::args::PlanArgs;
 use crate::display::progress_of_planning;
@@ -112,10 +113,13 @@ fn summary(plan: &MemoryPlan) -> String {
         let (kept, saved) = (schedule.high_water_kept, schedule.saved());
         lines.push(format!("  {kept} if no page is returned between shapes; the order saves {saved} of that"));
     }
-    lines.push(match plan.first(Phase::Train) {
-        Some(cell) => format!("the first step should be {}: it fixes the size of pages", cell.shape()),
-        None => "no training step fits".to_owned(),
-    });
+    match plan.first(Phase::Train) {
+        Some(cell) if cell.page > Bytes::ZERO => {
+            lines.push(format!("the first step should be {}: it fixes the size of pages", cell.shape()));
+        }
+        Some(cell) => lines.push(format!("the largest step that fits is {}", cell.shape())),
+        None => lines.push("no training step fits".to_owned()),
+    }
     lines.join("\n")
 }
 
