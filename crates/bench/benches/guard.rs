@@ -16,8 +16,8 @@ fn main() {
     run(|criterion: &mut Criterion| {
         let mut group = criterion.benchmark_group("guard");
         // The bound is a constant: `predict` measures the real one.
-        let bound = |n: usize| {
-            let upper = Bytes::mib(10).saturating_mul(n as u64);
+        let bound = |part: &std::ops::Range<usize>| {
+            let upper = Bytes::mib(10).saturating_mul(part.len() as u64);
             Some(Prediction { expected: upper, upper })
         };
         let guard = Guard { budget: black_box(Bytes::mib(90)), predict: bound };

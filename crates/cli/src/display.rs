@@ -105,6 +105,9 @@ fn lasting(event: &Event) -> Option<String> {
             Decision::Move(change) => {
                 Some(format!("step {}: {} → {} ({})", decided.step, change.from, change.to, change.reason))
             }
+            Decision::Resize(resize) => {
+                Some(format!("step {}: batches {:?} → {:?} ({})", decided.step, resize.from, resize.to, resize.reason))
+            }
             Decision::Brake { adjustments } => {
                 Some(format!("step {}: warning: {adjustments} adjustments, the policy no longer goes up", decided.step))
             }

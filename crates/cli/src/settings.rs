@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig, Preset, StepwiseConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{ControllerConfig, FitConfig, LearningRate, LoaderConfig, describe, platform, small_batch_regime};
+use plimsoll_train::{
+    BadSample, ControllerConfig, FitConfig, LearningRate, LoaderConfig, describe, platform, small_batch_regime,
+};
 use plimsoll_types::{Bytes, Fraction, Knobs};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
 use serde::Deserialize;
@@ -227,6 +229,7 @@ impl Settings {
             largest_edge,
             workers: self.data.workers,
             buffer_limit: self.data.buffer_limit,
+            bad_sample: BadSample::Fail,
         }
     }
 
@@ -264,6 +267,7 @@ impl Settings {
             keep_checkpoints: train.keep_checkpoints,
             workers: self.data.workers,
             buffer_limit: self.data.buffer_limit,
+            bad_sample: BadSample::Fail,
         }
     }
 

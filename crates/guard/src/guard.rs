@@ -46,11 +46,11 @@ fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
 pub struct Guard<P> {
     /// What a part may use.
     pub budget: Bytes,
-    /// Predicts a part of so many samples; `None` while nothing is known.
+    /// Predicts a part; `None` while nothing is known.
     pub predict: P,
 }
 
-impl<P: Fn(usize) -> Option<Prediction>> Guard<P> {
+impl<P: Fn(&Range<usize>) -> Option<Prediction>> Guard<P> {
     /// Runs all parts, halving those that are predicted not to fit and those that ran out of memory.
     ///
     /// Returns the parts that ran, in order. A part of `n` samples is tried at most `⌈log2 n⌉ + 1` times on the way
@@ -69,7 +69,7 @@ impl<P: Fn(usize) -> Option<Prediction>> Guard<P> {
         waiting.reverse();
         let mut ran = Vec::with_capacity(waiting.len());
         while let Some(part) = waiting.pop() {
-            if part.len() > 1 && !self.fits(part.len()) {
+            if part.len() > 1 && !self.fits(&part) {
                 waiting.extend(halves(&part));
                 continue;
             }
@@ -85,17 +85,17 @@ impl<P: Fn(usize) -> Option<Prediction>> Guard<P> {
         Ok(ran)
     }
 
-    /// The preflight check: whether the upper bound of so many samples is inside the budget.
+    /// The preflight check: whether the upper bound of a part is inside the budget.
     ///
     /// Without a prediction the answer is yes: something must run first, and the recovery is there for it.
-    pub fn fits(&self, n_samples: usize) -> bool {
-        (self.predict)(n_samples).is_none_or(|it| it.upper <= self.budget)
+    pub fn fits(&self, part: &Range<usize>) -> bool {
+        (self.predict)(part).is_none_or(|it| it.upper <= self.budget)
     }
 }
 
-/// Returns the weight of a part's mean in the mean over the whole step: its share of the samples.
-pub fn weight(n_samples: usize, n_total: usize) -> f64 {
-    n_samples as f64 / n_total as f64
+/// Returns the weight of a part's mean in the mean over the whole step: its share of the samples, or of the tokens.
+pub fn weight(n_units: u64, n_total: u64) -> f64 {
+    n_units as f64 / n_total as f64
 }
 
 /// Splits a part in two, later half first, so that the earlier one is popped first.
@@ -114,7 +114,7 @@ mod tests {
 
     const BUDGET: Bytes = Bytes::mib(90);
 
-    fn unknown(_: usize) -> Option<Prediction> {
+    fn unknown(_: &Range<usize>) -> Option<Prediction> {
         None
     }
 
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn what_is_predicted_not_to_fit_is_halved_before_it_is_tried() {
-        let per_sample = |n: usize| {
-            let upper = Bytes::mib(20).saturating_mul(n as u64);
+        let per_sample = |part: &Range<usize>| {
+            let upper = Bytes::mib(20).saturating_mul(part.len() as u64);
             Some(Prediction { expected: upper, upper })
         };
         let mut tried = Vec::new();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_single_sample_is_tried_even_when_the_bound_says_no() {
-        let hopeless = |_| Some(Prediction { expected: Bytes::gib(1), upper: Bytes::gib(1) });
+        let hopeless = |_: &Range<usize>| Some(Prediction { expected: Bytes::gib(1), upper: Bytes::gib(1) });
         let ran = Guard { budget: BUDGET, predict: hopeless }.run(once(0..2), |_| Ok::<_, Failure<String>>(()));
         assert_eq!(ran.unwrap(), [0..1, 1..2]);
     }
@@ -180,7 +180,7 @@ mod tests {
                 .unwrap();
             prop_assert_eq!(ran.iter().cloned().flatten().collect::<Vec<_>>(), (0..start).collect::<Vec<_>>());
             prop_assert!(ran.iter().all(|part| part.len() <= limit));
-            let total: f64 = ran.iter().map(|part| weight(part.len(), start)).sum();
+            let total: f64 = ran.iter().map(|part| weight(part.len() as u64, start as u64)).sum();
             prop_assert!(start == 0 || (total - 1.0).abs() < 1e-9);
             let depth = sizes.iter().max().unwrap().max(&1).next_power_of_two().trailing_zeros() as usize;
             prop_assert!(tries.iter().all(|it| *it <= depth + 1));

@@ -19,7 +19,7 @@
 //! use plimsoll_types::Bytes;
 //!
 //! // A device on which at most 3 samples fit, and no prediction yet.
-//! let guard = Guard { budget: Bytes::mib(90), predict: |_n_samples| None };
+//! let guard = Guard { budget: Bytes::mib(90), predict: |_part: &std::ops::Range<usize>| None };
 //! let ran = guard.run(std::iter::once(0..8), |part| {
 //!     if part.len() <= 3 { Ok(()) } else { Err(Failure::<String>::OutOfMemory { needed: None }) }
 //! })?;

@@ -22,6 +22,7 @@
 //!     metric_name: "PSNR (dB)".into(),
 //!     metric: 31.5,
 //!     baseline: 28.0,
+//!     tasks: Vec::new(),
 //!     peak: Bytes::mib(64),
 //!     seconds: 0.5,
 //! }));

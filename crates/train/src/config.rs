@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::ControllerConfig;
 use crate::learning_rate::LearningRate;
+use crate::workers::BadSample;
 
 /// The settings of a run that do not belong to its job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,4 +36,6 @@ pub struct FitConfig {
     pub workers: usize,
     /// Host memory that the loader's buffers may hold together.
     pub buffer_limit: Bytes,
+    /// What becomes of a sample that cannot be read.
+    pub bad_sample: BadSample,
 }

@@ -1,23 +1,23 @@
 //! Gradients of a step that is run in parts.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 
 /// Accumulates the gradients of a step's parts, so that their sum is the gradient of the mean over all samples.
 ///
-/// A part of `n_k` of `n` samples with mean loss `l_k` adds `n_k / n · ∇l_k`. Burn's own accumulator sums without
+/// A part of `n_k` of `n` samples (or tokens) with mean loss `l_k` adds `n_k / n · ∇l_k`. Burn's own accumulator sums without
 /// weights, which is right for equal parts only.
 ///
 /// Holds one more set of gradients while a step is under way.
 pub struct WeightedAccumulator<M> {
     sum: GradientsAccumulator<M>,
-    n_total: usize,
+    n_total: u64,
 }
 
 impl<M: Module> WeightedAccumulator<M> {
     /// Starts a step of `n_total` samples (or tokens, or whatever the losses are means over).
-    pub fn new(n_total: usize) -> Self {
+    pub fn new(n_total: u64) -> Self {
         Self { sum: GradientsAccumulator::new(), n_total }
     }
 
@@ -25,9 +25,9 @@ impl<M: Module> WeightedAccumulator<M> {
     ///
     /// # Shapes
     ///
-    /// - `mean_loss`: `[1]`, the mean over the part's `n_samples`.
-    pub fn backward(&self, model: &M, mean_loss: &Tensor<1>, n_samples: usize) -> GradientsParams {
-        let weighted = mean_loss.clone() * plimsoll_guard::weight(n_samples, self.n_total);
+    /// - `mean_loss`: `[1]`, the mean over the part's `n_units`.
+    pub fn backward(&self, model: &M, mean_loss: &Tensor<1>, n_units: u64) -> GradientsParams {
+        let weighted = mean_loss.clone() * plimsoll_guard::weight(n_units, self.n_total);
         GradientsParams::from_grads(weighted.backward(), model)
     }
 
@@ -50,6 +50,11 @@ pub fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams, device: &
     let mut visitor = SquaredNorm { gradients, sum: None };
     model.visit(&mut visitor);
     visitor.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
+}
+
+/// Takes the gradients of probes out and returns the square of the norm of each, as a tensor of shape `[1]`.
+pub(crate) fn probe_squares(gradients: &mut GradientsParams, probes: &[ParamId]) -> Vec<Tensor<1>> {
+    probes.iter().filter_map(|id| Some(gradients.remove::<2>(*id)?.powi_scalar(2).sum())).collect()
 }
 
 struct SquaredNorm<'a> {

@@ -64,7 +64,7 @@ impl<'a> Inference<'a> {
             }
             let resident = self.probe.read()?.in_use;
             let n = (self.controller.inference_batch(edge, resident, self.budget.budget) as usize).min(n_items - next);
-            let unknown = |_: usize| None;
+            let unknown = |_: &Range<usize>| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
                 .run(std::iter::once(next..next + n), |part| self.tried(part, edge, resident, forward))

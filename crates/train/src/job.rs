@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
 use plimsoll_types::StepShape;
 
@@ -37,7 +37,25 @@ pub trait Job {
     /// Creates the model on a device; the device was seeded before.
     fn init(&self, device: &Device) -> Self::Model;
 
-    /// Copies a range of a buffer's samples to the device.
+    /// Returns what the mean of a loss is taken over.
+    fn unit(&self) -> Unit {
+        Unit::Samples
+    }
+
+    /// Returns the names of the samples' tasks, in the order of [`Item::task`](crate::Item::task); none for one task.
+    fn tasks(&self) -> &[String] {
+        &[]
+    }
+
+    /// Returns a parameter per task that is zero and is never updated, added to the last shared layer for the samples of
+    /// that task alone: its gradient is that of the task's loss with respect to the layer.
+    ///
+    /// None where no balance of the tasks asks for norms.
+    fn task_probes(&self, _model: &Self::Model) -> Vec<ParamId> {
+        Vec::new()
+    }
+
+    /// Copies a range of a buffer's samples to the device; they lie in one part of its draw.
     fn batch(&self, buffer: &<Self::Source as Source>::Buffer, samples: Range<usize>, device: &Device) -> Self::Batch;
 
     /// Returns a batch of the tensors that [`Self::batch`] makes, made on the device with any values.
@@ -47,10 +65,8 @@ pub trait Job {
 
     /// Returns the mean loss over a batch, with its graph.
     ///
-    /// # Shapes
-    ///
-    /// - output: `[1]`
-    fn mean_loss(&self, model: &Self::Model, batch: Self::Batch) -> Tensor<1>;
+    /// `task_weights` has one weight for each of [`Self::tasks`].
+    fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
 
     /// Runs the forward pass of a validation batch of this shape with any values, and returns all that is read of it.
     ///
@@ -71,14 +87,53 @@ pub trait Job {
         model: &Self::Model,
         device: &Device,
         inference: &mut Inference<'_>,
-    ) -> Result<Metric, StepError>;
+    ) -> Result<Validation, StepError>;
+}
+
+/// What the mean of a loss is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Samples, whatever their length.
+    Samples,
+    /// The positions of the samples: tokens.
+    Positions,
+}
+
+/// The loss of a batch.
+pub struct Loss {
+    /// The weighted mean over the batch, with its graph, of shape `[1]`.
+    pub mean: Tensor<1>,
+    /// For each task, what the batch adds to the task's mean loss over the whole step: without weights or graph, divided
+    /// by the batch's share of the step, of shape `[n_tasks]`.
+    pub of_tasks: Option<Tensor<1>>,
+}
+
+impl From<Tensor<1>> for Loss {
+    fn from(mean: Tensor<1>) -> Self {
+        Self { mean, of_tasks: None }
+    }
 }
 
 /// The outcome of a validation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// Over everything.
+    pub metric: Metric,
+    /// Of each task, where there is more than one.
+    pub tasks: Vec<Metric>,
+}
+
+impl From<Metric> for Validation {
+    fn from(metric: Metric) -> Self {
+        Self { metric, tasks: Vec::new() }
+    }
+}
+
+/// A number that says how good the model is.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Name, with its unit.
-    pub name: &'static str,
+    pub name: String,
     /// On the validation set.
     pub value: f64,
     /// The trivial baseline's, on the same set.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use plimsoll_sampler::{EpochCursor, SamplerError};
 use plimsoll_types::{Bytes, StepShape};
 
-use crate::source::{Draw, Source, SourceError};
-use crate::workers::{Task, Workers};
+use crate::source::{Draw, Part, Source, SourceError};
+use crate::step::StepPart;
+use crate::workers::{BadSample, Filled, Task, Workers};
 
 /// What keeps a loader from going on.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +37,27 @@ pub enum LoaderError {
 pub struct StepSamples<B> {
     /// Which samples.
     pub draw: Draw,
+    /// Length of each sample.
+    pub lengths: Vec<u32>,
+    /// Samples that could not be read and are left out.
+    pub skipped: Vec<u64>,
     /// Their content.
     pub buffer: B,
     /// Whether the epoch ends with this step.
     pub ends_epoch: bool,
+}
+
+impl<B> StepSamples<B> {
+    /// Returns the micro-batches: every part of the draw, divided where it has more samples than one may have.
+    pub fn micro_batches(&self, most: u32) -> Vec<StepPart> {
+        let mut start = 0;
+        let divide = |part: &Part| {
+            let samples = start..start + part.ids.len();
+            start = samples.end;
+            StepPart::divide(samples, part.edge, most)
+        };
+        self.draw.parts.iter().flat_map(divide).collect()
+    }
 }
 
 /// What a loader may use.
@@ -53,6 +71,8 @@ pub struct LoaderConfig {
     pub workers: usize,
     /// Host memory that the buffers may hold together.
     pub buffer_limit: Bytes,
+    /// What becomes of a sample that cannot be read.
+    pub bad_sample: BadSample,
 }
 
 impl LoaderConfig {
@@ -85,7 +105,7 @@ pub struct Loader<S: Source> {
     planned: EpochCursor,
     effective_batch_size: u64,
     queue: VecDeque<Planned>,
-    ready: BTreeMap<u64, (u32, S::Buffer)>,
+    ready: BTreeMap<u64, Filled<S::Buffer>>,
     free: Vec<S::Buffer>,
     next_ticket: u64,
     workers: Workers<S::Buffer>,
@@ -93,7 +113,8 @@ pub struct Loader<S: Source> {
 
 struct Planned {
     ticket: u64,
-    draw: Draw,
+    epoch: u64,
+    ids: Vec<u64>,
     after: EpochCursor,
 }
 
@@ -113,7 +134,7 @@ impl<S: Source> Loader<S> {
             ready: BTreeMap::new(),
             free,
             next_ticket: 0,
-            workers: Workers::start(source, config.workers.max(1)),
+            workers: Workers::start(source, config.workers.max(1), config.bad_sample),
         })
     }
 
@@ -134,8 +155,8 @@ impl<S: Source> Loader<S> {
         loop {
             let first = self.queue.front().map_or(0, |it| it.ticket);
             match self.ready.remove(&first) {
-                Some((at, buffer)) if at == edge => return Ok(self.deliver(edge, buffer)),
-                Some((_, buffer)) => self.collate(first, edge, buffer),
+                Some(filled) if filled.draw.has_edge(edge) => return Ok(self.deliver(filled)),
+                Some(filled) => self.collate(first, edge, filled.buffer),
                 None => self.receive()?,
             }
         }
@@ -145,18 +166,19 @@ impl<S: Source> Loader<S> {
     ///
     /// New work is handed out once half of the buffers are free: waking a worker takes longer than all else here.
     pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) {
-        let edge = samples.draw.edge;
+        let edge = samples.draw.parts.first().map_or(1, |part| part.edge);
         self.free.push(samples.buffer);
         if self.queue.len() <= self.free.len() {
             self.plan_ahead(edge);
         }
     }
 
-    fn deliver(&mut self, edge: u32, buffer: S::Buffer) -> StepSamples<S::Buffer> {
-        let Planned { draw, after, .. } = self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
+    fn deliver(&mut self, filled: Filled<S::Buffer>) -> StepSamples<S::Buffer> {
+        let Planned { after, .. } = self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
+        let Filled { draw, lengths, skipped, buffer, .. } = filled;
         let ends_epoch = after.epoch != draw.epoch;
         self.delivered = after;
-        StepSamples { draw: Draw { edge, ..draw }, buffer, ends_epoch }
+        StepSamples { draw, lengths, skipped, buffer, ends_epoch }
     }
 
     fn plan_ahead(&mut self, edge: u32) {
@@ -164,20 +186,21 @@ impl<S: Source> Loader<S> {
             let (epoch, ids) = self.planned.take(self.effective_batch_size);
             let ticket = self.next_ticket;
             self.next_ticket += 1;
-            self.queue.push_back(Planned { ticket, draw: Draw { epoch, ids, edge }, after: self.planned.clone() });
+            self.queue.push_back(Planned { ticket, epoch, ids, after: self.planned.clone() });
             self.collate(ticket, edge, buffer);
         }
     }
 
     fn collate(&mut self, ticket: u64, edge: u32, buffer: S::Buffer) {
         if let Some(planned) = self.queue.iter().find(|it| it.ticket == ticket) {
-            self.workers.send(Task { ticket, draw: Draw { edge, ..planned.draw.clone() }, buffer });
+            let draw = Draw::of_edge(planned.epoch, planned.ids.clone(), edge);
+            self.workers.send(Task { ticket, draw, buffer });
         }
     }
 
     fn receive(&mut self) -> Result<(), LoaderError> {
         let done = self.workers.receive()?;
-        self.ready.insert(done.ticket, (done.draw.edge, done.buffer));
+        self.ready.insert(done.ticket, done);
         Ok(())
     }
 }

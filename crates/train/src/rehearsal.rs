@@ -6,8 +6,8 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Program;
 use plimsoll_types::StepShape;
 
-use crate::gradients::{WeightedAccumulator, squared_norm};
-use crate::job::Job;
+use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
+use crate::job::{Job, Loss};
 
 /// The step of [`fit`](crate::fit()) without its data: what the planner rehearses.
 ///
@@ -33,17 +33,21 @@ impl<J: Job> Program for JobProgram<'_, J> {
     }
 
     fn train(&self, (model, mut optimizer): Self::State, micro_batches: &[StepShape]) -> (Self::State, Tensor<1>) {
-        let n_total = micro_batches.iter().map(|it| it.samples as usize).sum();
+        let n_total = micro_batches.iter().map(|it| u64::from(it.samples)).sum();
+        let task_weights = vec![1.0; self.job.tasks().len()];
         let mut accumulator = WeightedAccumulator::new(n_total);
         for shape in micro_batches {
-            let loss = self.job.mean_loss(&model, self.job.blank_batch(*shape, &self.device));
-            let gradients = accumulator.backward(&model, &loss, shape.samples as usize);
+            let batch = self.job.blank_batch(*shape, &self.device);
+            let Loss { mean, of_tasks } = self.job.mean_loss(&model, batch, &task_weights);
+            let gradients = accumulator.backward(&model, &mean, u64::from(shape.samples));
             let norm = squared_norm(&model, &gradients, &self.device);
-            drop(Tensor::cat(vec![loss.inner(), norm], 0));
+            drop(Tensor::cat([mean.inner()].into_iter().chain(of_tasks).chain([norm]).collect(), 0));
             accumulator.add(&model, gradients);
         }
-        let gradients = accumulator.finish();
+        let mut gradients = accumulator.finish();
+        let norms = probe_squares(&mut gradients, &self.job.task_probes(&model));
         let norm = squared_norm(&model, &gradients, &self.device);
+        let norm = Tensor::cat([norm].into_iter().chain(norms).collect(), 0);
         let model = optimizer.step(0.0, model, gradients);
         ((model, optimizer), norm)
     }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_types::{
-    Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded, StepDone,
-    StepFailed, Validated,
+    Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, Knobs, MicroBatch, RunEnded,
+    StepDone, StepFailed, TaskMetric, Validated,
 };
 
 use crate::checkpoint::RunState;
@@ -17,13 +17,13 @@ use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::{Observer, Outcome};
 use crate::inference::Inference;
-use crate::job::Job;
+use crate::job::{Job, Metric, Unit, Validation};
 use crate::loader::{Loader, StepSamples};
 use crate::meter::Meter;
 use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
 use crate::source::Source;
-use crate::step::{GuardedStep, StepError, StepOutcome, StepRequest};
+use crate::step::{GuardedStep, StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::{Lap, Stopwatch};
 
 /// Steps between two readings of the capacity, each of which asks the operating system.
@@ -41,6 +41,8 @@ pub(crate) struct Run<'a, J: Job> {
     model: Option<J::Model>,
     optimizer: ModuleOptimizer,
     controller: Controller,
+    /// One for each of the job's tasks.
+    task_weights: Vec<f32>,
     stopwatch: Stopwatch,
     meter: Meter,
     budget: Budget,
@@ -74,13 +76,13 @@ impl<J: Job> Run<'_, J> {
         let start = Instant::now();
         let knobs = self.controller.policy().knobs();
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(knobs.patch_size))?;
-        let request = StepRequest { n_samples: samples.draw.ids.len(), knobs, budget: self.budget };
-        let outcome = self.run_guarded(request, &samples)?;
+        let request = self.request(&samples);
+        let outcome = self.run_guarded(&request, &samples)?;
         for attempt in &outcome.failures {
             let failed = StepFailed { step: self.step, rung: knobs, attempt: *attempt, capacity: self.budget.capacity };
             self.answer(Event::StepFailed(failed))?;
         }
-        let done = self.commit(request, &samples, outcome, start)?;
+        let done = self.commit(knobs, &samples, outcome, start)?;
         self.answer(Event::StepDone(done))?;
         self.step += 1;
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
@@ -119,14 +121,30 @@ impl<J: Job> Run<'_, J> {
         Ok(Outcome { reason, step: self.step, seconds, overhead: self.stopwatch.overhead() })
     }
 
+    fn request(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> StepRequest {
+        let units = match self.job.unit() {
+            Unit::Samples => vec![1; samples.draw.n_samples()],
+            Unit::Positions => samples.lengths.iter().copied().map(u64::from).collect(),
+        };
+        let most = self.controller.policy().knobs().micro_batch_size;
+        StepRequest {
+            micro_batches: samples.micro_batches(most),
+            units,
+            task_probes: self.job.task_probes(present(self.model.as_ref())),
+            budget: self.budget,
+        }
+    }
+
     fn run_guarded(
         &mut self,
-        request: StepRequest,
+        request: &StepRequest,
         samples: &StepSamples<<J::Source as Source>::Buffer>,
     ) -> Result<StepOutcome, TrainError> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
         let model = present(self.model.as_ref());
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device));
+        let weights = &self.task_weights;
+        let mean_loss =
+            |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device), weights);
         let predict = |shape, resident| controller.predict(shape, resident);
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
         outcome.map_err(|source| TrainError::Step { step: self.step, source })
@@ -135,26 +153,29 @@ impl<J: Job> Run<'_, J> {
     /// Lets the optimizer step, and gathers what happened.
     fn commit(
         &mut self,
-        request: StepRequest,
+        rung: Knobs,
         samples: &StepSamples<<J::Source as Source>::Buffer>,
         outcome: StepOutcome,
         start: Instant,
     ) -> Result<StepDone, TrainError> {
         let learning_rate = self.config.learning_rate.at(self.step, self.config.n_steps);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
-        let rung = request.knobs;
         let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(rung.shape(), resident));
         let optimizer = &mut self.optimizer;
         self.model = self.model.take().map(|model| optimizer.step(learning_rate, model, gradients));
         let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
         let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
-        let capacity = request.budget.capacity;
+        let Budget { capacity, budget } = self.budget;
         if self.guarded.probe().has_exact_peak() && capacity < reading.peak {
             // It does not depend on the batch, so no smaller part would help.
             return Err(TrainError::OptimizerNeverFits { step: self.step, peak: reading.peak, capacity });
         }
         let draw = &samples.draw;
-        let micro_batch = |part: std::ops::Range<usize>| MicroBatch { ids: draw.ids[part].to_vec(), edge: draw.edge };
+        let (ids, tells_parts): (Vec<_>, _) = (draw.ids().collect(), draw.parts.len() > 1);
+        let micro_batch = |(part, peak): (StepPart, Option<Bytes>)| {
+            let peak = peak.filter(|_| tells_parts);
+            MicroBatch { ids: ids[part.samples].to_vec(), edge: part.edge, peak }
+        };
         Ok(StepDone {
             step: self.step,
             epoch: draw.epoch,
@@ -167,7 +188,9 @@ impl<J: Job> Run<'_, J> {
             reserved: reading.reserved,
             peak: peak.max(reading.peak),
             capacity,
-            budget: request.budget.budget,
+            budget,
+            skipped: samples.skipped.clone(),
+            tasks: Vec::new(),
             loss,
             gradient_norm,
             learning_rate,
@@ -182,17 +205,23 @@ impl<J: Job> Run<'_, J> {
         let model = present(self.model.as_ref());
         let mut inference =
             Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
-        let metric = self.job.validate(model, &self.device, &mut inference);
+        let validation = self.job.validate(model, &self.device, &mut inference);
         let peak = inference.peak();
-        let metric = match metric {
+        let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
-            metric => metric.map_err(|source| TrainError::Validation { step: self.step, source })?,
+            validation => validation.map_err(|source| TrainError::Validation { step: self.step, source })?,
         };
+        let tasks = tasks.into_iter().map(|Metric { name, value, baseline }| TaskMetric {
+            metric_name: name,
+            metric: value,
+            baseline,
+        });
         self.log(&[Event::Validated(Validated {
             step: self.step,
-            metric_name: metric.name.to_owned(),
+            metric_name: metric.name,
             metric: metric.value,
             baseline: metric.baseline,
+            tasks: tasks.collect(),
             peak,
             seconds: start.elapsed().as_secs_f64(),
         })])

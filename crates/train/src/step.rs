@@ -2,35 +2,88 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use plimsoll_guard::{Failure, Guard};
+use plimsoll_guard::Guard;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
 
-use crate::gradients::{WeightedAccumulator, squared_norm};
-use crate::stopwatch::{Lap, Stopwatch};
+use crate::gradients::squared_norm;
+use crate::job::Loss;
+use crate::stopwatch::Stopwatch;
 
+mod attempts;
 mod error;
 mod pages;
 
+use self::attempts::Attempts;
 pub use self::error::StepError;
 pub(crate) use self::error::read_values_of;
-use self::error::{ReadError, out_of_memory, read_values, step_error};
+use self::error::{ReadError, read_values, step_error};
 pub(crate) use self::pages::Pages;
 
 /// What a step is asked to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StepRequest {
-    /// Samples of the step.
-    pub n_samples: usize,
-    /// Their edge, and how many to run at once.
-    pub knobs: Knobs,
+    /// The micro-batches, in order.
+    pub micro_batches: Vec<StepPart>,
+    /// How much each sample counts in the step's mean: 1, or its tokens.
+    pub units: Vec<u64>,
+    /// Parameters whose gradients are read and left out; see [`Job::task_probes`](crate::Job::task_probes).
+    pub task_probes: Vec<ParamId>,
     /// What there is.
     pub budget: Budget,
+}
+
+/// Samples that run together, all with one edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepPart {
+    /// A range of the step's samples.
+    pub samples: Range<usize>,
+    /// Their edge.
+    pub edge: u32,
+}
+
+impl StepPart {
+    /// Divides samples of one edge, full micro-batches first, the ragged one last.
+    pub fn divide(samples: Range<usize>, edge: u32, micro_batch_size: u32) -> impl Iterator<Item = Self> {
+        let (end, size) = (samples.end, micro_batch_size.max(1) as usize);
+        samples.step_by(size).map(move |start| Self { samples: start..end.min(start + size), edge })
+    }
+
+    /// Returns the shape of the micro-batch.
+    pub fn shape(&self) -> StepShape {
+        StepShape::new(u32::try_from(self.samples.len()).unwrap_or(u32::MAX), self.edge)
+    }
+}
+
+impl StepRequest {
+    /// Asks for samples of one edge that count one each.
+    pub fn of_edge(n_samples: usize, knobs: Knobs, budget: Budget) -> Self {
+        let micro_batches = StepPart::divide(0..n_samples, knobs.patch_size, knobs.micro_batch_size).collect();
+        Self { micro_batches, units: vec![1; n_samples], task_probes: Vec::new(), budget }
+    }
+
+    /// Returns the edge of a sample.
+    fn edge_of(&self, sample: usize) -> u32 {
+        let at = self.micro_batches.partition_point(|it| it.samples.end <= sample);
+        self.micro_batches.get(at).map_or(0, |it| it.edge)
+    }
+
+    fn run(&self, samples: &Range<usize>) -> StepPart {
+        StepPart { samples: samples.clone(), edge: self.edge_of(samples.start) }
+    }
+
+    fn is_of_one_edge(&self) -> bool {
+        self.micro_batches.windows(2).all(|pair| pair[0].edge == pair[1].edge)
+    }
+
+    fn n_units(&self, samples: Range<usize>) -> u64 {
+        self.units[samples].iter().sum()
+    }
 }
 
 /// A step that is ready for the optimizer.
@@ -41,8 +94,12 @@ pub struct StepOutcome {
     pub loss: f64,
     /// The global norm of the gradient.
     pub gradient_norm: f64,
-    /// The parts that ran, in order: ranges of the step's samples.
-    pub parts: Vec<Range<usize>>,
+    /// Of each task, the mean loss over its samples; see [`Loss::of_tasks`].
+    pub of_tasks: Vec<f64>,
+    /// Of each probe that was asked for, the norm of its gradient.
+    pub task_norms: Vec<f64>,
+    /// The parts that ran, in order, with the high-water mark of each where it is known.
+    pub parts: Vec<(StepPart, Option<Bytes>)>,
     /// The parts that ran out of memory on the way.
     pub failures: Vec<Attempt>,
     /// Bytes in use before the step.
@@ -67,13 +124,13 @@ pub struct StepOutcome {
 ///
 /// ```no_run
 /// # use burn::{module::Module, optim::ModuleOptimizer, tensor::{Device, Tensor}};
-/// # use plimsoll_train::{GuardedStep, StepRequest, StepError, Stopwatch};
+/// # use plimsoll_train::{GuardedStep, StepError, StepRequest, Stopwatch};
 /// # fn train<M: Module>(mut model: M, mut optimizer: ModuleOptimizer, device: Device, request: StepRequest,
-/// #     mean_loss: impl Fn(&M, std::ops::Range<usize>) -> Tensor<1>) -> Result<(), StepError> {
+/// #     mean_loss: impl Fn(&M, std::ops::Range<usize>) -> plimsoll_train::Loss) -> Result<(), StepError> {
 /// let probe = plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None)?;
 /// let mut guarded = GuardedStep::new(probe, device);
 /// let mut stopwatch = Stopwatch::with_capacity(1);
-/// let outcome = guarded.run(&model, request, &|_shape, _resident| None, &mean_loss, &mut stopwatch)?;
+/// let outcome = guarded.run(&model, &request, &|_shape, _resident| None, &mean_loss, &mut stopwatch)?;
 /// model = optimizer.step(1e-3, model, outcome.gradients);
 /// # Ok(())
 /// # }
@@ -89,6 +146,9 @@ const BEYOND: Prediction = Prediction { expected: Bytes::MAX, upper: Bytes::MAX 
 
 /// Predicts the peak of a shape, given the bytes that are resident.
 pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
+
+/// Returns the mean loss over a range of a step's samples.
+pub type MeanLoss<'a, M> = &'a dyn Fn(&M, Range<usize>) -> Loss;
 
 impl GuardedStep {
     /// Measures with `probe` what happens on `device`.
@@ -110,7 +170,7 @@ impl GuardedStep {
 
     /// Runs all samples of a step and accumulates their gradients.
     ///
-    /// `mean_loss` takes a range of the step's samples and returns their mean loss, of shape `[1]`, with its graph.
+    /// `mean_loss` takes a range of the step's samples, all of one edge, and returns their mean loss with its graph.
     ///
     /// # Errors
     ///
@@ -118,30 +178,35 @@ impl GuardedStep {
     pub fn run<M: Module>(
         &mut self,
         model: &M,
-        request: StepRequest,
+        request: &StepRequest,
         predict: PredictShape<'_>,
-        mean_loss: &dyn Fn(&M, Range<usize>) -> Tensor<1>,
+        mean_loss: MeanLoss<'_, M>,
         stopwatch: &mut Stopwatch,
     ) -> Result<StepOutcome, StepError> {
         let start = Instant::now();
         let reading = self.probe.read()?;
         let resident = reading.in_use;
         self.pages.begin();
-        let first = shape(request.n_samples.min(request.knobs.micro_batch_size as usize), request.knobs.patch_size);
-        if predict(first, resident).is_some_and(|it| it.upper < reading.reserved) {
+        let first = request.micro_batches.first().and_then(|it| predict(it.shape(), resident));
+        if first.is_some_and(|it| it.upper < reading.reserved) {
             self.pages.outgrown(&mut *self.probe, reading.reserved)?;
         }
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
-        let (edge, too_many) = (request.knobs.patch_size, Cell::new(usize::MAX));
-        let known = |n: usize| if too_many.get() <= n { Some(BEYOND) } else { predict(shape(n, edge), resident) };
+        let too_large = Cell::new(None);
+        let known = |samples: &Range<usize>| {
+            let shape = request.run(samples).shape();
+            let failed =
+                too_large.get().is_some_and(|it: StepShape| it.samples <= shape.samples && it.edge <= shape.edge);
+            if failed { Some(BEYOND) } else { predict(shape, resident) }
+        };
         let guard = Guard { budget: request.budget.budget, predict: known };
-        let whole = micro_batches(request.n_samples, request.knobs.micro_batch_size as usize);
+        let whole = request.micro_batches.iter().map(|it| it.samples.clone());
         let begun = Instant::now();
-        let ran = guard.run(whole, |part| attempts.run(part, &too_many));
+        let ran = guard.run(whole, |part| attempts.run(&part, &too_large));
         attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
-        let parts = ran.map_err(|error| step_error(error, request.budget.capacity))?;
-        attempts.finish(parts, resident, stopwatch)
+        ran.map_err(|error| step_error(error, request.budget.capacity))?;
+        attempts.finish(resident, stopwatch)
     }
 
     /// Reads memory after the optimizer's step; the peak includes that step where the device measures peaks exactly.
@@ -165,147 +230,16 @@ impl GuardedStep {
         Ok(self.pages.give_back(&mut *self.probe)?)
     }
 
-    /// Reads the loss, and on devices that fail silently the norm of the part's gradients with it.
-    fn read_loss<M: Module>(&self, model: &M, loss: Tensor<1>, gradients: &GradientsParams) -> Result<f64, ReadError> {
-        let loss = loss.inner();
+    /// Reads the loss and what belongs to tasks, and on devices that fail silently the norm of the part's gradients with it.
+    fn read_loss<M: Module>(&self, model: &M, loss: Loss, gradients: &GradientsParams) -> Result<Vec<f64>, ReadError> {
+        let mut tensors = vec![loss.mean.inner()];
+        tensors.extend(loss.of_tasks);
         if self.pages.are_exact() {
-            return Ok(read_values(loss)?[0]);
+            return read_values(Tensor::cat(tensors, 0));
         }
-        let norm = squared_norm(model, gradients, &self.device);
-        Ok(read_values(Tensor::cat(vec![loss, norm], 0))?[0])
+        tensors.push(squared_norm(model, gradients, &self.device));
+        let mut values = read_values(Tensor::cat(tensors, 0))?;
+        values.pop();
+        Ok(values)
     }
-}
-
-/// The attempts at one step, and what they have gathered so far.
-struct Attempts<'a, M: Module> {
-    guarded: &'a mut GuardedStep,
-    model: &'a M,
-    mean_loss: &'a dyn Fn(&M, Range<usize>) -> Tensor<1>,
-    request: StepRequest,
-    accumulator: WeightedAccumulator<M>,
-    loss: f64,
-    peak: Bytes,
-    failures: Vec<Attempt>,
-    times: Times,
-}
-
-#[derive(Default)]
-struct Times {
-    probe: Duration,
-    check: Duration,
-    guard: Duration,
-    inside: Duration,
-}
-
-type Tried = Result<(), Failure<Box<StepError>>>;
-
-impl<'a, M: Module> Attempts<'a, M> {
-    fn new(
-        guarded: &'a mut GuardedStep,
-        model: &'a M,
-        mean_loss: &'a dyn Fn(&M, Range<usize>) -> Tensor<1>,
-        request: StepRequest,
-    ) -> Self {
-        let accumulator = WeightedAccumulator::new(request.n_samples);
-        let (failures, times) = (Vec::new(), Times::default());
-        Self { guarded, model, mean_loss, request, accumulator, loss: 0.0, peak: Bytes::ZERO, failures, times }
-    }
-
-    /// Runs a part; a size that does not fit on its own either becomes `too_many` for the rest of the step.
-    fn run(&mut self, part: Range<usize>, too_many: &Cell<usize>) -> Tried {
-        let start = Instant::now();
-        let is_out_of_memory = |tried: &Tried| matches!(tried, Err(Failure::OutOfMemory { .. }));
-        let mut tried = self.try_part(part.clone());
-        if is_out_of_memory(&tried) && self.guarded.pages.were_shared() {
-            tried = self.try_part(part.clone());
-        }
-        if is_out_of_memory(&tried) {
-            too_many.set(part.len());
-        }
-        self.times.inside += start.elapsed();
-        tried
-    }
-
-    fn try_part(&mut self, part: Range<usize>) -> Tried {
-        let n_samples = part.len();
-        let shape = shape(n_samples, self.request.knobs.patch_size);
-        let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
-        let attempt = Attempt { shape, resident, peak: None };
-        let loss = (self.mean_loss)(self.model, part);
-        let gradients = self.accumulator.backward(self.model, &loss, n_samples);
-        let mean = match self.guarded.read_loss(self.model, loss, &gradients) {
-            Ok(mean) => mean,
-            Err(error) => return self.failed(attempt, error, gradients),
-        };
-        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
-        if self.request.budget.capacity < peak {
-            // Pages that an earlier, larger part reserved say nothing of this one.
-            let peak = self.guarded.pages.shows(shape).then_some(peak);
-            return self.failed(Attempt { peak, ..attempt }, ReadError::OutOfMemory, gradients);
-        }
-        self.accumulator.add(self.model, gradients);
-        self.loss += mean * plimsoll_guard::weight(n_samples, self.request.n_samples);
-        // Adding takes memory too, and the next part starts a new high-water mark.
-        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
-        self.peak = self.peak.max(peak);
-        Ok(())
-    }
-
-    /// Drops what the attempt made, tidies up, and says what kind of failure it was.
-    fn failed(&mut self, attempt: Attempt, error: ReadError, gradients: GradientsParams) -> Tried {
-        drop(gradients);
-        match error {
-            ReadError::OutOfMemory => {
-                self.failures.push(attempt);
-                self.probe_time(GuardedStep::give_back).map_err(other)?;
-                Err(Failure::OutOfMemory { needed: attempt.peak })
-            }
-            ReadError::Other(error) => Err(Failure::Other(error)),
-        }
-    }
-
-    fn finish(
-        mut self,
-        parts: Vec<Range<usize>>,
-        resident: Bytes,
-        stopwatch: &mut Stopwatch,
-    ) -> Result<StepOutcome, StepError> {
-        let gradients = self.accumulator.finish();
-        let start = Instant::now();
-        let norm = squared_norm(self.model, &gradients, &self.guarded.device);
-        let gradient_norm = match read_values(norm) {
-            Ok(values) => values[0].sqrt(),
-            Err(ReadError::OutOfMemory) => return Err(out_of_memory(self.request.budget)),
-            Err(ReadError::Other(error)) => return Err(*error),
-        };
-        self.times.check += start.elapsed();
-        if !(self.loss.is_finite() && gradient_norm.is_finite()) {
-            return Err(StepError::NotFinite { loss: self.loss, gradient_norm });
-        }
-        stopwatch.book(Lap::Probe, self.times.probe);
-        stopwatch.book(Lap::Check, self.times.check);
-        stopwatch.book(Lap::Guard, self.times.guard);
-        let Self { loss, failures, peak, .. } = self;
-        Ok(StepOutcome { gradients, loss, gradient_norm, parts, failures, resident, peak })
-    }
-
-    fn probe_time<T>(&mut self, work: impl FnOnce(&mut GuardedStep) -> T) -> T {
-        let start = Instant::now();
-        let result = work(self.guarded);
-        self.times.probe += start.elapsed();
-        result
-    }
-}
-
-fn other(error: StepError) -> Failure<Box<StepError>> {
-    Failure::Other(Box::new(error))
-}
-
-/// Full micro-batches first, the ragged one last.
-fn micro_batches(n_samples: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n_samples).step_by(size.max(1)).map(move |start| start..n_samples.min(start + size.max(1)))
-}
-
-fn shape(n_samples: usize, edge: u32) -> StepShape {
-    StepShape::new(u32::try_from(n_samples).unwrap_or(u32::MAX), edge)
 }

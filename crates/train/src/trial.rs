@@ -149,17 +149,23 @@ impl<'a, J: Job> Trials<'a, J> {
             _ => own.get_or_insert_with(|| self.source.buffer(step)),
         };
         let ids = (0..u64::from(n_samples)).map(|id| id % self.source.n_samples()).collect();
-        self.source.collate(&Draw { epoch: 0, ids, edge: shape.edge }, buffer)?;
+        let draw = Draw::of_edge(0, ids, shape.edge);
+        let items = draw.ids().map(|id| self.source.read(0, id)).collect::<Result<Vec<_>, _>>()?;
+        self.source.collate(&draw, &items, buffer)?;
         let buffer = &*buffer;
         let start = Instant::now();
         let (job, device) = (self.job, &self.device);
         let model = self.model.take().unwrap_or_else(|| job.init(device));
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, device));
+        let task_weights = vec![1.0; job.tasks().len()];
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, device), &task_weights);
         let knobs = Knobs { patch_size: shape.edge, micro_batch_size: shape.samples };
         let budget = Budget { capacity: self.capacity, budget: self.capacity };
-        let request = StepRequest { n_samples: n_samples as usize, knobs, budget };
+        let request = StepRequest {
+            task_probes: job.task_probes(&model),
+            ..StepRequest::of_edge(n_samples as usize, knobs, budget)
+        };
         let mut stopwatch = Stopwatch::with_capacity(1);
-        let outcome = self.guarded.run(&model, request, &|_, _| None, &mean_loss, &mut stopwatch);
+        let outcome = self.guarded.run(&model, &request, &|_, _| None, &mean_loss, &mut stopwatch);
         let outcome = match outcome {
             Ok(outcome) => match outcome.failures.first() {
                 None => outcome,

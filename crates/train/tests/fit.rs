@@ -14,8 +14,8 @@ use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, Metric, Outcome, RunDir, Shell, Source,
-    SourceError, StepError, StopFlag, TrainError, fit, replay,
+    BadSample, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, Loss, Metric, Outcome,
+    RunDir, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit, replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
 
@@ -35,6 +35,7 @@ struct Rows {
 }
 
 impl Source for Rows {
+    type Item = ();
     type Buffer = (Vec<f32>, usize);
 
     fn n_samples(&self) -> u64 {
@@ -49,15 +50,19 @@ impl Source for Rows {
         (vec![0.0; largest.samples as usize * largest.edge as usize * WIDTH], 0)
     }
 
-    fn collate(&self, draw: &Draw, (values, edge): &mut Self::Buffer) -> Result<(), SourceError> {
+    fn read(&self, _epoch: u64, id: u64) -> Result<(), SourceError> {
+        if Some(id) == self.broken {
+            return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
+        }
+        Ok(())
+    }
+
+    fn collate(&self, draw: &Draw, _items: &[()], (values, edge): &mut Self::Buffer) -> Result<(), SourceError> {
         assert!(!self.panics, "a worker of this test panics");
-        *edge = draw.edge as usize;
-        for (row, id) in values.chunks_exact_mut(*edge * WIDTH).zip(&draw.ids) {
-            if Some(*id) == self.broken {
-                return Err(SourceError { sample_id: *id, reason: "rows/7.txt: is gone".to_owned() });
-            }
+        *edge = draw.parts[0].edge as usize;
+        for (row, id) in values.chunks_exact_mut(*edge * WIDTH).zip(draw.ids()) {
             for (at, value) in row.iter_mut().enumerate() {
-                *value = ((*id * 31 + at as u64 * 7 + draw.epoch) % 17) as f32 / 17.0;
+                *value = ((id * 31 + at as u64 * 7 + draw.epoch) % 17) as f32 / 17.0;
             }
         }
         Ok(())
@@ -115,23 +120,23 @@ impl Job for Tiny {
         Tensor::zeros([(shape.samples * shape.edge) as usize, WIDTH], device)
     }
 
-    fn mean_loss(&self, net: &Net, rows: Tensor<2>) -> Tensor<1> {
+    fn mean_loss(&self, net: &Net, rows: Tensor<2>, _task_weights: &[f32]) -> Loss {
         let target = rows.clone().mean_dim(1);
         let output = net.second.forward(burn::tensor::activation::relu(net.first.forward(rows)));
-        (output - target).powi_scalar(2).mean()
+        (output - target).powi_scalar(2).mean().into()
     }
 
     fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
-        self.mean_loss(net, self.blank_batch(shape, device))
+        self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
     }
 
-    fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
+    fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
         let mut seen = [0; 5];
         inference.run(5, 16, &mut |range| {
             seen[range].fill(1);
             Ok(())
         })?;
-        Ok(Metric { name: "items", value: f64::from(seen.iter().sum::<i32>()), baseline: 0.0 })
+        Ok(Metric { name: "items".to_owned(), value: f64::from(seen.iter().sum::<i32>()), baseline: 0.0 }.into())
     }
 }
 
@@ -162,6 +167,7 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         keep_checkpoints: 2,
         workers: 2,
         buffer_limit: Bytes::mib(4),
+        bad_sample: BadSample::Fail,
     }
 }
 

@@ -29,12 +29,12 @@ impl Net {
 
 /// Returns the gradients of the mean loss over all images, run in parts of these sizes.
 fn gradients(net: &Net, images: &Tensor<4>, sizes: &[usize]) -> GradientsParams {
-    let n_total = sizes.iter().sum();
+    let n_total = sizes.iter().map(|n| *n as u64).sum();
     let mut accumulator = WeightedAccumulator::new(n_total);
     let mut start = 0;
     for n in sizes {
         let part = images.clone().narrow(0, start, *n);
-        let gradients = accumulator.backward(net, &net.mean_loss(part), *n);
+        let gradients = accumulator.backward(net, &net.mean_loss(part), *n as u64);
         accumulator.add(net, gradients);
         start += n;
     }

@@ -79,13 +79,13 @@ impl Program for Step {
     }
 
     fn train(&self, (net, mut optimizer): Self::State, parts: &[StepShape]) -> (Self::State, Tensor<1>) {
-        let mut accumulator = WeightedAccumulator::new(parts.iter().map(|it| it.samples as usize).sum());
+        let mut accumulator = WeightedAccumulator::new(parts.iter().map(|it| u64::from(it.samples)).sum());
         for shape in parts {
             let loss = net.mean_loss(images(*shape, &self.device));
             if self.reads {
                 std::hint::black_box(loss.clone().into_scalar::<f32>());
             }
-            let gradients = accumulator.backward(&net, &loss, shape.samples as usize);
+            let gradients = accumulator.backward(&net, &loss, u64::from(shape.samples));
             accumulator.add(&net, gradients);
         }
         let gradients = accumulator.finish();

@@ -17,6 +17,8 @@ pub enum Decision {
     },
     /// The next step uses other knobs.
     Move(Change),
+    /// The next steps use other batch sizes, one for each edge of the lattice.
+    Resize(Resize),
     /// The policy has moved too often: the knobs no longer go up.
     Brake {
         /// Adjustments made so far.
@@ -31,6 +33,17 @@ pub struct Change {
     pub from: Knobs,
     /// The knobs from the next step on.
     pub to: Knobs,
+    /// Why.
+    pub reason: MoveReason,
+}
+
+/// A change of the largest micro-batch of each edge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resize {
+    /// The batch sizes until now, in the order of the edges.
+    pub from: Vec<u32>,
+    /// The batch sizes from the next step on.
+    pub to: Vec<u32>,
     /// Why.
     pub reason: MoveReason,
 }

@@ -59,6 +59,9 @@ pub struct RunStarted {
     pub effective_batch_size: u32,
     /// Steps that were asked for.
     pub n_steps: u64,
+    /// Names of the tasks, where the samples have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
     /// The knobs of the first step.
     pub knobs: Knobs,
     /// The memory at the start.
@@ -82,6 +85,9 @@ pub struct MicroBatch {
     pub ids: Vec<u64>,
     /// Edge that the samples were padded or cropped to.
     pub edge: u32,
+    /// High-water mark of this micro-batch, where the micro-batches of a step differ in shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<Bytes>,
 }
 
 impl MicroBatch {
@@ -118,7 +124,13 @@ pub struct StepDone {
     pub capacity: Bytes,
     /// Budget during the step.
     pub budget: Bytes,
-    /// Mean loss over the samples of the step.
+    /// Samples that could not be read, and were left out as the configuration says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<u64>,
+    /// What the step did for each task, where the samples have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskStep>,
+    /// Mean loss over the samples of the step, or over their positions.
     pub loss: f64,
     /// Global norm of the step's gradient.
     pub gradient_norm: f64,
@@ -128,6 +140,19 @@ pub struct StepDone {
     pub seconds: f64,
     /// Whether the optimizer took the step.
     pub committed: bool,
+}
+
+/// One task in one optimizer step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskStep {
+    /// Samples of the task in the step.
+    pub samples: u32,
+    /// Mean loss over them; `None` without any.
+    pub loss: Option<f64>,
+    /// Norm of the gradient of the task's weighted loss at the last shared layer, where it is measured.
+    pub gradient_norm: Option<f64>,
+    /// Weight of the task's loss in the step.
+    pub weight: f64,
 }
 
 impl StepDone {
@@ -199,10 +224,24 @@ pub struct Validated {
     pub metric: f64,
     /// The trivial baseline's metric on the same set.
     pub baseline: f64,
+    /// The metric of each task, where the samples have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskMetric>,
     /// High-water mark of the validation.
     pub peak: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
+}
+
+/// The metric of one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskMetric {
+    /// Name of the task's metric, with its unit.
+    pub metric_name: String,
+    /// The metric on the validation set.
+    pub metric: f64,
+    /// The trivial baseline's metric on the same set.
+    pub baseline: f64,
 }
 
 /// The end of an epoch.

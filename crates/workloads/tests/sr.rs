@@ -10,7 +10,7 @@ use std::sync::Arc;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, WeightedAccumulator, squared_norm};
+use plimsoll_train::{BadSample, Draw, Job, Loader, LoaderConfig, Source, WeightedAccumulator, squared_norm};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 
@@ -62,12 +62,12 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, model) = (job(fixtures()), model(&device));
     let source = job.source();
     let mut buffer = source.buffer(StepShape::new(13, 24));
-    source.collate(&Draw { epoch: 0, ids: (0..13).collect(), edge: 24 }, &mut buffer).unwrap();
+    source.collate(&Draw::of_edge(0, (0..13).collect(), 24), &[(); 13], &mut buffer).unwrap();
     let gradients = |sizes: &[usize]| {
         let (mut accumulator, mut start) = (WeightedAccumulator::new(13), 0);
         for n in sizes {
-            let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device));
-            let part = accumulator.backward(&model, &loss, *n);
+            let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device), &[]).mean;
+            let part = accumulator.backward(&model, &loss, *n as u64);
             accumulator.add(&model, part);
             start += n;
         }
@@ -136,7 +136,13 @@ fn the_split_is_the_same_every_time() {
 fn content_does_not_depend_on_the_number_of_workers() {
     let job = job(fixtures());
     let draws = |workers| {
-        let config = LoaderConfig { effective_batch_size: 10, largest_edge: 32, workers, buffer_limit: Bytes::mib(4) };
+        let config = LoaderConfig {
+            effective_batch_size: 10,
+            largest_edge: 32,
+            workers,
+            buffer_limit: Bytes::mib(4),
+            bad_sample: BadSample::Fail,
+        };
         let source = job.source();
         let cursor = plimsoll_sampler::EpochCursor::try_new(source.n_samples(), 5).unwrap();
         let mut loader = Loader::try_new(&source, cursor, config).unwrap();
@@ -156,7 +162,7 @@ fn content_does_not_depend_on_the_number_of_workers() {
     assert_eq!(one, draws(3));
     let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (draw, ..) in &one {
-        epochs.entry(draw.epoch).or_default().extend(&draw.ids);
+        epochs.entry(draw.epoch).or_default().extend(draw.ids());
     }
     let mut first = epochs[&0].clone();
     first.sort_unstable();

@@ -20,6 +20,7 @@ pub(crate) fn started(n_steps: u64) -> Event {
         seed: 7,
         effective_batch_size: SAMPLES,
         n_steps,
+        tasks: Vec::new(),
         knobs: knobs(16, 4),
         budget: MEMORY,
         controller: "{}".into(),
@@ -38,7 +39,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         rung,
         micro_batches: ids
             .chunks(rung.micro_batch_size as usize)
-            .map(|it| MicroBatch { ids: it.to_vec(), edge: rung.patch_size })
+            .map(|it| MicroBatch { ids: it.to_vec(), edge: rung.patch_size, peak: None })
             .collect(),
         predicted: (step > 0).then_some(peak),
         upper: (step > 0).then(|| peak.saturating_add(Bytes::mib(2))),
@@ -48,6 +49,8 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         peak,
         capacity: MEMORY.capacity,
         budget: MEMORY.budget,
+        skipped: Vec::new(),
+        tasks: Vec::new(),
         loss: (0.04 + 0.5 / (1.0 + 0.08 * step as f64)) * (0.8 + 0.4 * noise),
         gradient_norm: 1.0 + noise,
         learning_rate: 1e-3,
@@ -76,6 +79,7 @@ pub(crate) fn validated(step: u64) -> Event {
         metric_name: "PSNR (dB)".into(),
         metric: 31.5 - 5.0 / (1.0 + 0.02 * step as f64),
         baseline: 28.25,
+        tasks: Vec::new(),
         peak: Bytes::mib(64),
         seconds: 1.5,
     })

@@ -31,7 +31,7 @@ impl Turn {
     fn change(&self) -> Option<&Change> {
         match &self.decision {
             Decision::Move(change) => Some(change),
-            Decision::Keep { .. } | Decision::Brake { .. } => None,
+            Decision::Keep { .. } | Decision::Resize(_) | Decision::Brake { .. } => None,
         }
     }
 

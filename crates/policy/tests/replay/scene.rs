@@ -20,6 +20,8 @@ pub(crate) fn done(step: u64, rung: Knobs, peak: u64, budget: Budget) -> Event {
         peak: Bytes(peak),
         capacity: budget.capacity,
         budget: budget.budget,
+        skipped: Vec::new(),
+        tasks: Vec::new(),
         loss: 1.0,
         gradient_norm: 1.0,
         learning_rate: 0.001,
@@ -111,6 +113,7 @@ pub(crate) fn shown(decision: &Decision) -> String {
     match decision {
         Decision::Keep { reason } => format!("keep: {reason}"),
         Decision::Move(change) => format!("{}: {}", change.to, change.reason),
+        Decision::Resize(resize) => format!("{:?}: {}", resize.to, resize.reason),
         Decision::Brake { adjustments } => format!("brake after {adjustments}"),
     }
 }

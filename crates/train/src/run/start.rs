@@ -55,6 +55,7 @@ impl<'a, J: Job> Run<'a, J> {
             model: Some(model),
             optimizer,
             controller,
+            task_weights: vec![1.0; job.tasks().len()],
             stopwatch,
             meter,
             budget,
@@ -83,6 +84,7 @@ impl<'a, J: Job> Run<'a, J> {
             seed: self.config.seed,
             effective_batch_size: self.config.effective_batch_size,
             n_steps: self.config.n_steps,
+            tasks: self.job.tasks().to_vec(),
             knobs: self.controller.policy().knobs(),
             budget: self.budget,
             controller,
@@ -119,5 +121,6 @@ fn loader_config(config: &FitConfig) -> LoaderConfig {
         largest_edge: config.largest_edge,
         workers: config.workers,
         buffer_limit: config.buffer_limit,
+        bad_sample: config.bad_sample,
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Inference, Job, Metric, StepError};
+use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Validation};
 use plimsoll_types::StepShape;
 
 use super::model::{Edsr, EdsrConfig, SCALE};
@@ -173,15 +173,15 @@ impl Job for Sr {
     }
 
     /// The mean absolute error, as in the EDSR paper.
-    fn mean_loss(&self, model: &Edsr, Pairs { low, high }: Pairs) -> Tensor<1> {
-        (model.forward(low) - high).abs().mean()
+    fn mean_loss(&self, model: &Edsr, Pairs { low, high }: Pairs, _task_weights: &[f32]) -> Loss {
+        (model.forward(low) - high).abs().mean().into()
     }
 
     fn blank_forward(&self, model: &Edsr, shape: StepShape, device: &Device) -> Tensor<1> {
         model.forward(blank(shape, 1, device)).flatten(0, 3)
     }
 
-    fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Metric, StepError> {
+    fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
         let model = burn::module::Module::valid(model);
         let (mut value, mut baseline) = (0.0, 0.0);
         for photo in &self.photos.validation {
@@ -189,7 +189,7 @@ impl Job for Sr {
             baseline += photo.baseline.unwrap_or(f64::NAN);
         }
         let n = self.photos.validation.len() as f64;
-        Ok(Metric { name: "PSNR (dB)", value: value / n, baseline: baseline / n })
+        Ok(Metric { name: "PSNR (dB)".to_owned(), value: value / n, baseline: baseline / n }.into())
     }
 }
 

@@ -49,6 +49,7 @@ impl Crops {
 }
 
 impl Source for Crops {
+    type Item = ();
     type Buffer = CropBuffer;
 
     fn n_samples(&self) -> u64 {
@@ -65,13 +66,19 @@ impl Source for Crops {
         CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge)] }
     }
 
-    fn collate(&self, draw: &Draw, buffer: &mut CropBuffer) -> Result<(), SourceError> {
+    /// Nothing yet: which pixels are read depends on the edge.
+    fn read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn collate(&self, draw: &Draw, _items: &[()], buffer: &mut CropBuffer) -> Result<(), SourceError> {
         let error = |sample_id, reason: String| SourceError { sample_id, reason };
-        buffer.pixels.begin(&draw.ids, draw.edge).map_err(|it| error(0, it.to_string()))?;
-        for (index, id) in draw.ids.iter().copied().enumerate() {
+        let (ids, edge): (Vec<_>, _) = (draw.ids().collect(), draw.parts.first().map_or(0, |part| part.edge));
+        buffer.pixels.begin(&ids, edge).map_err(|it| error(0, it.to_string()))?;
+        for (index, id) in ids.into_iter().enumerate() {
             let photo = &self.photos.train[usize::try_from(image_of(id, self.per_image)).unwrap_or(usize::MAX)];
             let size = (photo.low.width, photo.low.height);
-            let crop = crop(id, self.per_image, size, draw.edge, self.seed, draw.epoch)
+            let crop = crop(id, self.per_image, size, edge, self.seed, draw.epoch)
                 .map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
             self.place(crop, photo, index, buffer).map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
         }

@@ -6,7 +6,7 @@ use plimsoll_policy::{FinderConfig, Found};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
+    BadSample, FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
     open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
@@ -145,6 +145,7 @@ pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
         largest_edge: largest.edge,
         workers: 1,
         buffer_limit: BUFFER_LIMIT,
+        bad_sample: BadSample::Fail,
     }
 }
 
