@@ -14,6 +14,8 @@
 //! So samples are drawn at random into a window, which is sorted by length and filled into batches, longest first; where
 //! the window holds much of the data set, neighbours in length are mixed as well.
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
+//! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
+//! ends, and follows another rule when the policy finds one.
 //! [`PlanReport`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -103,6 +105,7 @@ pub use orientation::Orientation;
 pub use permutation::Permutation;
 pub use plan::{
     Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Objective, Oversize, PaddedBudget, PlanConfig,
-    PlanPosition, PlanReport, Pushed, SampleIndex, StreamBatch, StreamLimits, StreamPlanner, StreamSample, StreamStats,
-    TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
+    PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize,
+    StreamBatch, StreamLimits, StreamPlanner, StreamSample, StreamStats, TaskMix, TaskPlan, mates_kept,
+    rank_correlation, task_entropy_ratio,
 };

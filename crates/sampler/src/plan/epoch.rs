@@ -9,7 +9,7 @@ use crate::{CapacityRule, SamplerError};
 /// The batches of one epoch in order, of which one window is planned at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpochPlan<R, const AXES: usize> {
-    planner: BatchPlanner<R, AXES>,
+    pub(super) planner: BatchPlanner<R, AXES>,
     /// Before the window, and after it.
     before: Progress,
     after: Progress,

@@ -53,10 +53,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
         let stride = index.n_samples().div_ceil(N_LOOKS);
         let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| fit.of(index.lengths(narrow(id))).0));
-        let mut planner = Self { index, fit, config, source, n_oversize: 0, axes };
-        planner.n_oversize = planner.oversize().count();
-        planner.check_oversize()?;
-        Ok(planner)
+        Self { index, fit, config, source, n_oversize: 0, axes }.counted_oversize()
+    }
+
+    /// The same plan under another rule.
+    pub(super) fn with_rule(&self, rule: R) -> Result<Self, SamplerError>
+    where
+        R: Clone,
+    {
+        let mut planner = self.clone();
+        planner.fit.rule = rule;
+        planner.counted_oversize()
     }
 
     /// Samples that do not fit even alone, with their lengths, in the order of their ids.
@@ -142,9 +149,20 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         EpochPlan::new(self.clone(), progress).skip(position.batch)
     }
 
+    /// The most samples that fit when each is padded to an edge.
+    pub(super) fn capacity(&self, padded: [u32; AXES]) -> u32 {
+        self.fit.rule.capacity(padded).min(self.fit.most_samples)
+    }
+
     /// How many samples come into one window.
     pub(super) fn window(&self) -> usize {
         self.config.window(self.index.n_samples())
+    }
+
+    /// The end of an epoch.
+    pub(super) fn all_drawn(&self, epoch: u64) -> PlanPosition {
+        let drawn = Drawn { drawn: self.source.sizes(), since: self.source.sizes() };
+        PlanPosition::new(self, &Progress { epoch, drawn, carried: Vec::new() }, 0)
     }
 
     pub(super) fn start(&self, epoch: u64) -> Progress {
@@ -196,6 +214,12 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let tasks = self.index.tasks().map(|of| Tasks { of, n: self.index.n_tasks() });
         let window_share = self.window() as f64 / self.index.n_samples() as f64;
         Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share }
+    }
+
+    fn counted_oversize(mut self) -> Result<Self, SamplerError> {
+        self.n_oversize = self.oversize().count();
+        self.check_oversize()?;
+        Ok(self)
     }
 
     fn check_oversize(&self) -> Result<(), SamplerError> {

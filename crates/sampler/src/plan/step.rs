@@ -1,0 +1,74 @@
+//! What one optimizer step takes.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::SamplerError;
+
+/// How much one optimizer step takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepSize {
+    /// So many samples; the last step of an epoch takes what is left.
+    Samples(u32),
+    /// So many positions, tokens or frames say, on average: real lengths, without padding.
+    /// Each step ends with the sample by which the epoch's sum reaches the next multiple, so that what one step has
+    /// beyond it, the next ones lack.
+    Positions(u64),
+    /// Every batch is a step of its own, and the effective batch size varies.
+    Batch,
+}
+
+/// One micro-batch of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepBatch {
+    /// The samples, no more than the capacity rule allows.
+    pub ids: Vec<u64>,
+    /// The length that each sample is padded to.
+    pub edge: u32,
+}
+
+/// The samples of one optimizer step, all of one epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// The epoch.
+    pub epoch: u64,
+    /// What the epoch has taken before this step, and with it: positions where they are counted, or else samples.
+    pub span: Range<u64>,
+    /// The micro-batches; the one with the most padded positions comes first.
+    pub batches: Vec<StepBatch>,
+    /// Whether this is the last step of the epoch.
+    pub ends_epoch: bool,
+}
+
+impl StepSize {
+    pub(super) const fn check(self) -> Result<(), SamplerError> {
+        match self {
+            Self::Samples(0) => Err(SamplerError::BelowOne { key: "samples of a step" }),
+            Self::Positions(0) => Err(SamplerError::BelowOne { key: "positions of a step" }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a sample counts for.
+    pub(super) fn weight(self, length: u32) -> u64 {
+        if matches!(self, Self::Positions(_)) { length.into() } else { 1 }
+    }
+
+    /// Where the step ends that begins here; a batch ends where it ends.
+    pub(super) fn end(self, start: u64) -> Option<u64> {
+        let size = match self {
+            Self::Samples(n) => n.into(),
+            Self::Positions(n) => n,
+            Self::Batch => return None,
+        };
+        Some((start / size).saturating_add(1).saturating_mul(size))
+    }
+}
+
+impl StepBatch {
+    /// Positions with the padding.
+    pub fn padded(&self) -> u64 {
+        self.ids.len() as u64 * u64::from(self.edge)
+    }
+}

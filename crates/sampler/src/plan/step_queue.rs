@@ -1,0 +1,88 @@
+//! Cutting batches into steps.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use super::step::{PlannedStep, StepBatch, StepSize};
+
+/// A sample that waits for its step.
+pub(super) trait Waiting {
+    fn id(&self) -> u64;
+    fn length(&self) -> u32;
+}
+
+/// A batch, or what a step has left of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Piece<S> {
+    pub(super) samples: Vec<S>,
+    pub(super) edge: u32,
+}
+
+/// The batches that no step has taken yet, in the order in which they came.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StepQueue<S> {
+    pub(super) size: StepSize,
+    pub(super) epoch: u64,
+    /// What the epoch's steps have taken.
+    pub(super) taken: u64,
+    pub(super) pieces: VecDeque<Piece<S>>,
+    /// What the pieces hold.
+    held: u64,
+}
+
+impl<S: Waiting> StepQueue<S> {
+    pub(super) const fn new(size: StepSize, epoch: u64, taken: u64) -> Self {
+        Self { size, epoch, taken, pieces: VecDeque::new(), held: 0 }
+    }
+
+    pub(super) fn push(&mut self, piece: Piece<S>) {
+        self.held += piece.samples.iter().map(|sample| self.weight(sample)).sum::<u64>();
+        self.pieces.push_back(piece);
+    }
+
+    /// Whether there is a whole step, and a sample after it: one that has none may be the last of its epoch.
+    pub(super) fn holds_more_than_a_step(&self) -> bool {
+        let last = self.pieces.back().and_then(|piece| piece.samples.last());
+        match self.size.end(self.taken) {
+            Some(end) => last.is_some_and(|last| self.taken + self.held - self.weight(last) >= end),
+            None => self.pieces.len() > 1,
+        }
+    }
+
+    /// Takes the next step, or what there is of it.
+    pub(super) fn take_step(&mut self) -> PlannedStep {
+        let start = self.taken;
+        let end = self.size.end(start);
+        let mut batches = Vec::new();
+        while let Some(piece) = self.pieces.pop_front() {
+            batches.push(self.cut(piece, end));
+            if end.is_none_or(|end| end <= self.taken) {
+                break;
+            }
+        }
+        batches.sort_by_key(|batch| Reverse(batch.padded()));
+        PlannedStep { epoch: self.epoch, span: start..self.taken, batches, ends_epoch: false }
+    }
+
+    /// Takes a piece up to the step's end; the rest of it begins the next step.
+    fn cut(&mut self, mut piece: Piece<S>, end: Option<u64>) -> StepBatch {
+        let mut weights = piece.samples.iter().map(|sample| self.size.weight(sample.length()));
+        let (mut n, mut taken) = (0, self.taken);
+        while end.is_none_or(|end| taken < end)
+            && let Some(weight) = weights.next()
+        {
+            (n, taken) = (n + 1, taken + weight);
+        }
+        self.held -= taken - self.taken;
+        self.taken = taken;
+        let (rest, edge) = (piece.samples.split_off(n), piece.edge);
+        if !rest.is_empty() {
+            self.pieces.push_front(Piece { samples: rest, edge });
+        }
+        StepBatch { ids: piece.samples.iter().map(Waiting::id).collect(), edge }
+    }
+
+    fn weight(&self, sample: &S) -> u64 {
+        self.size.weight(sample.length())
+    }
+}
