@@ -15,7 +15,7 @@
 //! the window holds much of the data set, neighbours in length are mixed as well.
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
-//! ends, and follows another rule when the policy finds one.
+//! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
 //! [`PlanReport`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -106,6 +106,6 @@ pub use permutation::Permutation;
 pub use plan::{
     Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Objective, Oversize, PaddedBudget, PlanConfig,
     PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize,
-    StreamBatch, StreamLimits, StreamPlanner, StreamSample, StreamStats, TaskMix, TaskPlan, mates_kept,
-    rank_correlation, task_entropy_ratio,
+    StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix,
+    TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
 };

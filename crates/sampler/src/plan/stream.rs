@@ -5,11 +5,10 @@ use std::collections::VecDeque;
 use plimsoll_types::Bytes;
 
 use super::arrange::by_variety;
-use super::batches::Span;
 use super::config::{Oversize, PlanConfig};
 use super::entry::Entry;
 use super::fit::Fit;
-use super::streamed::{Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};
+use super::streamed::{Planned, Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};
 use super::tasks::Tasks;
 use super::window::{Recipe, Window};
 use crate::hash::{Rng, Use};
@@ -20,6 +19,7 @@ use crate::{CapacityRule, SamplerError};
 /// Half of the buffer fills up while the batches of the other half are taken.
 /// A full half is planned as a window of an epoch is, and its partial batch goes into the next half.
 /// The batches depend on the order of the samples alone, not on when they are pushed or taken.
+/// A stream that has ended may begin again: the first sample after the end begins the next epoch.
 /// The window, and the share of mates that may be kept, have no meaning here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPlanner<R, const AXES: usize> {
@@ -28,13 +28,15 @@ pub struct StreamPlanner<R, const AXES: usize> {
     limits: StreamLimits,
     waiting: Vec<StreamSample<AXES>>,
     waiting_bytes: Bytes,
-    ready: VecDeque<StreamBatch<AXES>>,
+    pub(super) ready: VecDeque<Planned<AXES>>,
     n_ready: usize,
     ready_bytes: Bytes,
     window: Window<AXES>,
-    n_windows: u64,
+    pub(super) epoch: u64,
+    /// Windows of the epoch that were planned.
+    pub(super) n_windows: u64,
     n_tasks: usize,
-    finished: bool,
+    pub(super) finished: bool,
     stats: StreamStats,
 }
 
@@ -64,6 +66,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             n_ready: 0,
             ready_bytes: Bytes::ZERO,
             window: Window::default(),
+            epoch: 0,
             n_windows: 0,
             n_tasks: 1,
             finished: false,
@@ -101,20 +104,82 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
 
     /// Takes the next batch; `None` when none is ready.
     pub fn next_batch(&mut self) -> Option<StreamBatch<AXES>> {
-        let Some(batch) = self.ready.pop_front() else {
-            self.stats.times_empty += u64::from(!self.finished);
-            return None;
-        };
+        let batch = self.take_ready();
+        self.stats.times_empty += u64::from(batch.is_none() && !self.finished);
+        batch.map(Planned::into_batch)
+    }
+
+    /// Takes the next batch with all that is known of its samples.
+    pub(super) fn take_ready(&mut self) -> Option<Planned<AXES>> {
+        let batch = self.ready.pop_front()?;
         self.stats.batches += 1;
-        self.n_ready -= batch.ids.len();
-        self.ready_bytes = self.ready_bytes.saturating_sub(batch.bytes);
+        self.n_ready -= batch.samples.len();
+        self.ready_bytes = self.ready_bytes.saturating_sub(batch.bytes());
         Some(batch)
+    }
+
+    /// Takes back what was taken last.
+    pub(super) fn put_back(&mut self, batch: Planned<AXES>) {
+        self.stats.batches -= 1;
+        self.n_ready += batch.samples.len();
+        self.ready_bytes = self.ready_bytes.saturating_add(batch.bytes());
+        self.ready.push_front(batch);
+    }
+
+    /// Follows another capacity rule: what waits is planned by it, and so is what was planned and no longer fits.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
+    /// as before.
+    pub fn change(&mut self, rule: R) -> Result<(), SamplerError>
+    where
+        R: Clone,
+    {
+        let mut changed = self.clone();
+        changed.fit.rule = rule;
+        changed.refit()?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn refit(&mut self) -> Result<(), SamplerError> {
+        let mut samples = Vec::new();
+        for batch in std::mem::take(&mut self.ready) {
+            if batch.rows <= self.fit.capacity(batch.cell) {
+                self.ready.push_back(batch);
+                continue;
+            }
+            self.n_ready -= batch.samples.len();
+            self.ready_bytes = self.ready_bytes.saturating_sub(batch.bytes());
+            samples.extend(batch.samples);
+        }
+        samples.append(&mut self.waiting);
+        for mut sample in samples {
+            if self.fit.capacity(sample.lengths) == 0 {
+                let Some(cut) = self.cut(sample.id, sample.lengths)? else { continue };
+                sample.lengths = cut;
+            }
+            self.waiting.push(sample);
+        }
+        self.waiting_bytes = self.waiting.iter().map(|sample| sample.bytes).sum();
+        if self.finished {
+            self.plan(true);
+        } else {
+            self.plan_half();
+        }
+        Ok(())
     }
 
     /// Plans what is left when the stream has ended.
     pub fn finish(&mut self) {
         self.plan(true);
         self.finished = true;
+    }
+
+    /// What is wanted of the batches.
+    pub const fn config(&self) -> &PlanConfig<AXES> {
+        &self.config
     }
 
     /// What happened so far.
@@ -124,8 +189,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
 
     /// The samples that are in no batch that was taken: what a resumed stream pushes first.
     pub fn pending(&self) -> impl Iterator<Item = u64> {
-        let ready = self.ready.iter().flat_map(|batch| batch.ids.iter().copied());
-        ready.chain(self.waiting.iter().map(|sample| sample.id))
+        self.ready.iter().flat_map(|batch| &batch.samples).chain(&self.waiting).map(|sample| sample.id)
     }
 
     /// Samples in the buffer, and their host memory.
@@ -134,6 +198,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     }
 
     fn hold(&mut self, sample: StreamSample<AXES>) {
+        if self.finished {
+            (self.finished, self.epoch, self.n_windows) = (false, self.epoch + 1, 0);
+        }
         self.n_tasks = self.n_tasks.max(usize::from(sample.task) + 1);
         self.waiting.push(sample);
         self.waiting_bytes = self.waiting_bytes.saturating_add(sample.bytes);
@@ -141,6 +208,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         self.stats.samples += 1;
         self.stats.most_samples = self.stats.most_samples.max(n_held as u64);
         self.stats.most_bytes = self.stats.most_bytes.max(held);
+        self.plan_half();
+    }
+
+    /// Plans what waits when it is half of the buffer.
+    fn plan_half(&mut self) {
         if self.waiting.len() >= self.limits.samples / 2 || self.waiting_bytes.0 >= self.limits.bytes.0 / 2 {
             self.plan(false);
         }
@@ -174,36 +246,24 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             axes: &by_variety(&waiting.iter().map(|sample| self.fit.of(sample.lengths).0)),
             window_share: 0.0,
         };
-        let mut rng = Rng::new(Use::Batches, self.config.seed, 0, self.n_windows);
+        let mut rng = Rng::new(Use::Batches, self.config.seed, self.epoch, self.n_windows);
         // Samples that are padded alike keep their order, which in a stream may be anything.
         rng.shuffle(&mut window.entries);
         recipe.plan(window, &mut rng);
         let mut carried = Vec::new();
         if !last {
-            window.take_partial(waiting.len() / 2, &mut carried);
+            window.take_partial((waiting.len() / 2).min(self.limits.samples / 4), &mut carried);
         }
-        self.ready.extend(window.batches.spans.iter().map(|span| batch(waiting, window, span)));
-        self.n_ready += window.batches.n_samples();
         let left: Vec<_> = carried.into_iter().map(|slot: u32| waiting[slot as usize]).collect();
         let left_bytes = left.iter().map(|sample| sample.bytes).sum();
+        if left_bytes > Bytes(self.limits.bytes.0 / 2) {
+            // There would be no room for the next sample.
+            return self.plan(true);
+        }
+        self.ready.extend(window.batches.iter().map(|batch| Planned::new(waiting, batch)));
+        self.n_ready += window.batches.n_samples();
         self.ready_bytes = self.ready_bytes.saturating_add(self.waiting_bytes.saturating_sub(left_bytes));
         (self.waiting, self.waiting_bytes) = (left, left_bytes);
         self.n_windows += 1;
-    }
-}
-
-/// A planned batch with the samples' own ids.
-fn batch<const AXES: usize>(
-    waiting: &[StreamSample<AXES>],
-    window: &Window<AXES>,
-    span: &Span<AXES>,
-) -> StreamBatch<AXES> {
-    let samples = || window.batches.ids_of(span).iter().map(|slot| waiting[*slot as usize]);
-    StreamBatch {
-        ids: samples().map(|sample| sample.id).collect(),
-        rows: span.rows,
-        longest: span.longest,
-        cell: span.cell,
-        bytes: samples().map(|sample| sample.bytes).sum(),
     }
 }

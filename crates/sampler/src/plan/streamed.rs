@@ -3,6 +3,9 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::batches::Batch;
+use super::step_queue::Waiting;
+
 /// How much of a stream is held at most, in batches that wait for a step or not planned yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
@@ -70,4 +73,45 @@ pub struct StreamStats {
     pub most_samples: u64,
     /// The most host memory held at a time.
     pub most_bytes: Bytes,
+}
+
+/// A batch that is planned and not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned<const AXES: usize> {
+    pub(super) samples: Vec<StreamSample<AXES>>,
+    pub(super) rows: u32,
+    pub(super) longest: [u32; AXES],
+    pub(super) cell: [u32; AXES],
+}
+
+impl<const AXES: usize> Planned<AXES> {
+    /// A batch whose ids are places among the samples that waited.
+    pub(super) fn new(waiting: &[StreamSample<AXES>], batch: Batch<'_, AXES>) -> Self {
+        let Batch { ids, rows, longest, cell } = batch;
+        Self { samples: ids.iter().map(|place| waiting[*place as usize]).collect(), rows, longest, cell }
+    }
+
+    pub(super) fn bytes(&self) -> Bytes {
+        self.samples.iter().map(|sample| sample.bytes).sum()
+    }
+
+    pub(super) fn into_batch(self) -> StreamBatch<AXES> {
+        StreamBatch {
+            bytes: self.bytes(),
+            ids: self.samples.iter().map(|sample| sample.id).collect(),
+            rows: self.rows,
+            longest: self.longest,
+            cell: self.cell,
+        }
+    }
+}
+
+impl Waiting for StreamSample<1> {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn length(&self) -> u32 {
+        self.lengths[0]
+    }
 }

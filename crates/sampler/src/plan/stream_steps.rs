@@ -1,0 +1,172 @@
+//! Optimizer steps out of a stream.
+
+use plimsoll_types::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::config::Objective;
+use super::narrow::narrow;
+use super::step::{PlannedStep, StepSize};
+use super::step_queue::{Piece, StepQueue};
+use super::stream::StreamPlanner;
+use super::streamed::{Planned, Pushed, StreamSample, StreamStats};
+use crate::{CapacityRule, SamplerError};
+
+/// Divides a stream into optimizer steps, as [`crate::StepPlanner`] does with epochs.
+///
+/// Samples are pushed, and steps taken when they are whole.
+/// The batches of a step that is not whole yet are held besides the buffer, so that a step may be larger than it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSteps<R> {
+    planner: StreamPlanner<R, 1>,
+    queue: StepQueue<StreamSample<1>>,
+    /// How often no step was whole, since the last one that was.
+    times_empty: u64,
+    most_samples: u64,
+    most_bytes: Bytes,
+    starved: bool,
+}
+
+/// Where the step after the last taken one begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamPosition {
+    /// The epoch.
+    pub epoch: u64,
+    /// What the epoch's steps have taken: positions where they are counted, or else samples.
+    pub taken: u64,
+    /// The samples that were pushed and are in no step: what a resumed stream pushes first.
+    pub pending: Vec<u64>,
+    n_windows: u64,
+}
+
+impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
+    /// Starts with what the planner holds.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::PackedSteps`] when the planner lays
+    /// samples end to end.
+    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
+        size.check()?;
+        if planner.config().objective == Objective::FewestRows {
+            return Err(SamplerError::PackedSteps);
+        }
+        let queue = StepQueue::new(size, planner.epoch, 0);
+        Ok(Self { planner, queue, times_empty: 0, most_samples: 0, most_bytes: Bytes::ZERO, starved: false })
+    }
+
+    /// Goes on where a position was taken, with an empty planner, once the pending samples are pushed again.
+    ///
+    /// Every sample comes once and the steps keep their sizes; which samples are together depends on what was pending.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamSteps::try_new`].
+    pub fn resume(
+        mut planner: StreamPlanner<R, 1>,
+        size: StepSize,
+        position: &StreamPosition,
+    ) -> Result<Self, SamplerError> {
+        (planner.epoch, planner.n_windows) = (position.epoch, position.n_windows);
+        let mut steps = Self::try_new(planner, size)?;
+        steps.queue.taken = position.taken;
+        Ok(steps)
+    }
+
+    /// Takes the next sample of the stream, unless there is no room, or steps of an epoch that has ended are left; then
+    /// a step is whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamPlanner::push`].
+    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
+        if self.planner.finished && self.held().0 > 0 {
+            return Ok(Pushed::Full);
+        }
+        self.fill();
+        let pushed = self.planner.push(sample)?;
+        if self.queue.epoch != self.planner.epoch {
+            self.queue = StepQueue::new(self.queue.size, self.planner.epoch, 0);
+        }
+        let (n_held, held) = self.held();
+        self.most_samples = self.most_samples.max(n_held as u64);
+        self.most_bytes = self.most_bytes.max(held);
+        Ok(pushed)
+    }
+
+    /// Takes the next step; `None` when none is whole, or before the end of the epoch might be the last.
+    pub fn next_step(&mut self) -> Option<PlannedStep> {
+        self.fill();
+        let whole = self.queue.holds_more_than_a_step();
+        if !whole && (!self.planner.finished || self.queue.pieces.is_empty()) {
+            self.times_empty += u64::from(!self.planner.finished && !self.starved);
+            self.starved = true;
+            return None;
+        }
+        self.starved = false;
+        let mut step = self.queue.take_step();
+        step.ends_epoch = self.queue.pieces.is_empty();
+        Some(step)
+    }
+
+    /// Ends the epoch: its last step is whole as it is.
+    pub fn finish(&mut self) {
+        self.planner.finish();
+    }
+
+    /// Follows another capacity rule from the next step on, as [`StreamPlanner::change`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamPlanner::change`]; the steps then go on as before.
+    pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
+        let mut changed = self.clone();
+        while let Some(Piece { samples, edge }) = changed.queue.pieces.pop_back() {
+            let longest = samples.iter().map(|sample| sample.lengths[0]).max().unwrap_or(0);
+            let rows = narrow(samples.len());
+            changed.planner.put_back(Planned { samples, rows, longest: [longest], cell: [edge] });
+        }
+        changed.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
+        changed.planner.change(rule)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Where the next step begins.
+    pub fn position(&self) -> StreamPosition {
+        let ended = self.planner.finished && self.held().0 == 0;
+        let here = (self.queue.epoch, self.queue.taken, self.planner.n_windows);
+        let (epoch, taken, n_windows) = if ended { (self.queue.epoch + 1, 0, 0) } else { here };
+        StreamPosition { epoch, taken, pending: self.pending().collect(), n_windows }
+    }
+
+    /// What happened so far; an empty buffer is counted once until a step is whole.
+    pub const fn stats(&self) -> StreamStats {
+        let Self { times_empty, most_samples, most_bytes, .. } = *self;
+        StreamStats { times_empty, most_samples, most_bytes, ..self.planner.stats() }
+    }
+
+    /// The samples that were pushed and are in no step that was taken.
+    pub fn pending(&self) -> impl Iterator<Item = u64> {
+        self.of_queue().map(|sample| sample.id).chain(self.planner.pending())
+    }
+
+    /// Samples that are held, and their host memory.
+    pub fn held(&self) -> (usize, Bytes) {
+        let (n_held, held) = self.planner.held();
+        let bytes: Bytes = self.of_queue().map(|sample| sample.bytes).sum();
+        (n_held + self.of_queue().count(), held.saturating_add(bytes))
+    }
+
+    /// Takes batches until there are enough for a step.
+    fn fill(&mut self) {
+        while !self.queue.holds_more_than_a_step()
+            && let Some(Planned { samples, cell: [edge], .. }) = self.planner.take_ready()
+        {
+            self.queue.push(Piece { samples, edge });
+        }
+    }
+
+    fn of_queue(&self) -> impl Iterator<Item = &StreamSample<1>> {
+        self.queue.pieces.iter().flat_map(|piece| &piece.samples)
+    }
+}
