@@ -7,9 +7,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use plimsoll_bench::{observation, run, step_done};
-use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, ladder};
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, ladder};
 use plimsoll_predict::{Dtype, Key, Phase, Platform, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Decision, Event, KeepReason, Ladder, Prediction, StepDone, StepShape};
+use plimsoll_types::{Bytes, Decision, Event, KeepReason, Knobs, Ladder, Prediction, StepDone, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
 const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
@@ -33,7 +33,28 @@ fn main() {
                 step_done_at(&mut group, place, &Settled::new(bounds, &ladder, rung, &predictor), &predictor);
             }
         }
+        step_done_of_edges(&mut group, &taught(&ladder(&Bounds::default()).expect("valid bounds")));
         group.finish();
+    });
+}
+
+/// Sixteen edges, none of which is at its largest batch.
+fn step_done_of_edges(group: &mut BenchmarkGroup<'_, WallTime>, predictor: &Predictor) {
+    let edges: Vec<u32> = (1..=16).map(|i| i * 32).collect();
+    let config = BucketedConfig { edges, batch_max: 1 << 12, ..BucketedConfig::default() };
+    let mut policy = Policy::try_new(PolicyConfig::Bucketed(config)).expect("a valid configuration");
+    let knobs = Knobs { patch_size: 32, micro_batch_size: 1 };
+    let event = |step| Event::StepDone(StepDone { budget: Bytes::gib(4), ..step_done(step, knobs) });
+    let predict = |shape| upper(predictor, shape);
+    policy.on_event(&event(STEP), &predict);
+    let event = event(STEP + 10);
+    // Anything else would measure another path.
+    let kept = Decision::Keep { reason: KeepReason::HighestCertified };
+    assert_eq!(policy.on_event(&event, &predict), Some(kept), "{:?}", policy.batch_sizes());
+    let sizes = policy.batch_sizes().expect("a size for each edge");
+    assert!(sizes.iter().all(|size| (2..1 << 12).contains(size)), "{sizes:?}");
+    group.bench_function(BenchmarkId::new("step_done_edges", sizes.len()), |b| {
+        b.iter(|| policy.on_event(black_box(&event), &predict));
     });
 }
 

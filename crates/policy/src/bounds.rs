@@ -7,7 +7,7 @@ use crate::PolicyError;
 use crate::error::check_range;
 
 /// A million pixels, positions or samples: more is a typing error.
-const LARGEST: u32 = 1 << 20;
+pub(crate) const LARGEST: u32 = 1 << 20;
 
 /// More sizes than this are a typing error too.
 const MAX_PATCH_SIZES: u32 = 4096;
@@ -90,12 +90,17 @@ pub fn ladder(bounds: &Bounds) -> Result<Ladder, PolicyError> {
     bounds.validate()?;
     let patches = (bounds.patch_min..=bounds.patch_max).step_by(bounds.patch_multiple as usize);
     let at_smallest_batch = patches.map(|patch_size| Knobs { patch_size, ..bounds.smallest() });
-    let batches = std::iter::successors(Some(bounds.batch_min), |batch| {
-        (*batch < bounds.batch_max).then(|| (batch + 1).max(batch * 106 / 100).min(bounds.batch_max))
-    });
-    let at_largest_patch =
-        batches.skip(1).map(|micro_batch_size| Knobs { patch_size: bounds.patch_max, micro_batch_size });
+    let at_largest_patch = batches(bounds.batch_min, bounds.batch_max)
+        .skip(1)
+        .map(|micro_batch_size| Knobs { patch_size: bounds.patch_max, micro_batch_size });
     Ok(Ladder::try_new(at_smallest_batch.chain(at_largest_patch).collect())?)
+}
+
+/// Batches from the smallest to the largest: one apart while small, and at most 6 % above.
+pub(crate) fn batches(least: u32, most: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(least), move |batch| {
+        (*batch < most).then(|| (batch + 1).max(batch * 106 / 100).min(most))
+    })
 }
 
 #[cfg(test)]

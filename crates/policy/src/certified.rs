@@ -1,6 +1,5 @@
 //! The policy that jumps to the highest rung whose upper bound fits.
 
-mod ceiling;
 mod config;
 
 use plimsoll_types::{
@@ -8,9 +7,9 @@ use plimsoll_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::ceiling::Ceiling;
 pub use self::config::CertifiedConfig;
-use crate::counts::{Brake, Failures, keep, too_early};
+use crate::ceiling::Ceiling;
+use crate::counts::{Brake, Failures, keep, share, too_early};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, ladder};
 
@@ -211,9 +210,4 @@ impl Controller for Certified {
     fn oom_count(&self) -> u32 {
         self.failures.count()
     }
-}
-
-/// Returns a share of the budget, rounded down.
-fn share(budget: Bytes, ratio: f64) -> Bytes {
-    Bytes::from_f64_ceil((budget.as_f64() * ratio).floor())
 }

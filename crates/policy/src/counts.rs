@@ -1,6 +1,6 @@
-//! What every policy counts: out-of-memory steps, and adjustments up to the brake.
+//! What every policy counts, out-of-memory steps and adjustments up to the brake, and what they all ask.
 
-use plimsoll_types::{Decision, KeepReason};
+use plimsoll_types::{Bytes, Decision, KeepReason};
 use serde::{Deserialize, Serialize};
 
 /// Steps that ran out of memory; a step that had to be split several times counts once.
@@ -20,6 +20,11 @@ impl Failures {
 
     pub(crate) fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Whether this step is the last one that failed.
+    pub(crate) fn failed(&self, step: u64) -> bool {
+        self.last_step == Some(step)
     }
 }
 
@@ -62,4 +67,9 @@ pub(crate) fn too_early(now: u64, warm_up_steps: u64, cooldown_until: u64) -> Op
     } else {
         None
     }
+}
+
+/// Returns a share of the budget, rounded down.
+pub(crate) fn share(budget: Bytes, ratio: f64) -> Bytes {
+    Bytes::from_f64_ceil((budget.as_f64() * ratio).floor())
 }

@@ -2,8 +2,10 @@
 //!
 //! A [`Policy`] reads a run's events and answers each one that matters with a decision: keep the knobs, move them,
 //! or switch itself off.
-//! [`Certified`] is the default and what the headings below describe; [`Stepwise`] follows thresholds on the measured
-//! peak; [`Fixed`] never moves.
+//! There are four.
+//! [`Certified`] is the default and what the headings below describe; [`Bucketed`] does the same for samples of many
+//! lengths, with a batch size for each edge of a lattice in place of the ladder; [`Stepwise`] follows thresholds on the
+//! measured peak; [`Fixed`] never moves.
 //!
 //! # Signals
 //!
@@ -47,7 +49,7 @@
 //! # Invariants
 //!
 //! * No clock, device, file or randomness: time is the step number, and the same events give the same decisions.
-//! * The knobs are always within the bounds.
+//! * The knobs are always within the bounds; a batch size is at least 1, and never larger for a longer edge.
 //! * An increase needs an upper bound that fits, a finished warm-up, a finished cooldown, and an open rung.
 //! * A policy serialises whole; a restored one decides like the one that was saved.
 //!
@@ -79,6 +81,8 @@
 //! * Patch before batch: Isensee et al., nnU-Net, Nature Methods 18 (2021).
 
 mod bounds;
+mod bucketed;
+mod ceiling;
 mod certified;
 mod counts;
 mod error;
@@ -89,6 +93,7 @@ mod preset;
 mod stepwise;
 
 pub use bounds::{Bounds, ladder};
+pub use bucketed::{Bucketed, BucketedConfig};
 pub use certified::{Certified, CertifiedConfig};
 pub use error::PolicyError;
 pub use finder::{Finder, FinderConfig, Found, Outcome, Plan, Planned, Race, Search, Source, Stop, Winner};

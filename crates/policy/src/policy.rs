@@ -1,9 +1,11 @@
-//! One face for the three policies.
+//! One face for the four policies.
 
 use plimsoll_types::{BudgetChanged, Decision, Event, Knobs, Ladder, Prediction, StepDone, StepFailed, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::{Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Stepwise, StepwiseConfig};
+use crate::{
+    Bucketed, BucketedConfig, Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Stepwise, StepwiseConfig,
+};
 
 /// What a step of some shape would need, or `None` while nothing is known.
 pub type Predict<'a> = &'a dyn Fn(StepShape) -> Option<Prediction>;
@@ -14,6 +16,8 @@ pub type Predict<'a> = &'a dyn Fn(StepShape) -> Option<Prediction>;
 pub enum PolicyConfig {
     /// Jump to the highest rung whose upper bound fits.
     Certified(CertifiedConfig),
+    /// For each edge, the largest batch whose upper bound fits.
+    Bucketed(BucketedConfig),
     /// Step by thresholds on the measured peak.
     Stepwise(StepwiseConfig),
     /// Never move.
@@ -32,6 +36,8 @@ impl Default for PolicyConfig {
 pub enum Policy {
     /// Jumps to the highest rung whose upper bound fits.
     Certified(Certified),
+    /// Has for each edge the largest batch whose upper bound fits.
+    Bucketed(Bucketed),
     /// Steps by thresholds on the measured peak.
     Stepwise(Stepwise),
     /// Never moves.
@@ -57,6 +63,7 @@ impl Policy {
     pub fn try_new(config: PolicyConfig) -> Result<Self, PolicyError> {
         Ok(match config {
             PolicyConfig::Certified(config) => Self::Certified(Certified::try_new(config)?),
+            PolicyConfig::Bucketed(config) => Self::Bucketed(Bucketed::try_new(config)?),
             PolicyConfig::Stepwise(config) => Self::Stepwise(Stepwise::try_new(config)?),
             PolicyConfig::Fixed(config) => Self::Fixed(Fixed::try_new(config)?),
         })
@@ -75,12 +82,12 @@ impl Policy {
         }
     }
 
-    /// Returns the knobs of the next step.
+    /// Returns the knobs of the next step; with several edges, the longest one and its batch.
     pub fn knobs(&self) -> Knobs {
         self.controller().knobs()
     }
 
-    /// Returns how many times the knobs have moved.
+    /// Returns how many times the knobs, or the batch sizes, have changed.
     pub fn adjustments(&self) -> u32 {
         self.controller().adjustments()
     }
@@ -94,7 +101,16 @@ impl Policy {
     pub fn ladder(&self) -> Option<&Ladder> {
         match self {
             Self::Certified(certified) => Some(certified.ladder()),
-            Self::Stepwise(_) | Self::Fixed(_) => None,
+            Self::Bucketed(_) | Self::Stepwise(_) | Self::Fixed(_) => None,
+        }
+    }
+
+    /// Returns the largest micro-batch of each edge, where the policy has several edges: at least 1, and never more for
+    /// a longer edge.
+    pub fn batch_sizes(&self) -> Option<&[u32]> {
+        match self {
+            Self::Bucketed(bucketed) => Some(bucketed.batch_sizes()),
+            Self::Certified(_) | Self::Stepwise(_) | Self::Fixed(_) => None,
         }
     }
 
@@ -102,6 +118,7 @@ impl Policy {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Certified(_) => "certified",
+            Self::Bucketed(_) => "bucketed",
             Self::Stepwise(_) => "stepwise",
             Self::Fixed(_) => "fixed",
         }
@@ -110,6 +127,7 @@ impl Policy {
     fn controller(&self) -> &dyn Controller {
         match self {
             Self::Certified(certified) => certified,
+            Self::Bucketed(bucketed) => bucketed,
             Self::Stepwise(stepwise) => stepwise,
             Self::Fixed(fixed) => fixed,
         }
@@ -118,6 +136,7 @@ impl Policy {
     fn controller_mut(&mut self) -> &mut dyn Controller {
         match self {
             Self::Certified(certified) => certified,
+            Self::Bucketed(bucketed) => bucketed,
             Self::Stepwise(stepwise) => stepwise,
             Self::Fixed(fixed) => fixed,
         }

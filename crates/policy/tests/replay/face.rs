@@ -1,14 +1,15 @@
-//! What the three policies share, and how they are configured.
+//! What the four policies share, and how they are configured.
 
-use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, Policy, PolicyConfig, StepwiseConfig};
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Policy, PolicyConfig, StepwiseConfig};
 use plimsoll_types::{Bytes, EpochDone, Event, RunResumed};
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak};
 use crate::scene::{check, done, failed, knobs, policy, unknown, whole};
 
-fn all() -> [PolicyConfig; 3] {
+fn all() -> [PolicyConfig; 4] {
     [
         PolicyConfig::default(),
+        PolicyConfig::Bucketed(BucketedConfig { edges: vec![16, 32], ..BucketedConfig::default() }),
         PolicyConfig::Stepwise(StepwiseConfig::default()),
         PolicyConfig::Fixed(FixedConfig { knobs: knobs(32, 8) }),
     ]
@@ -44,9 +45,10 @@ fn only_committed_steps_failed_steps_and_budgets_are_answered() {
 }
 
 #[test]
-fn only_the_certified_policy_has_a_ladder() {
+fn the_certified_policy_has_a_ladder_and_the_bucketed_one_has_sizes() {
     let shown = all().map(policy).map(|it| (it.name(), it.ladder().is_some()));
-    assert_eq!(shown, [("certified", true), ("stepwise", false), ("fixed", false)]);
+    assert_eq!(shown, [("certified", true), ("bucketed", false), ("stepwise", false), ("fixed", false)]);
+    assert_eq!(all().map(policy).map(|it| it.batch_sizes().is_some()), [false, true, false, false]);
 }
 
 #[test]
@@ -64,6 +66,7 @@ fn a_configuration_names_its_kind_and_leaves_the_rest_to_defaults() {
     assert!(read(r#"{"kind":"fixed"}"#).unwrap_err().to_string().contains("knobs"));
     for (text, key) in [
         (r#"{"kind":"certified","patience":1}"#, "patience"),
+        (r#"{"kind":"bucketed","edge":[1]}"#, "edge"),
         (r#"{"kind":"stepwise","bounds":{"batch":1}}"#, "batch"),
         (r#"{"kind":"fixed","knobs":{"patch_size":1,"micro_batch_size":1},"extra":1}"#, "extra"),
     ] {
@@ -93,6 +96,24 @@ fn a_value_that_is_not_allowed_is_named_with_its_range() {
     refuse(
         CertifiedConfig { start: Some(knobs(40, 3)), ..certified() },
         "start is patch 40, batch 3, allowed is a rung of the ladder from patch 32, batch 2 to patch 256, batch 64",
+    );
+    let bucketed = || BucketedConfig { edges: vec![8, 16], ..BucketedConfig::default() };
+    let refuse = |config, message: &str| check(PolicyConfig::Bucketed(config), message);
+    for (edges, shown) in [(vec![], "[]"), (vec![0, 8], "[0, 8]"), (vec![8, 8], "[8, 8]")] {
+        let message = format!("edges is {shown}, allowed is a growing list of lengths from 1");
+        refuse(BucketedConfig { edges, ..bucketed() }, &message);
+    }
+    for (start, shown) in [(vec![4], "[4]"), (vec![4, 5], "[4, 5]"), (vec![4, 0], "[4, 0]"), (vec![65, 4], "[65, 4]")] {
+        let message = format!("start is {shown}, allowed is 2 sizes from 64 falling to 1");
+        refuse(BucketedConfig { start: Some(start), ..bucketed() }, &message);
+    }
+    refuse(BucketedConfig { batch_max: 0, ..bucketed() }, "batch_max is 0, allowed is 1 to 1048576");
+    refuse(BucketedConfig { raise_below: 1.0, ..bucketed() }, "raise_below is 1, allowed is 0.5 to 0.995");
+    refuse(BucketedConfig { noise: -1.0, ..bucketed() }, "noise is -1, allowed is 0 to 0.25");
+    refuse(BucketedConfig { min_gain: 2.0, ..bucketed() }, "min_gain is 2, allowed is 0 to 1");
+    refuse(
+        BucketedConfig { reopen_after_steps: 0, ..bucketed() },
+        "reopen_after_steps is 0, allowed is 1 to 1000000000",
     );
     let stepwise = StepwiseConfig::default;
     let refuse = |config, message| check(PolicyConfig::Stepwise(config), message);

@@ -1,6 +1,8 @@
 //! Replays: events in, decisions out.
 #![cfg(test)]
 
+mod bucketed;
+mod bucketed_invariants;
 mod certified;
 mod face;
 mod invariants;

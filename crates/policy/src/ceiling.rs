@@ -1,4 +1,4 @@
-//! Rungs that failed, closed for a time that doubles.
+//! Rungs, or batch sizes, that failed, closed for a time that doubles.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,14 @@ impl Ceiling {
         self.opens_at = now.saturating_add(first_time.saturating_mul(doubled));
         self.closings = self.closings.saturating_add(1);
     }
+
+    /// Closes what is below too, for as long as the rest, or for `first_time` steps when nothing is closed.
+    pub(crate) fn lower(&mut self, rung: usize, now: u64, first_time: u64) {
+        match self.at(now) {
+            Some(closed) => self.rung = closed.min(rung),
+            None => self.close(rung, now, first_time),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -41,6 +49,15 @@ mod tests {
             ceiling.close(9, 610, 200);
         }
         assert_eq!(ceiling.at(u64::MAX - 1), Some(9), "the time saturates");
+    }
+
+    #[test]
+    fn lowering_a_ceiling_does_not_prolong_it() {
+        let mut ceiling = Ceiling::default();
+        ceiling.lower(7, 0, 200);
+        ceiling.lower(5, 100, 200);
+        ceiling.lower(6, 150, 200);
+        assert_eq!((ceiling.at(199), ceiling.at(200)), (Some(5), None));
     }
 
     #[test]

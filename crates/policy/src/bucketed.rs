@@ -1,0 +1,232 @@
+//! The policy for samples of many lengths.
+
+mod config;
+
+use std::ops::Range;
+
+use plimsoll_types::{
+    Budget, BudgetChanged, Bytes, Decision, KeepReason, Knobs, MicroBatch, MoveReason, Resize, StepDone, StepFailed,
+    StepShape,
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::config::BucketedConfig;
+use crate::PolicyError;
+use crate::bounds::batches;
+use crate::ceiling::Ceiling;
+use crate::counts::{Brake, Failures, keep, share, too_early};
+use crate::policy::{Controller, Predict};
+
+/// A batch is lowered when its peak is above this share of the budget; as in [`crate::CertifiedConfig`].
+const LOWER_ABOVE: f64 = 0.995;
+
+/// What is left of a batch that ran out of memory, at most; as in [`crate::CertifiedConfig`].
+const RETREAT_TO: f64 = 0.85;
+
+/// Has for each edge of a lattice the largest micro-batch whose upper bound fits the budget.
+///
+/// A longer edge never has a larger batch.
+/// One step has micro-batches of many edges, so that all sizes are judged after each step, and change together.
+/// A batch that ran out of memory is closed with all above it, at its edge and at all longer ones, for a time that
+/// doubles; shorter edges keep theirs.
+/// After the brake the sizes still fall, since safety does not depend on how often they changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bucketed {
+    config: BucketedConfig,
+    /// The sizes that a batch may be raised or lowered to.
+    rungs: Vec<u32>,
+    sizes: Vec<u32>,
+    /// For each edge, the smallest batch that is closed.
+    ceilings: Vec<Ceiling>,
+    cooldown_until: u64,
+    brake: Brake,
+    failures: Failures,
+}
+
+impl Bucketed {
+    /// Accepts a configuration, and starts with its first sizes.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
+    pub fn try_new(config: BucketedConfig) -> Result<Self, PolicyError> {
+        config.validate()?;
+        let sizes = config.start.clone().unwrap_or_else(|| vec![1; config.edges.len()]);
+        let ceilings = vec![Ceiling::default(); config.edges.len()];
+        let rungs = batches(1, config.batch_max).collect();
+        let (brake, failures) = Default::default();
+        Ok(Self { config, rungs, sizes, ceilings, cooldown_until: 0, brake, failures })
+    }
+
+    /// Returns the largest micro-batch of each edge.
+    pub fn batch_sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
+    fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
+        let (limit, mut to, mut most) = (self.limit(budget), self.sizes.clone(), None);
+        for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
+            let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
+            if let Some(upper) = upper.filter(|upper| budget < *upper) {
+                *size = self.largest_within(at, 1..*size, limit, predict).map_or(1, |(size, _)| size);
+                most = most.max(Some(upper));
+            }
+        }
+        match most {
+            Some(upper) => self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget }),
+            None => self.climb(now, budget, predict),
+        }
+    }
+
+    fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
+        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+            return decision;
+        }
+        if let Some(reason) = too_early(now, self.config.warm_up_steps, self.cooldown_until) {
+            return keep(reason);
+        }
+        let limit = self.limit(budget);
+        let (to, upper) = self.highest(now, limit, predict);
+        let gains =
+            |(size, to): (&u32, &u32)| size < to && f64::from(*size) * (1.0 + self.config.min_gain) <= f64::from(*to);
+        match upper {
+            None => keep(KeepReason::HighestCertified),
+            Some(_) if !self.sizes.iter().zip(&to).any(gains) => keep(KeepReason::GainTooSmall),
+            Some(upper) => self.resize(to, now, MoveReason::Certified { upper, limit }),
+        }
+    }
+
+    /// Returns the largest sizes that are open and certified, with the largest bound of those that are new.
+    fn highest(&self, now: u64, limit: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
+        let (mut to, mut largest, mut most) = (self.sizes.clone(), None, u32::MAX);
+        for (at, size) in to.iter_mut().enumerate() {
+            let closed = self.ceilings[at].at(now).and_then(|closed| u32::try_from(closed).ok());
+            let end = closed.unwrap_or(u32::MAX).min(most.saturating_add(1));
+            if let Some((larger, upper)) = self.largest_within(at, *size + 1..end, limit, predict) {
+                *size = larger;
+                largest = largest.max(Some(upper));
+            }
+            most = *size;
+        }
+        (to, largest)
+    }
+
+    /// Returns the largest rung among these sizes whose upper bound at an edge is within `limit`, with that bound.
+    ///
+    /// As on a ladder, where a bound dips a smaller one may be found, but never one whose bound does not fit.
+    fn largest_within(&self, at: usize, sizes: Range<u32>, limit: Bytes, predict: Predict<'_>) -> Option<(u32, Bytes)> {
+        let place = |size| self.rungs.partition_point(|rung| *rung < size);
+        let (mut low, mut high, mut found) = (place(sizes.start), place(sizes.end), None);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let shape = StepShape::new(self.rungs[middle], self.config.edges[at]);
+            match predict(shape).filter(|it| it.upper <= limit) {
+                Some(prediction) => (low, found) = (middle + 1, Some((shape.samples, prediction.upper))),
+                None => high = middle,
+            }
+        }
+        found
+    }
+
+    /// Returns what an upper bound has to fit into before a batch is raised.
+    fn limit(&self, budget: Bytes) -> Bytes {
+        share(budget, self.config.raise_below - self.config.noise)
+    }
+
+    /// Returns the largest rung of at most so many samples; 1 when there is none.
+    fn rung_of_at_most(&self, samples: f64) -> u32 {
+        let n = self.rungs.partition_point(|rung| f64::from(*rung) <= samples);
+        self.rungs[n.saturating_sub(1)]
+    }
+
+    /// Returns the sizes with no more than `most` samples at an edge of this length and at all longer ones.
+    fn capped(&self, most: u32, edge: u32) -> Vec<u32> {
+        let cap = |(size, own): (&u32, &u32)| if edge <= *own { most.min(*size) } else { *size };
+        self.sizes.iter().zip(&self.config.edges).map(cap).collect()
+    }
+
+    /// Closes more than `most` samples at an edge of this length and at all longer ones.
+    ///
+    /// What is closed already opens no later, unless an increase has `failed` again.
+    fn close(&mut self, most: u32, edge: u32, now: u64, failed: bool) {
+        let (smallest, time) = (most as usize + 1, self.config.reopen_after_steps);
+        for (ceiling, _) in self.ceilings.iter_mut().zip(&self.config.edges).filter(|(_, own)| edge <= **own) {
+            if failed { ceiling.close(smallest, now, time) } else { ceiling.lower(smallest, now, time) }
+        }
+    }
+
+    /// Answers a micro-batch whose peak is too high, for which no cooldown counts.
+    fn step_down(&mut self, done: &StepDone) -> Option<Decision> {
+        let (now, limit) = (done.step + 1, share(done.budget, LOWER_ABOVE));
+        // After a failure, the peak may be that of the batch that failed.
+        if done.peak <= limit || self.failures.failed(done.step) {
+            return None;
+        }
+        let highest = done.micro_batches.iter().filter(|it| it.peak.is_some()).max_by_key(|it| it.peak);
+        let high = highest.map(MicroBatch::shape).or(done.largest_shape())?;
+        let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
+        let to = self.capped(most, high.edge);
+        if to == self.sizes {
+            return None;
+        }
+        self.close(most, high.edge, now, false);
+        Some(self.resize(to, now, MoveReason::PeakTooHigh { peak: done.peak, limit }))
+    }
+
+    fn resize(&mut self, to: Vec<u32>, now: u64, reason: MoveReason) -> Decision {
+        let from = std::mem::replace(&mut self.sizes, to);
+        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+        self.brake.on_adjustment();
+        Decision::Resize(Resize { from, to: self.sizes.clone(), reason })
+    }
+}
+
+/// The sizes with none above that of a shorter edge.
+fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
+    let mut most = u32::MAX;
+    for size in &mut sizes {
+        most = most.min(*size);
+        *size = most;
+    }
+    sizes
+}
+
+impl Controller for Bucketed {
+    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
+        self.step_down(done).unwrap_or_else(|| self.judge(done.step + 1, done.budget, predict))
+    }
+
+    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+        let (now, StepShape { samples, edge }) = (failed.step + 1, failed.attempt.shape);
+        let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
+        // The halves of a step that failed say how far down to go, not that another increase has failed.
+        let is_first = self.failures.on_step_failed(failed.step);
+        self.close(most, edge, now, is_first);
+        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+        let to = self.capped(most, edge);
+        if to != self.sizes {
+            return self.resize(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
+        }
+        let waits = KeepReason::Cooldown { steps_left: self.config.cooldown_steps };
+        keep(if samples == 1 { KeepReason::AtBounds } else { waits })
+    }
+
+    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision {
+        let (now, Budget { budget, .. }) = (changed.step, changed.budget);
+        self.judge(now, budget, predict)
+    }
+
+    fn knobs(&self) -> Knobs {
+        let last = self.sizes.len() - 1;
+        Knobs { patch_size: self.config.edges[last], micro_batch_size: self.sizes[last] }
+    }
+
+    fn adjustments(&self) -> u32 {
+        self.brake.adjustments()
+    }
+
+    fn oom_count(&self) -> u32 {
+        self.failures.count()
+    }
+}

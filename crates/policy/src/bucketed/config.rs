@@ -1,0 +1,82 @@
+//! When the bucketed policy may change its batch sizes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PolicyError;
+use crate::bounds::LARGEST;
+use crate::error::check_range;
+
+/// When the bucketed policy may change its batch sizes.
+///
+/// Where nothing else is said, a key means what it means in [`crate::CertifiedConfig`], with the same default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BucketedConfig {
+    /// The lengths that samples are padded to, growing; there is no default.
+    pub edges: Vec<u32>,
+    /// Largest micro-batch of any edge; 64 by default.
+    pub batch_max: u32,
+    /// The first batch size of each edge; 1 for all by default, because nothing is known yet.
+    pub start: Option<Vec<u32>>,
+    /// A batch may be raised to one whose upper bound is within this share of the budget; 0.985 by default.
+    pub raise_below: f64,
+    /// Taken off `raise_below`: the share of the budget by which equal steps differ; 0 by default.
+    pub noise: f64,
+    /// Steps before the first increase.
+    ///
+    /// 2 by default: the first step creates the optimizer's state, and the second is the first with all that is
+    /// resident.
+    /// None has to confirm it, since a step has micro-batches of many edges, and each is a reading; and an epoch of
+    /// small data has few steps to wait for.
+    pub warm_up_steps: u64,
+    /// Steps after a change before the next increase; 1 by default, for the same reasons.
+    pub cooldown_steps: u64,
+    /// Least gain in samples, at one edge at least, for which an increase is worth it; 0.02 by default.
+    pub min_gain: f64,
+    /// Steps until a closed batch opens for the first time, doubled each time after; 200 by default.
+    pub reopen_after_steps: u64,
+    /// Adjustments after which there is no way up; 100 by default.
+    pub max_adjustments: u32,
+}
+
+impl Default for BucketedConfig {
+    fn default() -> Self {
+        Self {
+            edges: Vec::new(),
+            batch_max: 64,
+            start: None,
+            raise_below: 0.985,
+            noise: 0.0,
+            warm_up_steps: 2,
+            cooldown_steps: 1,
+            min_gain: 0.02,
+            reopen_after_steps: 200,
+            max_adjustments: 100,
+        }
+    }
+}
+
+impl BucketedConfig {
+    /// Checks every key.
+    pub(super) fn validate(&self) -> Result<(), PolicyError> {
+        let Self { edges, start, .. } = self;
+        if edges.is_empty() || edges.contains(&0) || !edges.is_sorted_by(|a, b| a < b) {
+            let allowed = "a growing list of lengths from 1";
+            return Err(PolicyError::out_of_range("edges", format!("{edges:?}"), allowed));
+        }
+        check_range("batch_max", &self.batch_max, &(1..=LARGEST))?;
+        let fits = |start: &Vec<u32>| {
+            start.len() == edges.len()
+                && start.is_sorted_by(|a, b| a >= b)
+                && start.iter().all(|batch| (1..=self.batch_max).contains(batch))
+        };
+        if let Some(start) = start.as_ref().filter(|start| !fits(start)) {
+            let allowed = format!("{} sizes from {} falling to 1", edges.len(), self.batch_max);
+            return Err(PolicyError::out_of_range("start", format!("{start:?}"), allowed));
+        }
+        check_range("raise_below", &self.raise_below, &(0.5..=super::LOWER_ABOVE))?;
+        check_range("noise", &self.noise, &(0.0..=0.25))?;
+        check_range("min_gain", &self.min_gain, &(0.0..=1.0))?;
+        check_range("reopen_after_steps", &self.reopen_after_steps, &(1..=1_000_000_000))
+    }
+}

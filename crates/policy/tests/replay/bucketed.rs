@@ -1,0 +1,288 @@
+//! The bucketed policy, event by event; the need is 100 B plus 1 B for each padded position, and the certificate exact.
+
+use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict};
+use plimsoll_types::{Attempt, Budget, Bytes, Event, Knobs, MicroBatch, Prediction, StepFailed, StepShape};
+
+use crate::scene::{self, budget_changed, knobs, policy, shown, unknown, whole};
+
+const EDGES: [u32; 3] = [10, 20, 40];
+
+/// What happens next; the step number comes from the run itself.
+enum Then {
+    /// So many steps of a full micro-batch at each edge, of which only the last may change anything.
+    Steps(u64),
+    /// The next step runs micro-batches of these samples, edges and peaks.
+    Peaks(&'static [(u32, u32, u64)]),
+    /// The next step runs out of memory with so many samples of an edge, once for each, and is committed in parts.
+    Fails(&'static [(u32, u32)]),
+    /// From now on there is this much.
+    Budget(u64),
+}
+
+use Then::{Budget as NewBudget, Fails, Peaks, Steps};
+
+fn need(shape: StepShape) -> u64 {
+    100 + u64::from(shape.samples) * u64::from(shape.edge)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
+fn exact(shape: StepShape) -> Option<Prediction> {
+    Some(Prediction { expected: Bytes(need(shape)), upper: Bytes(need(shape)) })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
+fn overconfident(_shape: StepShape) -> Option<Prediction> {
+    Some(Prediction { expected: Bytes::ZERO, upper: Bytes::ZERO })
+}
+
+fn config() -> BucketedConfig {
+    BucketedConfig { edges: EDGES.to_vec(), ..BucketedConfig::default() }
+}
+
+fn with(config: BucketedConfig) -> Policy {
+    policy(PolicyConfig::Bucketed(config))
+}
+
+fn from(sizes: [u32; 3]) -> Policy {
+    with(BucketedConfig { start: Some(sizes.to_vec()), ..config() })
+}
+
+/// A step whose micro-batches had these shapes and peaks.
+fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> Event {
+    let peak = batches.iter().map(|(_, _, peak)| *peak).max().unwrap_or(0);
+    let Event::StepDone(mut done) = scene::done(step, rung, peak, budget) else { unreachable!("a step") };
+    let micro_batch = |(n, edge, peak): &(u32, u32, u64)| MicroBatch {
+        ids: (0..u64::from(*n)).collect(),
+        edge: *edge,
+        peak: Some(Bytes(*peak)),
+    };
+    done.micro_batches = batches.iter().map(micro_batch).collect();
+    Event::StepDone(done)
+}
+
+fn failed(step: u64, (samples, edge): (u32, u32), budget: Budget) -> Event {
+    let attempt = Attempt { shape: StepShape::new(samples, edge), resident: Bytes::ZERO, peak: None };
+    Event::StepFailed(StepFailed { step, rung: knobs(edge, samples), attempt, capacity: budget.capacity })
+}
+
+fn full(policy: &Policy) -> Vec<(u32, u32, u64)> {
+    let sizes = policy.batch_sizes().unwrap().iter().zip(EDGES);
+    sizes.map(|(size, edge)| (*size, edge, need(StepShape::new(*size, edge)))).collect()
+}
+
+#[track_caller]
+fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, table: &[(Then, &str)]) {
+    let (mut step, mut budget) = (0, whole(memory));
+    for (row, (then, expected)) in table.iter().enumerate() {
+        let mut last = String::new();
+        let mut play = |policy: &mut Policy, event: Event| {
+            assert!(last.is_empty() || last.starts_with("keep"), "in row {row} the table leaves out: {last}");
+            last = shown(&policy.on_event(&event, predict).expect("a decision"));
+        };
+        match then {
+            NewBudget(bytes) => {
+                budget = whole(*bytes);
+                play(policy, budget_changed(step, budget));
+            }
+            Steps(n) => {
+                for _ in 0..*n {
+                    let batches = full(policy);
+                    play(policy, done(step, policy.knobs(), &batches, budget));
+                    step += 1;
+                }
+            }
+            Peaks(batches) => {
+                play(policy, done(step, policy.knobs(), batches, budget));
+                step += 1;
+            }
+            Fails(attempts) => {
+                for attempt in *attempts {
+                    play(policy, failed(step, *attempt, budget));
+                }
+                policy.on_event(&done(step, policy.knobs(), &[(1, 40, memory)], budget), predict);
+                step += 1;
+            }
+        }
+        assert_eq!(last, *expected, "row {row}, after {step} steps");
+    }
+}
+
+#[test]
+fn one_jump_reaches_the_largest_batches_that_fit() {
+    let mut policy = with(config());
+    check(
+        &mut policy,
+        1000,
+        &exact,
+        &[
+            (Steps(1), "keep: warming up for 1 more steps"),
+            (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
+            (Steps(9), "keep: the highest certified rung is in use"),
+        ],
+    );
+    assert_eq!(policy.knobs(), knobs(40, 22));
+    assert_eq!(policy.adjustments(), 1);
+}
+
+#[test]
+fn without_a_bound_no_batch_is_raised() {
+    check(&mut from([8, 4, 2]), 1000, &unknown, &[(Steps(500), "keep: the highest certified rung is in use")]);
+}
+
+#[test]
+fn an_edge_without_a_bound_stays_as_it_is() {
+    let only_short = |shape: StepShape| exact(shape).filter(|_| shape.edge < 40);
+    check(
+        &mut with(config()),
+        1000,
+        &only_short,
+        &[
+            (Steps(1), "keep: warming up for 1 more steps"),
+            (Steps(1), "[64, 44, 1]: at most 980 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_longer_edge_never_has_more_than_a_shorter_one() {
+    // The middle edge needs twice as much as it should.
+    let odd = |shape: StepShape| exact(if shape.edge == 20 { StepShape::new(shape.samples, 80) } else { shape });
+    check(
+        &mut with(config()),
+        1000,
+        &odd,
+        &[
+            (Steps(1), "keep: warming up for 1 more steps"),
+            (Steps(1), "[64, 11, 11]: at most 980 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn an_increase_waits_for_the_cooldown_and_for_a_gain_that_is_worth_it() {
+    let config = BucketedConfig { cooldown_steps: 3, min_gain: 0.25, ..config() };
+    check(
+        &mut with(config),
+        1000,
+        &exact,
+        &[
+            (Steps(1), "keep: warming up for 1 more steps"),
+            (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
+            (NewBudget(1600), "keep: cooling down for 3 more steps"),
+            (Steps(2), "keep: cooling down for 1 more steps"),
+            (Steps(1), "[64, 64, 36]: at most 1.50 KiB needed, 1.54 KiB allowed"),
+            (NewBudget(1700), "keep: cooling down for 3 more steps"),
+            (Steps(3), "keep: the highest certified rung would gain too little"),
+        ],
+    );
+}
+
+#[test]
+fn a_budget_below_a_bound_lowers_that_edge_at_once_and_longer_ones_to_no_more() {
+    check(
+        &mut from([64, 44, 22]),
+        1000,
+        &exact,
+        &[
+            (NewBudget(980), "keep: warming up for 2 more steps"),
+            (NewBudget(979), "[64, 42, 21]: at most 980 B needed, the budget is only 979 B"),
+            (NewBudget(400), "[29, 14, 7]: at most 940 B needed, the budget is only 400 B"),
+            (NewBudget(100), "[1, 1, 1]: at most 390 B needed, the budget is only 100 B"),
+            (Steps(3), "keep: the highest certified rung is in use"),
+            (NewBudget(1000), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn an_edge_whose_single_sample_does_not_fit_keeps_no_other_edge_down() {
+    let loose = |shape: StepShape| exact(if shape.edge == 40 { StepShape::new(10, 40) } else { shape });
+    let table =
+        [(Steps(1), "keep: warming up for 1 more steps"), (Steps(1), "[3, 1, 1]: at most 130 B needed, 137 B allowed")];
+    check(&mut with(config()), 140, &loose, &table);
+}
+
+#[test]
+fn out_of_memory_takes_15_percent_of_that_edge_and_of_longer_ones_and_closes_the_rest() {
+    check(
+        &mut from([60, 40, 38]),
+        10_000,
+        &exact,
+        &[
+            (Fails(&[(40, 20)]), "[60, 34, 34]: out of memory, for the 1st time"),
+            (Steps(1), "[64, 34, 34]: at most 740 B needed, 9.62 KiB allowed"),
+            (Steps(198), "keep: the highest certified rung is in use"),
+            (Steps(1), "[64, 64, 64]: at most 2.60 KiB needed, 9.62 KiB allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_batch_that_fails_again_is_closed_for_twice_the_time() {
+    check(
+        &mut from([64, 40, 20]),
+        10_000,
+        &overconfident,
+        &[
+            (Fails(&[(20, 40)]), "[64, 40, 17]: out of memory, for the 1st time"),
+            (Steps(1), "[64, 64, 17]: at most 0 B needed, 9.62 KiB allowed"),
+            (Steps(198), "keep: the highest certified rung is in use"),
+            (Steps(1), "[64, 64, 64]: at most 0 B needed, 9.62 KiB allowed"),
+            (Fails(&[(30, 40)]), "[64, 64, 25]: out of memory, for the 2nd time"),
+            (Steps(399), "keep: the highest certified rung is in use"),
+            (Steps(1), "[64, 64, 64]: at most 0 B needed, 9.62 KiB allowed"),
+        ],
+    );
+}
+
+#[test]
+fn halves_that_fail_too_lower_the_batch_further_but_count_once() {
+    let mut policy = from([64, 40, 20]);
+    let budget = whole(10_000);
+    let decided: Vec<_> = [(20, 40), (10, 40), (20, 20), (1, 40)]
+        .map(|attempt| shown(&policy.on_event(&failed(0, attempt, budget), &exact).unwrap()))
+        .into();
+    let shown = |sizes: &str| format!("{sizes}: out of memory, for the 1st time");
+    let at_bounds = "keep: both knobs are at their bounds";
+    assert_eq!(decided, [shown("[64, 40, 17]"), shown("[64, 40, 8]"), shown("[64, 17, 8]"), shown("[64, 17, 1]")]);
+    assert_eq!(policy.oom_count(), 1);
+    let again = policy.on_event(&failed(1, (1, 40), budget), &exact).unwrap();
+    assert_eq!((scene::shown(&again).as_str(), policy.oom_count()), (at_bounds, 2));
+}
+
+#[test]
+fn a_peak_that_is_too_high_lowers_the_edge_that_had_it() {
+    check(
+        &mut from([64, 44, 22]),
+        1000,
+        &overconfident,
+        &[
+            (Peaks(&[(64, 10, 740), (44, 20, 995), (22, 40, 980)]), "keep: warming up for 1 more steps"),
+            (Peaks(&[(64, 10, 740), (44, 20, 996), (22, 40, 980)]), "[64, 42, 22]: peak 996 B, at most 995 B allowed"),
+            (Peaks(&[(64, 10, 740), (19, 40, 997)]), "[64, 42, 18]: peak 997 B, at most 995 B allowed"),
+            // A batch that is left already, whose step was under way when the sizes changed.
+            (Peaks(&[(22, 40, 999)]), "keep: the highest certified rung is in use"),
+            (Peaks(&[(1, 40, 999)]), "[64, 42, 1]: peak 999 B, at most 995 B allowed"),
+            (Steps(196), "keep: the highest certified rung is in use"),
+            (Steps(1), "[64, 64, 64]: at most 0 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn after_the_brake_the_only_way_is_down() {
+    check(
+        &mut with(BucketedConfig { max_adjustments: 1, ..config() }),
+        1000,
+        &exact,
+        &[
+            (Steps(1), "keep: warming up for 1 more steps"),
+            (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
+            (Steps(1), "brake after 1"),
+            (Steps(1), "keep: the policy has switched itself off"),
+            (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
+            (NewBudget(900), "[64, 38, 18]: at most 980 B needed, the budget is only 900 B"),
+            (NewBudget(10_000), "keep: the policy has switched itself off"),
+        ],
+    );
+}
