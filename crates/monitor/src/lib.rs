@@ -1,6 +1,6 @@
 //! What happened?
 //!
-//! Turns the events of a run into the lines of its log, and a log into metrics, a report, two pictures and a progress
+//! Turns the events of a run into the lines of its log, and a log into metrics, a report, three pictures and a progress
 //! line; and a memory plan, which says what will happen, into a picture and tables.
 //!
 //! # Invariants
@@ -36,6 +36,7 @@
 //! # Ok::<(), plimsoll_monitor::LogError>(())
 //! ```
 
+mod adjustment;
 mod log;
 mod metrics;
 mod outlook;
@@ -46,13 +47,16 @@ mod report;
 mod run;
 mod summary;
 mod table;
+mod task;
 mod text;
 
+pub use adjustment::{Adjustment, Setting};
 pub use log::{Log, LogError, decode, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use plan::{PlanCell, PlanSource, PlanView};
-pub use plots::{Plot, memory_timeline, plan_heat_map, training_curves};
+pub use plots::{Plot, memory_timeline, plan_heat_map, task_comparison, training_curves};
 pub use progress::Progress;
 pub use run::effective;
-pub use summary::{Adjustment, RunFacts, TrainingReport};
+pub use summary::{RunFacts, TrainingReport};
+pub use task::TaskReport;

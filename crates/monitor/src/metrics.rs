@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, Event, StepDone};
+use plimsoll_types::{Bytes, Event, StepDone, TaskStep};
 use serde::Serialize;
 
 use crate::run::Run;
@@ -12,26 +12,30 @@ use crate::text::json_rows;
 pub fn batch_metrics(events: &[Event]) -> String {
     let run = Run::new(events);
     let failures = failures_by_step(&run);
-    let rows: Vec<_> = run.steps().map(|it| BatchRow::new(it, failures.get(&it.step).copied().unwrap_or(0))).collect();
+    let names = run.task_names();
+    let row = |it: &StepDone| BatchRow::new(it, &names, failures.get(&it.step).copied().unwrap_or(0));
+    let rows: Vec<_> = run.steps().map(row).collect();
     json_rows(&rows)
 }
 
 /// Lists the epochs as a JSON array, one row per line; a validation belongs to the epoch of the step before it.
 pub fn epoch_metrics(events: &[Event]) -> String {
     let run = Run::new(events);
-    let failures = failures_by_step(&run);
-    let mut rows: Vec<EpochRow> = Vec::new();
+    let (failures, names) = (failures_by_step(&run), run.task_names());
+    let mut rows: Vec<EpochRow<'_>> = Vec::new();
     for event in &run.0 {
         match event {
             Event::StepDone(step) => {
                 if rows.last().is_none_or(|row| row.epoch != step.epoch) {
-                    rows.push(EpochRow { epoch: step.epoch, ..EpochRow::default() });
+                    let tasks = names.iter().map(|task| EpochTask { task, ..EpochTask::default() }).collect();
+                    rows.push(EpochRow { epoch: step.epoch, tasks, ..EpochRow::default() });
                 }
                 rows.last_mut().into_iter().for_each(|row| row.add(step, failures.contains_key(&step.step)));
             }
             Event::Validated(it) => rows.last_mut().into_iter().for_each(|row| {
                 row.metric_name = Some(it.metric_name.clone());
                 row.metric = Some(it.metric);
+                row.tasks.iter_mut().zip(&it.tasks).for_each(|(row, it)| row.metric = Some(it.metric));
             }),
             _ => {}
         }
@@ -52,7 +56,7 @@ pub(crate) fn rate(samples: u64, seconds: f64) -> Option<f64> {
 }
 
 #[derive(Serialize)]
-struct BatchRow {
+struct BatchRow<'a> {
     step: u64,
     epoch: u64,
     committed: bool,
@@ -63,6 +67,9 @@ struct BatchRow {
     micro_batch_sizes: Vec<u32>,
     /// Edge of the largest micro-batch, which may be less than the patch size that was asked for.
     edge: Option<u32>,
+    /// Edge of each micro-batch, where they differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edges: Vec<u32>,
     resident_bytes: Bytes,
     in_use_bytes: Bytes,
     reserved_bytes: Bytes,
@@ -73,10 +80,14 @@ struct BatchRow {
     seconds: f64,
     samples_per_second: Option<f64>,
     oom_attempts: u32,
+    /// Samples that could not be read.
+    skipped: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskRow<'a>>,
 }
 
-impl BatchRow {
-    fn new(step: &StepDone, oom_attempts: u32) -> Self {
+impl<'a> BatchRow<'a> {
+    fn new(step: &StepDone, tasks: &'a [String], oom_attempts: u32) -> Self {
         Self {
             step: step.step,
             epoch: step.epoch,
@@ -87,6 +98,7 @@ impl BatchRow {
             patch_size: step.rung.patch_size,
             micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
             edge: step.largest_shape().map(|it| it.edge),
+            edges: several_edges(step),
             resident_bytes: step.resident,
             in_use_bytes: step.in_use,
             reserved_bytes: step.reserved,
@@ -97,33 +109,73 @@ impl BatchRow {
             seconds: step.seconds,
             samples_per_second: rate(step.n_samples(), step.seconds),
             oom_attempts,
+            skipped: step.skipped.len(),
+            tasks: tasks.iter().zip(&step.tasks).map(|(task, it)| TaskRow { task, step: *it }).collect(),
         }
     }
 }
 
-/// Sums over the committed steps of an epoch; only the time counts the others too.
+/// One task in one step, with its name.
+#[derive(Serialize)]
+struct TaskRow<'a> {
+    task: &'a str,
+    #[serde(flatten)]
+    step: TaskStep,
+}
+
+fn several_edges(step: &StepDone) -> Vec<u32> {
+    let edges: Vec<u32> = step.micro_batches.iter().map(|it| it.edge).collect();
+    if edges.iter().all(|it| Some(it) == edges.first()) { Vec::new() } else { edges }
+}
+
+/// Sums over the committed steps of an epoch; only the time and what was skipped count the others too.
 #[derive(Default, Serialize)]
-struct EpochRow {
+struct EpochRow<'a> {
     epoch: u64,
     loss: Option<f64>,
     samples: u64,
     steps: u64,
     peak_bytes: Option<Bytes>,
     oom_recoveries: u64,
+    /// Samples that could not be read.
+    skipped: u64,
     seconds: f64,
     metric_name: Option<String>,
     metric: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<EpochTask<'a>>,
 }
 
-impl EpochRow {
+/// One task in an epoch, likewise.
+#[derive(Default, Serialize)]
+struct EpochTask<'a> {
+    task: &'a str,
+    samples: u64,
+    loss: Option<f64>,
+    metric: Option<f64>,
+}
+
+/// Adds the mean of some samples to the mean of those before.
+fn pool(mean: &mut Option<f64>, samples: u64, (loss, n): (f64, u64)) {
+    let (before, now) = (samples as f64, n as f64);
+    if before + now > 0.0 {
+        *mean = Some((mean.unwrap_or(0.0) * before + loss * now) / (before + now));
+    }
+}
+
+impl EpochRow<'_> {
     fn add(&mut self, step: &StepDone, failed: bool) {
         self.seconds += step.seconds;
+        self.skipped += step.skipped.len() as u64;
         if !step.committed {
             return;
         }
-        let (before, now) = (self.samples as f64, step.n_samples() as f64);
-        if before + now > 0.0 {
-            self.loss = Some((self.loss.unwrap_or(0.0) * before + step.loss * now) / (before + now));
+        pool(&mut self.loss, self.samples, (step.loss, step.n_samples()));
+        for (row, it) in self.tasks.iter_mut().zip(&step.tasks) {
+            if let Some(loss) = it.loss {
+                pool(&mut row.loss, row.samples, (loss, it.samples.into()));
+            }
+            row.samples += u64::from(it.samples);
         }
         self.samples += step.n_samples();
         self.steps += 1;

@@ -6,7 +6,7 @@ use plimsoll_types::EndReason;
 
 use crate::table::{pairs, size};
 use crate::text::{short, time};
-use crate::{Adjustment, TrainingReport};
+use crate::{Adjustment, TaskReport, TrainingReport};
 
 impl TrainingReport {
     /// Writes the report as indented JSON.
@@ -24,8 +24,13 @@ impl TrainingReport {
         let mut text = format!("# Training report: {job}\n\n{}\n", self.opening());
         table(&mut text, "Result", &self.result_rows());
         table(&mut text, "Memory", &self.memory_rows());
+        text += &self.task_table();
         text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
-                 ![Memory over the steps](memory_timeline.svg)\n\n## Adjustments\n\n";
+                 ![Memory over the steps](memory_timeline.svg)\n";
+        if !self.tasks.is_empty() {
+            text += "\n![Loss of each task over the steps, and its metric over the baseline](task_comparison.svg)\n";
+        }
+        text += "\n## Adjustments\n\n";
         text += &self.adjustment_lines();
         list(&mut text, "Warnings", &self.warnings);
         list(&mut text, "Skipped files", &self.skipped_files);
@@ -34,12 +39,34 @@ impl TrainingReport {
 
     /// Writes the report as a table for the terminal, at the end of a run.
     pub fn to_table(&self) -> String {
-        let (mut rows, memory) = (self.result_rows(), self.memory_rows());
-        rows.extend(memory);
+        let rows = [self.result_rows(), self.memory_rows()].concat();
+        let mut rows: Vec<_> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        rows.extend(self.tasks.iter().map(|it| (format!("task {}", it.name), task_line(it))));
         if !self.out_dir.is_empty() {
-            rows.push(("report", format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
+            rows.push(("report".to_owned(), format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
         }
         pairs(&rows)
+    }
+
+    /// Writes a row for each task, or nothing where there is none.
+    fn task_table(&self) -> String {
+        let mut text = String::new();
+        if self.tasks.is_empty() {
+            return text;
+        }
+        text += "\n## Tasks\n\n| task | samples | last loss | weight | metric | value | baseline | ratio |\n\
+                 |---|---:|---:|---:|---|---:|---:|---:|\n";
+        for it in &self.tasks {
+            let (name, metric) = (cell(&it.name), cell(it.metric_name.as_deref().unwrap_or("–")));
+            let numbers = [it.loss, it.weight, it.metric, it.baseline, it.ratio].map(number);
+            let [loss, weight, value, baseline, ratio] = numbers;
+            let _ = writeln!(
+                text,
+                "| {name} | {} | {loss} | {weight} | {metric} | {value} | {baseline} | {ratio} |",
+                it.samples
+            );
+        }
+        text
     }
 
     fn opening(&self) -> String {
@@ -65,6 +92,9 @@ impl TrainingReport {
             ("validation", self.validation()),
             ("time", time(self.seconds)),
         ];
+        if 0 < self.samples_skipped {
+            rows.push(("samples skipped", self.samples_skipped.to_string()));
+        }
         if 0 < self.skipped {
             rows.push(("files skipped", self.skipped.to_string()));
         }
@@ -103,10 +133,28 @@ impl TrainingReport {
     }
 }
 
+/// Writes what came of a task in one line.
+fn task_line(task: &TaskReport) -> String {
+    let mut line = format!("{} samples, last loss {}", task.samples, number(task.loss));
+    if let (Some(name), Some(metric), Some(baseline)) = (&task.metric_name, task.metric, task.baseline) {
+        let _ = write!(line, ", {name} {}, baseline {}", short(metric), short(baseline));
+        let _ = task.ratio.map_or(Ok(()), |it| write!(line, " (ratio {})", short(it)));
+    }
+    line
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), short)
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
 fn table(text: &mut String, title: &str, rows: &[(&str, String)]) {
     let _ = write!(text, "\n## {title}\n\n| | |\n|---|---|\n");
     for (name, value) in rows {
-        let _ = writeln!(text, "| {name} | {} |", value.replace('|', "\\|"));
+        let _ = writeln!(text, "| {name} | {} |", cell(value));
     }
 }
 

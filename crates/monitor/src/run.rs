@@ -1,6 +1,6 @@
 //! The events that count, by kind.
 
-use plimsoll_types::{Bytes, Change, Decision, Event, RunStarted, StepDone, StepFailed, Validated};
+use plimsoll_types::{Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated};
 
 /// Drops the events that a later [`Event::RunResumed`] has made undone: what was said of its step or a later one.
 ///
@@ -60,8 +60,17 @@ impl<'a> Run<'a> {
         self.0.iter().filter_map(|it| if let Event::Validated(it) = it { Some(it) } else { None })
     }
 
-    pub(crate) fn moves(&self) -> impl Iterator<Item = (u64, &'a Change)> {
+    /// Returns the adjustments, each with the step after which it was decided.
+    pub(crate) fn moves(&self) -> impl Iterator<Item = (u64, Move<'a>)> {
         self.0.iter().filter_map(|it| as_move(it))
+    }
+
+    /// Returns the name of each task; a task whose name nobody said goes by its number.
+    pub(crate) fn task_names(&self) -> Vec<String> {
+        let named = self.start().map_or(&[][..], |it| &it.tasks);
+        let seen = self.steps().map(|it| it.tasks.len()).chain(self.validations().map(|it| it.tasks.len()));
+        let n = seen.max().unwrap_or(0).max(named.len());
+        (0..n).map(|it| named.get(it).cloned().unwrap_or_else(|| format!("task {it}"))).collect()
     }
 
     /// Returns the events after the last adjustment: all of them when there was none.
@@ -76,12 +85,29 @@ impl<'a> Run<'a> {
     }
 }
 
-fn as_move(event: &Event) -> Option<(u64, &Change)> {
-    match event {
-        Event::Decided(decided) => match &decided.decision {
-            Decision::Move(change) => Some((decided.step, change)),
-            _ => None,
-        },
-        _ => None,
+/// An adjustment.
+#[derive(Clone, Copy)]
+pub(crate) enum Move<'a> {
+    /// Of the knobs.
+    Knobs(&'a Change),
+    /// Of the batch size of each edge.
+    Sizes(&'a Resize),
+}
+
+impl Move<'_> {
+    pub(crate) const fn reason(&self) -> MoveReason {
+        match self {
+            Self::Knobs(change) => change.reason,
+            Self::Sizes(resize) => resize.reason,
+        }
+    }
+}
+
+fn as_move(event: &Event) -> Option<(u64, Move<'_>)> {
+    let Event::Decided(decided) = event else { return None };
+    match &decided.decision {
+        Decision::Move(change) => Some((decided.step, Move::Knobs(change))),
+        Decision::Resize(resize) => Some((decided.step, Move::Sizes(resize))),
+        Decision::Keep { .. } | Decision::Brake { .. } => None,
     }
 }

@@ -1,10 +1,12 @@
 //! A run in two dozen numbers.
 
-use plimsoll_types::{Budget, Bytes, EndReason, Event, Knobs, StepDone};
+use plimsoll_types::{Budget, Bytes, EndReason, Event, StepDone};
 use serde::{Deserialize, Serialize};
 
+use crate::adjustment::{Adjustment, adjustments};
 use crate::metrics::{failures_by_step, rate};
 use crate::run::Run;
+use crate::task::{TaskReport, task_reports};
 
 /// What the shell knows of a run and the events do not say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct TrainingReport {
     pub epochs: u64,
     /// Samples of the committed steps.
     pub samples_seen: u64,
+    /// Samples that could not be read and were left out, counted each time.
+    #[serde(default)]
+    pub samples_skipped: u64,
     /// The capacity at the end.
     pub capacity_bytes: Option<Bytes>,
     /// The budget at the end.
@@ -46,7 +51,7 @@ pub struct TrainingReport {
     pub peak_bytes: Option<Bytes>,
     /// Median of peak over budget in the committed steps after the last adjustment.
     pub steady_budget_share: Option<f64>,
-    /// Changes of the knobs.
+    /// Changes of the knobs or batch sizes.
     pub adjustments: u64,
     /// Steps that ran out of memory and were committed all the same.
     pub oom_recoveries: u64,
@@ -56,6 +61,9 @@ pub struct TrainingReport {
     pub metric: Option<f64>,
     /// The trivial baseline's metric on the same samples.
     pub baseline: Option<f64>,
+    /// What came of each task, where the samples have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskReport>,
     /// Wall time of the run in seconds.
     pub seconds: f64,
     /// Samples of the committed steps by the time of all steps.
@@ -68,23 +76,10 @@ pub struct TrainingReport {
     pub skipped_files: Vec<String>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// Every change of the knobs, with its reason.
+    /// Every change of the knobs or batch sizes, with its reason.
     pub decisions: Vec<Adjustment>,
     /// The run directory.
     pub out_dir: String,
-}
-
-/// A change of the knobs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Adjustment {
-    /// The step that had just ended or failed.
-    pub step: u64,
-    /// The knobs until then.
-    pub from: Knobs,
-    /// The knobs from then on.
-    pub to: Knobs,
-    /// Why.
-    pub reason: String,
 }
 
 impl TrainingReport {
@@ -101,6 +96,7 @@ impl TrainingReport {
             steps_given_up: count(run.steps().filter(|it| !it.committed)),
             epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
             samples_seen,
+            samples_skipped: run.steps().map(|it| it.skipped.len() as u64).sum(),
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: run.peak(),
@@ -110,6 +106,7 @@ impl TrainingReport {
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),
+            tasks: task_reports(&run),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
@@ -124,10 +121,6 @@ impl TrainingReport {
 
 fn count(items: impl Iterator) -> u64 {
     items.count() as u64
-}
-
-fn adjustments(run: &Run<'_>) -> Vec<Adjustment> {
-    run.moves().map(|(step, it)| Adjustment { step, from: it.from, to: it.to, reason: it.reason.to_string() }).collect()
 }
 
 fn final_budget(run: &Run<'_>) -> Option<Budget> {

@@ -25,6 +25,7 @@ pub(super) mod palette {
     pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
     pub(crate) const ORANGE: RGBColor = RGBColor(230, 159, 0);
     pub(crate) const VERMILLION: RGBColor = RGBColor(213, 94, 0);
+    pub(crate) const PURPLE: RGBColor = RGBColor(204, 121, 167);
     pub(crate) const INK: RGBColor = RGBColor(34, 34, 34);
     pub(crate) const GREY: RGBColor = RGBColor(105, 105, 105);
     pub(crate) const GRID: RGBColor = RGBColor(228, 228, 228);

@@ -7,6 +7,7 @@ use super::Figure;
 use super::axis::Axis;
 use super::canvas::{Canvas, Drawn, Point, Stroke, palette};
 use super::header::{Mark, header};
+use super::knobs::Knobs;
 use super::panel::{Panel, stack};
 use super::series::{stairs, thin};
 use crate::run::Run;
@@ -21,7 +22,6 @@ struct Style {
     capacity: Stroke,
     adjustment: Stroke,
     failure: Stroke,
-    knob: Stroke,
 }
 
 impl Style {
@@ -33,7 +33,6 @@ impl Style {
             capacity: Stroke::solid(palette::INK, 2.0),
             adjustment: Stroke { dash: Some((3.0, 4.0)), ..Stroke::solid(palette::GREY, 1.4) },
             failure: Stroke::solid(palette::VERMILLION, 3.2),
-            knob: Stroke::solid(palette::GREEN, 2.4),
         }
     }
 }
@@ -45,13 +44,10 @@ impl Figure for Timeline<'_> {
         let [memory, patch, batch] = stack(top, [0.64, 0.18, 0.18]);
         let x = Axis::whole(0.0, self.end(), 8);
         self.draw_memory(canvas, &style, &x, memory)?;
-        self.draw_knob(canvas, &style, &x, patch, ("patch size (edge)", false, |it| it.rung.patch_size))?;
-        self.draw_knob(canvas, &style, &x, batch, ("micro-batch size (samples)", true, |it| it.rung.micro_batch_size))
+        let adjustments = (&self.adjustments()[..], style.adjustment);
+        Knobs { run: self.0, x: &x, adjustments, end: self.end() }.draw(canvas, patch, batch)
     }
 }
-
-/// Heading of a knob's panel, whether it is the lowest, and its value.
-type Knob = (&'static str, bool, fn(&StepDone) -> u32);
 
 impl Timeline<'_> {
     fn draw_memory<B: DrawingBackend>(
@@ -81,22 +77,6 @@ impl Timeline<'_> {
         self.failures()
             .into_iter()
             .try_for_each(|(step, bytes)| canvas.cross(panel.at((step, bytes.as_f64() / unit)), 7.0, style.failure))
-    }
-
-    fn draw_knob<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        style: &Style,
-        x: &Axis,
-        place: (f64, f64),
-        (heading, lowest, value): Knob,
-    ) -> Drawn<B> {
-        let values = self.series(|it| f64::from(value(it)));
-        let highest = values.iter().map(|it| it.1).fold(1.0, f64::max);
-        let panel = Panel::new(heading, x, Axis::whole(0.0, 1.2 * highest, 4), place);
-        panel.frame(canvas, lowest)?;
-        panel.verticals(canvas, &self.adjustments(), style.adjustment)?;
-        panel.line(canvas, &self.stairs(values), style.knob)
     }
 
     fn legend(&self, style: &Style) -> Vec<(Mark, String)> {

@@ -5,10 +5,13 @@ mod bitmap;
 mod canvas;
 mod header;
 mod heat;
+mod knobs;
 mod memory;
 mod panel;
 mod pieces;
+mod ratios;
 mod series;
+mod tasks;
 mod training;
 
 use std::sync::Once;
@@ -45,6 +48,13 @@ pub fn training_curves(events: &[Event]) -> Plot {
 /// attempts, and the knobs below.
 pub fn memory_timeline(events: &[Event]) -> Plot {
     render(&memory::Timeline(&Run::new(events)))
+}
+
+/// Draws the loss of each task over the steps and its weight, where that varies, and beside them the last validation
+/// metric of each task over its baseline; `None` where the samples have no tasks.
+pub fn task_comparison(events: &[Event]) -> Option<Plot> {
+    let run = Run::new(events);
+    tasks::Comparison::new(&run).map(|it| render(&it))
 }
 
 /// Draws a memory plan as a grid, batch by edge: the colour and number of a cell are its share of the budget, and a line

@@ -6,8 +6,9 @@ use plotters::style::text_anchor::HPos;
 use super::SIZE;
 use super::axis::Axis;
 use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
+use super::header::MARGIN;
 
-/// Left and right edge of every panel, in pixels.
+/// Left and right edge of a panel that is as wide as the picture, in pixels.
 pub(super) const EDGES: (f64, f64) = (112.0, SIZE.0 as f64 - 40.0);
 /// Room below the lowest panel for the labels and the name of its x axis.
 pub(super) const FOOT: f64 = 74.0;
@@ -24,6 +25,7 @@ pub(super) struct Panel<'a> {
     heading: String,
     x: &'a Axis,
     y: Axis,
+    sides: (f64, f64),
     top: f64,
     bottom: f64,
 }
@@ -41,7 +43,12 @@ pub(super) fn stack<const N: usize>(top: f64, shares: [f64; N]) -> [(f64, f64); 
 
 impl<'a> Panel<'a> {
     pub(super) fn new(heading: impl Into<String>, x: &'a Axis, y: Axis, (top, bottom): (f64, f64)) -> Self {
-        Self { heading: heading.into(), x, y, top, bottom }
+        Self { heading: heading.into(), x, y, sides: EDGES, top, bottom }
+    }
+
+    /// Puts the panel between other edges than those of the picture.
+    pub(super) fn between(self, sides: (f64, f64)) -> Self {
+        Self { sides, ..self }
     }
 
     /// Draws grid, heading and labels; the lowest panel of a picture also shows the steps.
@@ -49,8 +56,8 @@ impl<'a> Panel<'a> {
         let grid = Stroke::solid(palette::GRID, 1.0);
         for (value, label) in self.y.ticks() {
             let y = self.at((0.0, value)).1;
-            canvas.line(&[(EDGES.0, y), (EDGES.1, y)], grid)?;
-            canvas.text(&label, (EDGES.0 - 10.0, y), Lettering::QUIET.at(HPos::Right))?;
+            canvas.line(&[(self.sides.0, y), (self.sides.1, y)], grid)?;
+            canvas.text(&label, (self.sides.0 - 10.0, y), Lettering::QUIET.at(HPos::Right))?;
         }
         for (value, label) in self.x.ticks() {
             let x = self.at((value, 0.0)).0;
@@ -60,11 +67,12 @@ impl<'a> Panel<'a> {
             }
         }
         if lowest {
-            let middle = f64::midpoint(EDGES.0, EDGES.1);
+            let middle = f64::midpoint(self.sides.0, self.sides.1);
             canvas.text("step", (middle, self.bottom + 46.0), Lettering::LABEL.at(HPos::Center))?;
         }
-        canvas.text(&self.heading, (24.0, self.top - 23.0), Lettering::HEADING)?;
-        let corners = [(EDGES.0, self.top), (EDGES.0, self.bottom), (EDGES.1, self.bottom)];
+        let left = self.sides.0 - EDGES.0 + MARGIN;
+        canvas.text(&self.heading, (left, self.top - 23.0), Lettering::HEADING)?;
+        let corners = [(self.sides.0, self.top), (self.sides.0, self.bottom), (self.sides.1, self.bottom)];
         canvas.line(&corners, Stroke::solid(palette::GREY, 1.0))
     }
 
@@ -88,6 +96,18 @@ impl<'a> Panel<'a> {
         canvas.fill(&corners, color)
     }
 
+    /// Fills what lies between two lines.
+    pub(super) fn band<B: DrawingBackend>(
+        &self,
+        canvas: &Canvas<B>,
+        lower: &[Point],
+        upper: &[Point],
+        color: RGBAColor,
+    ) -> Drawn<B> {
+        let corners: Vec<Point> = self.all(lower).into_iter().chain(self.all(upper).into_iter().rev()).collect();
+        canvas.fill(&corners, color)
+    }
+
     /// Draws vertical lines through the panel, or short ones at its top where many would hide it.
     pub(super) fn verticals<B: DrawingBackend>(&self, canvas: &Canvas<B>, steps: &[f64], stroke: Stroke) -> Drawn<B> {
         let (bottom, stroke) = if steps.len() <= MAX_VERTICALS {
@@ -103,14 +123,14 @@ impl<'a> Panel<'a> {
 
     /// Writes a remark into the middle of the panel, where there is nothing to draw.
     pub(super) fn remark<B: DrawingBackend>(&self, canvas: &Canvas<B>, text: &str) -> Drawn<B> {
-        let middle = (f64::midpoint(EDGES.0, EDGES.1), f64::midpoint(self.top, self.bottom));
+        let middle = (f64::midpoint(self.sides.0, self.sides.1), f64::midpoint(self.top, self.bottom));
         canvas.text(text, middle, Lettering::QUIET.at(HPos::Center))
     }
 
     /// Returns the position of a value in the picture.
     pub(super) fn at(&self, (x, y): Point) -> Point {
         let (across, up) = (self.x.place(x), self.y.place(y));
-        (EDGES.0 + across * (EDGES.1 - EDGES.0), self.bottom - up * (self.bottom - self.top))
+        (self.sides.0 + across * (self.sides.1 - self.sides.0), self.bottom - up * (self.bottom - self.top))
     }
 
     fn all(&self, points: &[Point]) -> Vec<Point> {

@@ -11,10 +11,15 @@ const SMOOTHING_STEPS: usize = 2;
 
 /// Drops points until at most [`MAX_POINTS`] are left; each neighbourhood keeps its lowest and its highest.
 pub(super) fn thin(points: Vec<Point>) -> Vec<Point> {
-    if points.len() <= MAX_POINTS {
+    thin_to(points, MAX_POINTS)
+}
+
+/// Drops points until at most `most` are left, likewise.
+pub(super) fn thin_to(points: Vec<Point>, most: usize) -> Vec<Point> {
+    if points.len() <= most {
         return points;
     }
-    let size = points.len().div_ceil(MAX_POINTS / 2);
+    let size = points.len().div_ceil(most / 2);
     points.chunks(size).flat_map(extremes).collect()
 }
 

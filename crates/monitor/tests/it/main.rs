@@ -7,3 +7,4 @@ mod plots;
 mod progress;
 mod report;
 mod run;
+mod tasks;

@@ -1,0 +1,90 @@
+//! What a policy turned, below the memory: one value, or a range where a step has micro-batches of several edges.
+
+use plimsoll_types::StepDone;
+use plotters::prelude::*;
+
+use super::axis::Axis;
+use super::canvas::{Canvas, Drawn, Point, Stroke, palette};
+use super::panel::Panel;
+use super::series::{stairs, thin};
+use crate::run::{Move, Run};
+
+/// The panels of a run's knobs.
+pub(super) struct Knobs<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) x: &'a Axis,
+    /// The steps at which something changed, and how they are shown.
+    pub(super) adjustments: (&'a [f64], Stroke),
+    /// Where the last step ends.
+    pub(super) end: f64,
+}
+
+/// The least and the most of something at a step.
+type Range = (f64, [u32; 2]);
+
+impl Knobs<'_> {
+    pub(super) fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>, upper: (f64, f64), lower: (f64, f64)) -> Drawn<B> {
+        let single = |value: fn(&StepDone) -> u32| -> Vec<Range> {
+            self.run.steps().map(|it| (it.step as f64, [value(it); 2])).collect()
+        };
+        let (edges, sizes) = (self.edges(), self.sizes());
+        let (heading, edges) = if edges.iter().all(|(_, [least, most])| least == most) {
+            ("patch size (edge)", single(|it| it.rung.patch_size))
+        } else {
+            ("padded length (edge): shortest and longest of a step", edges)
+        };
+        self.panel(canvas, heading, &edges, (upper, false))?;
+        let (heading, sizes) = if sizes.is_empty() {
+            ("micro-batch size (samples)", single(|it| it.rung.micro_batch_size))
+        } else {
+            ("micro-batch size (samples): most at the longest edge and at the shortest", sizes)
+        };
+        self.panel(canvas, heading, &sizes, (lower, true))
+    }
+
+    fn panel<B: DrawingBackend>(
+        &self,
+        canvas: &Canvas<B>,
+        heading: &str,
+        ranges: &[Range],
+        (place, lowest): ((f64, f64), bool),
+    ) -> Drawn<B> {
+        let highest = ranges.iter().map(|it| it.1[1]).max().unwrap_or(1);
+        let panel = Panel::new(heading, self.x, Axis::whole(0.0, 1.2 * f64::from(highest.max(1)), 4), place);
+        panel.frame(canvas, lowest)?;
+        panel.verticals(canvas, self.adjustments.0, self.adjustments.1)?;
+        let [low, high] = [0, 1].map(|end| self.stairs(ranges.iter().map(|it| (it.0, f64::from(it.1[end])))));
+        if low != high {
+            panel.band(canvas, &low, &high, palette::GREEN.mix(0.2))?;
+            panel.line(canvas, &low, Stroke::solid(palette::GREEN, 1.6))?;
+        }
+        panel.line(canvas, &high, Stroke::solid(palette::GREEN, 2.4))
+    }
+
+    /// The shortest and the longest edge of each step.
+    fn edges(&self) -> Vec<Range> {
+        let edges = |step: &StepDone| {
+            let edges = || step.micro_batches.iter().map(|it| it.edge);
+            Some((step.step as f64, [edges().min()?, edges().max()?]))
+        };
+        self.run.steps().filter_map(edges).collect()
+    }
+
+    /// The batch sizes of the longest and the shortest edge; none where the policy has one edge only.
+    fn sizes(&self) -> Vec<Range> {
+        let ends = |sizes: &[u32]| Some([*sizes.last()?, *sizes.first()?]);
+        let mut ranges = Vec::new();
+        for (step, it) in self.run.moves() {
+            let Move::Sizes(resize) = it else { continue };
+            if ranges.is_empty() {
+                ranges.extend(ends(&resize.from).map(|it| (0.0, it)));
+            }
+            ranges.extend(ends(&resize.to).map(|it| ((step + 1) as f64, it)));
+        }
+        ranges
+    }
+
+    fn stairs(&self, values: impl Iterator<Item = Point>) -> Vec<Point> {
+        thin(stairs(values, self.end))
+    }
+}

@@ -1,0 +1,133 @@
+//! The tasks of a run beside each other.
+
+use plimsoll_types::TaskStep;
+use plotters::prelude::*;
+
+use super::Figure;
+use super::axis::Axis;
+use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
+use super::header::{Mark, fitting, header};
+use super::panel::{EDGES, Panel, stack};
+use super::ratios::{Ratios, baseline};
+use super::series::{MAX_POINTS, smooth, thin_to};
+use crate::run::Run;
+use crate::task::task_reports;
+
+/// The most tasks of a picture: more colours are not told apart.
+const MAX_TASKS: usize = 7;
+/// Colours of the tasks, in order.
+const COLORS: [RGBColor; MAX_TASKS] =
+    [palette::BLUE, palette::VERMILLION, palette::GREEN, palette::ORANGE, palette::PURPLE, palette::SKY, palette::INK];
+/// Right edge of what is drawn over the steps, and left edge of what is drawn beside it, in pixels.
+const MIDDLE: (f64, f64) = (744.0, 804.0);
+/// The most room that a name takes in the legend, in pixels.
+const NAME: f64 = 260.0;
+/// How much of a colour the single steps keep, behind the smoothed ones.
+const PALE: f64 = 0.35;
+
+/// The comparison of the tasks of a run.
+pub(super) struct Comparison<'a> {
+    run: &'a Run<'a>,
+    names: Vec<String>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Returns `None` where the run has no tasks.
+    pub(super) fn new(run: &'a Run<'a>) -> Option<Self> {
+        let names = run.task_names();
+        (!names.is_empty()).then_some(Self { run, names })
+    }
+
+    fn n_shown(&self) -> usize {
+        self.names.len().min(MAX_TASKS)
+    }
+
+    fn subtitle(&self) -> String {
+        let (shown, all) = (self.n_shown(), self.names.len());
+        let subtitle = self.run.subtitle();
+        if shown < all { format!("the first {shown} of {all} tasks · {subtitle}") } else { subtitle }
+    }
+
+    /// Returns a value of a task in each step that says it.
+    fn series(&self, task: usize, value: impl Fn(&TaskStep) -> Option<f64>) -> Vec<Point> {
+        let values = self.run.steps().filter_map(|it| Some((it.step as f64, value(it.tasks.get(task)?)?)));
+        values.filter(|it| it.1.is_finite()).collect()
+    }
+
+    fn all(&self, value: impl Fn(&TaskStep) -> Option<f64> + Copy) -> Vec<Vec<Point>> {
+        (0..self.n_shown()).map(|task| self.series(task, value)).collect()
+    }
+
+    fn draw_losses<B: DrawingBackend>(
+        &self,
+        canvas: &Canvas<B>,
+        x: &Axis,
+        place: (f64, f64),
+        lowest: bool,
+    ) -> Drawn<B> {
+        let losses = self.all(|it| it.loss);
+        let y = Axis::around(losses.iter().flatten().map(|it| it.1), 8);
+        let heading = if y.is_logarithmic() { "loss of each task (logarithmic)" } else { "loss of each task" };
+        let panel = Panel::new(heading, x, y, place).between((EDGES.0, MIDDLE.0));
+        panel.frame(canvas, lowest)?;
+        if losses.iter().all(Vec::is_empty) {
+            return panel.remark(canvas, "no step yet");
+        }
+        for (points, color) in losses.iter().zip(COLORS) {
+            panel.dots(canvas, points, pale(color))?;
+            panel.line(canvas, &self.thin(points), Stroke::solid(pale(color), 1.2))?;
+        }
+        let smoothed = losses.iter().map(|it| self.thin(&smooth(it)));
+        smoothed.zip(COLORS).try_for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)))
+    }
+
+    fn draw_weights<B: DrawingBackend>(
+        &self,
+        canvas: &Canvas<B>,
+        x: &Axis,
+        weights: &[Vec<Point>],
+        place: (f64, f64),
+    ) -> Drawn<B> {
+        let y = Axis::around(weights.iter().flatten().map(|it| it.1), 5);
+        let panel = Panel::new("weight of each task's loss", x, y, place).between((EDGES.0, MIDDLE.0));
+        panel.frame(canvas, true)?;
+        let mut lines = weights.iter().zip(COLORS);
+        lines.try_for_each(|(it, color)| panel.line(canvas, &self.thin(it), Stroke::solid(color, 2.2)))
+    }
+
+    /// The tasks share the points that a picture may have.
+    fn thin(&self, points: &[Point]) -> Vec<Point> {
+        thin_to(points.to_vec(), MAX_POINTS / self.n_shown())
+    }
+}
+
+impl Figure for Comparison<'_> {
+    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
+        let name = |name: &String| fitting(canvas, name.clone(), Lettering::LABEL, NAME);
+        let entry = |(it, color)| (Mark::Line(Stroke::solid(color, 3.0)), name(it));
+        let mut legend: Vec<_> = self.names.iter().zip(COLORS).map(entry).collect();
+        legend.push((Mark::Vertical(baseline()), "baseline".to_owned()));
+        let top = header(canvas, "Tasks compared", self.subtitle(), &legend)?;
+        let end = self.run.steps().map(|it| it.step + 1).max().unwrap_or(1);
+        let x = Axis::whole(0.0, end as f64, 6);
+        let weights = self.all(|it| Some(it.weight));
+        if weights.iter().any(|it| it.iter().any(|point| Some(point.1) != it.first().map(|first| first.1))) {
+            let [upper, lower] = stack(top, [0.64, 0.36]);
+            self.draw_losses(canvas, &x, upper, false)?;
+            self.draw_weights(canvas, &x, &weights, lower)?;
+        } else {
+            let [place] = stack(top, [1.0]);
+            self.draw_losses(canvas, &x, place, true)?;
+        }
+        let [place] = stack(top, [1.0]);
+        let reports = task_reports(self.run);
+        Ratios { tasks: &reports[..self.n_shown()], colors: &COLORS, sides: (MIDDLE.1, EDGES.1), place }.draw(canvas)
+    }
+}
+
+/// Mixes a colour with white.
+fn pale(RGBColor(r, g, b): RGBColor) -> RGBColor {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between a byte and 255")]
+    let mix = |it: u8| (f64::from(it) * PALE + 255.0 * (1.0 - PALE)).round() as u8;
+    RGBColor(mix(r), mix(g), mix(b))
+}
