@@ -16,7 +16,7 @@ fn main() {
     run(|criterion: &mut Criterion| {
         let mut group = criterion.benchmark_group("guard");
         // The bound is a constant: `predict` measures the real one.
-        let bound = |part: &std::ops::Range<usize>| {
+        let bound = |part: &Range<usize>| {
             let upper = Bytes::mib(10).saturating_mul(part.len() as u64);
             Some(Prediction { expected: upper, upper })
         };

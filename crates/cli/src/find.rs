@@ -12,44 +12,62 @@ use serde_json::{Value, json};
 
 use crate::args::{FindArgs, FindObjective};
 use crate::exit::user_error;
+use crate::jobs::{WithJob, with_job};
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
 
 pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.config.layers(None).load()?;
-    let settings = &loaded.settings;
-    let prepared = Prepared::new(&loaded)?;
-    eprintln!("device      {}, capacity {}", prepared.probe.name(), prepared.capacity);
-    let batch_reduction = Fraction::try_new(args.batch_reduction)
-        .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
-    let largest = prepared.photos.largest_patch();
-    if let Some(edge) = args.edge.filter(|it| !(1..=largest).contains(it)) {
-        let allowed = format!("allowed is 1 to {largest}, what the smallest image has room for");
-        return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
+    with_job(&loaded, Find { args, settings: &loaded.settings })
+}
+
+struct Find<'a> {
+    args: &'a FindArgs,
+    settings: &'a Settings,
+}
+
+impl WithJob for Find<'_> {
+    type Output = ExitCode;
+
+    fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
+        let Self { args, settings } = self;
+        eprintln!("device      {}, capacity {}", prepared.probe.name(), prepared.capacity);
+        let batch_reduction = Fraction::try_new(args.batch_reduction)
+            .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
+        let largest = prepared.largest_sample;
+        if let Some(edge) = args.edge.filter(|it| !(1..=largest).contains(it)) {
+            let allowed = format!("allowed is 1 to {largest}, what every sample has room for");
+            return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
+        }
+        let inference = prepared.inference_edges.last().copied();
+        let training = Some((Phase::Train, prepared.sizes.largest_edge()));
+        let mut answers = Vec::new();
+        for (phase, edge) in training.into_iter().chain(inference.map(|edge| (Phase::Infer, edge))) {
+            let finder = FinderConfig {
+                edge: args.edge.unwrap_or(edge),
+                batch_max: args.batch_max,
+                target: settings.memory.target,
+                batch_reduction,
+                ..FinderConfig::default()
+            };
+            let found = search(settings, &prepared.job, finder, phase, None, args.objective)?;
+            println!("{}", table(phase, &found));
+            answers.push(answer(phase, args.edge.unwrap_or(edge), &found));
+        }
+        write(args, &answers)?;
+        Ok(ExitCode::SUCCESS)
     }
-    let tile = settings.validation_tile(prepared.photos.largest_side());
-    let mut answers = Vec::new();
-    for (phase, edge) in [(Phase::Train, prepared.bounds.patch_max), (Phase::Infer, tile)] {
-        let finder = FinderConfig {
-            edge: args.edge.unwrap_or(edge),
-            batch_max: args.batch_max,
-            target: settings.memory.target,
-            batch_reduction,
-            ..FinderConfig::default()
-        };
-        let found = search(settings, &prepared.job(settings), finder, phase, None, args.objective)?;
-        println!("{}", table(phase, &found));
-        answers.push(answer(phase, args.edge.unwrap_or(edge), &found));
-    }
-    if let Some(out) = &args.out {
-        let aside = out.with_extension("new");
-        let text = serde_json::to_string_pretty(&answers)? + "\n";
-        fs::write(&aside, text)
-            .and_then(|()| fs::rename(&aside, out))
-            .with_context(|| format!("write {}", out.display()))?;
-        println!("answer: {}", out.display());
-    }
-    Ok(ExitCode::SUCCESS)
+}
+
+fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
+    let Some(out) = &args.out else { return Ok(()) };
+    let aside = out.with_extension("new");
+    let text = serde_json::to_string_pretty(answers)? + "\n";
+    fs::write(&aside, text)
+        .and_then(|()| fs::rename(&aside, out))
+        .with_context(|| format!("write {}", out.display()))?;
+    println!("answer: {}", out.display());
+    Ok(())
 }
 
 /// Searches on the configured device, and shows each real step.

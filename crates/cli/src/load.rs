@@ -7,7 +7,7 @@ use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, 
 
 use crate::exit::{UserError, user_error};
 use crate::settings::Settings;
-use crate::values::BatchSize;
+use crate::values::{BatchSize, JobName};
 
 /// Every key with its default and its documentation.
 pub(crate) const DEFAULTS: &str = include_str!("default.toml");
@@ -24,6 +24,7 @@ pub(crate) struct Layers {
 }
 
 /// A configuration as values and as it was written.
+#[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     values: Map<String, Value>,
@@ -41,7 +42,7 @@ impl Layers {
             .separator("__")
             .try_parsing(true)
             .source(Some(variables.filter(|(key, _)| key.starts_with("PLIMSOLL__")).collect()));
-        let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+        let mut builder = Config::builder();
         for path in &self.files {
             if !path.is_file() {
                 return Err(user_error(format!(
@@ -61,12 +62,27 @@ impl Layers {
             refuse_unknown("--set", overridden(Config::builder())?)?;
             builder = overridden(builder)?;
         }
-        let merged = builder.build().map_err(|error| config_error(&error))?;
+        let merged = with_defaults(&builder)?;
         let values = flatten(merged.clone().try_deserialize().map_err(|error| config_error(&error))?);
         let settings: Settings = merged.try_deserialize().map_err(|error| config_error(&error))?;
         settings.check()?;
         Ok(Loaded { settings, values })
     }
+}
+
+/// Lays the defaults below what was given: first those that all jobs have, then those of the job that was asked for.
+fn with_defaults(given: &Builder) -> Result<Config, UserError> {
+    let merge = |own: Option<JobName>| {
+        let mut below = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+        if let Some(job) = own {
+            below = below.add_source(File::from_str(job.defaults(), FileFormat::Toml));
+        }
+        let given = given.build_cloned()?;
+        below.add_source(given).build()
+    };
+    let merged = merge(None).map_err(|error| config_error(&error))?;
+    let job: JobName = merged.get("job").map_err(|error| config_error(&error))?;
+    merge(Some(job)).map_err(|error| config_error(&error))
 }
 
 impl Loaded {

@@ -6,6 +6,7 @@ mod args;
 mod display;
 mod exit;
 mod find;
+mod jobs;
 mod lengths;
 mod load;
 mod plan;

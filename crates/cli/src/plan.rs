@@ -14,6 +14,7 @@ use plimsoll_types::Bytes;
 use crate::args::PlanArgs;
 use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
+use crate::jobs::{WithJob, with_job};
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
 
@@ -26,18 +27,30 @@ pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         return Err(user_error(format!("plan: `--out {out}` is the name of a picture; name a .json file")).into());
     }
     let loaded = args.config.layers(None).load()?;
-    let settings = &loaded.settings;
-    let prepared = Prepared::new(&loaded)?;
-    let request = PlanRequest { lattice: prepared.lattice()?, ..prepared.plan_request(settings)? };
-    let job = prepared.job(settings);
-    let plan = plan_memory(&job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
-    for phase in [Phase::Train, Phase::Infer] {
-        println!("{}", view(&plan, phase).to_table());
+    with_job(&loaded, Plan { args, settings: &loaded.settings })
+}
+
+struct Plan<'a> {
+    args: &'a PlanArgs,
+    settings: &'a Settings,
+}
+
+impl WithJob for Plan<'_> {
+    type Output = ExitCode;
+
+    fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
+        let Self { args, settings } = self;
+        let request = PlanRequest { lattice: prepared.lattice()?, ..prepared.plan_request(settings)? };
+        let job = &prepared.job;
+        let plan = plan_memory(job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
+        for phase in [Phase::Train, Phase::Infer] {
+            println!("{}", view(&plan, phase).to_table());
+        }
+        println!("{}", summary(&plan));
+        write(&plan, &args.out)?;
+        println!("\n{}", outlook(args, settings, job, &request, &plan)?.to_table());
+        Ok(ExitCode::SUCCESS)
     }
-    println!("{}", summary(&plan));
-    write(&plan, &args.out)?;
-    println!("\n{}", outlook(args, settings, &job, &request, &plan)?.to_table());
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A million epochs: more is a typing error.
@@ -134,11 +147,12 @@ fn outlook<J: Job>(
     let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
     let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
     let samples = job.source().n_samples();
-    let steps_per_epoch = samples.div_ceil(u64::from(request.loader.effective_batch_size));
+    let per_step = request.loader.samples_of(cell.edge);
+    let steps_per_epoch = samples.div_ceil(u64::from(per_step));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps below 2^53")]
     let steps = args.epochs.map_or(settings.train.steps, |it| (it * steps_per_epoch as f64).ceil() as u64);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
-    let accumulation_steps = request.loader.effective_batch_size.div_ceil(cell.batch.max(1));
+    let accumulation_steps = per_step.div_ceil(cell.batch.max(1));
     let timed = if args.time { Some(seconds_per_step(settings, job, request, cell)?) } else { None };
     Ok(Outlook {
         samples,
@@ -163,6 +177,6 @@ fn seconds_per_step<J: Job>(
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
     let mut trials = Trials::try_new(job, device, open_probe(settings)?)?;
-    trials.train(cell.shape(), request.loader.effective_batch_size)?;
-    Ok(trials.train(cell.shape(), request.loader.effective_batch_size)?.seconds)
+    trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
+    Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)
 }

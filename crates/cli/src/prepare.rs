@@ -1,23 +1,18 @@
 //! What every command that runs a job checks before it touches anything.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, ladder};
 use plimsoll_predict::rungs;
 use plimsoll_probe::{Probe, open};
-use plimsoll_train::PlanRequest;
+use plimsoll_train::{Job, LoaderConfig, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
-use plimsoll_workloads::sr::{Photos, Sr};
 
 use crate::exit::{UserError, describe, user_error};
-use crate::load::Loaded;
 use crate::settings::{Notes, Settings};
 use crate::values::BatchSize;
 
-/// Tiles of a validation batch beyond which nothing is gained: results wait for the whole batch.
-const MAX_TILES: u32 = 64;
+/// Items of a validation batch beyond which nothing is gained: results wait for the whole batch.
+const MAX_ITEMS: u32 = 64;
 
 /// Rungs of the ladder that are planned; a rung between two of them is held against the upper one.
 ///
@@ -35,60 +30,120 @@ const SCHEDULE_STEPS: u32 = 200;
 const PROBES: u32 = 10;
 
 /// A job that is ready to run, on a device that is there.
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<J> {
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    pub(crate) photos: Arc<Photos>,
-    pub(crate) bounds: Bounds,
+    pub(crate) job: J,
+    pub(crate) sizes: Sizes,
+    pub(crate) loader: LoaderConfig,
+    /// The largest edge that every sample can be cut or padded to.
+    pub(crate) largest_sample: u32,
+    /// Edges of validation batches.
+    pub(crate) inference_edges: Vec<u32>,
     pub(crate) notes: Notes,
+    /// What there is to say of the data, line by line.
+    pub(crate) data: Vec<String>,
+    /// Files and samples that were left out, each with the reason.
+    pub(crate) skipped: Vec<String>,
+    /// What the run directory holds besides the usual: names and contents.
+    pub(crate) files: Vec<(&'static str, String)>,
 }
 
-impl Prepared {
-    pub(crate) fn new(loaded: &Loaded) -> Result<Self, UserError> {
-        let settings = &loaded.settings;
-        let probe = open(settings.device, settings.memory.capacity.0).map_err(|error| user_error(describe(&error)))?;
-        let capacity = probe.capacity().map_err(|error| user_error(describe(&error)))?;
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
-        let photos = Photos::read(&settings.photos(fixtures, settings.smallest_patch(capacity)));
-        let photos = Arc::new(photos.map_err(|error| user_error(describe(&error)))?);
-        let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
-        Ok(Self { probe, capacity, photos, bounds, notes })
+/// Which sizes a step may have.
+#[derive(Clone, Debug)]
+pub(crate) enum Sizes {
+    /// Samples are cut to an edge that the policy chooses.
+    Cut(Bounds),
+    /// Samples have lengths, and are padded to the edges of a lattice.
+    Padded(Buckets),
+}
+
+/// Edges, and the largest micro-batch of any of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Buckets {
+    pub(crate) edges: Vec<u32>,
+    pub(crate) batch_max: u32,
+}
+
+impl Sizes {
+    /// Returns the smallest and the largest micro-batch.
+    pub(crate) const fn batches(&self) -> (u32, u32) {
+        match self {
+            Self::Cut(bounds) => (bounds.batch_min, bounds.batch_max),
+            Self::Padded(buckets) => (1, buckets.batch_max),
+        }
     }
 
-    pub(crate) fn job(&self, settings: &Settings) -> Sr {
-        Sr::new(settings.sr(), Arc::clone(&self.photos))
+    /// Returns the largest edge.
+    pub(crate) fn largest_edge(&self) -> u32 {
+        match self {
+            Self::Cut(bounds) => bounds.patch_max,
+            Self::Padded(buckets) => buckets.edges.last().copied().unwrap_or(1),
+        }
     }
+}
 
+/// Opens the configured device, and reads its capacity.
+pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), UserError> {
+    let failed = |error| user_error(describe(&error));
+    let probe = open(settings.device, settings.memory.capacity.0).map_err(failed)?;
+    let capacity = probe.capacity().map_err(failed)?;
+    Ok((probe, capacity))
+}
+
+impl<J: Job> Prepared<J> {
     /// Asks for a plan of what the policy may use.
     pub(crate) fn plan_request(&self, settings: &Settings) -> Result<PlanRequest, UserError> {
-        let failed = |error: &dyn std::error::Error| user_error(format!("plan: {error}"));
-        let ladder = ladder(&self.bounds).map_err(|error| failed(&error))?;
-        let mut ladder = thinned(ladder.rungs().iter().map(|it| it.shape()).collect(), RUNGS);
-        if let BatchSize::Fixed(n) = settings.batch.size {
-            ladder = vec![StepShape::new(n, self.bounds.patch_max)];
-        }
-        let tile = settings.validation_tile(self.photos.largest_side());
-        let tiles = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_TILES);
+        let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_ITEMS);
+        let of_edge = |edge: &u32| items().map(|n| StepShape::new(n, *edge)).collect::<Vec<_>>();
+        let page = self.probe.page().map_err(|error| user_error(format!("plan: {error}")))?;
         Ok(PlanRequest {
             device: settings.device,
             checkpointing: settings.memory.gradient_checkpointing,
             target: settings.memory.target,
-            ladder,
+            ladder: self.ladder(settings)?,
             lattice: Vec::new(),
-            inference: tiles.map(|n| StepShape::new(n, tile)).collect(),
-            loader: settings.loader(self.bounds.patch_max),
-            predictor: settings.predictor(self.probe.page().map_err(|error| failed(&error))?),
+            inference: self.inference_edges.iter().flat_map(of_edge).collect(),
+            loader: self.loader.clone(),
+            predictor: settings.predictor(page),
             max_probes: PROBES,
             is_corrected: true,
             schedule_steps: SCHEDULE_STEPS,
         })
     }
 
+    /// Returns the shapes that a run may use.
+    fn ladder(&self, settings: &Settings) -> Result<Vec<StepShape>, UserError> {
+        let failed = |error: &dyn std::error::Error| user_error(format!("plan: {error}"));
+        if let BatchSize::Fixed(n) = settings.batch.size {
+            return Ok(match &self.sizes {
+                Sizes::Cut(bounds) => vec![StepShape::new(n, bounds.patch_max)],
+                Sizes::Padded(buckets) => buckets.edges.iter().map(|edge| StepShape::new(n, *edge)).collect(),
+            });
+        }
+        match &self.sizes {
+            Sizes::Cut(bounds) => {
+                let ladder = ladder(bounds).map_err(|error| failed(&error))?;
+                Ok(thinned(ladder.rungs().iter().map(|it| it.shape()).collect(), RUNGS))
+            }
+            Sizes::Padded(Buckets { edges, batch_max }) => {
+                let batches = rungs(*batch_max).map_err(|error| failed(&error))?;
+                let batches = thinned(batches, (RUNGS / edges.len().max(1)).max(2));
+                Ok(edges.iter().flat_map(|edge| batches.iter().map(|n| StepShape::new(*n, *edge))).collect())
+            }
+        }
+    }
+
     /// Returns the cells that people want to see around those of a run.
     pub(crate) fn lattice(&self) -> Result<Vec<StepShape>, UserError> {
-        let Bounds { patch_min, patch_max, patch_multiple, batch_max, .. } = self.bounds;
-        let edges = thinned((patch_min..=patch_max).step_by(patch_multiple as usize).collect(), EDGES);
-        let batches = thinned(rungs(batch_max).map_err(|error| user_error(format!("plan: {error}")))?, BATCHES);
+        let edges = match &self.sizes {
+            Sizes::Cut(Bounds { patch_min, patch_max, patch_multiple, .. }) => {
+                (*patch_min..=*patch_max).step_by(*patch_multiple as usize).collect()
+            }
+            Sizes::Padded(buckets) => buckets.edges.clone(),
+        };
+        let batches = rungs(self.sizes.batches().1).map_err(|error| user_error(format!("plan: {error}")))?;
+        let (edges, batches) = (thinned(edges, EDGES), thinned(batches, BATCHES));
         Ok(edges.into_iter().flat_map(|edge| batches.iter().map(move |n| StepShape::new(*n, edge))).collect())
     }
 }

@@ -1,6 +1,8 @@
 //! What a run leaves behind, besides its log and its checkpoints.
 
-use plimsoll_monitor::{RunFacts, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, training_curves};
+use plimsoll_monitor::{
+    RunFacts, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison, training_curves,
+};
 use plimsoll_train::{Outcome, RunDir, RunDirError};
 
 /// Writes reports and pictures from the log, and returns the report.
@@ -23,7 +25,9 @@ pub(crate) fn write(
     run_dir.write("epoch_metrics.json", epoch_metrics(&events).as_bytes())?;
     run_dir.write("training_report.json", report.to_json().as_bytes())?;
     run_dir.write("training_report.md", report.to_markdown().as_bytes())?;
-    for (name, plot) in [("training_curves", training_curves(&events)), ("memory_timeline", memory_timeline(&events))] {
+    let tasks = task_comparison(&events).map(|plot| ("task_comparison", plot));
+    let plots = [("training_curves", training_curves(&events)), ("memory_timeline", memory_timeline(&events))];
+    for (name, plot) in plots.into_iter().chain(tasks) {
         run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
         run_dir.write(&format!("{name}.png"), &plot.png)?;
     }

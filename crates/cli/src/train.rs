@@ -9,24 +9,24 @@ use plimsoll_policy::{FinderConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{
-    CONFIG_FILE, EVENTS_FILE, Existing, FitConfig, Outcome, RunDir, Shell, StopFlag, TrainError, fingerprint, fit,
+    CONFIG_FILE, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError, fingerprint, fit,
     open_device, plan_memory,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
-use plimsoll_workloads::sr::Sr;
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::{Display, progress_of_planning};
 use crate::exit::{describe, user_error};
+use crate::jobs::{WithJob, with_job};
 use crate::load::Loaded;
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
-use crate::values::{BatchSize, JobName, PlanSetting};
+use crate::values::{BatchSize, PlanSetting};
 use crate::{find, reports, signals};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
-/// Names of images that the terminal shows before it says how many more there are.
+/// Skipped files that the terminal shows before it says how many more there are.
 const SHOWN_NAMES: usize = 8;
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
@@ -40,53 +40,62 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let mut loaded = args.config.layers(resumed).load()?;
-    let prepared = match loaded.settings.job {
-        JobName::Sr => Prepared::new(&loaded)?,
-    };
-    find_batch(&mut loaded, &prepared)?;
-    prepared.run(&loaded, &out, existing)
+    let loaded = args.config.layers(resumed).load()?;
+    with_job(&loaded, Train { loaded: &loaded, out: &out, existing })
+}
+
+struct Train<'a> {
+    loaded: &'a Loaded,
+    out: &'a Path,
+    existing: Existing,
+}
+
+impl WithJob for Train<'_> {
+    type Output = ExitCode;
+
+    fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
+        let mut loaded = self.loaded.clone();
+        find_batch(&mut loaded, &prepared)?;
+        prepared.run(&loaded, self.out, self.existing)
+    }
 }
 
 /// Replaces an "auto" batch by the one that is found.
-fn find_batch(loaded: &mut Loaded, prepared: &Prepared) -> anyhow::Result<()> {
+fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Result<()> {
     let settings = &loaded.settings;
     if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
-    let effective = settings.batch.effective_batch_size;
-    let finder = FinderConfig {
-        edge: prepared.bounds.patch_max,
-        batch_min: prepared.bounds.batch_min,
-        batch_max: prepared.bounds.batch_max,
-        target: settings.memory.target,
-        ..FinderConfig::default()
-    };
-    let job = prepared.job(settings);
-    let found = find::search(settings, &job, finder, Phase::Train, Some(effective), FindObjective::Largest)?;
+    let edge = prepared.sizes.largest_edge();
+    let (batch_min, batch_max) = prepared.sizes.batches();
+    let finder = FinderConfig { edge, batch_min, batch_max, target: settings.memory.target, ..FinderConfig::default() };
+    let n_samples = Some(prepared.loader.samples_of(edge));
+    let found = find::search(settings, &prepared.job, finder, Phase::Train, n_samples, FindObjective::Largest)?;
     eprintln!("batch       {} found, at most {}", found.batch(), found.found.upper);
     loaded.keep_batch_size(found.batch());
     Ok(())
 }
 
-impl Prepared {
+impl<J: Job> Prepared<J> {
     fn run(self, loaded: &Loaded, out: &Path, existing: Existing) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let device = open_device(settings.device, settings.memory.gradient_checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
-        let job = self.job(settings);
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         let stop = StopFlag::default();
         signals::watch(&stop)?;
         self.introduce(loaded, out);
 
         let page = self.probe.page().map_err(TrainError::from)?;
-        let mut config = settings.fit(self.bounds, page, &self.probe.name());
+        let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &self.probe.name())?;
         // A run that goes on has its plan in the checkpoint.
-        let plan = if existing == Existing::Resume { None } else { self.plan(settings, &job)? };
+        let plan = if existing == Existing::Resume { None } else { self.plan(settings)? };
         if let Some(plan) = &plan {
             begin_with(&mut config, plan);
             plan.write(&out.join(PLAN_FILE))?;
+        }
+        for (name, content) in &self.files {
+            run_dir.write(name, content.as_bytes()).map_err(TrainError::from)?;
         }
         let (mut display, config_text) = (Display::new(), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.show(event, progress);
@@ -99,21 +108,21 @@ impl Prepared {
             observer: &mut observer,
             config_text: &config_text,
         };
-        let outcome = fit(&job, &config, shell);
+        let outcome = fit(&self.job, &config, shell);
         display.clear();
         let outcome = outcome?;
-        let report = reports::write(&run_dir, &outcome, self.notes.warnings, self.photos.skipped.clone());
+        let report = reports::write(&run_dir, &outcome, self.notes.warnings, self.skipped);
         Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
     /// Reads or makes the plan that the run begins with.
-    fn plan(&self, settings: &Settings, job: &Sr) -> anyhow::Result<Option<MemoryPlan>> {
+    fn plan(&self, settings: &Settings) -> anyhow::Result<Option<MemoryPlan>> {
         let request = self.plan_request(settings)?;
         match &settings.memory.plan {
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
                 let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
-                let plan = MemoryPlan::read(file, &fingerprint(job, &request, &name))?;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name))?;
                 let plan = plan.under(self.capacity, settings.memory.target);
                 plan.check()?;
                 Ok(Some(plan))
@@ -122,7 +131,7 @@ impl Prepared {
             PlanSetting::Auto if settings.device == DeviceKind::Flex => Ok(None),
             PlanSetting::Auto => {
                 let open = || open_probe(settings);
-                match plan_memory(job, &request, &open, &mut progress_of_planning()) {
+                match plan_memory(&self.job, &request, &open, &mut progress_of_planning()) {
                     Ok(plan) => Ok(Some(plan)),
                     Err(error) if fits_nowhere(&error) => Err(error.into()),
                     Err(error) => {
@@ -135,7 +144,7 @@ impl Prepared {
     }
 
     fn introduce(&self, loaded: &Loaded, out: &Path) {
-        let (settings, photos) = (&loaded.settings, &self.photos);
+        let settings = &loaded.settings;
         if let Ok(capacity) = self.probe.capacity() {
             let budget = capacity.scale(settings.memory.target);
             eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
@@ -143,13 +152,14 @@ impl Prepared {
         for note in self.notes.all() {
             eprintln!("batch       {note}");
         }
-        eprintln!("data        {} images to train on, {} held out", photos.train.len(), photos.validation.len());
-        eprintln!("validation  {}", names(photos.validation.iter().map(|it| it.name.as_str())));
-        for skipped in photos.skipped.iter().take(SHOWN_NAMES) {
+        for line in &self.data {
+            eprintln!("data        {line}");
+        }
+        for skipped in self.skipped.iter().take(SHOWN_NAMES) {
             eprintln!("warning: skipped {skipped}");
         }
-        if SHOWN_NAMES < photos.skipped.len() {
-            eprintln!("warning: skipped {} files in all; the report names them", photos.skipped.len());
+        if SHOWN_NAMES < self.skipped.len() {
+            eprintln!("warning: skipped {} files in all; the report names them", self.skipped.len());
         }
         eprintln!("run         {}", out.display());
     }
@@ -177,6 +187,10 @@ fn begin_with(config: &mut FitConfig, plan: &MemoryPlan) {
 /// Says how it went, and how to go on when it was interrupted.
 fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> ExitCode {
     println!("{}", report.to_table());
+    if let Some(stream) = outcome.stream {
+        let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);
+        println!("look-ahead: at most {n} samples and {bytes}, {empty} times empty, {full} times full");
+    }
     println!("run directory: {}", out.display());
     if outcome.reason == EndReason::Completed {
         return ExitCode::SUCCESS;
@@ -199,11 +213,4 @@ fn default_out(existing: Existing) -> anyhow::Result<PathBuf> {
     }
     let last = (1..free).rev().map(path).find(|it| it.join(EVENTS_FILE).is_file());
     Ok(last.ok_or_else(|| user_error(format!("resume: there is no run in {RUNS}/; name one with `--out DIR`")))?)
-}
-
-fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let n = all.len();
-    let shown: Vec<_> = all.take(SHOWN_NAMES).collect();
-    let more = if SHOWN_NAMES < n { format!(" and {} more", n - SHOWN_NAMES) } else { String::new() };
-    shown.join(", ") + &more
 }

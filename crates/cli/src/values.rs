@@ -158,5 +158,16 @@ macro_rules! word {
 }
 
 word!(pub(crate) JobName { Sr = "sr" });
+impl JobName {
+    /// Returns the defaults that suit this job better than the common ones, in TOML.
+    pub(crate) const fn defaults(self) -> &'static str {
+        match self {
+            Self::Sr => "",
+        }
+    }
+}
+
 word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
-word!(pub(crate) BadImageSetting { Fail = "fail", Skip = "skip" });
+word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
+word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });
+word!(pub(crate) ScalingSetting { None = "none", Sqrt = "sqrt", Linear = "linear" });

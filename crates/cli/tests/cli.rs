@@ -15,9 +15,9 @@ use common::{json, refused, text};
 /// A run of seconds: a small model, few steps.
 const SMALL: [&str; 10] = [
     "--set",
-    "model.channels=4",
+    "sr.channels=4",
     "--set",
-    "model.blocks=1",
+    "sr.blocks=1",
     "--set",
     "train.validate_every=10",
     "--set",
@@ -86,7 +86,7 @@ fn a_replay_of_a_log_that_was_tampered_with_shows_the_difference() {
 fn a_short_run_beats_bicubic_on_images_that_it_has_not_seen() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
-    let args = ["--steps", "150", "--set", "train.validate_every=150", "--set", "model.channels=8"];
+    let args = ["--steps", "150", "--set", "train.validate_every=150", "--set", "sr.channels=8"];
     let output = train(&out, &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report = json(&out.join("training_report.json"));
@@ -114,7 +114,7 @@ fn a_run_directory_is_refused_resumed_or_overwritten() {
     let resumed = train(&out, &["--steps", "12", "--resume"]);
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     assert_eq!(json(&out.join("training_report.json"))["steps"], 12);
-    refused(&train(&out, &["--resume", "--set", "model.channels=8"]), &["4 channels", "8 channels"]);
+    refused(&train(&out, &["--resume", "--set", "sr.channels=8"]), &["4 channels", "8 channels"]);
     refused(&train(&out, &["--resume", "--set", "policy.kind=fixed"]), &["policy", "start a new run"]);
     let unharmed = train(&out, &["--steps", "13", "--resume"]);
     assert!(unharmed.status.success(), "{}", text(&unharmed.stderr));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use common::{json, refused, text};
 
 /// A small model under a small capacity.
-const SMALL: [&str; 6] = ["--set", "model.channels=8", "--set", "model.blocks=1", "--set", "memory.capacity=12MiB"];
+const SMALL: [&str; 6] = ["--set", "sr.channels=8", "--set", "sr.blocks=1", "--set", "memory.capacity=12MiB"];
 
 fn run(command: &str, args: &[&str]) -> Output {
     let mut plimsoll = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
@@ -70,7 +70,7 @@ fn a_plan_says_of_every_cell_what_it_needs_and_a_run_begins_with_it() {
 
     // Other settings make it another program.
     refused(
-        &run("train", &["--set", &set, "--set", "model.channels=16"]),
+        &run("train", &["--set", &set, "--set", "sr.channels=16"]),
         &["8 channels", "16 channels", "plimsoll plan"],
     );
     refused(&run("train", &["--set", &set, "--set", "batch.effective_batch_size=16"]), &["effective batch size"]);

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::store::ModuleRecord;
-use plimsoll_sampler::EpochCursor;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::Controller;
+use crate::loader::LoaderPosition;
 use crate::run_dir::{RunDirError, io_error, write_atomically};
 
 const FOLDER: &str = "checkpoints";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The state of a run between two steps, model and optimizer aside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct RunState {
     /// Wall time of the run so far, in seconds.
     pub seconds: f64,
     /// Where the next step's samples begin.
-    pub cursor: EpochCursor,
+    pub position: LoaderPosition,
     /// Predictor and policy.
     pub controller: Controller,
 }
@@ -81,8 +81,8 @@ pub enum CheckpointError {
 
 impl RunState {
     /// Gathers the state after `step` steps.
-    pub fn new(fingerprint: String, step: u64, seconds: f64, cursor: EpochCursor, controller: Controller) -> Self {
-        Self { version: VERSION, fingerprint, step, seconds, cursor, controller }
+    pub fn new(fingerprint: String, step: u64, seconds: f64, position: LoaderPosition, controller: Controller) -> Self {
+        Self { version: VERSION, fingerprint, step, seconds, position, controller }
     }
 
     /// Writes a checkpoint under a temporary name, renames it, and removes all but the last `keep`.

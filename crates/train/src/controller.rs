@@ -3,7 +3,7 @@
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
 use plimsoll_predict::{Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Decision, Event, Observation, Prediction, StepShape};
+use plimsoll_types::{Bytes, Decision, Event, Observation, Prediction, StepDone, StepShape};
 use serde::{Deserialize, Serialize};
 
 use self::planned::Planned;
@@ -56,8 +56,8 @@ pub struct Controller {
     policy: Policy,
     keys: Keys,
     resident: Bytes,
-    /// A key whose only observation read too much, to be forgotten at the next clean one.
-    provisional: Option<Key>,
+    /// Keys whose only step read too much, to be forgotten at the next clean one.
+    provisional: Vec<Key>,
 }
 
 impl Controller {
@@ -79,7 +79,7 @@ impl Controller {
             keys,
             policy: Policy::try_new(config.policy)?,
             resident: Bytes::ZERO,
-            provisional: None,
+            provisional: Vec::new(),
         })
     }
 
@@ -89,47 +89,54 @@ impl Controller {
     ///
     /// [`PredictError`] when a step's reading makes no sense, such as a peak below what was resident.
     pub fn learn(&mut self, event: &Event) -> Result<(), PredictError> {
-        let observation = match event {
+        let (observations, kept) = match event {
             Event::StepDone(done) => {
                 self.resident = done.in_use;
-                let kept = done.in_use.saturating_sub(done.resident);
-                let shape = done.largest_shape();
-                shape.map(|shape| (Observation { shape, resident: done.resident, peak: done.peak }, kept))
+                (observations(done), done.in_use.saturating_sub(done.resident))
             }
             Event::StepFailed(failed) => {
                 let attempt = failed.attempt;
                 self.resident = attempt.resident;
                 let observation = |peak| Observation { shape: attempt.shape, resident: attempt.resident, peak };
-                attempt.peak.map(|peak| (observation(peak), Bytes::ZERO))
+                (attempt.peak.map(observation).into_iter().collect(), Bytes::ZERO)
             }
-            _ => None,
+            _ => return Ok(()),
         };
         // A step that stayed inside what was resident, or whose peak nobody measured, teaches nothing.
-        match observation.filter(|(it, _)| it.resident < it.peak) {
-            Some((it, kept)) => self.observe(it, kept),
-            None => Ok(()),
-        }
+        let taught: Vec<_> = observations.into_iter().filter(|it| it.resident < it.peak).collect();
+        if taught.is_empty() { Ok(()) } else { self.observe(&taught, kept) }
     }
 
-    /// Learns what a step needed, of which it kept some for good.
+    /// Learns what the micro-batches of a step needed, of which it kept some for good.
     ///
     /// The first step of a process creates the optimizer's state, thread pools and work space that stay. Its reading is
     /// too high by what it kept: safe, but wrong for ever after, since a certificate keeps the highest reading of a
     /// shape. So such a reading serves only while nothing else is known, and is forgotten at the next clean one.
-    fn observe(&mut self, it: Observation, kept: Bytes) -> Result<(), PredictError> {
-        if self.plan.covers(Phase::Train, it.shape) {
-            return self.plan.observe(Phase::Train, it);
+    fn observe(&mut self, observations: &[Observation], kept: Bytes) -> Result<(), PredictError> {
+        let need = observations.iter().map(|it| it.peak.saturating_sub(it.resident)).max().unwrap_or(Bytes::ZERO);
+        let keeps_much = need < kept.saturating_mul(KEPT_SHARE);
+        if !keeps_much {
+            for key in std::mem::take(&mut self.provisional) {
+                self.predictor.forget(key);
+            }
         }
-        let key = self.keys.key(Phase::Train, it.shape);
-        let keeps_much = it.peak.saturating_sub(it.resident) < kept.saturating_mul(KEPT_SHARE);
-        if keeps_much && self.predictor.n_observations(key) > 0 {
-            return Ok(());
+        let mut first = Vec::new();
+        for it in observations.iter().copied() {
+            if self.plan.covers(Phase::Train, it.shape) {
+                self.plan.observe(Phase::Train, it)?;
+                continue;
+            }
+            let key = self.keys.key(Phase::Train, it.shape);
+            if keeps_much && !first.contains(&key) {
+                if self.predictor.n_observations(key) > 0 {
+                    continue;
+                }
+                first.push(key);
+            }
+            self.predictor.observe(key, it)?;
         }
-        if let Some(provisional) = self.provisional.take() {
-            self.predictor.forget(provisional);
-        }
-        self.provisional = keeps_much.then_some(key);
-        self.predictor.observe(key, it).map(drop)
+        self.provisional.extend(first);
+        Ok(())
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.
@@ -169,6 +176,19 @@ impl Controller {
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+}
+
+/// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
+fn observations(done: &StepDone) -> Vec<Observation> {
+    let resident = done.resident;
+    let observation = |shape, peak| Observation { shape, resident, peak };
+    let parts = done.micro_batches.iter().filter_map(|it| Some(observation(it.shape(), it.peak?)));
+    let parts: Vec<_> = parts.collect();
+    if parts.is_empty() {
+        done.largest_shape().map(|it| observation(it, done.peak)).into_iter().collect()
+    } else {
+        parts
     }
 }
 

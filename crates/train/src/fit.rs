@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 use plimsoll_monitor::Progress;
 use plimsoll_probe::Probe;
+use plimsoll_sampler::StreamStats;
 use plimsoll_types::{EndReason, Event};
 
 use crate::config::FitConfig;
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// What Plimsoll's own work cost, once a step has been done.
     pub overhead: Option<Overhead>,
+    /// How the look-ahead buffer did, where the samples are streamed.
+    pub stream: Option<StreamStats>,
 }
 
 /// Trains a job under a memory budget, from its start or from its last checkpoint.

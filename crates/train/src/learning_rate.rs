@@ -18,6 +18,41 @@ pub struct LearningRate {
     pub warm_up_steps: u64,
     /// The share of `peak` that is left at the last step.
     pub final_share: f64,
+    /// How it follows an effective batch that varies.
+    #[serde(default)]
+    pub scaling: Scaling,
+}
+
+/// How a learning rate follows the effective batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// Not at all.
+    #[default]
+    None,
+    /// As the square root of the batch, which keeps the noise of Adam's steps alike.
+    ///
+    /// # Sources
+    ///
+    /// Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", arXiv 2205.10287.
+    Sqrt,
+    /// As the batch.
+    ///
+    /// # Sources
+    ///
+    /// Goyal et al., arXiv 1706.02677.
+    Linear,
+}
+
+impl Scaling {
+    /// Returns the factor for a batch that is `ratio` times the one that the learning rate is for.
+    pub fn factor(self, ratio: f64) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Sqrt => ratio.sqrt(),
+            Self::Linear => ratio,
+        }
+    }
 }
 
 impl LearningRate {
@@ -39,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_rate_rises_to_its_peak_and_falls_to_its_final_share() {
-        let rate = LearningRate { peak: 0.4, warm_up_steps: 4, final_share: 0.1 };
+        let rate = LearningRate { peak: 0.4, warm_up_steps: 4, final_share: 0.1, scaling: Scaling::None };
         let check = |step, expected: f64| assert!((rate.at(step, 104) - expected).abs() < 1e-12, "step {step}");
         check(0, 0.1);
         check(3, 0.4);
@@ -47,5 +82,14 @@ mod tests {
         check(54, 0.22);
         check(104, 0.04);
         check(500, 0.04);
+    }
+
+    #[test]
+    fn the_rate_follows_the_batch_as_asked() {
+        let check = |scaling: Scaling, ratio, expected: f64| assert!((scaling.factor(ratio) - expected).abs() < 1e-12);
+        check(Scaling::None, 4.0, 1.0);
+        check(Scaling::Sqrt, 4.0, 2.0);
+        check(Scaling::Linear, 4.0, 4.0);
+        check(Scaling::Sqrt, 0.25, 0.5);
     }
 }

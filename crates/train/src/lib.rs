@@ -60,8 +60,10 @@ pub use fit::{Observer, Outcome, Shell, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use inference::Inference;
 pub use job::{Job, Loss, Metric, Unit, Validation};
-pub use learning_rate::LearningRate;
-pub use loader::{Loader, LoaderConfig, LoaderError, StepSamples};
+pub use learning_rate::{LearningRate, Scaling};
+pub use loader::{
+    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
+};
 pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay};
@@ -71,4 +73,3 @@ pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, StepError, StepOutcome, StepPart, StepRequest};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Work};
 pub use trial::{Trial, TrialError, Trials};
-pub use workers::BadSample;

@@ -1,19 +1,30 @@
-//! The samples of the next steps, collated ahead of need.
+//! The samples of the next steps, read and collated ahead of need.
+
+mod config;
+mod fill;
+mod order;
+mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use plimsoll_sampler::{EpochCursor, SamplerError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_sampler::{PlannedStep, SamplerError, StreamStats};
+use plimsoll_types::Bytes;
 
+pub use self::config::{LoaderConfig, StepUnit};
+pub use self::fill::BadSample;
+use self::fill::{Filled, Task, fill};
+pub use self::order::{LoaderPosition, Wanted};
+use self::order::{NextStep, Order};
+pub use self::stream::StreamedPosition;
 use crate::source::{Draw, Part, Source, SourceError};
 use crate::step::StepPart;
-use crate::workers::{BadSample, Filled, Task, Workers};
+use crate::workers::Workers;
 
 /// What keeps a loader from going on.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
-    /// The source has no samples.
+    /// The samples cannot be planned.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
     /// A sample cannot be read.
@@ -30,6 +41,12 @@ pub enum LoaderError {
     /// A worker thread panicked.
     #[error("collate a step: a worker panicked: {0}")]
     WorkerPanicked(String),
+    /// A checkpoint of samples of another kind.
+    #[error("go on with the samples: the checkpoint was made of samples with lengths of another kind")]
+    OtherPosition,
+    /// The policy chooses edges for samples that have lengths, or the other way round.
+    #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
+    OtherSamples,
 }
 
 /// The samples of one optimizer step, on the host.
@@ -60,103 +77,75 @@ impl<B> StepSamples<B> {
     }
 }
 
-/// What a loader may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoaderConfig {
-    /// Samples per optimizer step; the last step of an epoch takes what is left.
-    pub effective_batch_size: u32,
-    /// The largest edge that will be asked for.
-    pub largest_edge: u32,
-    /// Worker threads.
-    pub workers: usize,
-    /// Host memory that the buffers may hold together.
-    pub buffer_limit: Bytes,
-    /// What becomes of a sample that cannot be read.
-    pub bad_sample: BadSample,
-}
-
-impl LoaderConfig {
-    /// Returns the shape of the largest step.
-    pub fn largest(&self) -> StepShape {
-        StepShape::new(self.effective_batch_size, self.largest_edge)
-    }
-
-    /// Allocates the buffers of a loader.
-    pub(crate) fn buffers<S: Source>(&self, source: &S) -> Result<Vec<S::Buffer>, LoaderError> {
-        let (step, limit) = (source.buffer_bytes(self.largest()), self.buffer_limit);
-        match (limit.0 / step.0.max(1)).min(MAX_AHEAD) {
-            0 | 1 => Err(LoaderError::BufferLimit { step, limit }),
-            ahead => Ok((0..ahead).map(|_| source.buffer(self.largest())).collect()),
-        }
-    }
-}
-
-/// At most this many steps are collated ahead: more would only be thrown away at the next change of the edge.
-const MAX_AHEAD: u64 = 4;
-
 /// Draws every sample of an epoch exactly once and collates ahead of need.
 ///
-/// Order and content depend on seed and epoch only, never on the number of workers or on the micro-batch size.
+/// Order and content depend on the seed, the epoch and what was wanted only, never on the number of workers.
 /// All buffers are allocated here, before a run reads what is resident.
 pub struct Loader<S: Source> {
-    /// Where the next delivered step begins.
-    delivered: EpochCursor,
-    /// Where the next planned step begins.
-    planned: EpochCursor,
-    effective_batch_size: u64,
+    order: Order<S>,
+    /// Where the step after the last delivered one begins.
+    delivered: LoaderPosition,
     queue: VecDeque<Planned>,
     ready: BTreeMap<u64, Filled<S::Buffer>>,
     free: Vec<S::Buffer>,
     next_ticket: u64,
-    workers: Workers<S::Buffer>,
+    workers: Workers<Task<S>, Filled<S::Buffer>>,
 }
 
 struct Planned {
     ticket: u64,
-    epoch: u64,
-    ids: Vec<u64>,
-    after: EpochCursor,
+    step: PlannedStep,
+    /// Samples that could not be read before the step was planned.
+    skipped: Vec<u64>,
+    after: LoaderPosition,
 }
 
 impl<S: Source> Loader<S> {
-    /// Starts the workers, at the position of `cursor`.
+    /// Starts the workers, at the first step or at a position.
     ///
     /// # Errors
     ///
-    /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit.
-    pub fn try_new(source: &Arc<S>, cursor: EpochCursor, config: LoaderConfig) -> Result<Self, LoaderError> {
-        let free = config.buffers(&**source)?;
+    /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit, [`LoaderError::Sampler`] when the
+    /// samples cannot be planned.
+    pub fn try_new(
+        source: &Arc<S>,
+        position: Option<LoaderPosition>,
+        wanted: &Wanted,
+        config: &LoaderConfig,
+    ) -> Result<Self, LoaderError> {
+        let order = Order::try_new(source, config, wanted, position)?;
+        let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
         Ok(Self {
-            delivered: cursor.clone(),
-            planned: cursor,
-            effective_batch_size: u64::from(config.effective_batch_size),
+            delivered: order.position(),
+            order,
             queue: VecDeque::new(),
             ready: BTreeMap::new(),
-            free,
+            free: config.buffers(&**source)?,
             next_ticket: 0,
-            workers: Workers::start(source, config.workers.max(1), config.bad_sample),
+            workers: Workers::start(config.workers, move |task| Ok(fill(&*own, bad_sample, task)?)),
         })
     }
 
     /// Returns where the step after the last delivered one begins: what a checkpoint needs to go on from here.
-    pub fn cursor(&self) -> &EpochCursor {
+    pub fn position(&self) -> &LoaderPosition {
         &self.delivered
     }
 
-    /// Returns the samples of the next step, at this edge.
+    /// Returns the samples of the next step, as they are wanted.
     ///
     /// # Errors
     ///
     /// [`LoaderError::Source`] when a sample cannot be read, [`LoaderError::WorkerPanicked`] when a worker panicked.
-    pub fn next(&mut self, edge: u32) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        if self.queue.is_empty() {
-            self.plan_ahead(edge);
+    pub fn next(&mut self, wanted: &Wanted) -> Result<StepSamples<S::Buffer>, LoaderError> {
+        if !self.order.is(wanted) {
+            self.change(wanted)?;
         }
         loop {
-            let first = self.queue.front().map_or(0, |it| it.ticket);
-            match self.ready.remove(&first) {
-                Some(filled) if filled.draw.has_edge(edge) => return Ok(self.deliver(filled)),
-                Some(filled) => self.collate(first, edge, filled.buffer),
+            if self.queue.is_empty() {
+                self.plan_ahead()?;
+            }
+            match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
+                Some(filled) => return Ok(self.deliver(filled)),
                 None => self.receive()?,
             }
         }
@@ -165,42 +154,60 @@ impl<S: Source> Loader<S> {
     /// Gives the buffer of a step back, so that another step can be collated into it.
     ///
     /// New work is handed out once half of the buffers are free: waking a worker takes longer than all else here.
-    pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) {
-        let edge = samples.draw.parts.first().map_or(1, |part| part.edge);
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Loader::next`].
+    pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) -> Result<(), LoaderError> {
         self.free.push(samples.buffer);
-        if self.queue.len() <= self.free.len() {
-            self.plan_ahead(edge);
+        if self.queue.len() <= self.free.len() { self.plan_ahead() } else { Ok(()) }
+    }
+
+    /// Returns how the look-ahead buffer did, where the samples are streamed.
+    pub fn stream_stats(&self) -> Option<StreamStats> {
+        self.order.stream_stats()
+    }
+
+    /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.
+    fn change(&mut self, wanted: &Wanted) -> Result<(), LoaderError> {
+        if !self.order.takes_back() {
+            return self.order.change(wanted, &[]);
         }
+        let given_back: Vec<_> = self.queue.drain(..).map(|planned| planned.step).collect();
+        self.free.extend(std::mem::take(&mut self.ready).into_values().map(|filled| filled.buffer));
+        self.order.change(wanted, &given_back)?;
+        self.delivered = self.order.position();
+        Ok(())
     }
 
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> StepSamples<S::Buffer> {
-        let Planned { after, .. } = self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
-        let Filled { draw, lengths, skipped, buffer, .. } = filled;
-        let ends_epoch = after.epoch != draw.epoch;
+        let Planned { step, mut skipped, after, .. } =
+            self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
+        let Filled { draw, lengths, buffer, skipped: left_out, .. } = filled;
+        skipped.extend(left_out);
         self.delivered = after;
-        StepSamples { draw, lengths, skipped, buffer, ends_epoch }
+        StepSamples { draw, lengths, skipped, buffer, ends_epoch: step.ends_epoch }
     }
 
-    fn plan_ahead(&mut self, edge: u32) {
+    fn plan_ahead(&mut self) -> Result<(), LoaderError> {
         while let Some(buffer) = self.free.pop() {
-            let (epoch, ids) = self.planned.take(self.effective_batch_size);
+            let NextStep { step, items, skipped } = self.order.next()?;
             let ticket = self.next_ticket;
             self.next_ticket += 1;
-            self.queue.push_back(Planned { ticket, epoch, ids, after: self.planned.clone() });
-            self.collate(ticket, edge, buffer);
+            let draw = Draw { epoch: step.epoch, parts: step.batches.clone() };
+            self.queue.push_back(Planned { ticket, step, skipped, after: self.order.position() });
+            self.workers.send(Task { ticket, draw, items, buffer });
         }
-    }
-
-    fn collate(&mut self, ticket: u64, edge: u32, buffer: S::Buffer) {
-        if let Some(planned) = self.queue.iter().find(|it| it.ticket == ticket) {
-            let draw = Draw::of_edge(planned.epoch, planned.ids.clone(), edge);
-            self.workers.send(Task { ticket, draw, buffer });
-        }
+        Ok(())
     }
 
     fn receive(&mut self) -> Result<(), LoaderError> {
         let done = self.workers.receive()?;
-        self.ready.insert(done.ticket, done);
+        if self.queue.iter().any(|planned| planned.ticket == done.ticket) {
+            self.ready.insert(done.ticket, done);
+        } else {
+            self.free.push(done.buffer);
+        }
         Ok(())
     }
 }

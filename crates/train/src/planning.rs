@@ -115,7 +115,7 @@ impl<J: Job> Planning<'_, J> {
     }
 
     fn n_samples(&self) -> u32 {
-        self.request.loader.effective_batch_size
+        self.request.loader.samples_of(self.request.loader.largest_edge)
     }
 
     fn trials(&self) -> Result<Trials<'_, J>, PlanError> {

@@ -8,7 +8,7 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_types::{
     Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, Knobs, MicroBatch, RunEnded,
-    StepDone, StepFailed, TaskMetric, Validated,
+    StepDone, StepFailed, StepShape, TaskMetric, Validated,
 };
 
 use crate::checkpoint::RunState;
@@ -18,7 +18,7 @@ use crate::error::TrainError;
 use crate::fit::{Observer, Outcome};
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Unit, Validation};
-use crate::loader::{Loader, StepSamples};
+use crate::loader::{Loader, StepSamples, StepUnit, Wanted};
 use crate::meter::Meter;
 use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
@@ -74,8 +74,8 @@ impl<J: Job> Run<'_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
-        let knobs = self.controller.policy().knobs();
-        let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(knobs.patch_size))?;
+        let (knobs, wanted) = (self.controller.policy().knobs(), wanted(&self.controller));
+        let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
         let request = self.request(&samples);
         let outcome = self.run_guarded(&request, &samples)?;
         for attempt in &outcome.failures {
@@ -86,11 +86,11 @@ impl<J: Job> Run<'_, J> {
         self.answer(Event::StepDone(done))?;
         self.step += 1;
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
-        self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples));
+        self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples))?;
         self.stopwatch.book(Lap::Step, start.elapsed());
         self.stopwatch.end_step();
         if ends_epoch {
-            let samples = self.loader.cursor().n_samples;
+            let samples = self.job.source().n_samples();
             self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
         }
         Ok(())
@@ -118,7 +118,8 @@ impl<J: Job> Run<'_, J> {
         let seconds = self.meter.seconds();
         self.log(&[Event::RunEnded(RunEnded { step: self.step, reason, seconds })])?;
         let seconds = self.seconds_before + seconds;
-        Ok(Outcome { reason, step: self.step, seconds, overhead: self.stopwatch.overhead() })
+        let (overhead, stream) = (self.stopwatch.overhead(), self.loader.stream_stats());
+        Ok(Outcome { reason, step: self.step, seconds, overhead, stream })
     }
 
     fn request(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> StepRequest {
@@ -126,7 +127,9 @@ impl<J: Job> Run<'_, J> {
             Unit::Samples => vec![1; samples.draw.n_samples()],
             Unit::Positions => samples.lengths.iter().copied().map(u64::from).collect(),
         };
-        let most = self.controller.policy().knobs().micro_batch_size;
+        let policy = self.controller.policy();
+        // Where samples are padded, each part is a micro-batch.
+        let most = policy.batch_sizes().map_or(policy.knobs().micro_batch_size, |_| u32::MAX);
         StepRequest {
             micro_batches: samples.micro_batches(most),
             units,
@@ -150,6 +153,27 @@ impl<J: Job> Run<'_, J> {
         outcome.map_err(|source| TrainError::Step { step: self.step, source })
     }
 
+    /// Returns the learning rate of a step; where the effective batch varies, it may follow.
+    fn learning_rate(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> f64 {
+        let FitConfig { learning_rate, n_steps, loader, .. } = self.config;
+        let rate = learning_rate.at(self.step, *n_steps);
+        match loader.unit {
+            StepUnit::Samples | StepUnit::Positions => rate,
+            StepUnit::Batch => {
+                let ratio = samples.draw.n_samples() as f64 / f64::from(loader.effective_batch_size);
+                rate * learning_rate.scaling.factor(ratio)
+            }
+        }
+    }
+
+    /// Returns the shape that a step is predicted by: its rung, or the largest of its parts where they have edges of
+    /// their own.
+    fn largest(&self, rung: Knobs, parts: &[(StepPart, Option<Bytes>)]) -> StepShape {
+        let padded = self.controller.policy().batch_sizes().map(|_| parts.iter().map(|(part, _)| part.shape()));
+        let upper = |shape: &StepShape| self.controller.predict(*shape, Bytes::ZERO).map(|it| it.upper);
+        padded.and_then(|shapes| shapes.max_by_key(upper)).unwrap_or(rung.shape())
+    }
+
     /// Lets the optimizer step, and gathers what happened.
     fn commit(
         &mut self,
@@ -158,9 +182,10 @@ impl<J: Job> Run<'_, J> {
         outcome: StepOutcome,
         start: Instant,
     ) -> Result<StepDone, TrainError> {
-        let learning_rate = self.config.learning_rate.at(self.step, self.config.n_steps);
+        let learning_rate = self.learning_rate(samples);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
-        let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(rung.shape(), resident));
+        let shape = self.largest(rung, &parts);
+        let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident));
         let optimizer = &mut self.optimizer;
         self.model = self.model.take().map(|model| optimizer.step(learning_rate, model, gradients));
         let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
@@ -229,8 +254,8 @@ impl<J: Job> Run<'_, J> {
 
     fn save(&mut self) -> Result<(), TrainError> {
         let seconds = self.seconds_before + self.meter.seconds();
-        let (cursor, controller) = (self.loader.cursor().clone(), self.controller.clone());
-        let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, cursor, controller);
+        let (position, controller) = (self.loader.position().clone(), self.controller.clone());
+        let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, position, controller);
         let model = present(self.model.as_ref());
         let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.saved_step = Some(self.step);
@@ -269,7 +294,17 @@ fn read_budget(guarded: &GuardedStep, config: &FitConfig) -> Result<Budget, Trai
     Ok(Budget { capacity, budget: capacity.scale(config.target) })
 }
 
+/// What the next step is to be filled with.
+fn wanted(controller: &Controller) -> Wanted {
+    match controller.policy().batch_sizes() {
+        Some(sizes) => Wanted::Batches(sizes.to_vec()),
+        None => Wanted::Edge(controller.policy().knobs().patch_size),
+    }
+}
+
 /// What must be equal for a checkpoint to fit.
 fn fingerprint<J: Job>(job: &J, config: &FitConfig) -> String {
-    format!("{}, effective batch {}, seed {}", job.fingerprint(), config.effective_batch_size, config.seed)
+    let loader = &config.loader;
+    let size = format!("{:?}", loader.step_size()).to_lowercase();
+    format!("{}, effective batch of {size}, seed {}", job.fingerprint(), config.seed)
 }

@@ -1,6 +1,8 @@
 //! Where samples come from.
 
 use plimsoll_sampler::SampleIndex;
+/// Samples that get one edge.
+pub use plimsoll_sampler::StepBatch as Part;
 use plimsoll_types::{Bytes, StepShape};
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
@@ -89,24 +91,10 @@ pub struct Draw {
     pub parts: Vec<Part>,
 }
 
-/// Samples that get one edge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Sample ids, in order.
-    pub ids: Vec<u64>,
-    /// Edge of every sample.
-    pub edge: u32,
-}
-
 impl Draw {
     /// Describes samples of an epoch that all get one edge.
     pub fn of_edge(epoch: u64, ids: Vec<u64>, edge: u32) -> Self {
         Self { epoch, parts: vec![Part { ids, edge }] }
-    }
-
-    /// Whether all samples get this edge.
-    pub(crate) fn has_edge(&self, edge: u32) -> bool {
-        self.parts.iter().all(|part| part.edge == edge)
     }
 
     /// Returns the ids of all samples, in order.

@@ -14,8 +14,8 @@ use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BadSample, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, Loss, Metric, Outcome,
-    RunDir, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit, replay,
+    ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss, Metric, Outcome,
+    RunDir, Scaling, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit, replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
 
@@ -149,8 +149,7 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         device: "flex".to_owned(),
         seed: 3,
         n_steps,
-        effective_batch_size: 16,
-        learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1 },
+        learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },
         // All of the capacity: what other tests left in the heap must not shrink the room of this one.
         target: Fraction::ONE,
         controller: ControllerConfig {
@@ -161,13 +160,10 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
             planned: Vec::new(),
             small_batch: 0,
         },
-        largest_edge: 64,
+        loader: LoaderConfig { workers: 2, ..LoaderConfig::cut(3, 16, 64, Bytes::mib(4)) },
         validate_every: 5,
         checkpoint_every: 4,
         keep_checkpoints: 2,
-        workers: 2,
-        buffer_limit: Bytes::mib(4),
-        bad_sample: BadSample::Fail,
     }
 }
 

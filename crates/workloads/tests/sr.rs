@@ -10,7 +10,7 @@ use std::sync::Arc;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{BadSample, Draw, Job, Loader, LoaderConfig, Source, WeightedAccumulator, squared_norm};
+use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted, WeightedAccumulator, squared_norm};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 
@@ -136,25 +136,18 @@ fn the_split_is_the_same_every_time() {
 fn content_does_not_depend_on_the_number_of_workers() {
     let job = job(fixtures());
     let draws = |workers| {
-        let config = LoaderConfig {
-            effective_batch_size: 10,
-            largest_edge: 32,
-            workers,
-            buffer_limit: Bytes::mib(4),
-            bad_sample: BadSample::Fail,
-        };
+        let config = LoaderConfig { workers, ..LoaderConfig::cut(5, 10, 32, Bytes::mib(4)) };
         let source = job.source();
-        let cursor = plimsoll_sampler::EpochCursor::try_new(source.n_samples(), 5).unwrap();
-        let mut loader = Loader::try_new(&source, cursor, config).unwrap();
+        let mut loader = Loader::try_new(&source, None, &Wanted::Edge(16), &config).unwrap();
         let mut steps = Vec::new();
         for step in 0..30 {
-            let samples = loader.next(if step < 10 { 16 } else { 32 }).unwrap();
+            let samples = loader.next(&Wanted::Edge(if step < 10 { 16 } else { 32 })).unwrap();
             steps.push((
                 samples.draw.clone(),
                 samples.buffer.pixels.lr().to_vec(),
                 samples.buffer.pixels.hr().to_vec(),
             ));
-            loader.recycle(samples);
+            loader.recycle(samples).unwrap();
         }
         steps
     };

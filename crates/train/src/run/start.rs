@@ -1,21 +1,19 @@
 //! Before the first step of a run, or of the rest of one.
 
 use burn::optim::AdamConfig;
-use plimsoll_sampler::EpochCursor;
 use plimsoll_types::{Budget, BudgetChanged, Bytes, Event, RunResumed, RunStarted, SCHEMA_VERSION};
 
-use super::{Run, fingerprint, read_budget};
+use super::{Run, fingerprint, read_budget, wanted};
 use crate::checkpoint::Checkpoint;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::Shell;
 use crate::job::Job;
-use crate::loader::{Loader, LoaderConfig, LoaderError};
+use crate::loader::Loader;
 use crate::meter::Meter;
 use crate::resume;
 use crate::run_dir::{CONFIG_FILE, Existing};
-use crate::source::Source;
 use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
 
@@ -31,15 +29,16 @@ impl<'a, J: Job> Run<'a, J> {
         }
         device.seed(config.seed);
         let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
-        let mut cursor = EpochCursor::try_new(source.n_samples(), config.seed).map_err(LoaderError::from)?;
+        let mut position = None;
         let mut controller = Controller::try_new(config.controller.clone())?;
         let (mut step, mut seconds_before) = (0, 0.0);
         if let Some(checkpoint) = checkpoint {
             (model, optimizer) = checkpoint.load(model, optimizer)?;
             let state = checkpoint.state;
-            (cursor, controller, step, seconds_before) = (state.cursor, state.controller, state.step, state.seconds);
+            (controller, step, seconds_before) = (state.controller, state.step, state.seconds);
+            position = Some(state.position);
         }
-        let loader = Loader::try_new(&source, cursor, loader_config(config))?;
+        let loader = Loader::try_new(&source, position, &wanted(&controller), &config.loader)?;
         let stopwatch = Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0));
         let guarded = GuardedStep::new(probe, device.clone());
         let budget = read_budget(&guarded, config)?;
@@ -82,7 +81,7 @@ impl<'a, J: Job> Run<'a, J> {
             job: self.job.name().to_owned(),
             device: self.config.device.clone(),
             seed: self.config.seed,
-            effective_batch_size: self.config.effective_batch_size,
+            effective_batch_size: self.config.loader.effective_batch_size,
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
             knobs: self.controller.policy().knobs(),
@@ -112,15 +111,5 @@ impl<'a, J: Job> Run<'a, J> {
         let target = self.config.target.get();
         let needed = Bytes::from_f64_ceil(resident.as_f64() / target);
         Err(TrainError::CapacityTooSmall { resident, budget, target, capacity, needed })
-    }
-}
-
-fn loader_config(config: &FitConfig) -> LoaderConfig {
-    LoaderConfig {
-        effective_batch_size: config.effective_batch_size,
-        largest_edge: config.largest_edge,
-        workers: config.workers,
-        buffer_limit: config.buffer_limit,
-        bad_sample: config.bad_sample,
     }
 }

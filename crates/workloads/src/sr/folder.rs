@@ -30,7 +30,7 @@ pub enum DataError {
         source: io::Error,
     },
     /// An image is damaged.
-    #[error("decode {}: {reason}; repair or remove it, or set `data.bad_image = \"skip\"`", path.display())]
+    #[error("decode {}: {reason}; repair or remove it, or set `data.bad_sample = \"skip\"`", path.display())]
     Damaged {
         /// The image.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum DataError {
     /// An image is smaller than the smallest patch.
     #[error(
         "use {}: it has {width} × {height} pixels, the smallest patch of {patch} needs at least {needed} × {needed}; \
-         remove it, set `data.bad_image = \"skip\"`, or set `batch.patch_min` to at most {}",
+         remove it, set `data.bad_sample = \"skip\"`, or set `batch.patch_min` to at most {}",
         path.display(),
         (width).min(height) / 2
     )]

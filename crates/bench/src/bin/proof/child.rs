@@ -6,7 +6,7 @@ use plimsoll_policy::{FinderConfig, Found};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    BadSample, FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
+    FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
     open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
@@ -140,13 +140,7 @@ impl Order {
 
 /// Returns the loader of a run whose largest step is this one.
 pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
-    LoaderConfig {
-        effective_batch_size: largest.samples,
-        largest_edge: largest.edge,
-        workers: 1,
-        buffer_limit: BUFFER_LIMIT,
-        bad_sample: BadSample::Fail,
-    }
+    LoaderConfig::cut(0, largest.samples, largest.edge, BUFFER_LIMIT)
 }
 
 fn times(cells: &[PlannedCell]) -> Vec<f64> {

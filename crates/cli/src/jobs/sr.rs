@@ -1,0 +1,43 @@
+//! Super-resolution, as it is configured.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_workloads::sr::{Photos, Sr};
+
+use crate::exit::{UserError, describe, user_error};
+use crate::prepare::{Prepared, Sizes, open_device};
+use crate::settings::Settings;
+
+/// Names of images that the terminal shows before it says how many more there are.
+const SHOWN_NAMES: usize = 8;
+
+pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Sr>, UserError> {
+    let (probe, capacity) = open_device(settings)?;
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
+    let photos = Photos::read(&settings.photos(fixtures, settings.smallest_patch(capacity)));
+    let photos = Arc::new(photos.map_err(|error| user_error(describe(&error)))?);
+    let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
+    let (n_train, n_held) = (photos.train.len(), photos.validation.len());
+    let names = names(photos.validation.iter().map(|it| it.name.as_str()));
+    Ok(Prepared {
+        probe,
+        capacity,
+        job: Sr::new(settings.sr(), Arc::clone(&photos)),
+        loader: settings.loader(bounds.patch_max, Vec::new()),
+        sizes: Sizes::Cut(bounds),
+        largest_sample: photos.largest_patch(),
+        inference_edges: vec![settings.sr.validation_tile.min(photos.largest_side())],
+        notes,
+        data: vec![format!("{n_train} images to train on, {n_held} held out: {names}")],
+        skipped: photos.skipped.clone(),
+        files: Vec::new(),
+    })
+}
+
+fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let n = all.len();
+    let shown: Vec<_> = all.take(SHOWN_NAMES).collect();
+    let more = if SHOWN_NAMES < n { format!(" and {} more", n - SHOWN_NAMES) } else { String::new() };
+    shown.join(", ") + &more
+}

@@ -1,0 +1,165 @@
+//! The settings of a run, whatever its job.
+
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, PolicyConfig, StepwiseConfig};
+use plimsoll_predict::{PredictorConfig, edges};
+use plimsoll_train::{
+    BadSample, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform,
+    small_batch_regime,
+};
+use plimsoll_types::{Bytes, Knobs};
+
+use super::{Data, Memory, Policy, Settings};
+use crate::exit::{UserError, user_error};
+use crate::prepare::{Buckets, Sizes};
+use crate::values::{BadSampleSetting, BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
+
+/// Edges are multiples of this: kernels like it, and lengths that differ by less are padded alike anyway.
+const EDGE_MULTIPLE: u32 = 4;
+
+impl Settings {
+    /// Returns the buckets for samples of these lengths, and checks what is configured of batches.
+    pub(crate) fn buckets(&self, lengths: &[u32]) -> Result<Buckets, UserError> {
+        let found = edges(lengths, self.batch.n_edges, EDGE_MULTIPLE);
+        let found = found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?;
+        let largest = found.edges.last().copied().unwrap_or(1);
+        let most = self.loader(largest, found.edges.clone()).samples_of(found.edges.first().copied().unwrap_or(1));
+        self.check_batches(most)?;
+        Ok(Buckets { edges: found.edges, batch_max: self.batch.size_max.0.unwrap_or(most) })
+    }
+
+    /// Refuses micro-batches that are larger than a step.
+    pub(super) fn check_batches(&self, most: u32) -> Result<(), UserError> {
+        let fixed = if let BatchSize::Fixed(n) = self.batch.size { Some(n) } else { None };
+        for (key, value) in [("batch_max", self.batch.size_max.0), ("batch_size", fixed)] {
+            if let Some(value) = value.filter(|it| most < *it) {
+                let allowed = format!("allowed is up to `batch.effective_batch_size` ({most})");
+                return Err(user_error(format!("use the configuration: `batch.{key}` is {value}, {allowed}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the loader of a run whose largest edge is this.
+    pub(crate) fn loader(&self, largest_edge: u32, edges: Vec<u32>) -> LoaderConfig {
+        let Data { workers, buffer_limit, look_ahead, bad_sample, .. } = self.data;
+        LoaderConfig {
+            unit: match self.batch.effective_unit {
+                EffectiveUnit::Samples => StepUnit::Samples,
+                EffectiveUnit::Tokens => StepUnit::Positions,
+                EffectiveUnit::Batch => StepUnit::Batch,
+            },
+            edges,
+            look_ahead,
+            workers,
+            bad_sample: match bad_sample {
+                BadSampleSetting::Fail => BadSample::Fail,
+                BadSampleSetting::Skip => BadSample::Skip,
+            },
+            ..LoaderConfig::cut(self.seed, self.batch.effective_batch_size, largest_edge, buffer_limit)
+        }
+    }
+
+    /// Returns how needs are bounded on a device with pages of this size.
+    pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
+        let Memory { rounding_margin, regime_margin, .. } = self.memory;
+        PredictorConfig { rounding_margin, regime_margin, page }
+    }
+
+    /// Returns the settings of the run; `name` is the device's own.
+    pub(crate) fn fit(
+        &self,
+        sizes: &Sizes,
+        loader: LoaderConfig,
+        page: Bytes,
+        name: &str,
+    ) -> Result<FitConfig, UserError> {
+        let train = &self.train;
+        Ok(FitConfig {
+            device: describe(self.device),
+            seed: self.seed,
+            n_steps: train.steps,
+            learning_rate: LearningRate {
+                peak: train.learning_rate,
+                warm_up_steps: train.warm_up_steps,
+                final_share: train.final_learning_rate_share.get(),
+                scaling: match train.learning_rate_scaling {
+                    ScalingSetting::None => Scaling::None,
+                    ScalingSetting::Sqrt => Scaling::Sqrt,
+                    ScalingSetting::Linear => Scaling::Linear,
+                },
+            },
+            target: self.memory.target,
+            controller: ControllerConfig {
+                predictor: self.predictor(page),
+                policy: self.policy(sizes)?,
+                checkpointing: self.memory.gradient_checkpointing,
+                platform: platform(self.device, name),
+                planned: Vec::new(),
+                small_batch: small_batch_regime(self.device),
+            },
+            loader,
+            validate_every: train.validate_every,
+            checkpoint_every: train.checkpoint_every,
+            keep_checkpoints: train.keep_checkpoints,
+        })
+    }
+
+    fn policy(&self, sizes: &Sizes) -> Result<PolicyConfig, UserError> {
+        match sizes {
+            Sizes::Cut(bounds) => Ok(self.policy_of_cuts(*bounds)),
+            Sizes::Padded(buckets) => self.policy_of_buckets(buckets),
+        }
+    }
+
+    fn policy_of_cuts(&self, bounds: Bounds) -> PolicyConfig {
+        let Policy { warm_up_steps, cooldown_steps, max_adjustments, .. } = self.policy;
+        let kept = |micro_batch_size| {
+            PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size } })
+        };
+        if let BatchSize::Fixed(n) = self.batch.size {
+            return kept(n);
+        }
+        match self.policy.kind {
+            PolicyKind::Certified => PolicyConfig::Certified(CertifiedConfig {
+                bounds,
+                warm_up_steps,
+                cooldown_steps,
+                max_adjustments,
+                reopen_after_steps: self.policy.reopen_after_steps,
+                ..CertifiedConfig::default()
+            }),
+            PolicyKind::Stepwise => PolicyConfig::Stepwise(StepwiseConfig {
+                bounds,
+                warm_up_steps: self.policy.adjustment_frequency,
+                cooldown_steps: self.policy.adjustment_frequency,
+                max_adjustments,
+                target: self.policy.stepwise_target,
+                dead_band: self.policy.stepwise_dead_band,
+                ..StepwiseConfig::default()
+            }),
+            PolicyKind::Fixed => kept(bounds.batch_max),
+        }
+    }
+    fn policy_of_buckets(&self, Buckets { edges, batch_max }: &Buckets) -> Result<PolicyConfig, UserError> {
+        let Policy { kind, warm_up_steps, cooldown_steps, max_adjustments, reopen_after_steps, .. } = self.policy;
+        let kept = match (self.batch.size, kind) {
+            (BatchSize::Fixed(n), _) => Some(n),
+            (_, PolicyKind::Fixed) => Some(*batch_max),
+            (_, PolicyKind::Certified) => None,
+            (_, PolicyKind::Stepwise) => {
+                let allowed = "allowed for samples with lengths is \"certified\" or \"fixed\"";
+                return Err(user_error(format!("use the configuration: `policy.kind` is \"stepwise\", {allowed}")));
+            }
+        };
+        Ok(PolicyConfig::Bucketed(BucketedConfig {
+            edges: edges.clone(),
+            batch_max: kept.unwrap_or(*batch_max),
+            start: kept.map(|n| vec![n; edges.len()]),
+            warm_up_steps,
+            cooldown_steps,
+            max_adjustments,
+            reopen_after_steps,
+            ..BucketedConfig::default()
+        }))
+    }
+}
