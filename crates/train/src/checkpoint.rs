@@ -144,6 +144,20 @@ impl Checkpoint {
     ///
     /// [`CheckpointError`] when there is none, or it belongs to something other than `fingerprint`.
     pub fn last(run_dir: &Path, fingerprint: &str) -> Result<Self, CheckpointError> {
+        let Self { path, state } = Self::of_any(run_dir)?;
+        if state.fingerprint != fingerprint {
+            let (found, wanted) = (state.fingerprint, fingerprint.to_owned());
+            return Err(CheckpointError::Mismatch { path, found, wanted });
+        }
+        Ok(Self { path, state })
+    }
+
+    /// Finds the last one, whatever it was made of, and reads its state.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError`] when there is none, or it cannot be read.
+    pub fn of_any(run_dir: &Path) -> Result<Self, CheckpointError> {
         let path = list(run_dir).pop().ok_or_else(|| CheckpointError::None(run_dir.to_owned()))?;
         let file = path.join("state.json");
         let text = fs::read(&file).map_err(|source| io_error("read", &file, source))?;
@@ -151,10 +165,6 @@ impl Checkpoint {
             serde_json::from_slice(&text).map_err(|source| CheckpointError::State { path: file.clone(), source })?;
         if state.version != VERSION {
             return Err(CheckpointError::Version { path: file, found: state.version });
-        }
-        if state.fingerprint != fingerprint {
-            let (found, wanted) = (state.fingerprint, fingerprint.to_owned());
-            return Err(CheckpointError::Mismatch { path, found, wanted });
         }
         Ok(Self { path, state })
     }
@@ -169,12 +179,21 @@ impl Checkpoint {
         model: M,
         optimizer: ModuleOptimizer,
     ) -> Result<(M, ModuleOptimizer), CheckpointError> {
-        let path = self.path.join("model.bpk");
-        let record = ModuleRecord::load(&path).map_err(|error| record_error("read", &path, &error))?;
-        let model = model.try_load_record(record).map_err(|error| record_error("read", &path, &error))?;
+        let model = self.load_model(model)?;
         let path = self.path.join("optimizer.bpk");
         let optimizer = optimizer.load(&path).map_err(|error| record_error("read", &path, &error))?;
         Ok((model, optimizer))
+    }
+
+    /// Puts the recorded tensors into a model.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Record`] when the tensors do not fit.
+    pub fn load_model<M: Module>(&self, model: M) -> Result<M, CheckpointError> {
+        let path = self.path.join("model.bpk");
+        let record = ModuleRecord::load(&path).map_err(|error| record_error("read", &path, &error))?;
+        model.try_load_record(record).map_err(|error| record_error("read", &path, &error))
     }
 }
 

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use burn::tensor::Tensor;
 use plimsoll_plan::{DryRunPlanner, Fit, PlanError, Rehearsed, Sweep};
 use plimsoll_policy::{Finder, FinderConfig, Found, Outcome, Planned, PolicyError, Race, Search, Source, Winner};
-use plimsoll_predict::{Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
@@ -13,7 +14,7 @@ use crate::controller::Keys;
 use crate::device::{has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
-use crate::trial::{Trial, TrialError, Trials};
+use crate::trial::{Trial, TrialError, Trials, forward_trial};
 
 /// What is searched for, and where.
 #[derive(Clone, Debug)]
@@ -112,6 +113,71 @@ pub fn find_batch_size<J: Job>(
     Ok(FoundBatch { found, winner, trials: search.ran })
 }
 
+/// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.
+///
+/// `run` does the work of a shape with any values and returns all that is read of it. Each run is certain to fit by a
+/// bound from those before it, but for the first.
+///
+/// # Errors
+///
+/// [`FindError::Policy`] when the smallest batch does not fit, with what it needs and what there is.
+pub fn find_inference_batch(
+    device: DeviceKind,
+    finder: FinderConfig,
+    probe: &mut dyn Probe,
+    run: &mut dyn FnMut(StepShape) -> Tensor<1>,
+    on_trial: &mut dyn FnMut(&Trial),
+) -> Result<Found, FindError> {
+    let (capacity, platform) = (probe.capacity().map_err(PlanError::from)?, platform(device, &probe.name()));
+    let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
+    let edge = finder.edge;
+    let mut finder = Finder::try_new(finder, capacity)?;
+    by_probes(&mut finder, |shape| keys.key(Phase::Infer, shape), edge, &mut |finder, batch| {
+        let shape = StepShape::new(batch, edge);
+        let ran = step(finder, batch, forward_trial(probe, capacity, shape, || run(shape)))?;
+        ran.iter().for_each(&mut *on_trial);
+        Ok(ran)
+    })
+}
+
+/// Tells the finder of a step that ran out of memory, of which nothing is left.
+fn step(finder: &mut Finder, batch: u32, ran: Result<Trial, TrialError>) -> Result<Option<Trial>, FindError> {
+    match ran {
+        Ok(trial) => Ok(Some(trial)),
+        Err(TrialError::OutOfMemory(_)) => {
+            finder.on_trial(batch, Outcome::OutOfMemory)?;
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Runs one real step of a batch; `None` when it ran out of memory, which the finder then knows.
+type RealStep<'a> = &'a mut dyn FnMut(&mut Finder, u32) -> Result<Option<Trial>, FindError>;
+
+/// Searches by real steps, each certain to fit but the first.
+fn by_probes(
+    finder: &mut Finder,
+    key: impl Fn(StepShape) -> Key,
+    edge: u32,
+    step: RealStep<'_>,
+) -> Result<Found, FindError> {
+    let mut predictor = Predictor::try_new(PredictorConfig::default())?;
+    let mut resident = Bytes::ZERO;
+    loop {
+        let bound = |shape| -> Option<Prediction> { predictor.predict(key(shape), shape, resident) };
+        let batch = match finder.search(Source::Probe(&bound))? {
+            Search::Found(found) => return Ok(found),
+            Search::Try { batch, .. } => batch,
+        };
+        let Some(trial) = step(finder, batch)? else { continue };
+        let trial = trial.steady();
+        resident = trial.resident;
+        predictor.observe(key(StepShape::new(batch, edge)), trial.observation())?;
+        finder.on_trial(batch, Outcome::Fitted { resident: trial.resident, peak: trial.peak })?;
+    }
+}
+
 struct BatchSearch<'a, J: Job> {
     request: &'a FindRequest,
     finder: Finder,
@@ -122,23 +188,16 @@ struct BatchSearch<'a, J: Job> {
 
 impl<J: Job> BatchSearch<'_, J> {
     fn by_probes(&mut self, name: &str) -> Result<Found, FindError> {
-        let mut predictor = Predictor::try_new(PredictorConfig::default())?;
         let (request, platform) = (self.request, platform(self.request.device, name));
         let (checkpointing, small_batch) = (request.checkpointing, small_batch_regime(request.device));
         let keys = Keys { checkpointing, platform, small_batch };
+        let mut finder = self.finder.clone();
         let key = |shape| keys.key(request.phase, shape);
-        loop {
-            let resident = self.ran.last().map(|it| it.resident).unwrap_or_default();
-            let bound = |shape| -> Option<Prediction> { predictor.predict(key(shape), shape, resident) };
-            let batch = match self.finder.search(Source::Probe(&bound))? {
-                Search::Found(found) => return Ok(found),
-                Search::Try { batch, .. } => batch,
-            };
-            let Some(trial) = self.step(batch)? else { continue };
-            let trial = trial.steady();
-            predictor.observe(key(trial.shape), trial.observation())?;
-            self.learn(trial, trial.peak)?;
-        }
+        by_probes(&mut finder, key, request.finder.edge, &mut |finder, batch| {
+            let trial = step(finder, batch, self.real(batch))?;
+            self.ran.extend(trial.map(Trial::steady));
+            Ok(trial)
+        })
     }
 
     fn by_plan(&mut self, program: &JobProgram<'_, J>) -> Result<Found, FindError> {
@@ -164,25 +223,14 @@ impl<J: Job> BatchSearch<'_, J> {
             };
             let before = planner.pools();
             // From empty pools, as its plan.
-            let ran = planner.really(|| self.step(batch))?;
+            let ran = planner.really(|| self.real(batch));
+            let ran = step(&mut self.finder, batch, ran)?;
             self.trials.forget()?;
             let Some(trial) = ran else { continue };
             let booked = rehearsed.borrow().get(&batch).map(|it: &Rehearsed| (it.first.reserved, it.steady.reserved));
             let (first, steady) = booked.unwrap_or_default();
             let beyond = trial.reserved.saturating_sub(before.total()).saturating_sub(first);
             self.learn(trial, steady.saturating_add(beyond))?;
-        }
-    }
-
-    /// Runs one real step; `None` when it ran out of memory, which the finder then knows.
-    fn step(&mut self, batch: u32) -> Result<Option<Trial>, FindError> {
-        match self.real(batch) {
-            Ok(trial) => Ok(Some(trial)),
-            Err(TrialError::OutOfMemory(_)) => {
-                self.finder.on_trial(batch, Outcome::OutOfMemory)?;
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
         }
     }
 

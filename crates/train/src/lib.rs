@@ -55,7 +55,7 @@ pub use config::FitConfig;
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{DeviceMissing, describe, has_autotune, has_fusion, open_device, platform, small_batch_regime};
 pub use error::TrainError;
-pub use find::{FindError, FindRequest, FoundBatch, Objective, OpenProbe, find_batch_size};
+pub use find::{FindError, FindRequest, FoundBatch, Objective, OpenProbe, find_batch_size, find_inference_batch};
 pub use fit::{Observer, Outcome, Shell, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use inference::Inference;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, ModuleOptimizer};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use plimsoll_guard::GuardError;
 use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
@@ -13,7 +13,7 @@ use plimsoll_types::{Attempt, Budget, Bytes, Knobs, Observation, StepShape};
 
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError};
-use crate::source::{Draw, Source, SourceError};
+use crate::source::{Draw, Item, Lengths, Source, SourceError};
 use crate::step::{GuardedStep, StepError, StepRequest, read_values_of};
 use crate::stopwatch::Stopwatch;
 
@@ -84,6 +84,30 @@ pub enum TrialError {
     Step(#[from] StepError),
 }
 
+/// Reads the first samples that fit an edge, again and again where there are too few.
+fn samples<S: Source>(source: &S, n: u32, edge: u32) -> Result<(Draw, Vec<S::Item>), SourceError> {
+    let (n, cut) = (n as usize, source.lengths() == Lengths::Cut);
+    let (mut ids, mut items) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    while items.len() < n {
+        let before = items.len();
+        for id in 0..source.n_samples() {
+            let item = source.read(0, id)?;
+            if items.len() < n && (cut || item.length() <= edge) {
+                ids.push(id);
+                items.push(item);
+            }
+            if items.len() == n {
+                break;
+            }
+        }
+        if items.len() == before {
+            let reason = format!("no sample is short enough for an edge of {edge}");
+            return Err(SourceError { sample_id: 0, reason });
+        }
+    }
+    Ok((Draw::of_edge(0, ids, edge), items))
+}
+
 fn needed(attempt: Attempt) -> String {
     attempt.peak.map_or(String::new(), |peak| format!(", it needed {peak}"))
 }
@@ -148,9 +172,7 @@ impl<'a, J: Job> Trials<'a, J> {
             Some(buffer) if self.room.samples >= n_samples && self.room.edge >= shape.edge => buffer,
             _ => own.get_or_insert_with(|| self.source.buffer(step)),
         };
-        let ids = (0..u64::from(n_samples)).map(|id| id % self.source.n_samples()).collect();
-        let draw = Draw::of_edge(0, ids, shape.edge);
-        let items = draw.ids().map(|id| self.source.read(0, id)).collect::<Result<Vec<_>, _>>()?;
+        let (draw, items) = samples(&*self.source, n_samples, shape.edge)?;
         self.source.collate(&draw, &items, buffer)?;
         let buffer = &*buffer;
         let start = Instant::now();
@@ -196,20 +218,29 @@ impl<'a, J: Job> Trials<'a, J> {
     ///
     /// [`TrialError::OutOfMemory`] when it did not fit.
     pub fn infer(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
-        let start = Instant::now();
         let model = self.model.get_or_insert_with(|| self.job.init(&self.device)).valid();
-        let probe = self.guarded.probe_mut();
-        probe.cleanup().map_err(StepError::from)?;
-        probe.reset_peak().map_err(StepError::from)?;
-        let resident = probe.read().map_err(StepError::from)?.in_use;
-        let results = self.job.blank_forward(&model, shape, &self.device.clone().inner());
-        let read = read_values_of(results);
-        let reading = self.guarded.read()?;
-        if !read? || self.capacity < reading.peak {
-            let peak = Some(reading.peak).filter(|it| self.capacity < *it);
-            return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak }));
-        }
-        let (reserved, peak) = (reading.reserved, reading.peak);
-        Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })
+        let forward = || self.job.blank_forward(&model, shape, &self.device.clone().inner());
+        forward_trial(self.guarded.probe_mut(), self.capacity, shape, forward)
     }
+}
+
+/// Runs something without gradients that has this shape, reads its results, and says what that took.
+pub(crate) fn forward_trial(
+    probe: &mut dyn Probe,
+    capacity: Bytes,
+    shape: StepShape,
+    forward: impl FnOnce() -> Tensor<1>,
+) -> Result<Trial, TrialError> {
+    let start = Instant::now();
+    probe.cleanup().map_err(StepError::from)?;
+    probe.reset_peak().map_err(StepError::from)?;
+    let resident = probe.read().map_err(StepError::from)?.in_use;
+    let read = read_values_of(forward());
+    let reading = probe.read().map_err(StepError::from)?;
+    if !read? || capacity < reading.peak {
+        let peak = Some(reading.peak).filter(|it| capacity < *it);
+        return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak }));
+    }
+    let (reserved, peak) = (reading.reserved, reading.peak);
+    Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })
 }
