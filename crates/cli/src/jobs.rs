@@ -1,9 +1,17 @@
 //! From a job's name to the job.
 
+mod multitask;
+mod padded;
+mod sequence;
 mod sr;
+mod text;
+
+use std::error::Error;
 
 use plimsoll_train::Job;
 
+pub(crate) use self::text::TOKENIZER_FILE;
+use crate::exit::{UserError, describe, user_error};
 use crate::load::Loaded;
 use crate::prepare::Prepared;
 use crate::values::JobName;
@@ -17,7 +25,15 @@ pub(crate) trait WithJob {
 
 /// Prepares the configured job, and does something with it.
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
-    match loaded.settings.job {
-        JobName::Sr => then.with(sr::prepare(&loaded.settings)?),
+    let settings = &loaded.settings;
+    match settings.job {
+        JobName::Sr => then.with(sr::prepare(settings)?),
+        JobName::Sequence => then.with(sequence::prepare(settings)?),
+        JobName::Multitask => then.with(multitask::prepare(settings)?),
+        JobName::Text => then.with(text::prepare(settings)?),
     }
+}
+
+fn data_error(error: &(dyn Error + 'static)) -> UserError {
+    user_error(describe(error))
 }

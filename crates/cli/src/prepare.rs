@@ -149,7 +149,7 @@ impl<J: Job> Prepared<J> {
 }
 
 /// Keeps at most `n` of the values, evenly spread, with the first and the last.
-fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
+pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
     if values.len() <= n {
         return values;
     }

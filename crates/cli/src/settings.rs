@@ -1,5 +1,6 @@
 //! The configuration as values.
 
+mod jobs;
 mod run;
 mod sr;
 
@@ -11,7 +12,8 @@ use serde::Deserialize;
 
 use crate::exit::{UserError, user_error};
 use crate::values::{
-    BadSampleSetting, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PlanSetting, PolicyKind, ScalingSetting,
+    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PlanSetting, PolicyKind,
+    ScalingSetting, Shares,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -26,7 +28,11 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     pub(crate) train: Train,
     pub(crate) data: Data,
+    pub(crate) tasks: Tasks,
     pub(crate) sr: SrSettings,
+    pub(crate) sequence: Sequence,
+    pub(crate) multitask: Multitask,
+    pub(crate) text: Text,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -101,6 +107,46 @@ pub(crate) struct SrSettings {
     blocks: u32,
     pub(crate) validation_tile: u32,
     crops_per_image: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tasks {
+    balance: BalanceKind,
+    alpha: f64,
+    learning_rate: f64,
+    diversity_weight: Fraction,
+    homogeneous: bool,
+    shares: Shares,
+    normalize_shares: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sequence {
+    width: usize,
+    heads: usize,
+    blocks: u32,
+    stream: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Multitask {
+    channels: usize,
+    features: usize,
+    image_size: u32,
+    max_words: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Text {
+    vocabulary: usize,
+    longest: u32,
+    layers: usize,
+    width: usize,
+    heads: usize,
 }
 
 /// What there is to say of the sizes.

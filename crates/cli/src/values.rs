@@ -15,6 +15,29 @@ pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
 
+/// Shares of tasks, or `"data"`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Shares(pub(crate) Option<Vec<f64>>);
+
+impl TryFrom<String> for Shares {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == "data" {
+            return Ok(Self(None));
+        }
+        let share = |it: &str| it.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
+        let shares: Option<Vec<f64>> = text.split(',').map(share).collect();
+        match shares {
+            Some(shares) => Ok(Self(Some(shares))),
+            None => Err(format!(
+                "`{text}` is neither \"data\" nor one number from 0 for each task, as in \"0.5, 0.3, 0.2\""
+            )),
+        }
+    }
+}
+
 /// How large micro-batches are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
@@ -157,16 +180,20 @@ macro_rules! word {
     };
 }
 
-word!(pub(crate) JobName { Sr = "sr" });
+word!(pub(crate) JobName { Sr = "sr", Sequence = "sequence", Multitask = "multitask", Text = "text" });
 impl JobName {
     /// Returns the defaults that suit this job better than the common ones, in TOML.
     pub(crate) const fn defaults(self) -> &'static str {
         match self {
             Self::Sr => "",
+            Self::Sequence => include_str!("defaults/sequence.toml"),
+            Self::Multitask => include_str!("defaults/multitask.toml"),
+            Self::Text => include_str!("defaults/text.toml"),
         }
     }
 }
 
+word!(pub(crate) BalanceKind { GradNorm = "gradnorm", Fixed = "fixed" });
 word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
 word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
 word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });

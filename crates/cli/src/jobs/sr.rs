@@ -1,11 +1,11 @@
 //! Super-resolution, as it is configured.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_workloads::sr::{Photos, Sr};
 
-use crate::exit::{UserError, describe, user_error};
+use super::data_error;
+use crate::exit::UserError;
 use crate::prepare::{Prepared, Sizes, open_device};
 use crate::settings::Settings;
 
@@ -14,9 +14,8 @@ const SHOWN_NAMES: usize = 8;
 
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Sr>, UserError> {
     let (probe, capacity) = open_device(settings)?;
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
-    let photos = Photos::read(&settings.photos(fixtures, settings.smallest_patch(capacity)));
-    let photos = Arc::new(photos.map_err(|error| user_error(describe(&error)))?);
+    let photos = Photos::read(&settings.photos(settings.smallest_patch(capacity)));
+    let photos = Arc::new(photos.map_err(|error| data_error(&error))?);
     let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
     let names = names(photos.validation.iter().map(|it| it.name.as_str()));

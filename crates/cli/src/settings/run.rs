@@ -2,16 +2,16 @@
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, PolicyConfig, StepwiseConfig};
 use plimsoll_predict::{PredictorConfig, edges};
+use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
-    BadSample, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform,
-    small_batch_regime,
+    ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform, small_batch_regime,
 };
 use plimsoll_types::{Bytes, Knobs};
 
-use super::{Data, Memory, Policy, Settings};
+use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
-use crate::values::{BadSampleSetting, BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
+use crate::values::{BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
 
 /// Edges are multiples of this: kernels like it, and lengths that differ by less are padded alike anyway.
 const EDGE_MULTIPLE: u32 = 4;
@@ -39,9 +39,20 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the loader of a run whose largest edge is this.
+    /// Says what a step takes.
+    pub(crate) fn step(&self) -> String {
+        let n = self.batch.effective_batch_size;
+        match self.batch.effective_unit {
+            EffectiveUnit::Samples => format!("{n} samples per step"),
+            EffectiveUnit::Tokens => format!("{n} tokens per step"),
+            EffectiveUnit::Batch => "one batch per step".to_owned(),
+        }
+    }
+
+    /// Returns the loader of a run with these edges; none where samples are cut.
     pub(crate) fn loader(&self, largest_edge: u32, edges: Vec<u32>) -> LoaderConfig {
-        let Data { workers, buffer_limit, look_ahead, bad_sample, .. } = self.data;
+        let Data { workers, buffer_limit, look_ahead, .. } = self.data;
+        let Tasks { diversity_weight, homogeneous, normalize_shares, .. } = self.tasks;
         LoaderConfig {
             unit: match self.batch.effective_unit {
                 EffectiveUnit::Samples => StepUnit::Samples,
@@ -49,12 +60,10 @@ impl Settings {
                 EffectiveUnit::Batch => StepUnit::Batch,
             },
             edges,
+            tasks: TaskMix { shares: self.tasks.shares.0.clone(), normalize_shares, diversity_weight, homogeneous },
             look_ahead,
             workers,
-            bad_sample: match bad_sample {
-                BadSampleSetting::Fail => BadSample::Fail,
-                BadSampleSetting::Skip => BadSample::Skip,
-            },
+            bad_sample: self.bad_sample(),
             ..LoaderConfig::cut(self.seed, self.batch.effective_batch_size, largest_edge, buffer_limit)
         }
     }

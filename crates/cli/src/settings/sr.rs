@@ -1,7 +1,5 @@
 //! The settings of super-resolution.
 
-use std::path::PathBuf;
-
 use plimsoll_policy::{Bounds, Preset};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
@@ -50,8 +48,8 @@ impl Settings {
     }
 
     /// Returns how the images are to be read.
-    pub(crate) fn photos(&self, fixtures: PathBuf, smallest_patch: u32) -> PhotosConfig {
-        let folder = if self.data.folder.as_os_str() == "built-in" { fixtures } else { self.data.folder.clone() };
+    pub(crate) fn photos(&self, smallest_patch: u32) -> PhotosConfig {
+        let folder = self.folder("sr");
         let bad_image = match self.data.bad_sample {
             BadSampleSetting::Fail => BadImage::Fail,
             BadSampleSetting::Skip => BadImage::Skip,

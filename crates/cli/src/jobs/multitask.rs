@@ -1,0 +1,26 @@
+//! Several tasks on mixed samples, as it is configured.
+
+use std::sync::Arc;
+
+use plimsoll_train::Job;
+use plimsoll_workloads::multitask::{Multitask, Samples};
+
+use super::padded::{About, lengths};
+use super::{data_error, padded};
+use crate::exit::UserError;
+use crate::prepare::Prepared;
+use crate::settings::Settings;
+
+pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Multitask>, UserError> {
+    let samples = Arc::new(Samples::read(&settings.samples()).map_err(|error| data_error(&error))?);
+    let job = Multitask::new(settings.multitask(), Arc::clone(&samples));
+    let (n_train, n_held) = (samples.train.len(), samples.validation.len());
+    let tasks = job.tasks().join(", ");
+    let about = About {
+        lengths: lengths(&job),
+        lines: vec![format!("{n_train} samples to train on, {n_held} held out; tasks: {tasks}")],
+        skipped: samples.skipped.clone(),
+        files: Vec::new(),
+    };
+    padded::prepare(settings, job, about)
+}

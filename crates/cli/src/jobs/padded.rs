@@ -1,0 +1,53 @@
+//! What jobs whose samples have lengths have in common.
+
+use plimsoll_train::{Job, Lengths};
+
+use crate::exit::UserError;
+use crate::prepare::{Buckets, Prepared, Sizes, open_device, thinned};
+use crate::settings::{Notes, Settings};
+
+/// Edges of validation batches that are planned; a batch between two of them is held against the longer one.
+const INFERENCE_EDGES: usize = 3;
+
+/// What a job's data says of itself.
+pub(super) struct About {
+    /// Length of each training sample.
+    pub(super) lengths: Vec<u32>,
+    pub(super) lines: Vec<String>,
+    pub(super) skipped: Vec<String>,
+    pub(super) files: Vec<(&'static str, String)>,
+}
+
+/// Chooses the edges of a job's samples, and prepares the rest.
+pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Result<Prepared<J>, UserError> {
+    let (probe, capacity) = open_device(settings)?;
+    let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
+    let largest = edges.last().copied().unwrap_or(1);
+    let chosen = format!("up to {batch_max} of edges {edges:?}, {}", settings.step());
+    Ok(Prepared {
+        probe,
+        capacity,
+        loader: settings.loader(largest, edges.clone()),
+        largest_sample: largest,
+        inference_edges: thinned(edges.clone(), INFERENCE_EDGES),
+        sizes: Sizes::Padded(Buckets { edges, batch_max }),
+        notes: Notes { chosen, warnings: Vec::new() },
+        data: about.lines,
+        skipped: about.skipped,
+        files: about.files,
+        job,
+    })
+}
+
+/// Returns the lengths that a job knows.
+pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
+    use plimsoll_train::Source;
+    match job.source().lengths() {
+        Lengths::Known(index) => (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect(),
+        Lengths::Cut | Lengths::Streamed { .. } => Vec::new(),
+    }
+}
+
+fn narrow(id: usize) -> u32 {
+    u32::try_from(id).unwrap_or(u32::MAX)
+}

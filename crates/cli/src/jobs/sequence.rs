@@ -1,0 +1,23 @@
+//! Classification of sequences, as it is configured.
+
+use std::sync::Arc;
+
+use plimsoll_workloads::sequence::{Recordings, SequenceJob};
+
+use super::padded::About;
+use super::{data_error, padded};
+use crate::exit::UserError;
+use crate::prepare::Prepared;
+use crate::settings::Settings;
+
+pub(super) fn prepare(settings: &Settings) -> Result<Prepared<SequenceJob>, UserError> {
+    let recordings = Arc::new(Recordings::read(&settings.recordings()).map_err(|error| data_error(&error))?);
+    let (n_train, n_held, n_classes) = (recordings.train.len(), recordings.validation.len(), recordings.classes.len());
+    let about = About {
+        lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
+        lines: vec![format!("{n_train} recordings of {n_classes} classes to train on, {n_held} held out")],
+        skipped: recordings.skipped.clone(),
+        files: Vec::new(),
+    };
+    padded::prepare(settings, SequenceJob::new(settings.sequence(), recordings), about)
+}

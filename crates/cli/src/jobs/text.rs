@@ -1,0 +1,28 @@
+//! Language modelling, as it is configured.
+
+use std::sync::Arc;
+
+use plimsoll_workloads::text::{Corpus, Text};
+
+use super::padded::{About, lengths};
+use super::{data_error, padded};
+use crate::exit::UserError;
+use crate::prepare::Prepared;
+use crate::settings::Settings;
+
+/// The tokenizer of a run, in its directory.
+pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
+
+pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Text>, UserError> {
+    let corpus = Arc::new(Corpus::read(&settings.corpus()).map_err(|error| data_error(&error))?);
+    let job = Text::new(settings.gpt(), Arc::clone(&corpus));
+    let (n_train, n_held) = (corpus.train.len(), corpus.validation.len());
+    let vocabulary = corpus.tokenizer.vocabulary();
+    let about = About {
+        lengths: lengths(&job),
+        lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
+        skipped: corpus.skipped.clone(),
+        files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json())],
+    };
+    padded::prepare(settings, job, about)
+}

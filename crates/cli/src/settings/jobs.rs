@@ -1,0 +1,78 @@
+//! The settings of the jobs whose samples have lengths.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_train::BadSample;
+use plimsoll_workloads::multitask::{FusionConfig, MultitaskConfig, SamplesConfig};
+use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
+use plimsoll_workloads::text::{CorpusConfig, GptConfig};
+
+use super::{Multitask, Sequence, Settings, Text};
+use crate::values::{BadSampleSetting, BalanceKind};
+
+impl Settings {
+    /// Returns the folder of the data: the one that is named, or the one that comes with Plimsoll.
+    pub(crate) fn folder(&self, job: &str) -> PathBuf {
+        if self.data.folder.as_os_str() != "built-in" {
+            return self.data.folder.clone();
+        }
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(job)
+    }
+
+    pub(super) fn bad_sample(&self) -> BadSample {
+        match self.data.bad_sample {
+            BadSampleSetting::Fail => BadSample::Fail,
+            BadSampleSetting::Skip => BadSample::Skip,
+        }
+    }
+
+    pub(crate) fn recordings(&self) -> RecordingsConfig {
+        RecordingsConfig {
+            folder: self.folder("sequence"),
+            validation_share: self.data.validation_share.get(),
+            bad_sample: self.bad_sample(),
+            classes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn sequence(&self) -> SequenceConfig {
+        let Sequence { width, heads, blocks, stream } = self.sequence;
+        SequenceConfig { model: EncoderConfig { width, heads, blocks }, stream, seed: self.seed }
+    }
+
+    pub(crate) fn samples(&self) -> SamplesConfig {
+        let Multitask { image_size, max_words, .. } = self.multitask;
+        SamplesConfig {
+            folder: self.folder("multitask"),
+            image_size,
+            max_words,
+            validation_share: self.data.validation_share.get(),
+            bad_sample: self.bad_sample(),
+        }
+    }
+
+    pub(crate) fn multitask(&self) -> MultitaskConfig {
+        let Multitask { channels, features, .. } = self.multitask;
+        MultitaskConfig {
+            model: FusionConfig { channels, features },
+            measure_tasks: self.tasks.balance == BalanceKind::GradNorm,
+            seed: self.seed,
+        }
+    }
+
+    pub(crate) fn corpus(&self) -> CorpusConfig {
+        let Text { vocabulary, longest, .. } = self.text;
+        CorpusConfig {
+            folder: self.folder("text"),
+            validation_share: self.data.validation_share.get(),
+            bad_document: self.bad_sample(),
+            vocabulary,
+            longest,
+        }
+    }
+
+    pub(crate) fn gpt(&self) -> GptConfig {
+        let Text { layers, width, heads, .. } = self.text;
+        GptConfig { layers, width, heads }
+    }
+}
