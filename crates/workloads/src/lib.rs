@@ -11,4 +11,5 @@
 
 #![forbid(unsafe_code)]
 
+pub mod sequence;
 pub mod sr;

@@ -1,0 +1,163 @@
+//! What can be wrong with a folder of sequences.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// There is no such file.
+    #[error("there is no such file")]
+    Missing,
+    /// It is a folder.
+    #[error("it is a folder, a file is needed")]
+    Folder,
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Its name says neither sound nor trace.
+    #[error("its name ends neither in .wav (sound) nor in .txt (a trace)")]
+    Extension,
+    /// It is of the other kind.
+    #[error("it is {found}, {expected} is expected, as in most files of the folder")]
+    Mixed {
+        /// What it is.
+        found: &'static str,
+        /// What most files are.
+        expected: &'static str,
+    },
+    /// It is no WAV file.
+    #[error("it is no WAV file: {0}")]
+    NoWav(String),
+    /// Its samples have another form.
+    #[error("it has {channels} channels of {bits}-bit {form} samples, one channel of 16-bit integers is needed")]
+    Format {
+        /// Channels.
+        channels: u16,
+        /// Bits per sample.
+        bits: u16,
+        /// "integer" or "float".
+        form: &'static str,
+    },
+    /// Its sample rate is not that of the others.
+    #[error("its sample rate is {found} Hz, {expected} Hz is expected, as in most files of the folder; resample it")]
+    Rate {
+        /// Its rate.
+        found: u32,
+        /// The rate of most files.
+        expected: u32,
+    },
+    /// Its sample rate leaves no room for the bands.
+    #[error("its sample rate is {found} Hz, at least {least} Hz are needed")]
+    RateTooLow {
+        /// Its rate.
+        found: u32,
+        /// The lowest rate that can be used.
+        least: u32,
+    },
+    /// It holds nothing.
+    #[error("it has no samples")]
+    Empty,
+    /// It ends before it should.
+    #[error("it is cut short: it should have {expected} bytes of samples, and has {found}")]
+    Truncated {
+        /// Bytes that its header promises.
+        expected: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// A line of a trace is broken.
+    #[error("line {line} is {found:?}, which is neither START, BREAK nor `x,y,t` with finite numbers")]
+    TraceLine {
+        /// The line, from 1.
+        line: usize,
+        /// What is there.
+        found: String,
+    },
+    /// Its length is not what it was.
+    #[error("it has {found} frames now, and had {expected} when it was indexed: it has changed")]
+    Changed {
+        /// Frames now.
+        found: u32,
+        /// Frames in the index.
+        expected: u32,
+    },
+    /// It is longer than what steps were sized for.
+    #[error("it has {found} frames now, and there is room for {most}: it has grown since it was indexed")]
+    Grown {
+        /// Frames now.
+        found: u32,
+        /// The most that fit.
+        most: u32,
+    },
+}
+
+/// Why a folder makes no data set.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The folder is not there.
+    #[error("read data from {}: there is no such folder", .0.display())]
+    NoFolder(PathBuf),
+    /// The list of samples cannot be read.
+    #[error(
+        "read {}: {source}; the folder needs a UTF-8 file of this name whose first line names the columns, among them \
+         `path` and `label`",
+        path.display()
+    )]
+    Labels {
+        /// The list.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The list of samples lacks a column.
+    #[error("read {}, line 1: it must name a column `{column}`, and reads {found:?}", path.display())]
+    Header {
+        /// The list.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
+        /// The first line.
+        found: String,
+    },
+    /// A line of the list is broken.
+    #[error(
+        "read {}, line {line}: {reason}; repair or remove the line, or set `data.bad_sample = \"skip\"`",
+        path.display()
+    )]
+    Line {
+        /// The list.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file cannot be used.
+    #[error(
+        "use {}: {fault}; repair it, remove it from labels.csv, or set `data.bad_sample = \"skip\"`",
+        path.display()
+    )]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// Too few samples are left.
+    #[error(
+        "find samples in {}: {usable} of the {lines} lines of labels.csv can be used, with {labels} different labels; \
+         at least two labels are needed, one of them with two samples (one to train on, one to validate on)",
+        folder.display()
+    )]
+    TooFew {
+        /// The folder.
+        folder: PathBuf,
+        /// Samples that can be used.
+        usable: usize,
+        /// Lines of the list, less the first.
+        lines: usize,
+        /// Different labels among the samples that can be used.
+        labels: usize,
+    },
+}

@@ -1,0 +1,92 @@
+//! What the files of a folder hold, and how it becomes frames.
+
+use std::path::Path;
+
+use super::fault::Fault;
+use super::mel::{BANDS, LogMel};
+use super::wav::Header;
+use super::{strokes, wav};
+
+/// What all files of a folder hold.
+pub(crate) enum Form {
+    Sound(LogMel),
+    Strokes,
+}
+
+/// What a first look at a file finds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen {
+    Sound(Header),
+    /// A trace of so many frames.
+    Strokes(u32),
+}
+
+impl Seen {
+    /// Looks at a file: the head of a sound, the whole of a trace, whose length shows in no other way.
+    pub(crate) fn look(path: &Path) -> Result<Self, Fault> {
+        let extension = path.extension().and_then(|it| it.to_str()).map(str::to_ascii_lowercase);
+        match extension.as_deref() {
+            Some("wav") => Ok(Self::Sound(wav::header(path)?)),
+            Some("txt") => Ok(Self::Strokes(n_frames(strokes::read(path)?.len() / strokes::VALUES))),
+            _ => Err(Fault::Extension),
+        }
+    }
+
+    fn rate(self) -> Option<u32> {
+        match self {
+            Self::Sound(header) => Some(header.rate),
+            Self::Strokes(_) => None,
+        }
+    }
+}
+
+impl Form {
+    /// Returns what most of these files hold.
+    pub(crate) fn of(seen: &[Seen]) -> Self {
+        let mut rates: Vec<_> = seen.iter().copied().filter_map(Seen::rate).collect();
+        rates.sort_unstable();
+        // The lowest of equals.
+        let most = rates.chunk_by(|a, b| a == b).rev().max_by_key(|it| it.len());
+        match most {
+            Some(most) if seen.len() <= 2 * rates.len() => Self::Sound(LogMel::new(most[0])),
+            _ => Self::Strokes,
+        }
+    }
+
+    /// Returns how many frames a file has, if it is like the others.
+    pub(crate) fn n_frames(&self, seen: Seen) -> Result<u32, Fault> {
+        match (self, seen) {
+            (Self::Strokes, Seen::Strokes(n)) => Ok(n),
+            (Self::Sound(mel), Seen::Sound(Header { rate, n_samples })) if rate == mel.rate => {
+                Ok(n_frames(mel.n_frames(n_samples as usize)))
+            }
+            (Self::Sound(mel), Seen::Sound(it)) => Err(Fault::Rate { found: it.rate, expected: mel.rate }),
+            (Self::Sound(_), Seen::Strokes(_)) => Err(Fault::Mixed { found: "a trace", expected: "sound" }),
+            (Self::Strokes, Seen::Sound(_)) => Err(Fault::Mixed { found: "sound", expected: "a trace" }),
+        }
+    }
+
+    /// Returns how many values a frame has.
+    pub(crate) fn n_values(&self) -> usize {
+        match self {
+            Self::Sound(_) => BANDS,
+            Self::Strokes => strokes::VALUES,
+        }
+    }
+
+    /// Reads a file into frames.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_frames, n_values]`
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<f32>, Fault> {
+        let Self::Sound(mel) = self else { return strokes::read(path) };
+        let (header, sound) = wav::decode(path)?;
+        self.n_frames(Seen::Sound(header))?;
+        Ok(mel.frames(&sound))
+    }
+}
+
+fn n_frames(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,168 @@
+//! The job.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_types::StepShape;
+
+use super::model::{Encoder, EncoderConfig};
+use super::recordings::{Recording, Recordings};
+use super::source::{FrameBuffer, RecordingStream};
+
+/// Size and data of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceConfig {
+    /// The model.
+    pub model: EncoderConfig,
+    /// Whether lengths show only when a recording is read; otherwise those of the first look at the files are relied on.
+    pub stream: bool,
+}
+
+impl Default for SequenceConfig {
+    fn default() -> Self {
+        Self { model: EncoderConfig::default(), stream: true }
+    }
+}
+
+/// Classification of sequences.
+pub struct SequenceJob {
+    config: SequenceConfig,
+    recordings: Arc<Recordings>,
+    stream: Arc<RecordingStream>,
+}
+
+impl SequenceJob {
+    /// Trains on these recordings.
+    pub fn new(config: SequenceConfig, recordings: Arc<Recordings>) -> Self {
+        let stream = Arc::new(RecordingStream::new(Arc::clone(&recordings), config.stream));
+        Self { config, recordings, stream }
+    }
+
+    /// Returns which of these recordings, padded to the edge, the model is right about.
+    fn tried(
+        &self,
+        model: &Encoder,
+        edge: u32,
+        recordings: &[Recording],
+        device: &Device,
+    ) -> Result<Vec<bool>, StepError> {
+        let mut buffer = FrameBuffer::default();
+        for recording in recordings {
+            let read = self.recordings.frames(recording).and_then(|frames| buffer.push(&frames, edge));
+            read.map_err(|fault| StepError::Device(format!("read {}: {fault}", recording.name)))?;
+        }
+        let batch = self.batch(&buffer, 0..recordings.len(), &device.clone().inner());
+        let scores = model.forward(batch.frames, batch.mask).try_into_data();
+        let scores = scores.map_err(|error| StepError::Device(error.to_string()))?;
+        let scores: Vec<_> = scores.iter::<f32>().collect();
+        let best = scores.chunks_exact(self.recordings.classes.len()).map(highest);
+        Ok(best.zip(recordings).map(|(best, recording)| best == Some(recording.class)).collect())
+    }
+}
+
+/// Returns the first of the highest scores.
+fn highest(scores: &[f32]) -> Option<usize> {
+    (0..scores.len()).rev().max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
+}
+
+/// Padded sequences and their classes.
+///
+/// # Shapes
+///
+/// - `frames`: `[batch_size, edge, n_values]`
+/// - `mask`: `[batch_size, edge, 1]`, 1 where there is a frame and 0 where there is padding
+/// - `classes`: `[batch_size, n_classes]`, 1 at the class and 0 elsewhere
+#[derive(Debug)]
+pub struct LabelledFrames {
+    frames: Tensor<3>,
+    mask: Tensor<3>,
+    classes: Tensor<2>,
+}
+
+impl Job for SequenceJob {
+    type Source = RecordingStream;
+    type Model = Encoder;
+    type Batch = LabelledFrames;
+
+    fn name(&self) -> &'static str {
+        "sequence"
+    }
+
+    fn program(&self) -> String {
+        let EncoderConfig { heads, head_width, blocks } = self.config.model;
+        let (n_values, n_classes) = (self.recordings.n_values(), self.recordings.classes.len());
+        format!("sequence of {n_values} values to {n_classes} classes with {blocks} blocks of {heads} × {head_width}")
+    }
+
+    fn fingerprint(&self) -> String {
+        format!("{} on {} recordings", self.program(), self.recordings.train.len())
+    }
+
+    fn source(&self) -> Arc<RecordingStream> {
+        Arc::clone(&self.stream)
+    }
+
+    fn init(&self, device: &Device) -> Encoder {
+        self.config.model.init(self.recordings.n_values(), self.recordings.classes.len(), device)
+    }
+
+    fn batch(&self, buffer: &FrameBuffer, samples: Range<usize>, device: &Device) -> LabelledFrames {
+        let (samples, values) = buffer.range(samples);
+        let (n_values, n_classes) = (self.recordings.n_values(), self.recordings.classes.len());
+        let edge = values.len() / (samples.len() * n_values);
+        let ones = |n: usize, of: usize| (0..of).map(move |at| f32::from(u8::from(at < n)));
+        let mask: Vec<f32> = samples.iter().flat_map(|it| ones(it.n_frames, edge)).collect();
+        let one_hot = |class| (0..n_classes).map(move |at| f32::from(u8::from(at == class)));
+        let classes: Vec<f32> = samples.iter().flat_map(|it| one_hot(it.class)).collect();
+        LabelledFrames {
+            frames: Tensor::from_data(TensorData::new(values.to_vec(), [samples.len(), edge, n_values]), device),
+            mask: Tensor::from_data(TensorData::new(mask, [samples.len(), edge, 1]), device),
+            classes: Tensor::from_data(TensorData::new(classes, [samples.len(), n_classes]), device),
+        }
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> LabelledFrames {
+        let (samples, edge) = (shape.samples as usize, shape.edge as usize);
+        LabelledFrames {
+            frames: Tensor::zeros([samples, edge, self.recordings.n_values()], device),
+            mask: Tensor::ones([samples, edge, 1], device),
+            classes: Tensor::zeros([samples, self.recordings.classes.len()], device),
+        }
+    }
+
+    /// The cross entropy.
+    fn mean_loss(&self, model: &Encoder, batch: LabelledFrames, _task_weights: &[f32]) -> Loss {
+        let n_samples = batch.classes.dims()[0];
+        let scores = model.forward(batch.frames, batch.mask);
+        ((log_softmax(scores, 1) * batch.classes).sum() / -(n_samples as f64)).into()
+    }
+
+    fn blank_forward(&self, model: &Encoder, shape: StepShape, device: &Device) -> Tensor<1> {
+        let LabelledFrames { frames, mask, .. } = self.blank_batch(shape, device);
+        model.forward(frames, mask).flatten(0, 1)
+    }
+
+    fn validate(
+        &self,
+        model: &Encoder,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Validation, StepError> {
+        let model = model.valid();
+        let (mut n_right, n) = (0, self.recordings.validation.len());
+        for (edge, group) in self.recordings.validation_groups() {
+            let mut is_right = vec![false; group.len()];
+            inference.run(group.len(), edge, &mut |range: Range<usize>| {
+                is_right[range.clone()].copy_from_slice(&self.tried(&model, edge, &group[range], device)?);
+                Ok(())
+            })?;
+            n_right += is_right.iter().filter(|it| **it).count();
+        }
+        let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority());
+        Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline }.into())
+    }
+}

@@ -1,0 +1,193 @@
+//! Logarithmic mel spectra of sound.
+
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
+
+/// Bands of a spectrum: enough to tell vowels apart, and a common number for speech.
+pub(crate) const BANDS: usize = 40;
+
+/// Length of a frame, and the distance between the starts of two, in ms: what most speech recognisers use.
+const WINDOW_MS: u32 = 25;
+const HOP_MS: u32 = 10;
+
+/// Where the lowest band begins, in Hz: below lies hum.
+const LOWEST_HZ: f32 = 60.0;
+
+/// The lowest sample rate, in Hz, at which each band has a frequency of its own.
+pub(crate) const LOWEST_RATE: u32 = 4000;
+
+/// Power below which nothing is told apart: that of the rounding to 16 bit, times the frame.
+const FLOOR: f32 = 1e-8;
+
+/// Computes the spectra of sound of one sample rate.
+///
+/// # Sources
+///
+/// Davis and Mermelstein, "Comparison of parametric representations for monosyllabic word recognition in continuously
+/// spoken sentences", IEEE TASSP 1980; the mel scale is that of O'Shaughnessy, `2595 · log10(1 + f / 700)`.
+pub(crate) struct LogMel {
+    pub(crate) rate: u32,
+    window: Vec<f32>,
+    hop: usize,
+    transform: Arc<dyn RealToComplex<f32>>,
+    bands: Vec<Band>,
+}
+
+/// A triangle over some frequencies.
+struct Band {
+    first: usize,
+    weights: Vec<f32>,
+}
+
+impl LogMel {
+    /// Prepares for a sample rate of at least [`LOWEST_RATE`].
+    pub(crate) fn new(rate: u32) -> Self {
+        let window = hann(samples(rate, WINDOW_MS));
+        // Twice the frame: the lowest bands are narrower than the distance of a shorter transform's frequencies.
+        let length = (2 * window.len()).next_power_of_two();
+        let transform = RealFftPlanner::new().plan_fft_forward(length);
+        Self { rate, window, hop: samples(rate, HOP_MS), transform, bands: bands(rate, length) }
+    }
+
+    /// Returns the number of frames of so many samples; the last one is filled up, so that no sample is left out.
+    pub(crate) fn n_frames(&self, n_samples: usize) -> usize {
+        1 + n_samples.saturating_sub(self.window.len()).div_ceil(self.hop)
+    }
+
+    /// Returns the normalised spectra.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_frames, BANDS]`
+    pub(crate) fn frames(&self, sound: &[f32]) -> Vec<f32> {
+        let mut values = self.log_powers(sound);
+        normalise(&mut values);
+        values
+    }
+
+    /// Returns the logarithm of the power in each band of each frame.
+    fn log_powers(&self, sound: &[f32]) -> Vec<f32> {
+        let (mut input, mut spectrum) = (self.transform.make_input_vec(), self.transform.make_output_vec());
+        let mut values = Vec::with_capacity(self.n_frames(sound.len()) * BANDS);
+        for frame in 0..self.n_frames(sound.len()) {
+            input.fill(0.0);
+            let part = &sound[frame * self.hop..];
+            input.iter_mut().zip(part).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
+            if self.transform.process(&mut input, &mut spectrum).is_err() {
+                unreachable!("the buffers are the transform's own");
+            }
+            values.extend(self.bands.iter().map(|band| (band.power(&spectrum) + FLOOR).ln()));
+        }
+        values
+    }
+}
+
+impl Band {
+    fn power(&self, spectrum: &[Complex<f32>]) -> f32 {
+        self.weights.iter().zip(&spectrum[self.first..]).map(|(weight, it)| weight * it.norm_sqr()).sum()
+    }
+}
+
+fn samples(rate: u32, milliseconds: u32) -> usize {
+    rate as usize * milliseconds as usize / 1000
+}
+
+fn hann(n: usize) -> Vec<f32> {
+    let at = |it| (std::f32::consts::PI * (it as f32 + 0.5) / n as f32).sin().powi(2);
+    (0..n).map(at).collect()
+}
+
+/// Returns the triangles for a transform of this length.
+fn bands(rate: u32, length: usize) -> Vec<Band> {
+    let (low, high) = (mel(LOWEST_HZ), mel(rate as f32 / 2.0));
+    let corner = |index: usize| hertz(low + (high - low) * index as f32 / (BANDS + 1) as f32);
+    let frequency = |bin: usize| bin as f32 * rate as f32 / length as f32;
+    let band = |index| {
+        let (left, centre, right) = (corner(index), corner(index + 1), corner(index + 2));
+        let weight = |hz: f32| ((hz - left) / (centre - left)).min((right - hz) / (right - centre));
+        let inside = |bin: &usize| left < frequency(*bin) && frequency(*bin) < right;
+        let bins: Vec<_> = (0..=length / 2).filter(inside).collect();
+        Band { first: bins[0], weights: bins.iter().map(|bin| weight(frequency(*bin))).collect() }
+    };
+    (0..BANDS).map(band).collect()
+}
+
+fn mel(hz: f32) -> f32 {
+    2595.0 * (1.0 + hz / 700.0).log10()
+}
+
+fn hertz(mel: f32) -> f32 {
+    700.0 * (10.0_f32.powf(mel / 2595.0) - 1.0)
+}
+
+/// Takes off each band's mean, and divides by the common standard deviation, unless that is next to nothing.
+fn normalise(values: &mut [f32]) {
+    let n_frames = (values.len() / BANDS) as f32;
+    for band in 0..BANDS {
+        let mean = values.iter().skip(band).step_by(BANDS).sum::<f32>() / n_frames;
+        values.iter_mut().skip(band).step_by(BANDS).for_each(|it| *it -= mean);
+    }
+    let variance = values.iter().map(|it| it * it).sum::<f32>() / values.len() as f32;
+    for value in values {
+        *value /= (variance + 1e-5).sqrt();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tone(rate: u32, hz: f32, seconds: f32) -> Vec<f32> {
+        let at = |it: u32| 0.5 * (2.0 * std::f32::consts::PI * hz * it as f32 / rate as f32).sin();
+        (0..).map_while(|it| (it as f32 / (rate as f32) < seconds).then(|| at(it))).collect()
+    }
+
+    #[test]
+    fn a_tone_is_loudest_in_the_band_around_its_pitch() {
+        for rate in [8000, 16_000, 44_100] {
+            let spectra = LogMel::new(rate);
+            for hz in [150.0, 440.0, 1000.0, 3000.0] {
+                let values = spectra.log_powers(&tone(rate, hz, 0.3));
+                let width = (mel(rate as f32 / 2.0) - mel(LOWEST_HZ)) / (BANDS + 1) as f32;
+                // Of the first frames; the last one is mostly silence.
+                for frame in values.chunks_exact(BANDS).take(20) {
+                    let loudest = (0..BANDS).max_by(|a, b| frame[*a].total_cmp(&frame[*b])).unwrap();
+                    let centre = mel(LOWEST_HZ) + (loudest + 1) as f32 * width;
+                    // A wide band gathers more of the window's side lobes, hence no sharper than one band.
+                    assert!((centre - mel(hz)).abs() <= width, "{hz} Hz at {rate} Hz: band {loudest}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_band_hears_something_at_every_rate() {
+        for rate in [LOWEST_RATE, 5512, 8000, 11_025, 16_000, 22_050, 44_100, 48_000, 192_000] {
+            assert!(LogMel::new(rate).bands.iter().all(|it| it.weights.iter().sum::<f32>() > 0.1), "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_recording_has_a_frame_each_10_ms_and_none_of_its_samples_is_left_out() {
+        let spectra = LogMel::new(8000);
+        let n_frames = [1, 200, 201, 280, 281, 8000].map(|n| spectra.n_frames(n));
+        assert_eq!(n_frames, [1, 1, 2, 2, 3, 99]);
+        for n in [1, 199, 200, 201, 1000] {
+            assert_eq!(spectra.frames(&vec![0.1; n]).len(), spectra.n_frames(n) * BANDS, "{n} samples");
+        }
+    }
+
+    #[test]
+    fn loudness_does_not_show_and_silence_is_flat() {
+        let spectra = LogMel::new(8000);
+        // Loud in every band, so that no floor shows.
+        let noise: Vec<_> = (0..2000_u32).map(|it| (it * it % 20_011) as f32 / 20_011.0 - 0.5).collect();
+        let quiet: Vec<_> = noise.iter().map(|it| it * 0.25).collect();
+        let (loud, quiet) = (spectra.frames(&noise), spectra.frames(&quiet));
+        let difference = loud.iter().zip(&quiet).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(difference < 0.01, "{difference}");
+        assert!(spectra.frames(&[0.0; 999]).iter().all(|it| it.abs() < 0.01));
+    }
+}

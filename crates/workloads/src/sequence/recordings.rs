@@ -1,0 +1,166 @@
+//! A folder of recordings, split into training and validation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use plimsoll_sampler::Permutation;
+use plimsoll_train::BadSample;
+
+use super::fault::{DataError, Fault};
+use super::form::{Form, Seen};
+use super::labels::{self, Row};
+use super::source::Frames;
+
+/// Decides the validation split; the same for every run, so that runs with different seeds can be compared.
+const SPLIT_SEED: u64 = 0;
+
+/// Groups of similar length that held-out recordings are measured in.
+const VALIDATION_EDGES: usize = 4;
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordingsConfig {
+    /// The folder with `labels.csv`.
+    pub folder: PathBuf,
+    /// The part of each label's recordings that is held out, rounded to whole recordings.
+    pub validation_share: f64,
+    /// What becomes of a line of `labels.csv` or a file that cannot be used.
+    pub bad_sample: BadSample,
+    /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
+    pub classes: Vec<String>,
+}
+
+/// One file with its label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Its path below the folder.
+    pub name: String,
+    /// Its label, as an index into the classes.
+    pub class: usize,
+    /// Its length when the folder was read.
+    pub n_frames: u32,
+}
+
+/// The recordings of a folder: what they are; what they hold stays on disk.
+pub struct Recordings {
+    /// The labels, in the order of the model's outputs.
+    pub classes: Vec<String>,
+    /// Recordings to train on, by class and in the order of `labels.csv`.
+    pub train: Vec<Recording>,
+    /// Recordings that are held out, shortest first.
+    pub validation: Vec<Recording>,
+    /// Lines and files that were left out, each with the reason.
+    pub skipped: Vec<String>,
+    folder: PathBuf,
+    form: Form,
+}
+
+impl Recordings {
+    /// Reads `labels.csv` and looks at every file that it names.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] names the file, the line and what would be right.
+    pub fn read(config: &RecordingsConfig) -> Result<Self, DataError> {
+        let labels = labels::read(&config.folder, &config.classes, config.bad_sample)?;
+        let lines = labels.rows.len() + labels.skipped.len();
+        let mut scan = Scan { folder: &config.folder, bad_sample: config.bad_sample, skipped: labels.skipped };
+        let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
+        let seen = scan.sift(rows, |path, ()| Seen::look(path))?;
+        let form = Form::of(&seen.iter().map(|(_, seen)| *seen).collect::<Vec<_>>());
+        let found = scan.sift(seen, |_, seen| form.n_frames(seen))?;
+        let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
+        let (usable, labels, folder) = (found.len(), names.len(), config.folder.clone());
+        let classes = if config.classes.is_empty() { names.into_iter().collect() } else { config.classes.clone() };
+        let (train, validation) = split(found, &classes, config.validation_share);
+        if labels < 2 || validation.is_empty() {
+            return Err(DataError::TooFew { folder, usable, lines, labels });
+        }
+        Ok(Self { classes, train, validation, skipped: scan.skipped, folder, form })
+    }
+
+    /// Returns how many values a frame has.
+    pub fn n_values(&self) -> usize {
+        self.form.n_values()
+    }
+
+    /// Returns the lengths that held-out recordings are padded to, shortest first.
+    pub fn validation_edges(&self) -> Vec<u32> {
+        self.validation_groups().map(|(edge, _)| edge).collect()
+    }
+
+    /// Returns the held-out recordings in groups of similar length, each with the length of its longest.
+    pub(crate) fn validation_groups(&self) -> impl Iterator<Item = (u32, &[Recording])> {
+        let groups = self.validation.chunks(self.validation.len().div_ceil(VALIDATION_EDGES));
+        groups.map(|group| (group.last().map_or(1, |it| it.n_frames), group))
+    }
+
+    /// Returns the share of the held-out recordings whose label is the most frequent one in training.
+    pub fn majority(&self) -> f64 {
+        let count = |of: &[Recording], class| of.iter().filter(|it| it.class == class).count();
+        let most = (0..self.classes.len()).rev().max_by_key(|class| count(&self.train, *class)).unwrap_or(0);
+        count(&self.validation, most) as f64 / self.validation.len() as f64
+    }
+
+    /// Reads a recording as it is on disk now.
+    pub(crate) fn frames(&self, recording: &Recording) -> Result<Frames, Fault> {
+        let values = self.form.read(&self.folder.join(&recording.name))?;
+        Ok(Frames::new(values, self.n_values(), recording.class))
+    }
+}
+
+/// The first look at every file.
+struct Scan<'a> {
+    folder: &'a Path,
+    bad_sample: BadSample,
+    skipped: Vec<String>,
+}
+
+impl Scan<'_> {
+    /// Keeps the rows that pass a look.
+    fn sift<T, U>(
+        &mut self,
+        rows: Vec<(Row, T)>,
+        look: impl Fn(&Path, T) -> Result<U, Fault>,
+    ) -> Result<Vec<(Row, U)>, DataError> {
+        let mut kept = Vec::with_capacity(rows.len());
+        for (row, known) in rows {
+            let path = self.folder.join(&row.path);
+            match look(&path, known) {
+                Ok(seen) => kept.push((row, seen)),
+                Err(fault) if self.bad_sample == BadSample::Skip => self.skipped.push(format!("{}: {fault}", row.path)),
+                Err(fault) => return Err(DataError::File { path, fault }),
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// Holds out a share of each label's recordings, so that no label lacks on either side by chance.
+fn split(found: Vec<(Row, u32)>, classes: &[String], share: f64) -> (Vec<Recording>, Vec<Recording>) {
+    let mut of_class: BTreeMap<usize, Vec<Recording>> = BTreeMap::new();
+    for (row, n_frames) in found {
+        let class = classes.iter().position(|it| *it == row.label).unwrap_or(0);
+        of_class.entry(class).or_default().push(Recording { name: row.path, class, n_frames });
+    }
+    let (mut train, mut validation) = (Vec::new(), Vec::new());
+    for (class, recordings) in of_class {
+        let (n, n_held) = (recordings.len() as u64, held_out(recordings.len(), share));
+        let permutation = Permutation::new(n, SPLIT_SEED, class as u64);
+        for (at, recording) in (0..n).zip(recordings) {
+            if permutation.at(at) < n_held { validation.push(recording) } else { train.push(recording) }
+        }
+    }
+    validation.sort_by_key(|it: &Recording| it.n_frames);
+    (train, validation)
+}
+
+/// At least one recording on each side, where a label has two.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a number of recordings is a smaller, non-negative number"
+)]
+fn held_out(n: usize, share: f64) -> u64 {
+    ((n as f64 * share).round() as u64).max(1).min(n as u64 - 1)
+}

@@ -1,0 +1,403 @@
+//! Classification of the project's own tones, and of what users may put into a folder.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::{Device, Tensor};
+use hound::{SampleFormat, WavSpec, WavWriter};
+use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_sampler::EpochCursor;
+use plimsoll_train::{
+    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Metric, Part, Source, SourceError,
+    StepError, StopFlag, WeightedAccumulator, squared_norm,
+};
+use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_workloads::sequence::{
+    DataError, Encoder, EncoderConfig, FrameBuffer, Recordings, RecordingsConfig, SequenceConfig, SequenceJob,
+};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+fn config(folder: &Path) -> RecordingsConfig {
+    let folder = folder.to_owned();
+    RecordingsConfig { folder, validation_share: 0.2, bad_sample: BadSample::Fail, classes: Vec::new() }
+}
+
+fn tones() -> Recordings {
+    Recordings::read(&config(&plimsoll_fixtures::dir().join("sequence"))).unwrap()
+}
+
+fn job(recordings: Recordings, stream: bool) -> SequenceJob {
+    let model = EncoderConfig { heads: 2, head_width: 8, blocks: 1 };
+    SequenceJob::new(SequenceConfig { model, stream }, Arc::new(recordings))
+}
+
+fn collated(job: &SequenceJob, parts: Vec<Part>) -> FrameBuffer {
+    let source = job.source();
+    let (draw, mut buffer) = (Draw { epoch: 0, parts }, source.buffer(StepShape::new(16, 64)));
+    let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
+    source.collate(&draw, &items, &mut buffer).unwrap();
+    buffer
+}
+
+fn length(job: &SequenceJob, id: u64) -> u32 {
+    job.source().read(0, id).unwrap().length()
+}
+
+/// Parts of two, five and six tones of different lengths, each padded to the longest of its part.
+fn parts(job: &SequenceJob) -> Vec<Part> {
+    let mut ids: Vec<_> = (0..13).map(|at| at * 3).collect();
+    ids.sort_by_key(|id| length(job, *id));
+    let part = |ids: &[u64]| Part { ids: ids.to_vec(), edge: length(job, ids[ids.len() - 1]) };
+    let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
+    assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
+    parts
+}
+
+#[test]
+fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
+    let (job, device) = (job(tones(), true), Device::flex().autodiff());
+    device.seed(11);
+    let model = job.init(&device);
+    let parts = parts(&job);
+    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 60 };
+    let gradients = |parts: &[Part], sizes: &[usize]| {
+        let (buffer, mut accumulator, mut start) = (collated(&job, parts.to_vec()), WeightedAccumulator::new(13), 0);
+        for n in sizes {
+            let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device), &[]).mean;
+            let part = accumulator.backward(&model, &loss, *n as u64);
+            accumulator.add(&model, part);
+            start += n;
+        }
+        accumulator.finish()
+    };
+    let undivided = gradients(std::slice::from_ref(&whole), &[13]);
+    let norm = |it: &GradientsParams| squared_norm(&model, it, &device).into_scalar::<f64>().sqrt();
+    assert!(norm(&undivided) > 1e-2, "a gradient of nothing proves nothing");
+    for (parts, sizes) in [
+        (&parts[..], vec![2, 5, 6]),
+        (&parts[..], vec![2, 3, 2, 4, 2]),
+        (&parts[..], vec![1; 13]),
+        (&[whole][..], vec![8, 5]),
+    ] {
+        let mut difference = Difference { a: &undivided, b: &gradients(parts, &sizes), of: GradientsParams::new() };
+        model.visit(&mut difference);
+        let relative = norm(&difference.of) / norm(&undivided);
+        assert!(relative < 1e-5, "{sizes:?}: {relative:e}");
+    }
+}
+
+struct Difference<'a> {
+    a: &'a GradientsParams,
+    b: &'a GradientsParams,
+    of: GradientsParams,
+}
+
+impl ModuleVisitor for Difference<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let difference = self.a.get::<D>(param.id).unwrap() - self.b.get::<D>(param.id).unwrap();
+        self.of.register::<D>(param.id, difference);
+    }
+}
+
+#[test]
+fn padding_does_not_change_the_loss_of_a_recording() {
+    let (job, device) = (job(tones(), true), Device::flex());
+    device.seed(12);
+    let model = job.init(&device);
+    let parts = parts(&job);
+    let loss = |parts: Vec<Part>, at: usize| {
+        let buffer = collated(&job, parts);
+        job.mean_loss(&model, job.batch(&buffer, at..at + 1, &device), &[]).mean.into_scalar::<f32>()
+    };
+    let ids: Vec<_> = parts.iter().flat_map(|part| part.ids.clone()).collect();
+    for (at, id) in ids.iter().enumerate() {
+        let alone = loss(vec![Part { ids: vec![*id], edge: length(&job, *id) }], 0);
+        for edge in [parts[2].edge, 60] {
+            let padded = loss(vec![Part { ids: ids.clone(), edge }], at);
+            assert!((alone - padded).abs() < 1e-5, "{id} at {edge}: {alone} {padded}");
+        }
+    }
+}
+
+#[test]
+fn what_is_planned_has_the_shapes_of_what_is_run() {
+    let (job, device) = (job(tones(), true), Device::flex().autodiff());
+    let model = job.init(&device);
+    let blank = job.mean_loss(&model, job.blank_batch(StepShape::new(3, 20), &device), &[]).mean;
+    assert!(blank.into_scalar::<f32>().is_finite());
+    let scores = job.blank_forward(&model.valid(), StepShape::new(3, 20), &Device::flex());
+    assert_eq!(scores.dims(), [15]);
+    // The shortest that there may be.
+    let shortest = job.mean_loss(&model, job.blank_batch(StepShape::new(1, 1), &device), &[]).mean;
+    assert!(shortest.into_scalar::<f32>().is_finite());
+}
+
+#[test]
+fn reading_and_splitting_are_the_same_every_time() {
+    let (first, again) = (tones(), tones());
+    assert_eq!((&first.train, &first.validation, &first.classes), (&again.train, &again.validation, &again.classes));
+    assert_eq!((first.train.len(), first.validation.len()), (50, 10));
+    // Two tones of each kind are held out.
+    for class in 0..5 {
+        assert_eq!(first.validation.iter().filter(|it| it.class == class).count(), 2);
+    }
+    let (first, again) = (job(first, true).source(), job(again, false).source());
+    for id in 0..first.n_samples() {
+        assert_eq!(first.read(0, id).unwrap(), again.read(3, id).unwrap());
+    }
+}
+
+#[test]
+fn lengths_are_known_unless_they_are_streamed() {
+    let recordings = tones();
+    let lengths: Vec<_> = recordings.train.iter().map(|it| it.n_frames).collect();
+    let source = job(recordings, false).source();
+    let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
+    for (id, length) in (0..).zip(&lengths) {
+        assert_eq!((index.lengths(id), source.read(0, id.into()).unwrap().length()), ([*length], *length));
+    }
+    let longest = *lengths.iter().max().unwrap();
+    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
+}
+
+fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
+    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
+    let controller = ControllerConfig {
+        predictor: plimsoll_predict::PredictorConfig::default(),
+        policy: PolicyConfig::Fixed(FixedConfig { knobs }),
+        checkpointing: false,
+        platform: plimsoll_predict::Platform::default(),
+        planned: Vec::new(),
+        small_batch: 0,
+    };
+    let mut controller = Controller::try_new(controller).unwrap();
+    let capacity = Bytes::mib(512);
+    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
+    let budget = Budget { capacity, budget: capacity };
+    let mut inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
+    job.validate(model, device, &mut inference).map(|it| it.metric)
+}
+
+#[test]
+fn the_default_model_tells_tones_apart_after_fifty_steps() {
+    let (job, device) = (SequenceJob::new(SequenceConfig::default(), Arc::new(tones())), Device::flex().autodiff());
+    device.seed(1);
+    let (mut model, mut optimizer, source) = (job.init(&device), AdamConfig::new().init(), job.source());
+    let mut cursor = EpochCursor::try_new(source.n_samples(), 1).unwrap();
+    let untrained = validate(&job, &model, &device).unwrap();
+    for step in 0..50 {
+        let (epoch, ids) = cursor.take(16);
+        let buffer = collated(&job, vec![Part { ids: ids.clone(), edge: 60 }]);
+        assert!(epoch <= step, "an epoch has more than one step");
+        let loss = job.mean_loss(&model, job.batch(&buffer, 0..ids.len(), &device), &[]).mean;
+        model = optimizer.step(2e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));
+    }
+    let trained = validate(&job, &model, &device).unwrap();
+    assert_eq!((untrained.baseline, trained.baseline, trained.name.as_str()), (20.0, 20.0, "accuracy (%)"));
+    assert!(untrained.value < 50.0 && trained.value >= 80.0, "{untrained:?} {trained:?}");
+}
+
+/// A folder with four good recordings in two classes.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, name) in ["one.wav", "two.wav", "three.wav", "below/four.wav"].iter().enumerate() {
+        wav(&folder.path().join(name), 8000, 900 + 400 * at);
+    }
+    fs::write(folder.path().join("labels.csv"), LABELS).unwrap();
+    folder
+}
+
+const LABELS: &str = "label,path,speaker\na,one.wav,x\nb,two.wav,x\na,three.wav,y\nb,below/four.wav,y\n";
+
+fn wav(path: &Path, sample_rate: u32, n_samples: usize) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let spec = WavSpec { channels: 1, sample_rate, bits_per_sample: 16, sample_format: SampleFormat::Int };
+    let mut writer = WavWriter::create(path, spec).unwrap();
+    for at in 0..n_samples {
+        writer.write_sample(i16::try_from(at * 7919 % 20_011).unwrap()).unwrap();
+    }
+    writer.finalize().unwrap();
+}
+
+/// Checks that a folder is refused with a message, and that what is bad is skipped with one where that is asked for.
+#[track_caller]
+fn refused(folder: &Path, message: &str, skipped: &str) {
+    let error = Recordings::read(&config(folder)).err().unwrap().to_string();
+    assert!(error.contains(message), "{error}");
+    assert!(error.contains("data.bad_sample = \"skip\""), "{error}");
+    let recordings = Recordings::read(&RecordingsConfig { bad_sample: BadSample::Skip, ..config(folder) }).unwrap();
+    assert!(recordings.skipped.len() == 1 && recordings.skipped[0].contains(skipped), "{:?}", recordings.skipped);
+}
+
+/// Checks a fifth file, after something was done to it.
+#[track_caller]
+fn bad_file(name: &str, make: impl FnOnce(&Path), fault: &str) {
+    let folder = folder();
+    fs::write(folder.path().join("labels.csv"), format!("{LABELS}a,{name},z\n")).unwrap();
+    let path = folder.path().join(name);
+    make(&path);
+    refused(folder.path(), &format!("use {}: {fault}", path.display()), &format!("{name}: {fault}"));
+}
+
+#[test]
+fn a_folder_of_recordings_is_read() {
+    let recordings = Recordings::read(&config(folder().path())).unwrap();
+    assert_eq!((recordings.train.len(), recordings.validation.len(), recordings.n_values()), (2, 2, 40));
+    assert_eq!((recordings.classes.as_slice(), recordings.skipped.len()), (&["a".to_owned(), "b".to_owned()][..], 0));
+}
+
+#[test]
+fn a_bad_file_is_refused_or_skipped_by_name() {
+    bad_file("gone.wav", |_| (), "there is no such file");
+    bad_file("folder.wav", |path| fs::create_dir(path).unwrap(), "it is a folder, a file is needed");
+    bad_file("fast.wav", |path| wav(path, 16_000, 900), "its sample rate is 16000 Hz, 8000 Hz is expected");
+    bad_file("slow.wav", |path| wav(path, 2000, 900), "its sample rate is 2000 Hz, at least 4000 Hz are needed");
+    bad_file("silent.wav", |path| wav(path, 8000, 0), "it has no samples");
+    bad_file("liar.wav", |path| fs::write(path, "no sound at all").unwrap(), "it is no WAV file: ");
+    bad_file("void.wav", |path| fs::write(path, "").unwrap(), "it is no WAV file: ");
+    bad_file("song.mp3", |path| wav(path, 8000, 900), "its name ends neither in .wav (sound) nor in .txt");
+    bad_file("pen.txt", |path| fs::write(path, "1,2,3\n").unwrap(), "it is a trace, sound is expected");
+    bad_file("pen.txt", |path| fs::write(path, "START\n1,2\n").unwrap(), "line 2 is \"1,2\", which is neither");
+}
+
+#[test]
+fn a_sound_of_another_form_is_refused_or_skipped_by_name() {
+    let stereo = |path: &Path| {
+        let spec = WavSpec { channels: 2, sample_rate: 8000, bits_per_sample: 16, sample_format: SampleFormat::Int };
+        let mut writer = WavWriter::create(path, spec).unwrap();
+        (0..800).for_each(|_| writer.write_sample(5_i16).unwrap());
+        writer.finalize().unwrap();
+    };
+    bad_file("stereo.wav", stereo, "it has 2 channels of 16-bit integer samples, one channel of 16-bit");
+    let cut = |path: &Path| {
+        wav(path, 8000, 900);
+        let whole = fs::read(path).unwrap();
+        fs::write(path, &whole[..1000]).unwrap();
+    };
+    bad_file("cut.wav", cut, "it is cut short: it should have 1800 bytes of samples, and has 956");
+}
+
+#[test]
+fn a_broken_line_is_refused_or_skipped_by_its_number() {
+    let folder = folder();
+    let list = folder.path().join("labels.csv");
+    for (line, reason) in [
+        ("a,one", "line 6: it has 2 fields, and the first line names 3 columns"),
+        ("a,\"one.wav,x", "line 6: a quote is not closed"),
+        (",five.wav,x", "line 6: its label is empty"),
+        ("a, ,x", "line 6: its path is empty"),
+        ("b,one.wav,x", "line 6: one.wav is on line 2 already"),
+    ] {
+        fs::write(&list, format!("{LABELS}{line}\n")).unwrap();
+        refused(folder.path(), reason, reason);
+    }
+    fs::write(&list, format!("\u{feff}{}", LABELS.replace('\n', "\r\n\r\n"))).unwrap();
+    assert_eq!(Recordings::read(&config(folder.path())).unwrap().train.len(), 2);
+}
+
+#[test]
+fn a_label_that_is_not_expected_is_refused() {
+    let folder = folder();
+    let config = RecordingsConfig { classes: vec!["b".to_owned(), "c".to_owned()], ..config(folder.path()) };
+    let error = Recordings::read(&config).err().unwrap().to_string();
+    assert!(error.contains("line 2: its label \"a\" is none of `data.classes`: b, c"), "{error}");
+    let classes = ["b", "a", "c"].map(str::to_owned).to_vec();
+    let recordings = Recordings::read(&RecordingsConfig { classes: classes.clone(), ..config }).unwrap();
+    assert_eq!(recordings.classes, classes);
+    for recording in recordings.train.iter().chain(&recordings.validation) {
+        assert_eq!(recording.class, usize::from(["one.wav", "three.wav"].contains(&recording.name.as_str())));
+    }
+}
+
+#[test]
+fn a_folder_without_a_usable_list_is_refused() {
+    let folder = folder();
+    let (path, list) = (folder.path(), folder.path().join("labels.csv"));
+    let error = || Recordings::read(&config(path)).err().unwrap();
+    for (content, message) in [
+        ("", "labels.csv, line 1: it must name a column `path`, and reads \"\""),
+        ("path,text\none.wav,a\n", "line 1: it must name a column `label`, and reads \"path,text\""),
+        ("path,label\n", "0 of the 0 lines of labels.csv can be used, with 0 different labels"),
+        ("path,label\none.wav,a\ntwo.wav,a\n", "2 of the 2 lines of labels.csv can be used, with 1 different labels"),
+        ("path,label\none.wav,a\ntwo.wav,b\n", "one of them with two samples"),
+    ] {
+        fs::write(&list, content).unwrap();
+        assert!(error().to_string().contains(message), "{}", error());
+    }
+    fs::write(&list, b"path,label\n\xff\xfe").unwrap();
+    assert!(error().to_string().contains("valid UTF-8"), "{}", error());
+    fs::remove_file(&list).unwrap();
+    assert!(matches!(error(), DataError::Labels { path, .. } if path == list));
+    fs::create_dir(&list).unwrap();
+    assert!(matches!(error(), DataError::Labels { path, .. } if path == list));
+    let error = Recordings::read(&config(&path.join("gone"))).err().unwrap().to_string();
+    assert!(error.contains("gone: there is no such folder"), "{error}");
+}
+
+/// Reads every recording after something was done to the one of this length.
+fn after_a_change(stream: bool, n_frames: u32, change: impl FnOnce(PathBuf)) -> (String, Vec<SourceError>) {
+    let folder = folder();
+    let recordings = Recordings::read(&config(folder.path())).unwrap();
+    let changed = recordings.train.iter().max_by_key(|it| it.n_frames).unwrap().name.clone();
+    assert!(recordings.train.iter().all(|it| it.n_frames <= n_frames));
+    let source = job(recordings, stream).source();
+    change(folder.path().join(&changed));
+    (changed, (0..2).filter_map(|id| source.read(0, id).err()).collect())
+}
+
+#[test]
+fn a_file_that_changes_during_a_run_is_named() {
+    for stream in [true, false] {
+        let (name, errors) = after_a_change(stream, 30, |path| fs::remove_file(path).unwrap());
+        assert!(errors.len() == 1 && errors[0].reason == format!("{name}: there is no such file"), "{errors:?}");
+        let (_, errors) = after_a_change(stream, 30, |path| wav(&path, 11_025, 900));
+        assert!(errors[0].reason.contains("11025 Hz, 8000 Hz is expected"), "{errors:?}");
+        let (_, errors) = after_a_change(stream, 30, |path| fs::write(path, [0; 20]).unwrap());
+        assert!(errors[0].reason.contains("no WAV file"), "{errors:?}");
+    }
+    let (_, errors) = after_a_change(false, 30, |path| wav(&path, 8000, 500));
+    assert!(errors[0].reason.contains("it has 5 frames now, and had "), "{errors:?}");
+    let (_, errors) = after_a_change(true, 30, |path| wav(&path, 8000, 5000));
+    assert!(errors[0].reason.contains("it has 61 frames now, and there is room for "), "{errors:?}");
+    // A stream takes another length, if it is not above the longest.
+    let (_, errors) = after_a_change(true, 30, |path| wav(&path, 8000, 500));
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn a_recording_held_out_that_vanishes_is_named_by_the_validation() {
+    let folder = folder();
+    let recordings = Recordings::read(&config(folder.path())).unwrap();
+    let name = recordings.validation[1].name.clone();
+    fs::remove_file(folder.path().join(&name)).unwrap();
+    let (job, device) = (job(recordings, true), Device::flex().autodiff());
+    let error = validate(&job, &job.init(&device), &device).unwrap_err().to_string();
+    assert!(error.contains(&format!("read {name}: there is no such file")), "{error}");
+}
+
+#[test]
+fn pen_strokes_are_read_like_sounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut list = "path,label\n".to_owned();
+    for (at, label) in ["line", "corner", "line", "corner"].into_iter().enumerate() {
+        let turn = if label == "line" { format!("{},0,400", 40 + at) } else { format!("20,{},400", 20 + at) };
+        fs::write(folder.path().join(format!("{at}.txt")), format!("START\n0,0,0\n20,0,200\n{turn}\nBREAK\n")).unwrap();
+        list += &[&format!("{at}.txt"), label].join(",");
+        list += "\n";
+    }
+    fs::write(folder.path().join("labels.csv"), list).unwrap();
+    let recordings = Recordings::read(&config(folder.path())).unwrap();
+    assert_eq!((recordings.n_values(), recordings.train.len(), recordings.majority()), (6, 2, 0.5));
+    let job = job(recordings, false);
+    let frames = job.source().read(0, 1).unwrap();
+    // A line of the longer side's length has a point at its start and 24 more.
+    assert_eq!((frames.length(), frames.values.len()), (25, 150));
+}
