@@ -7,9 +7,14 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
-//! * Data of any amount takes a fixed amount of memory: decoded pixels lie in a temporary file.
+//! * Decoded pixels lie in a temporary file, so that a folder of any size takes no memory; a token takes 2 bytes.
 
 #![forbid(unsafe_code)]
 
 pub mod sequence;
+mod files;
+mod split;
 pub mod sr;
+pub mod text;
+
+pub use files::FolderError;

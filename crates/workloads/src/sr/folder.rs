@@ -1,10 +1,12 @@
-//! Finding and decoding the images of a folder.
+//! Decoding the images of a folder.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use image::{ImageError, ImageFormat, ImageReader, RgbImage};
+
+use crate::files::FolderError;
 
 /// What to do about an image that is damaged or too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +20,13 @@ pub enum BadImage {
 /// Why a folder makes no data set.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// The folder is not there.
-    #[error("read data from {}: there is no such folder", .0.display())]
-    NoFolder(PathBuf),
-    /// A file or folder cannot be read.
+    /// The folder's files cannot be listed.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A file cannot be read.
     #[error("read {}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
@@ -78,28 +80,6 @@ pub enum DataError {
         /// The system's answer.
         source: io::Error,
     },
-}
-
-/// Returns all files below a folder, in the order of their paths.
-pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
-    if !folder.is_dir() {
-        return Err(DataError::NoFolder(folder.to_owned()));
-    }
-    let (mut found, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(next) = waiting.pop() {
-        let fail = |source| DataError::Io { path: next.clone(), source };
-        for entry in fs::read_dir(&next).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            match (entry.file_type().map_err(fail)?.is_dir(), entry.path()) {
-                (true, path) => waiting.push(path),
-                // A link to a folder may lead round in a circle, so it is not followed.
-                (false, path) if path.is_dir() => (),
-                (false, path) => found.push(path),
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// A file, decoded or not.

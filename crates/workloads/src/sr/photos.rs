@@ -4,20 +4,18 @@ use std::path::{Path, PathBuf};
 
 use image::RgbImage;
 use image::imageops::{FilterType, crop_imm, resize};
-use plimsoll_sampler::Permutation;
 
-use super::folder::{BadImage, DataError, Decoded, decode, files};
+use super::folder::{BadImage, DataError, Decoded, decode};
 use super::model::SCALE;
 use super::store::{PixelStore, Stored, Window};
+use crate::files::files;
+use crate::split::held_out;
 
 /// Catmull–Rom, widened when it shrinks: antialiased bicubic with half-pixel centres.
 const FILTER: FilterType = FilterType::CatmullRom;
 
 /// Output pixels at each border that the metric leaves out.
 pub(crate) const BORDER: u32 = 2;
-
-/// Decides the validation split; the same for every run, so that runs with different seeds can be compared.
-const SPLIT_SEED: u64 = 0;
 
 /// How to read a folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,32 +100,14 @@ impl Photos {
     }
 
     fn hold_out(&mut self, share: f64) -> Result<(), DataError> {
-        let n = self.train.len();
-        let n_held = held_out(n, share);
-        let permutation = Permutation::new(n as u64, SPLIT_SEED, 0);
-        let mut held: Vec<_> = (0..n_held as u64).map(|i| permutation.at(i)).collect();
-        held.sort_unstable();
-        let mut index = 0;
-        let is_held = |_: &mut Photo| {
-            index += 1;
-            held.contains(&(index - 1))
-        };
+        let mut held = held_out(self.train.len(), share).into_iter();
+        let is_held = |_: &mut Photo| held.next() == Some(true);
         self.validation = self.train.extract_if(.., is_held).collect();
         for photo in &mut self.validation {
             photo.baseline = Some(baseline(&self.store, photo).map_err(store_error)?);
         }
         Ok(())
     }
-}
-
-/// At least one image on each side.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a number of images is a smaller, non-negative number"
-)]
-fn held_out(n: usize, share: f64) -> usize {
-    ((n as f64 * share).round() as usize).clamp(1, n - 1)
 }
 
 fn too_small(path: &Path, image: &RgbImage, smallest: u32) -> Option<DataError> {

@@ -1,0 +1,81 @@
+//! Documents as sections of tokens, split into training and validation.
+
+use std::path::PathBuf;
+
+use plimsoll_train::BadSample;
+
+use super::documents::{Document, Documents};
+use super::error::TextError;
+use super::tokenized::Sections;
+use super::tokenizer::Tokenizer;
+use super::unigram::unigram_cross_entropy;
+use crate::split::held_out;
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorpusConfig {
+    /// The folder, read recursively.
+    pub folder: PathBuf,
+    /// The part of the documents that is held out, rounded to whole documents, at least one.
+    pub validation_share: f64,
+    /// What becomes of documents that are no UTF-8.
+    pub bad_document: BadSample,
+    /// Tokens that the tokenizer may have.
+    pub vocabulary: usize,
+    /// The most tokens of a section that are predicted; a longer one is cut into equal pieces.
+    pub longest: u32,
+}
+
+/// The sections of a folder's documents.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    /// Made of the training documents.
+    pub tokenizer: Tokenizer,
+    /// Sections to train on.
+    pub train: Sections,
+    /// Sections of the documents that are held out.
+    pub validation: Sections,
+    /// Files that were left out, each with the reason.
+    pub skipped: Vec<String>,
+    /// Cross entropy in nats of the tokens held out under the frequencies of the training tokens.
+    pub baseline: f64,
+}
+
+impl Corpus {
+    /// Reads all documents of a folder, holds some out, and trains a tokenizer on the others.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError`] names the file or folder and what would be right.
+    pub fn read(config: &CorpusConfig) -> Result<Self, TextError> {
+        Self::read_with(config, |texts| Tokenizer::train(texts.iter().copied(), config.vocabulary))
+    }
+
+    /// Reads all documents of a folder for a tokenizer that there is; [`CorpusConfig::vocabulary`] has no effect.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn tokenized(config: &CorpusConfig, tokenizer: Tokenizer) -> Result<Self, TextError> {
+        Self::read_with(config, |_| Ok(tokenizer))
+    }
+
+    fn read_with(
+        config: &CorpusConfig,
+        tokenizer: impl FnOnce(&[&str]) -> Result<Tokenizer, TextError>,
+    ) -> Result<Self, TextError> {
+        if config.longest == 0 {
+            return Err(TextError::Longest(config.longest));
+        }
+        let Documents { documents, skipped } = Documents::read(&config.folder, config.bad_document)?;
+        let held = held_out(documents.len(), config.validation_share);
+        let of = |side: bool| documents.iter().zip(&held).filter(move |(_, held)| **held == side);
+        let texts = |side| of(side).flat_map(|(it, _)| Document::sections(it)).collect::<Vec<_>>();
+        let (train, validation) = (texts(false), texts(true));
+        let tokenizer = tokenizer(&train)?;
+        let train = Sections::try_new(&tokenizer, &train, config.longest)?;
+        let validation = Sections::try_new(&tokenizer, &validation, config.longest)?;
+        let baseline = unigram_cross_entropy(train.targets(), validation.targets(), tokenizer.vocabulary());
+        Ok(Self { tokenizer, train, validation, skipped, baseline })
+    }
+}

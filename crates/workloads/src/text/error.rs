@@ -1,0 +1,60 @@
+//! What can be wrong with a folder of documents.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::tokenizer::{LEAST_VOCABULARY, MOST_VOCABULARY};
+use crate::files::FolderError;
+
+/// Why documents make no data set, or a tokenizer no tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// The folder's files cannot be listed.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A document cannot be read.
+    #[error("read {}: {source}", path.display())]
+    Io {
+        /// The document.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A document is no UTF-8.
+    #[error(
+        "read {}: byte {byte} is where it stops to be UTF-8; convert or remove it, or set `data.bad_document = \"skip\"`",
+        path.display()
+    )]
+    NotUtf8 {
+        /// The document.
+        path: PathBuf,
+        /// Offset of the first byte that is no UTF-8, from 0.
+        byte: usize,
+    },
+    /// Too few documents are left.
+    #[error(
+        "find documents in {}: {found} of {files} files are .txt or .md documents that can be used, at least 2 are \
+         needed (one to train on, one to validate on)",
+        folder.display()
+    )]
+    TooFew {
+        /// The folder.
+        folder: PathBuf,
+        /// Documents that can be used.
+        found: usize,
+        /// Files in the folder.
+        files: usize,
+    },
+    /// A vocabulary of a size that cannot be.
+    #[error("train a tokenizer: `data.vocabulary` is {0}, it must be from {LEAST_VOCABULARY} to {MOST_VOCABULARY}")]
+    Vocabulary(usize),
+    /// Sections without room for a token.
+    #[error("cut documents into sections: `data.longest` is {0} tokens, it must be at least 1")]
+    Longest(u32),
+    /// The tokens cannot be indexed.
+    #[error("index the sections: {0}")]
+    Sampler(#[from] plimsoll_sampler::SamplerError),
+    /// The tokenizer's library failed, or its file is none.
+    #[error("use the tokenizer: {0}")]
+    Tokenizer(String),
+}

@@ -1,0 +1,127 @@
+//! The job.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use plimsoll_predict::edges;
+use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Unit, Validation};
+use plimsoll_types::StepShape;
+
+use super::buffer::{TokenBuffer, Tokens};
+use super::corpus::Corpus;
+use super::model::{Gpt, GptConfig};
+use super::source::TextSource;
+
+/// Edges of validation batches: with eight, a validation pads about a tenth.
+const VALIDATION_EDGES: u32 = 8;
+
+/// Language modelling.
+#[derive(Debug)]
+pub struct Text {
+    model: GptConfig,
+    corpus: Arc<Corpus>,
+    source: Arc<TextSource>,
+}
+
+impl Text {
+    /// Trains a model on a corpus.
+    pub fn new(model: GptConfig, corpus: Arc<Corpus>) -> Self {
+        let source = Arc::new(TextSource::new(Arc::clone(&corpus)));
+        Self { model, corpus, source }
+    }
+
+    /// Returns the summed negative logarithm of the probability of each section held out of some, in nats.
+    fn sums(&self, model: &Gpt, ids: &[u32], edge: u32, device: &Device) -> Result<Vec<f64>, StepError> {
+        let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
+        let mut buffer = TokenBuffer::with_capacity(shape);
+        buffer.push(edge, ids.iter().map(|id| self.corpus.validation.piece(*id)));
+        let tokens = buffer.tokens(&(0..ids.len()), &device.clone().inner());
+        let n_real = ids.iter().map(|id| self.corpus.validation.index().lengths(*id)[0]).sum::<u32>();
+        let fault = |reason: String| StepError::Device(reason);
+        let data = sample_means(model, tokens).try_into_data().map_err(|it| fault(it.to_string()))?;
+        let means: Vec<f32> = data.try_into_vec().map_err(|it| fault(it.to_string()))?;
+        Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
+    }
+}
+
+/// Returns what each sample adds to the mean surprise of a batch: `[batch_size]`.
+fn sample_means(model: &Gpt, Tokens { inputs, targets, weights }: Tokens) -> Tensor<1> {
+    let shape = weights.dims();
+    let surprise = model.surprise(model.forward(inputs), targets).reshape(shape);
+    (surprise * weights).sum_dim(1).flatten(0, 1)
+}
+
+impl Job for Text {
+    type Source = TextSource;
+    type Model = Gpt;
+    type Batch = Tokens;
+
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn program(&self) -> String {
+        let (GptConfig { layers, width, heads }, n) = (self.model, self.corpus.tokenizer.vocabulary());
+        format!("text with {layers} layers of {heads} heads, {width} features and {n} tokens")
+    }
+
+    fn fingerprint(&self) -> String {
+        let train = &self.corpus.train;
+        format!("{} on {} sections, checksum {:016x}", self.program(), train.len(), train.checksum())
+    }
+
+    fn source(&self) -> Arc<TextSource> {
+        Arc::clone(&self.source)
+    }
+
+    fn init(&self, device: &Device) -> Gpt {
+        self.model.init(self.corpus.tokenizer.vocabulary(), device)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Positions
+    }
+
+    fn batch(&self, buffer: &TokenBuffer, samples: Range<usize>, device: &Device) -> Tokens {
+        buffer.tokens(&samples, device)
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Tokens {
+        Tokens::blank(shape, device)
+    }
+
+    /// The mean negative logarithm of the probability of each token, in nats; padding weighs nothing.
+    fn mean_loss(&self, model: &Gpt, batch: Tokens, _task_weights: &[f32]) -> Loss {
+        sample_means(model, batch).sum().into()
+    }
+
+    fn blank_forward(&self, model: &Gpt, shape: StepShape, device: &Device) -> Tensor<1> {
+        sample_means(model, Tokens::blank(shape, device))
+    }
+
+    fn validate(&self, model: &Gpt, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+        let model = model.valid();
+        let sections = &self.corpus.validation;
+        let lengths: Vec<_> = (0..).take(sections.len()).map(|id| sections.index().lengths(id)[0]).collect();
+        let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
+        let mut sum = 0.0;
+        let mut shorter = 0;
+        for edge in edges.edges {
+            let ids: Vec<_> =
+                (0..).zip(&lengths).filter(|(_, n)| (shorter + 1..=edge).contains(*n)).map(|it| it.0).collect();
+            let mut sums = vec![0.0; ids.len()];
+            inference.run(ids.len(), edge, &mut |range: Range<usize>| {
+                sums[range.clone()].copy_from_slice(&self.sums(&model, &ids[range], edge, device)?);
+                Ok(())
+            })?;
+            sum += sums.iter().sum::<f64>();
+            shorter = edge;
+        }
+        let n_tokens = lengths.iter().map(|it| u64::from(*it)).sum::<u64>() as f64;
+        let metric =
+            Metric { name: "loss (nats/token)".to_owned(), value: sum / n_tokens, baseline: self.corpus.baseline };
+        Ok(metric.into())
+    }
+}

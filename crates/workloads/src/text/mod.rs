@@ -1,0 +1,39 @@
+//! A language model on a folder of documents.
+//!
+//! A sample is a section of a document: what follows a Markdown heading, or a paragraph of plain text, in tokens of a
+//! byte-pair tokenizer that is made of the training documents.
+//! The loss is the mean over tokens of the negative logarithm of what the model gives the next one; the metric is the
+//! same over the documents that are held out, and the baseline is the cross entropy of the same tokens under their
+//! frequencies in the training documents.
+//!
+//! # Invariants
+//!
+//! * Sections end and begin with a boundary; every other token is predicted once, also in sections that were cut.
+//! * Positions see themselves and what is before them, so padding at the end changes no result.
+//! * Nothing in the model depends on who shares a batch: no batch normalisation, no dropout. A step has the same gradient
+//!   however it is divided, if the parts are weighted by their tokens.
+
+mod attention;
+mod bias;
+mod buffer;
+mod cache;
+mod corpus;
+mod documents;
+mod error;
+mod job;
+mod model;
+mod sections;
+mod source;
+mod tokenized;
+mod tokenizer;
+mod unigram;
+
+pub use buffer::{TokenBuffer, Tokens};
+pub use cache::Cache;
+pub use corpus::{Corpus, CorpusConfig};
+pub use error::TextError;
+pub use job::Text;
+pub use model::{Gpt, GptConfig};
+pub use source::{TextItem, TextSource};
+pub use tokenized::Sections;
+pub use tokenizer::{BOUNDARY, LEAST_VOCABULARY, MOST_VOCABULARY, Tokenizer};

@@ -1,0 +1,116 @@
+//! Sections as tokens.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use plimsoll_sampler::SampleIndex;
+
+use super::error::TextError;
+use super::tokenizer::{BOUNDARY, Tokenizer};
+
+/// Sections one after the other, between boundaries, in 2 bytes a token.
+///
+/// A piece of `n + 1` tokens predicts its last `n`. The pieces of a section that was cut share the token between them,
+/// so that every token but the first boundary is predicted once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sections {
+    tokens: Arc<[u16]>,
+    starts: Arc<[usize]>,
+    index: SampleIndex<1>,
+}
+
+impl Sections {
+    /// Makes tokens of texts, in pieces of at most `longest` predicted tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Tokenizer`] when a text cannot be encoded, [`TextError::Sampler`] when there is none.
+    pub fn try_new(tokenizer: &Tokenizer, texts: &[&str], longest: u32) -> Result<Self, TextError> {
+        let (mut tokens, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::<u32>::new());
+        for text in texts {
+            let first = tokens.len();
+            tokens.push(BOUNDARY);
+            tokens.extend(tokenizer.encode(text)?);
+            tokens.push(BOUNDARY);
+            for piece in pieces(tokens.len() - first - 1, longest as usize) {
+                starts.push(first + piece.start);
+                lengths.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
+            }
+        }
+        Ok(Self { tokens: tokens.into(), starts: starts.into(), index: SampleIndex::try_new([lengths])? })
+    }
+
+    /// Returns how many pieces there are.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there is none, which [`Self::try_new`] refuses.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Returns how many tokens each piece predicts.
+    pub fn index(&self) -> &SampleIndex<1> {
+        &self.index
+    }
+
+    /// Returns the tokens of a piece: one more than it predicts.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such piece.
+    pub fn piece(&self, id: u32) -> &[u16] {
+        let [length] = self.index.lengths(id);
+        &self.tokens[self.starts[id as usize]..][..=length as usize]
+    }
+
+    /// Returns every token that is predicted.
+    pub fn targets(&self) -> impl Iterator<Item = u16> {
+        (0..).zip(&*self.starts).flat_map(|(id, _)| self.piece(id)[1..].iter().copied())
+    }
+
+    /// Returns a number that differs, but for chance, when any token does.
+    pub(crate) fn checksum(&self) -> u64 {
+        // FNV-1a.
+        let byte = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.targets().flat_map(u16::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, byte)
+    }
+}
+
+/// Divides `n` positions into the fewest pieces of at most `most`, as equal as can be.
+fn pieces(n: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let n_pieces = n.div_ceil(most);
+    (0..n_pieces).map(move |i| i * n / n_pieces..(i + 1) * n / n_pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_nearly_equal_and_cover_everything() {
+        for (n, most) in [(1, 1), (5, 8), (8, 8), (9, 8), (1000, 512), (1025, 512), (7, 1)] {
+            let pieces: Vec<_> = pieces(n, most).collect();
+            assert_eq!(pieces.iter().cloned().flatten().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
+            assert_eq!(pieces.len(), n.div_ceil(most));
+            let (least, longest) = (pieces.iter().map(Range::len).min(), pieces.iter().map(Range::len).max());
+            assert!(longest <= Some(most) && longest <= least.map(|it| it + 1), "{n} {most}");
+        }
+    }
+
+    #[test]
+    fn every_token_of_a_section_is_predicted_once() {
+        let texts = ["one two three four five six seven", "eight"];
+        let tokenizer = Tokenizer::train(texts.into_iter(), 257).unwrap();
+        let sections = Sections::try_new(&tokenizer, &texts, 9).unwrap();
+        let mut expected = Vec::new();
+        for text in texts {
+            expected.extend(tokenizer.encode(text).unwrap());
+            expected.push(BOUNDARY);
+        }
+        assert_eq!(sections.targets().collect::<Vec<_>>(), expected);
+        assert_eq!((sections.index().longest(), sections.len()), ([9], 5));
+        assert_eq!((sections.piece(0)[0], sections.piece(4)[0]), (BOUNDARY, BOUNDARY));
+    }
+}

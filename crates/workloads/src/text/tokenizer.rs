@@ -1,0 +1,119 @@
+//! Text to tokens and back.
+
+use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{AddedToken, NormalizerWrapper, PostProcessorWrapper, TokenizerImpl};
+
+use super::error::TextError;
+
+/// The token that begins and ends a section; the first of every vocabulary.
+pub const BOUNDARY: u16 = 0;
+
+/// What the boundary is called in `tokenizer.json`; the same words in a text are text.
+const BOUNDARY_NAME: &str = "<|endoftext|>";
+
+/// The boundary and one token for each byte, so that any text can be written.
+pub const LEAST_VOCABULARY: usize = 257;
+
+/// Tokens are kept in 16 bits, of which one value marks what is padding.
+pub const MOST_VOCABULARY: usize = u16::MAX as usize;
+
+type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
+
+/// A byte-pair tokenizer over bytes: every text becomes tokens, and from these the same text again.
+///
+/// Kept as `tokenizer.json` in the format of the `tokenizers` library.
+///
+/// # Sources
+///
+/// Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", ACL 2016; over bytes:
+/// Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, whose pattern of words it uses.
+#[derive(Clone, Debug)]
+pub struct Tokenizer(Inner);
+
+impl Tokenizer {
+    /// Merges the most frequent pairs of the texts until there are `vocabulary` tokens, or no pair comes twice.
+    ///
+    /// The same texts give the same tokenizer, in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Vocabulary`] when that is fewer than [`LEAST_VOCABULARY`] or more than [`MOST_VOCABULARY`].
+    pub fn train<'a>(texts: impl Iterator<Item = &'a str> + Send, vocabulary: usize) -> Result<Self, TextError> {
+        if !(LEAST_VOCABULARY..=MOST_VOCABULARY).contains(&vocabulary) {
+            return Err(TextError::Vocabulary(vocabulary));
+        }
+        let mut inner = Inner::new(BPE::default());
+        inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
+        inner.with_decoder(Some(ByteLevel::default()));
+        let mut trainer = BpeTrainer::builder()
+            .vocab_size(vocabulary)
+            .min_frequency(2)
+            .show_progress(false)
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .special_tokens(vec![AddedToken::from(BOUNDARY_NAME, true)])
+            .build();
+        inner.train(&mut trainer, texts).map_err(tokenizer_error)?;
+        Ok(Self::new(inner))
+    }
+
+    /// Reads what [`Self::to_json`] has written.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Tokenizer`] when it is no such file, or its vocabulary does not suit.
+    pub fn from_json(json: &str) -> Result<Self, TextError> {
+        let tokenizer = Self::new(json.parse::<Inner>().map_err(tokenizer_error)?);
+        let (n, boundary) = (tokenizer.vocabulary(), tokenizer.0.token_to_id(BOUNDARY_NAME));
+        if boundary != Some(BOUNDARY.into()) || !(LEAST_VOCABULARY..=MOST_VOCABULARY).contains(&n) {
+            let reason = format!("it has {n} tokens, and `{BOUNDARY_NAME}` is not the first; train it with this job");
+            return Err(TextError::Tokenizer(reason));
+        }
+        Ok(tokenizer)
+    }
+
+    /// Writes the tokenizer as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Tokenizer`] when the library cannot.
+    pub fn to_json(&self) -> Result<String, TextError> {
+        self.0.to_string(true).map_err(tokenizer_error)
+    }
+
+    /// Returns how many tokens there are, the boundary included.
+    pub fn vocabulary(&self) -> usize {
+        self.0.get_vocab_size(true)
+    }
+
+    /// Turns a text into tokens, without boundaries.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Tokenizer`] when the library cannot.
+    pub fn encode(&self, text: &str) -> Result<Vec<u16>, TextError> {
+        let encoding = self.0.encode_fast(text, false).map_err(tokenizer_error)?;
+        let token = |id: &u32| u16::try_from(*id).map_err(|error| TextError::Tokenizer(error.to_string()));
+        encoding.get_ids().iter().map(token).collect()
+    }
+
+    /// Turns tokens into text; boundaries vanish, and bytes that are no UTF-8 become `�`.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Tokenizer`] when the library cannot.
+    pub fn decode(&self, tokens: &[u16]) -> Result<String, TextError> {
+        let ids: Vec<_> = tokens.iter().map(|it| u32::from(*it)).collect();
+        self.0.decode(&ids, true).map_err(tokenizer_error)
+    }
+
+    /// The library forgets this one setting in its JSON.
+    fn new(mut inner: Inner) -> Self {
+        inner.set_encode_special_tokens(true);
+        Self(inner)
+    }
+}
+
+fn tokenizer_error(error: tokenizers::Error) -> TextError {
+    TextError::Tokenizer(error.to_string())
+}
