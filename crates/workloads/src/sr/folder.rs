@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use image::{ImageError, ImageFormat, ImageReader, RgbImage};
+use image::RgbImage;
+
+use crate::image_file::{self, ImageFault};
 
 use crate::files::FolderError;
 
@@ -91,22 +93,11 @@ pub(crate) enum Decoded {
 
 /// Decodes a file by its content, whatever its name; a file that is no PNG or JPEG is skipped.
 pub(crate) fn decode(path: &Path, bad_image: BadImage) -> Result<Decoded, DataError> {
-    let fail = |source| DataError::Io { path: path.to_owned(), source };
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format).map_err(fail)?;
-    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) || !has_signature(path).map_err(fail)? {
-        return Ok(Decoded::Skipped("no PNG or JPEG image".to_owned()));
+    match (image_file::decode(path), bad_image) {
+        (Ok(image), _) => Ok(Decoded::Image(image)),
+        (Err(ImageFault::Foreign), _) => Ok(Decoded::Skipped("no PNG or JPEG image".to_owned())),
+        (Err(ImageFault::Io(source)), _) => Err(DataError::Io { path: path.to_owned(), source }),
+        (Err(ImageFault::Damaged(reason)), BadImage::Skip) => Ok(Decoded::Skipped(format!("damaged: {reason}"))),
+        (Err(ImageFault::Damaged(reason)), BadImage::Fail) => Err(DataError::Damaged { path: path.to_owned(), reason }),
     }
-    match (reader.decode(), bad_image) {
-        (Ok(image), _) => Ok(Decoded::Image(image.into_rgb8())),
-        (Err(ImageError::IoError(source)), _) if source.kind() == io::ErrorKind::PermissionDenied => Err(fail(source)),
-        (Err(error), BadImage::Skip) => Ok(Decoded::Skipped(format!("damaged: {error}"))),
-        (Err(error), BadImage::Fail) => Err(DataError::Damaged { path: path.to_owned(), reason: error.to_string() }),
-    }
-}
-
-/// Whether the file begins as a PNG or JPEG does; the reader falls back to the file's name, which may lie.
-fn has_signature(path: &Path) -> io::Result<bool> {
-    let mut start = Vec::with_capacity(16);
-    io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, 16), &mut start)?;
-    Ok(image::guess_format(&start).is_ok())
 }

@@ -10,8 +10,8 @@ use plimsoll_types::StepShape;
 use super::model::{Edsr, EdsrConfig, SCALE};
 use super::photos::{BORDER, Photo, Photos, psnr};
 use super::source::{CropBuffer, Crops};
-use super::store::Window;
 use super::tiles::{Span, spans};
+use crate::store::Window;
 
 /// Size and data of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ mod job;
 mod model;
 mod photos;
 mod source;
-mod store;
 mod tiles;
 
 pub use bicubic::upsample_bicubic;

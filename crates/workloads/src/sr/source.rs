@@ -8,7 +8,7 @@ use plimsoll_types::{Bytes, StepShape};
 
 use super::model::SCALE;
 use super::photos::{Photo, Photos};
-use super::store::{Stored, Window};
+use crate::store::{Stored, Window};
 
 /// `crops_per_image` crops of every training image per epoch, each at a random position and in a random orientation.
 #[derive(Debug)]

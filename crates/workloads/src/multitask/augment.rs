@@ -1,0 +1,161 @@
+//! Images that are never quite the same twice.
+
+/// The greatest turn, as the tangent of half of it: 23 degrees. A larger one would make other letters of some.
+const TURN: f32 = 0.2;
+/// The greatest change of a side, as a share of it.
+const STRETCH: f32 = 0.15;
+/// The greatest slant: how far the sides lean, as a share of their length.
+const SLANT: f32 = 0.3;
+/// The greatest shift along a side, as a share of it.
+const SHIFT: f32 = 0.1;
+/// The longest side of the rectangle that is blotted out, as a share of the image's.
+const BLOT: f32 = 0.4;
+
+/// Random numbers that depend on seed, epoch and sample alone (`SplitMix64`).
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// Starts the numbers of a sample in an epoch.
+    pub(crate) fn new(seed: u64, epoch: u64, sample: u64) -> Self {
+        Self([epoch, sample].into_iter().fold(mix(seed), |state, word| mix(state ^ word)))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Returns whether an even chance came out.
+    pub(crate) fn flip(&mut self) -> bool {
+        self.next() >> 63 == 1
+    }
+
+    /// Returns a number below `n`.
+    fn below(&mut self, n: usize) -> usize {
+        (((self.next() >> 32) * n as u64) >> 32) as usize
+    }
+
+    /// Returns `n` of the items in any order; where there are fewer, they come again.
+    pub(crate) fn some_of<T: Copy>(&mut self, items: &[T], n: usize) -> Vec<T> {
+        let mut items = items.to_vec();
+        for at in 0..n.min(items.len()) {
+            let other = at + self.below(items.len() - at);
+            items.swap(at, other);
+        }
+        items.iter().copied().cycle().take(n).collect()
+    }
+
+    /// Returns a number from `-most` to `most`.
+    #[expect(clippy::cast_precision_loss, reason = "24 bits are exact in f32")]
+    fn around_zero(&mut self, most: f32) -> f32 {
+        ((self.next() >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * most
+    }
+}
+
+/// `SplitMix64`'s finaliser (Steele, Lea and Flood, OOPSLA 2014).
+const fn mix(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Turns, stretches, slants and shifts a square image a little, and blots out a part of it.
+///
+/// Beyond its border is what is on it.
+///
+/// There is no sine in it, which would not be the same on every machine.
+///
+/// # Shapes
+///
+/// - `source` and output: `[3, size, size]`
+pub(crate) fn warped(source: &[u8], size: usize, chance: &mut Chance) -> Vec<u8> {
+    let tangent = chance.around_zero(TURN);
+    let [sin, cos] = [2.0 * tangent, 1.0 - tangent * tangent].map(|it| it / (1.0 + tangent * tangent));
+    let [stretch_x, stretch_y] = [(); 2].map(|()| 1.0 + chance.around_zero(STRETCH));
+    let slant = chance.around_zero(SLANT);
+    let [shift_x, shift_y] = [(); 2].map(|()| chance.around_zero(SHIFT * size as f32));
+    let centre = (size as f32 - 1.0) / 2.0;
+    let mut warped = vec![0; source.len()];
+    for (at, place) in (0..size * size).map(|at| (at, (at % size, at / size))) {
+        let v = (place.1 as f32 - centre) * stretch_y;
+        let u = (place.0 as f32 - centre) * stretch_x + slant * v;
+        let (x, y) = (cos * u - sin * v + centre + shift_x, sin * u + cos * v + centre + shift_y);
+        let corners = Corners::around(x, y, size);
+        for (from, into) in source.chunks_exact(size * size).zip(warped.chunks_exact_mut(size * size)) {
+            into[at] = corners.of(from);
+        }
+    }
+    blot(&mut warped, size, chance);
+    warped
+}
+
+/// Fills a rectangle anywhere with the mean colour.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a side, and a mean of bytes")]
+fn blot(planes: &mut [u8], size: usize, chance: &mut Chance) {
+    let most = (BLOT * size as f32) as usize;
+    let [(left, right), (top, bottom)] = [(); 2].map(|()| {
+        let start = chance.below(size);
+        (start, (start + chance.below(most + 1)).min(size))
+    });
+    for plane in planes.chunks_exact_mut(size * size) {
+        let mean = plane.iter().map(|it| u64::from(*it)).sum::<u64>() / plane.len() as u64;
+        plane.chunks_exact_mut(size).take(bottom).skip(top).for_each(|row| row[left..right].fill(mean as u8));
+    }
+}
+
+/// The four pixels around a point, and how near it is to the right and lower ones.
+struct Corners {
+    at: [usize; 4],
+    right: f32,
+    lower: f32,
+}
+
+impl Corners {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the image")]
+    fn around(x: f32, y: f32, size: usize) -> Self {
+        let most = size as f32 - 1.0;
+        let (x, y) = (x.clamp(0.0, most), y.clamp(0.0, most));
+        let (left, top) = (x as usize, y as usize);
+        let (next, below) = ((left + 1).min(size - 1), (top + 1).min(size - 1));
+        let at = [top * size + left, top * size + next, below * size + left, below * size + next];
+        Self { at, right: x - left as f32, lower: y - top as f32 }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+    fn of(&self, plane: &[u8]) -> u8 {
+        let [a, b, c, d] = self.at.map(|at| f32::from(plane[at]));
+        let between = |from: f32, to: f32, share: f32| from + (to - from) * share;
+        (between(between(a, b, self.right), between(c, d, self.right), self.lower) + 0.5) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warp_depends_on_seed_epoch_and_sample_alone_and_moves_something() {
+        let source: Vec<u8> = (0..3 * 16 * 16).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect();
+        let warp = |seed, epoch, sample| warped(&source, 16, &mut Chance::new(seed, epoch, sample));
+        assert_eq!(warp(1, 2, 3), warp(1, 2, 3));
+        for other in [warp(2, 2, 3), warp(1, 3, 3), warp(1, 2, 4), source.clone()] {
+            assert_ne!(warp(1, 2, 3), other);
+        }
+    }
+
+    #[test]
+    fn what_is_even_stays_so() {
+        let even = [vec![9; 64], vec![200; 64], vec![255; 64]].concat();
+        assert_eq!(warped(&even, 8, &mut Chance::new(5, 6, 7)), even);
+    }
+
+    #[test]
+    fn chances_are_even_and_cover_their_range() {
+        let mut chance = Chance::new(1, 2, 3);
+        let n_true = (0..10_000).filter(|_| chance.flip()).count();
+        assert!((4_800..5_200).contains(&n_true), "{n_true}");
+        let drawn: Vec<_> = (0..1000).map(|_| chance.around_zero(0.5)).collect();
+        assert!(drawn.iter().all(|it| it.abs() <= 0.5));
+        assert!(drawn.iter().any(|it| *it < -0.49) && drawn.iter().any(|it| *it > 0.49));
+    }
+}

@@ -1,0 +1,177 @@
+//! A micro-batch on the device.
+
+use std::ops::Range;
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use plimsoll_sampler::MixedBatch;
+use plimsoll_types::StepShape;
+
+use super::lines::Task;
+use super::source::SampleBuffer;
+
+/// Samples on the device.
+///
+/// # Shapes
+///
+/// `n` samples of `edge` images, `n_words` token ids and `n_tasks` tasks:
+///
+/// - `pixels`: `[n · edge, 3, size, size]`, each image with mean 0 and deviation 1
+/// - `groups`: `[n, 2, edge]`, what each image counts in the mean of its group
+/// - `tokens`, `padding`: `[n, n_words]`
+/// - `words`: `[n, 1, n_words]`, what each token counts in the mean of its text
+/// - `targets`: `[n, n_outputs]`, the probabilities that the sample's task asks for, and 0 in the others
+/// - `tasks`: `[n, n_tasks]`, 1 where the sample's task is
+/// - `shares`: `[n, 1]`, samples of the step over those of the sample's task
+#[derive(Debug)]
+pub struct MixedTensors {
+    pub(crate) pixels: Tensor<4>,
+    pub(crate) groups: Tensor<3>,
+    pub(crate) tokens: Tensor<2, Int>,
+    pub(crate) padding: Tensor<2, Bool>,
+    pub(crate) words: Tensor<3>,
+    pub(crate) targets: Tensor<2>,
+    pub(crate) tasks: Tensor<2>,
+    pub(crate) shares: Tensor<2>,
+    /// Tasks in the whole step.
+    pub(crate) n_tasks: f32,
+}
+
+/// What all batches have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Side of an image in pixels.
+    pub(crate) image: usize,
+    /// Token ids of a text.
+    pub(crate) words: usize,
+    pub(crate) subjects: usize,
+}
+
+impl Sizes {
+    /// Returns how many outputs each task's head has.
+    pub(crate) fn outputs(self) -> [usize; Task::ALL.len()] {
+        [self.subjects, self.subjects, 2]
+    }
+}
+
+impl MixedTensors {
+    /// Copies a range of a step's samples, all with one edge.
+    ///
+    /// `smoothing` is the part of the target that all outputs of a task share, right or wrong.
+    pub(crate) fn of(
+        buffer: &SampleBuffer,
+        samples: Range<usize>,
+        sizes: Sizes,
+        smoothing: f32,
+        device: &Device,
+    ) -> Self {
+        let edge = buffer.edges[samples.start] as usize;
+        let mut host = Host::blank(samples.len(), edge, sizes, smoothing);
+        let batch = buffer.mixed.batch();
+        for (row, sample) in samples.enumerate() {
+            host.copy(row, &batch, sample);
+        }
+        host.tensors(device)
+    }
+
+    /// Makes a batch of nothing on the device.
+    pub(crate) fn blank(shape: StepShape, sizes: Sizes, device: &Device) -> Self {
+        let (n, edge) = (shape.samples as usize, shape.edge as usize);
+        Self {
+            pixels: Tensor::zeros([n * edge, 3, sizes.image, sizes.image], device),
+            groups: Tensor::zeros([n, 2, edge], device),
+            tokens: Tensor::zeros([n, sizes.words], device),
+            padding: Tensor::<2, Int>::zeros([n, sizes.words], device).bool(),
+            words: Tensor::zeros([n, 1, sizes.words], device),
+            targets: Tensor::zeros([n, sizes.outputs().iter().sum()], device),
+            tasks: Tensor::zeros([n, Task::ALL.len()], device),
+            shares: Tensor::zeros([n, 1], device),
+            n_tasks: 1.0,
+        }
+    }
+}
+
+/// The values of a batch on the host.
+struct Host {
+    n: usize,
+    edge: usize,
+    sizes: Sizes,
+    smoothing: f32,
+    pixels: Vec<f32>,
+    groups: Vec<f32>,
+    tokens: Vec<u32>,
+    padding: Vec<bool>,
+    words: Vec<f32>,
+    targets: Vec<f32>,
+    tasks: Vec<f32>,
+    shares: Vec<f32>,
+    n_tasks: f32,
+}
+
+impl Host {
+    fn blank(n: usize, edge: usize, sizes: Sizes, smoothing: f32) -> Self {
+        Self {
+            n,
+            edge,
+            sizes,
+            smoothing,
+            pixels: Vec::with_capacity(n * edge * 3 * sizes.image * sizes.image),
+            groups: vec![0.0; n * 2 * edge],
+            tokens: Vec::with_capacity(n * sizes.words),
+            padding: Vec::with_capacity(n * sizes.words),
+            words: vec![0.0; n * sizes.words],
+            targets: vec![0.0; n * sizes.outputs().iter().sum::<usize>()],
+            tasks: vec![0.0; n * Task::ALL.len()],
+            shares: vec![0.0; n],
+            n_tasks: 1.0,
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts, and shares in f32")]
+    fn copy(&mut self, row: usize, batch: &MixedBatch<'_>, sample: usize) {
+        let Self { edge, sizes, .. } = *self;
+        let image = 3 * sizes.image * sizes.image;
+        let (images, task) = (batch.cell.images as usize, batch.tasks[sample] as usize);
+        let pixels = &batch.pixels[sample * images * image..][..edge * image];
+        pixels.chunks_exact(image).for_each(|it| standardise(it, &mut self.pixels));
+        let [n_first, share, n_tasks] = *batch.metadata[3 * sample..].first_chunk().expect("three numbers a sample");
+        let (n_first, n) = (n_first as usize, batch.lengths[sample].images as usize);
+        let groups = &mut self.groups[row * 2 * edge..][..2 * edge];
+        groups[..n_first].fill(1.0 / n_first as f32);
+        groups[edge + n_first..edge + n].fill(1.0 / (n - n_first) as f32);
+        self.tokens.extend_from_slice(&batch.tokens[sample * sizes.words..][..sizes.words]);
+        self.padding.extend(batch.attention_mask[sample * sizes.words..][..sizes.words].iter().map(|is_real| !is_real));
+        let n_words = batch.lengths[sample].tokens as usize;
+        self.words[row * sizes.words..][..n_words].fill(1.0 / n_words as f32);
+        let outputs = sizes.outputs();
+        let start = row * outputs.iter().sum::<usize>() + outputs[..task].iter().sum::<usize>();
+        let targets = &mut self.targets[start..][..outputs[task]];
+        targets.fill(self.smoothing / outputs[task] as f32);
+        targets[batch.labels[sample] as usize] += 1.0 - self.smoothing;
+        self.tasks[row * Task::ALL.len() + task] = 1.0;
+        (self.shares[row], self.n_tasks) = (share as f32, n_tasks as f32);
+    }
+
+    fn tensors(self, device: &Device) -> MixedTensors {
+        let Self { n, edge, sizes, .. } = self;
+        MixedTensors {
+            pixels: Tensor::from_data(TensorData::new(self.pixels, [n * edge, 3, sizes.image, sizes.image]), device),
+            groups: Tensor::from_data(TensorData::new(self.groups, [n, 2, edge]), device),
+            tokens: Tensor::from_data(TensorData::new(self.tokens, [n, sizes.words]), device),
+            padding: Tensor::from_data(TensorData::new(self.padding, [n, sizes.words]), device),
+            words: Tensor::from_data(TensorData::new(self.words, [n, 1, sizes.words]), device),
+            targets: Tensor::from_data(TensorData::new(self.targets, [n, sizes.outputs().iter().sum()]), device),
+            tasks: Tensor::from_data(TensorData::new(self.tasks, [n, Task::ALL.len()]), device),
+            shares: Tensor::from_data(TensorData::new(self.shares, [n, 1]), device),
+            n_tasks: self.n_tasks,
+        }
+    }
+}
+
+/// Appends an image with mean 0 and deviation 1; an even one becomes 0.
+fn standardise(image: &[u8], into: &mut Vec<f32>) {
+    let n = image.len() as f32;
+    let mean = image.iter().map(|it| f32::from(*it)).sum::<f32>() / n;
+    let variance = image.iter().map(|it| (f32::from(*it) - mean).powi(2)).sum::<f32>() / n;
+    let scale = 1.0 / variance.sqrt().max(1.0);
+    into.extend(image.iter().map(|it| (f32::from(*it) - mean) * scale));
+}

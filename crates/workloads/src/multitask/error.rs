@@ -1,0 +1,66 @@
+//! What can be wrong with a folder of samples.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::lines::Task;
+
+/// Why a folder makes no data set.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The folder is not there.
+    #[error("read data from {}: there is no such folder", .0.display())]
+    NoFolder(PathBuf),
+    /// The list of samples cannot be read.
+    #[error("read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A line of the list makes no sample.
+    #[error("read {}, line {line}: {reason}; repair or remove the line, or set `data.bad_sample = \"skip\"`", path.display())]
+    Line {
+        /// The list.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A task has nothing to train on or to validate on.
+    #[error(
+        "find samples of task `{task}` in {}: {train} of its {lines} lines have images to train on, and {held_out} have \
+         images that are held out; at least one each is needed",
+        path.display()
+    )]
+    NoSamples {
+        /// The list.
+        path: PathBuf,
+        /// The task.
+        task: Task,
+        /// Lines of the task that can be used.
+        lines: usize,
+        /// Lines to train on.
+        train: usize,
+        /// Lines to validate on.
+        held_out: usize,
+    },
+    /// There is nothing to tell apart.
+    #[error("tell subjects apart in {}: it names {found}, at least 2 are needed", path.display())]
+    OneSubject {
+        /// The list.
+        path: PathBuf,
+        /// Subjects that it names.
+        found: usize,
+    },
+    /// Decoded pixels cannot be kept.
+    #[error("keep decoded images in a temporary file in {}: {source}", folder.display())]
+    Store {
+        /// The temporary folder.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}

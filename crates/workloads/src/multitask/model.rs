@@ -1,0 +1,97 @@
+//! The model: two encoders, the layer that fuses them, and a head for each task.
+
+use burn::module::{Module, Param, ParamId};
+use burn::nn::{Initializer, Linear, LinearConfig};
+use burn::tensor::activation::{log_softmax, relu};
+use burn::tensor::{Device, Tensor};
+
+use super::batch::{MixedTensors, Sizes};
+use super::encoder::{ImageEncoder, TextEncoder};
+use super::lines::Task;
+
+/// Size of a [`FusionModel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FusionConfig {
+    /// Channels after the first convolution of the image encoder, which the next two double; 16 by default.
+    pub channels: usize,
+    /// Features of an image, of a text, and of both together; a multiple of 4, 64 by default.
+    pub features: usize,
+}
+
+impl Default for FusionConfig {
+    fn default() -> Self {
+        Self { channels: 16, features: 64 }
+    }
+}
+
+/// Samples of one or more images and a text, seen through encoders that all tasks share.
+///
+/// The last layer that they share takes the sum of the two groups' means, the text, and the product of the text with
+/// the difference of the means, which is what tells the order of a pair.
+#[derive(Module, Debug)]
+pub struct FusionModel {
+    images: ImageEncoder,
+    texts: TextEncoder,
+    fusion: Linear,
+    /// Zeros that are added to the weight of `fusion`, each for the samples of one task alone.
+    probes: Vec<Param<Tensor<2>>>,
+    heads: Vec<Linear>,
+}
+
+impl FusionConfig {
+    /// Creates a model on a device; with probes where the gradients of the tasks are to be told apart.
+    pub(crate) fn init(&self, sizes: Sizes, n_ids: usize, has_probes: bool, device: &Device) -> FusionModel {
+        let features = self.features;
+        let probe = |_: &Task| Initializer::Zeros.init([3 * features, features], device);
+        FusionModel {
+            images: ImageEncoder::new(sizes.image, self.channels, features, device),
+            texts: TextEncoder::new(n_ids, sizes.words, features, device),
+            fusion: LinearConfig::new(3 * features, features).init(device),
+            probes: if has_probes { Task::ALL.iter().map(probe).collect() } else { Vec::new() },
+            heads: sizes.outputs().iter().map(|n| LinearConfig::new(features, *n).init(device)).collect(),
+        }
+    }
+}
+
+impl FusionModel {
+    /// Returns the cross-entropy of every sample in its own task, and 0 in the others.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n, n_tasks]`
+    pub(crate) fn losses(&self, batch: MixedTensors) -> Tensor<2> {
+        let (targets, fused) = (batch.targets.clone(), self.fused(batch));
+        let mut start = 0;
+        let loss = |head: &Linear| {
+            let outputs = log_softmax(head.forward(fused.clone()), 1);
+            let end = start + outputs.dims()[1];
+            let chosen = outputs * targets.clone().slice_dim(1, start..end);
+            start = end;
+            -chosen.sum_dim(1)
+        };
+        Tensor::cat(self.heads.iter().map(loss).collect(), 1)
+    }
+
+    /// Returns what all heads see, of shape `[n, features]`.
+    fn fused(&self, batch: MixedTensors) -> Tensor<2> {
+        let MixedTensors { pixels, groups, tokens, padding, words, tasks, .. } = batch;
+        let [n, _, edge] = groups.dims();
+        let images = self.images.forward(pixels);
+        let features = images.dims()[1];
+        let means = groups.matmul(images.reshape([n, edge, features]));
+        let [first, second] = [0, 1].map(|group| means.clone().slice_dim(1, group..group + 1).squeeze_dim::<2>(1));
+        let text = self.texts.forward(tokens, padding, words);
+        let order = (first.clone() - second.clone()) * text.clone();
+        let seen = Tensor::cat(vec![first + second, text, order], 1);
+        let fused = self.fusion.forward(seen.clone());
+        let of_task = |(task, probe): (usize, &Param<Tensor<2>>)| {
+            (seen.clone() * tasks.clone().slice_dim(1, task..task + 1)).matmul(probe.val())
+        };
+        relu(self.probes.iter().enumerate().map(of_task).fold(fused, |sum, it| sum + it))
+    }
+
+    /// Returns the probes of the tasks.
+    pub(crate) fn probes(&self) -> Vec<ParamId> {
+        self.probes.iter().map(|probe| probe.id).collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! The samples of a folder, divided into training and validation.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_train::BadSample;
+
+use super::album::Album;
+use super::error::DataError;
+use super::lines::{Line, Task, parse};
+use super::split::Split;
+use super::words::Words;
+use crate::store::Stored;
+
+/// The list of samples in their folder.
+const LIST: &str = "samples.jsonl";
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplesConfig {
+    /// The folder, with a file `samples.jsonl`.
+    pub folder: PathBuf,
+    /// Side in pixels of the squares that all images become; 32 by default.
+    pub image_size: u32,
+    /// The most words of a text that are read; 24 by default, more than any text of the data packs has.
+    pub max_words: u32,
+    /// The part of each subject's images that is held out, rounded to whole images: at least one, but never the last
+    /// one; 0.2 by default.
+    pub validation_share: f64,
+    /// What becomes of a line that makes no sample, or whose images cannot be used.
+    pub bad_sample: BadSample,
+}
+
+impl SamplesConfig {
+    /// Reads this folder as it is done by default.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, image_size: 32, max_words: 24, validation_share: 0.2, bad_sample: BadSample::Fail }
+    }
+}
+
+/// One sample, with its images decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// What it asks for.
+    pub task: Task,
+    /// Its line in the list, from 1.
+    pub line: usize,
+    /// One group, or the two of a pair.
+    pub(crate) groups: Vec<Shown>,
+    /// Its text.
+    pub(crate) tokens: Vec<u32>,
+}
+
+/// Images of one subject.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    /// Number of the subject.
+    pub(crate) subject: usize,
+    pub(crate) images: Vec<Stored>,
+}
+
+impl Sample {
+    /// Returns the number of its images.
+    pub fn n_images(&self) -> u32 {
+        u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The samples of a folder; decoded pixels lie in a temporary file.
+#[derive(Debug)]
+pub struct Samples {
+    /// Samples to train on, in the order of their lines.
+    pub train: Vec<Sample>,
+    /// Samples of images that are held out.
+    pub held_out: Vec<Sample>,
+    /// The subjects, in alphabetical order.
+    pub subjects: Vec<String>,
+    /// Lines that were left out, each with the reason.
+    pub skipped: Vec<String>,
+    /// The images of each subject that are trained on.
+    pools: Vec<Vec<Stored>>,
+    n_words: usize,
+    max_words: u32,
+    album: Album,
+}
+
+impl Samples {
+    /// Reads the list, decodes every image that it names, and divides the samples.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] names the file, the line and what would be right.
+    pub fn read(config: &SamplesConfig) -> Result<Self, DataError> {
+        let store_error = |source| DataError::Store { folder: std::env::temp_dir(), source };
+        let list = config.folder.join(LIST);
+        let (mut lines, mut skipped) = (Vec::new(), Vec::new());
+        let mut album = Album::create(&config.folder, config.image_size).map_err(store_error)?;
+        for (text, number) in text_of(config)?.split(|byte| *byte == b'\n').zip(1..) {
+            if text.trim_ascii().is_empty() {
+                continue;
+            }
+            match (usable(text, &mut album).map_err(store_error)?, config.bad_sample) {
+                (Ok(line), _) => lines.push((number, line)),
+                (Err(reason), BadSample::Skip) => skipped.push(format!("{LIST}, line {number}: {reason}")),
+                (Err(reason), BadSample::Fail) => return Err(DataError::Line { path: list, line: number, reason }),
+            }
+        }
+        let samples = Self::divide(&lines, album, config);
+        samples.check(&lines, &list)?;
+        Ok(Self { skipped, ..samples })
+    }
+
+    fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Self {
+        let subjects = lines.iter().flat_map(|(_, line)| &line.groups).map(|group| group.subject.clone());
+        let subjects = Vec::from_iter(subjects.collect::<BTreeSet<_>>());
+        let split = Split::new(lines, config.validation_share, &subjects, &album);
+        let trained = lines.iter().map(|(_, line)| line).filter(|line| split.groups(line, false).is_some());
+        let words = Words::of(&trained.collect::<Vec<_>>());
+        let part = |is_held: bool| {
+            let of = |(number, line): &(usize, Line)| {
+                let groups = split.groups(line, is_held)?;
+                let tokens = words.ids(line.task, &line.text, config.max_words as usize);
+                Some(Sample { task: line.task, line: *number, groups, tokens })
+            };
+            lines.iter().filter_map(of).collect()
+        };
+        let (train, held_out, pools) = (part(false), part(true), split.pools(lines));
+        let (n_words, max_words) = (words.n_ids(), config.max_words);
+        Self { train, held_out, subjects, skipped: Vec::new(), pools, n_words, max_words, album }
+    }
+
+    /// Whether there is something to learn and to measure for every task.
+    fn check(&self, lines: &[(usize, Line)], list: &Path) -> Result<(), DataError> {
+        let path = list.to_owned();
+        for task in Task::ALL {
+            let lines = lines.iter().filter(|(_, line)| line.task == task).count();
+            let [train, held_out] =
+                [&self.train, &self.held_out].map(|it| it.iter().filter(|it| it.task == task).count());
+            if train == 0 || held_out == 0 {
+                return Err(DataError::NoSamples { path, task, lines, train, held_out });
+            }
+        }
+        match self.subjects.len() {
+            found @ 0..2 => Err(DataError::OneSubject { path, found }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the number of token ids.
+    pub(crate) fn n_words(&self) -> usize {
+        self.n_words
+    }
+
+    /// Returns the number of token ids that every text is padded to.
+    pub(crate) fn max_words(&self) -> u32 {
+        self.max_words
+    }
+
+    /// Returns the images of a subject that are trained on.
+    pub(crate) fn pool(&self, subject: usize) -> &[Stored] {
+        &self.pools[subject]
+    }
+
+    pub(crate) fn album(&self) -> &Album {
+        &self.album
+    }
+}
+
+fn text_of(config: &SamplesConfig) -> Result<Vec<u8>, DataError> {
+    if !config.folder.is_dir() {
+        return Err(DataError::NoFolder(config.folder.clone()));
+    }
+    let path = config.folder.join(LIST);
+    fs::read(&path).map_err(|source| DataError::Io { path, source })
+}
+
+/// Understands a line and decodes its images, or says what is wrong.
+fn usable(text: &[u8], album: &mut Album) -> std::io::Result<Result<Line, String>> {
+    let line = match parse(text) {
+        Ok(line) => line,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    for name in line.groups.iter().flat_map(|group| &group.images) {
+        if let Err(reason) = album.add(name)? {
+            return Ok(Err(reason));
+        }
+    }
+    Ok(Ok(line))
+}
