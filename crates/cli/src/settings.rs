@@ -124,8 +124,8 @@ pub(crate) struct Tasks {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sequence {
-    width: usize,
     heads: usize,
+    head_width: usize,
     blocks: u32,
     stream: bool,
 }
@@ -135,6 +135,7 @@ pub(crate) struct Sequence {
 pub(crate) struct Multitask {
     channels: usize,
     features: usize,
+    label_smoothing: f32,
     image_size: u32,
     max_words: u32,
 }

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Multitask>, UserError> {
     let samples = Arc::new(Samples::read(&settings.samples()).map_err(|error| data_error(&error))?);
     let job = Multitask::new(settings.multitask(), Arc::clone(&samples));
-    let (n_train, n_held) = (samples.train.len(), samples.validation.len());
+    let (n_train, n_held) = (samples.train.len(), samples.held_out.len());
     let tasks = job.tasks().join(", ");
     let about = About {
         lengths: lengths(&job),

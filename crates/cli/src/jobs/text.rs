@@ -22,7 +22,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Text>, UserError> 
         lengths: lengths(&job),
         lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
         skipped: corpus.skipped.clone(),
-        files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json())],
+        files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| data_error(&error))?)],
     };
     padded::prepare(settings, job, about)
 }

@@ -36,8 +36,8 @@ impl Settings {
     }
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
-        let Sequence { width, heads, blocks, stream } = self.sequence;
-        SequenceConfig { model: EncoderConfig { width, heads, blocks }, stream, seed: self.seed }
+        let Sequence { heads, head_width, blocks, stream } = self.sequence;
+        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
     }
 
     pub(crate) fn samples(&self) -> SamplesConfig {
@@ -52,9 +52,10 @@ impl Settings {
     }
 
     pub(crate) fn multitask(&self) -> MultitaskConfig {
-        let Multitask { channels, features, .. } = self.multitask;
+        let Multitask { channels, features, label_smoothing, .. } = self.multitask;
         MultitaskConfig {
             model: FusionConfig { channels, features },
+            label_smoothing,
             measure_tasks: self.tasks.balance == BalanceKind::GradNorm,
             seed: self.seed,
         }

@@ -1,6 +1,5 @@
 //! Decoding the images of a folder.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -68,7 +68,10 @@ impl GptConfig {
             attention: Attention::new(self.width, self.heads, device),
             perceptron_norm: norm(),
             up: linear(self.width, 4 * self.width),
-            down: LinearConfig::new(4 * self.width, self.width).with_bias(false).with_initializer(Initializer::Normal{mean:0.0,std:0.01}).init(device),
+            down: LinearConfig::new(4 * self.width, self.width)
+                .with_bias(false)
+                .with_initializer(Initializer::Normal { mean: 0.0, std: 0.01 })
+                .init(device),
         }
     }
 }
@@ -143,7 +146,8 @@ impl Gpt {
 
     fn run(&self, tokens: Tensor<2, Int>, biases: &[Tensor<4>], mut cache: Option<&mut Vec<LayerCache>>) -> Tensor<2> {
         let [n, edge] = tokens.dims();
-        let mut x: Tensor<2> = self.embedding.forward(tokens).flatten::<2>(0, 1) * std::env::var("SC").map_or(1.0, |x| x.parse::<f64>().unwrap());
+        let mut x: Tensor<2> = self.embedding.forward(tokens).flatten::<2>(0, 1)
+            * std::env::var("SC").map_or(1.0, |x| x.parse::<f64>().unwrap());
         for (i, block) in self.blocks.iter().enumerate() {
             let layer = cache.as_mut().map(|layers| &mut layers[i]);
             x = block.forward(x, [n, edge], biases, layer);
