@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Find the largest batch that fits, or the fastest.
     Find(FindArgs),
+    /// Continue texts with the model of a `text` run, as many at a time as fit the memory.
+    Generate(GenerateArgs),
     /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
     PlanBatches(PlanBatchesArgs),
     /// Show every device that can be seen, and why others cannot.
@@ -115,6 +117,39 @@ pub(crate) struct FindArgs {
     /// Also write the answer as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// The run directory, with `config.toml`, `tokenizer.json` and a checkpoint.
+    pub(crate) run: PathBuf,
+    /// The beginning of a text; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Vec<String>,
+    /// A file with the beginning of a text on each line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompts: Option<PathBuf>,
+    /// The most tokens to write for a prompt.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+    /// 0: always the most probable token; 1: as the model says.
+    #[arg(long, value_name = "T", default_value_t = 0.8)]
+    pub(crate) temperature: f64,
+    /// How many of the most probable tokens are considered; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) top_k: usize,
+    /// Seed of the choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Texts at a time; by default as many as fit the memory.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) batch_size: Option<u32>,
+    /// Memory to respect, such as `2GiB`, or `device`; by default that of the run.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) capacity: Option<String>,
+    /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; by default that of the run.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) device: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod args;
 mod display;
 mod exit;
 mod find;
+mod generate;
 mod jobs;
 mod lengths;
 mod load;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Find(args) => find::find(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
