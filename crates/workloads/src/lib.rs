@@ -7,15 +7,11 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
-//! * Decoded pixels lie in a temporary file, so that a folder of any size takes no memory; a token takes 2 bytes.
+//! * Data of any amount takes little memory: decoded pixels lie in a temporary file, and sequences stay where they are.
 
 #![forbid(unsafe_code)]
 
-mod files;
-mod image_file;
-pub mod multitask;
 pub mod sequence;
-mod split;
 pub mod sr;
 mod store;
 pub mod text;

@@ -56,8 +56,8 @@ pub enum Fault {
         least: u32,
     },
     /// It holds nothing.
-    #[error("it has no samples")]
-    Empty,
+    #[error("it has no {0}")]
+    Empty(&'static str),
     /// It ends before it should.
     #[error("it is cut short: it should have {expected} bytes of samples, and has {found}")]
     Truncated {

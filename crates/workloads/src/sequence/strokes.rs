@@ -53,7 +53,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Point>>, Fault> {
         }
     }
     strokes.retain(|stroke| !stroke.is_empty());
-    if strokes.is_empty() { Err(Fault::Empty) } else { Ok(strokes) }
+    if strokes.is_empty() { Err(Fault::Empty("points")) } else { Ok(strokes) }
 }
 
 fn point(line: &str) -> Option<Point> {
@@ -164,6 +164,6 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, Fault::TraceLine { line: at, .. } if at == line), "{text}: {error}");
         }
-        assert!(matches!(parse("START\nBREAK\n"), Err(Fault::Empty)));
+        assert!(matches!(parse("START\nBREAK\n"), Err(Fault::Empty("points"))));
     }
 }

@@ -46,7 +46,7 @@ fn open(path: &Path) -> Result<(WavReader<BufReader<File>>, Header), Fault> {
     }
     let header = Header { rate: spec.sample_rate, n_samples: reader.len() };
     match header {
-        Header { n_samples: 0, .. } => Err(Fault::Empty),
+        Header { n_samples: 0, .. } => Err(Fault::Empty("samples")),
         Header { rate, .. } if rate < LOWEST_RATE => Err(Fault::RateTooLow { found: rate, least: LOWEST_RATE }),
         header => Ok((reader, header)),
     }
