@@ -8,6 +8,7 @@ use burn::optim::ModuleOptimizer;
 use burn::store::ModuleRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::balance::TaskBalance;
 use crate::controller::Controller;
 use crate::loader::LoaderPosition;
 use crate::run_dir::{RunDirError, io_error, write_atomically};
@@ -30,6 +31,8 @@ pub struct RunState {
     pub position: LoaderPosition,
     /// Predictor and policy.
     pub controller: Controller,
+    /// How much each task counts.
+    pub balance: TaskBalance,
 }
 
 /// Why a checkpoint cannot be used.
@@ -81,8 +84,15 @@ pub enum CheckpointError {
 
 impl RunState {
     /// Gathers the state after `step` steps.
-    pub fn new(fingerprint: String, step: u64, seconds: f64, position: LoaderPosition, controller: Controller) -> Self {
-        Self { version: VERSION, fingerprint, step, seconds, position, controller }
+    pub fn new(
+        fingerprint: String,
+        step: u64,
+        seconds: f64,
+        position: LoaderPosition,
+        controller: Controller,
+        balance: TaskBalance,
+    ) -> Self {
+        Self { version: VERSION, fingerprint, step, seconds, position, controller, balance }
     }
 
     /// Writes a checkpoint under a temporary name, renames it, and removes all but the last `keep`.

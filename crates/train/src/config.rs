@@ -2,6 +2,7 @@
 
 use plimsoll_types::Fraction;
 
+use crate::balance::BalanceConfig;
 use crate::controller::ControllerConfig;
 use crate::learning_rate::LearningRate;
 use crate::loader::LoaderConfig;
@@ -21,6 +22,8 @@ pub struct FitConfig {
     pub target: Fraction,
     /// Predictor and policy.
     pub controller: ControllerConfig,
+    /// How the job's tasks are balanced, where it has any.
+    pub tasks: BalanceConfig,
     /// What steps are filled with.
     pub loader: LoaderConfig,
     /// Steps between two validations; the last step is always followed by one.

@@ -5,6 +5,7 @@ use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
 use plimsoll_types::Bytes;
 
+use crate::balance::BalanceError;
 use crate::checkpoint::CheckpointError;
 use crate::controller::ControllerError;
 use crate::loader::LoaderError;
@@ -29,6 +30,9 @@ pub enum TrainError {
     /// Predictor or policy refuse their configuration.
     #[error(transparent)]
     Controller(#[from] ControllerError),
+    /// The tasks cannot be balanced as they are asked to be.
+    #[error(transparent)]
+    Balance(#[from] BalanceError),
     /// A reading makes no sense.
     #[error(transparent)]
     Predict(#[from] PredictError),

@@ -43,6 +43,8 @@ pub trait Job {
     }
 
     /// Returns the names of the samples' tasks, in the order of [`Item::task`](crate::Item::task); none for one task.
+    ///
+    /// The loss of a step is the mean, over the tasks that it has, of a task's weight times its mean loss.
     fn tasks(&self) -> &[String] {
         &[]
     }

@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod checkpoint;
 mod config;
 mod controller;
@@ -50,6 +51,7 @@ mod stopwatch;
 mod trial;
 mod workers;
 
+pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Checkpoint, CheckpointError, RunState};
 pub use config::FitConfig;
 pub use controller::{Controller, ControllerConfig, ControllerError};

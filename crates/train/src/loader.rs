@@ -56,6 +56,8 @@ pub struct StepSamples<B> {
     pub draw: Draw,
     /// Length of each sample.
     pub lengths: Vec<u32>,
+    /// Task of each sample.
+    pub tasks: Vec<u16>,
     /// Samples that could not be read and are left out.
     pub skipped: Vec<u64>,
     /// Their content.
@@ -183,10 +185,10 @@ impl<S: Source> Loader<S> {
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> StepSamples<S::Buffer> {
         let Planned { step, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
-        let Filled { draw, lengths, buffer, skipped: left_out, .. } = filled;
+        let Filled { draw, lengths, tasks, buffer, skipped: left_out, .. } = filled;
         skipped.extend(left_out);
         self.delivered = after;
-        StepSamples { draw, lengths, skipped, buffer, ends_epoch: step.ends_epoch }
+        StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch }
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {

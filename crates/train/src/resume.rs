@@ -3,6 +3,7 @@
 use plimsoll_types::{Budget, Event};
 use serde_json::Value;
 
+use crate::balance::TaskBalance;
 use crate::config::FitConfig;
 use crate::error::TrainError;
 
@@ -25,6 +26,16 @@ pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, Trai
         Some((key, was, now)) => Err(TrainError::Changed { key, was, now }),
         None => Ok(events.iter().rev().find_map(budget).unwrap_or(head.budget)),
     }
+}
+
+/// Compares the settings of a balance in a checkpoint with those of a new one.
+///
+/// # Errors
+///
+/// [`TrainError::Changed`].
+pub(crate) fn check_balance(was: &TaskBalance, now: &TaskBalance) -> Result<(), TrainError> {
+    let (was, now) = (was.settings(), now.settings());
+    if was == now { Ok(()) } else { Err(TrainError::Changed { key: "tasks".to_owned(), was, now }) }
 }
 
 /// Leaves out what depends on the plan, which the checkpoint holds, and which another capacity changes.

@@ -1,6 +1,7 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
 mod start;
+mod tasks;
 
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use plimsoll_types::{
     StepDone, StepFailed, StepShape, TaskMetric, Validated,
 };
 
+use crate::balance::TaskBalance;
 use crate::checkpoint::RunState;
 use crate::config::FitConfig;
 use crate::controller::Controller;
@@ -41,8 +43,7 @@ pub(crate) struct Run<'a, J: Job> {
     model: Option<J::Model>,
     optimizer: ModuleOptimizer,
     controller: Controller,
-    /// One for each of the job's tasks.
-    task_weights: Vec<f32>,
+    balance: TaskBalance,
     stopwatch: Stopwatch,
     meter: Meter,
     budget: Budget,
@@ -145,9 +146,9 @@ impl<J: Job> Run<'_, J> {
     ) -> Result<StepOutcome, TrainError> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
         let model = present(self.model.as_ref());
-        let weights = &self.task_weights;
+        let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
         let mean_loss =
-            |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device), weights);
+            |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device), &weights);
         let predict = |shape, resident| controller.predict(shape, resident);
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
         outcome.map_err(|source| TrainError::Step { step: self.step, source })
@@ -183,6 +184,8 @@ impl<J: Job> Run<'_, J> {
         start: Instant,
     ) -> Result<StepDone, TrainError> {
         let learning_rate = self.learning_rate(samples);
+        let tasks = tasks::task_steps(&self.balance, &samples.tasks, &outcome);
+        tasks::observe(&mut self.balance, &tasks);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
         let shape = self.largest(rung, &parts);
         let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident));
@@ -215,7 +218,7 @@ impl<J: Job> Run<'_, J> {
             capacity,
             budget,
             skipped: samples.skipped.clone(),
-            tasks: Vec::new(),
+            tasks,
             loss,
             gradient_norm,
             learning_rate,
@@ -255,7 +258,8 @@ impl<J: Job> Run<'_, J> {
     fn save(&mut self) -> Result<(), TrainError> {
         let seconds = self.seconds_before + self.meter.seconds();
         let (position, controller) = (self.loader.position().clone(), self.controller.clone());
-        let state = RunState::new(fingerprint(self.job, self.config), self.step, seconds, position, controller);
+        let (fingerprint, balance) = (fingerprint(self.job, self.config), self.balance.clone());
+        let state = RunState::new(fingerprint, self.step, seconds, position, controller, balance);
         let model = present(self.model.as_ref());
         let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.saved_step = Some(self.step);
@@ -283,6 +287,11 @@ impl<J: Job> Run<'_, J> {
             Ok(())
         })
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a weight is a small number, and a model has no better ones")]
+fn narrowed(weight: f64) -> f32 {
+    weight as f32
 }
 
 fn present<M>(model: Option<&M>) -> &M {

@@ -14,8 +14,9 @@ use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss, Metric, Outcome,
-    RunDir, Scaling, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit, replay,
+    BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss,
+    Metric, Outcome, RunDir, Scaling, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit,
+    replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
 
@@ -160,6 +161,7 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
             planned: Vec::new(),
             small_batch: 0,
         },
+        tasks: BalanceConfig::default(),
         loader: LoaderConfig { workers: 2, ..LoaderConfig::cut(3, 16, 64, Bytes::mib(4)) },
         validate_every: 5,
         checkpoint_every: 4,

@@ -16,9 +16,9 @@ use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
-    BadSample, ControllerConfig, Draw, Existing, FitConfig, Inference, Item, Job, LearningRate, Lengths, LoaderConfig,
-    Loss, Metric, Outcome, RunDir, Scaling, Shell, Source, SourceError, StepError, StepUnit, StopFlag, TrainError,
-    Unit, Validation, fit, replay,
+    BadSample, BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Item, Job, LearningRate, Lengths,
+    LoaderConfig, Loss, Metric, Outcome, RunDir, Scaling, Shell, Source, SourceError, StepError, StepUnit, StopFlag,
+    TrainError, Unit, Validation, fit, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone, StepShape};
 
@@ -232,6 +232,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
             planned: Vec::new(),
             small_batch: 0,
         },
+        tasks: BalanceConfig::default(),
         loader,
         validate_every: 50,
         checkpoint_every: 4,

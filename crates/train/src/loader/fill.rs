@@ -27,6 +27,8 @@ pub(super) struct Filled<B> {
     pub(super) draw: Draw,
     /// Length of each sample of the draw.
     pub(super) lengths: Vec<u32>,
+    /// Task of each sample of the draw.
+    pub(super) tasks: Vec<u16>,
     pub(super) skipped: Vec<u64>,
     pub(super) buffer: B,
 }
@@ -56,7 +58,8 @@ pub(super) fn fill<S: Source>(
         }
     }
     let lengths = items.iter().map(Item::length).collect();
-    Ok(Filled { ticket, draw, lengths, skipped, buffer })
+    let tasks = items.iter().map(Item::task).collect();
+    Ok(Filled { ticket, draw, lengths, tasks, skipped, buffer })
 }
 
 /// Returns the samples of a draw, and the ids of those that cannot be read.

@@ -4,6 +4,7 @@ use burn::optim::AdamConfig;
 use plimsoll_types::{Budget, BudgetChanged, Bytes, Event, RunResumed, RunStarted, SCHEMA_VERSION};
 
 use super::{Run, fingerprint, read_budget, wanted};
+use crate::balance::TaskBalance;
 use crate::checkpoint::Checkpoint;
 use crate::config::FitConfig;
 use crate::controller::Controller;
@@ -29,14 +30,17 @@ impl<'a, J: Job> Run<'a, J> {
         }
         device.seed(config.seed);
         let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
+        let mut balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
+        balance.check(job.task_probes(&model).len())?;
         let mut position = None;
         let mut controller = Controller::try_new(config.controller.clone())?;
         let (mut step, mut seconds_before) = (0, 0.0);
         if let Some(checkpoint) = checkpoint {
             (model, optimizer) = checkpoint.load(model, optimizer)?;
             let state = checkpoint.state;
+            resume::check_balance(&state.balance, &balance)?;
             (controller, step, seconds_before) = (state.controller, state.step, state.seconds);
-            position = Some(state.position);
+            (position, balance) = (Some(state.position), state.balance);
         }
         let loader = Loader::try_new(&source, position, &wanted(&controller), &config.loader)?;
         let stopwatch = Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0));
@@ -54,7 +58,7 @@ impl<'a, J: Job> Run<'a, J> {
             model: Some(model),
             optimizer,
             controller,
-            task_weights: vec![1.0; job.tasks().len()],
+            balance,
             stopwatch,
             meter,
             budget,
