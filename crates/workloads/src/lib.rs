@@ -7,11 +7,16 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
-//! * Data of any amount takes little memory: decoded pixels lie in a temporary file, and sequences stay where they are.
+//! * Data of any amount takes little memory: decoded pixels lie in a temporary file, sequences stay where they are, and
+//!   a token takes 2 bytes.
 
 #![forbid(unsafe_code)]
 
+mod files;
+mod image_file;
+pub mod multitask;
 pub mod sequence;
+mod split;
 pub mod sr;
 mod store;
 pub mod text;
