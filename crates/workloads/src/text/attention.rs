@@ -23,16 +23,7 @@ pub(crate) struct Attention {
 impl Attention {
     pub(crate) fn new(width: usize, heads: usize, device: &Device) -> Self {
         let linear = || LinearConfig::new(width, width).with_bias(false).init(device);
-        Self {
-            query: linear(),
-            key: linear(),
-            value: linear(),
-            output: LinearConfig::new(width, width)
-                .with_bias(false)
-                .with_initializer(burn::module::Initializer::Normal { mean: 0.0, std: 0.02 })
-                .init(device),
-            heads,
-        }
+        Self { query: linear(), key: linear(), value: linear(), output: linear(), heads }
     }
 
     /// Attends to the positions themselves, or to all that a cache holds once they are in it.

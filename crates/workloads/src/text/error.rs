@@ -22,7 +22,7 @@ pub enum TextError {
     },
     /// A document is no UTF-8.
     #[error(
-        "read {}: byte {byte} is where it stops to be UTF-8; convert or remove it, or set `data.bad_document = \"skip\"`",
+        "read {}: byte {byte} is where it stops to be UTF-8; convert or remove it, or set `data.bad_sample = \"skip\"`",
         path.display()
     )]
     NotUtf8 {
@@ -46,10 +46,10 @@ pub enum TextError {
         files: usize,
     },
     /// A vocabulary of a size that cannot be.
-    #[error("train a tokenizer: `data.vocabulary` is {0}, it must be from {LEAST_VOCABULARY} to {MOST_VOCABULARY}")]
+    #[error("train a tokenizer: `text.vocabulary` is {0}, it must be from {LEAST_VOCABULARY} to {MOST_VOCABULARY}")]
     Vocabulary(usize),
     /// Sections without room for a token.
-    #[error("cut documents into sections: `data.longest` is {0} tokens, it must be at least 1")]
+    #[error("cut documents into sections: `text.longest` is {0} tokens, it must be at least 1")]
     Longest(u32),
     /// The tokens cannot be indexed.
     #[error("index the sections: {0}")]

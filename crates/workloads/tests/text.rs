@@ -1,0 +1,472 @@
+//! Language modelling on the project's own documents, and on what users may put into a folder.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
+use plimsoll_train::{
+    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Metric, Part, Source, StopFlag,
+    WeightedAccumulator, squared_norm,
+};
+use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_workloads::text::{
+    BOUNDARY, Corpus, CorpusConfig, GenerateError, Generation, Gpt, GptConfig, Prompt, Sampling, Text, TextError,
+    TokenBuffer, Tokenizer, blank_generation, generate,
+};
+use proptest::prelude::{any, proptest};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+const MODEL: GptConfig = GptConfig { layers: 2, width: 32, heads: 4 };
+
+fn config(folder: &Path) -> CorpusConfig {
+    CorpusConfig {
+        folder: folder.to_owned(),
+        validation_share: 0.2,
+        bad_document: BadSample::Fail,
+        vocabulary: 300,
+        longest: 96,
+    }
+}
+
+fn fixtures() -> Corpus {
+    Corpus::read(&config(&plimsoll_fixtures::dir().join("text"))).unwrap()
+}
+
+fn job() -> Text {
+    Text::new(MODEL, Arc::new(fixtures()))
+}
+
+fn model(job: &Text, device: &Device) -> Gpt {
+    device.seed(11);
+    job.init(device)
+}
+
+fn collated(job: &Text, parts: &[Part]) -> TokenBuffer {
+    let source = job.source();
+    let (draw, mut buffer) = (Draw { epoch: 0, parts: parts.to_vec() }, source.buffer(StepShape::new(16, 96)));
+    let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
+    source.collate(&draw, &items, &mut buffer).unwrap();
+    buffer
+}
+
+fn length(job: &Text, id: u64) -> u32 {
+    job.source().read(0, id).unwrap().length()
+}
+
+/// Two, five and six sections of different lengths, each part padded to its longest.
+fn parts(job: &Text) -> Vec<Part> {
+    let mut ids: Vec<_> = (0..13).map(|at| at * 11).collect();
+    ids.sort_by_key(|id| length(job, *id));
+    let part = |ids: &[u64]| Part { ids: ids.to_vec(), edge: length(job, ids[ids.len() - 1]) };
+    let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
+    assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
+    parts
+}
+
+#[test]
+fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
+    let (job, device) = (job(), Device::flex().autodiff());
+    let (model, parts) = (model(&job, &device), parts(&job));
+    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
+    let lengths: Vec<_> = whole.ids.iter().map(|id| u64::from(length(&job, *id))).collect();
+    let gradients = |parts: &[Part], sizes: &[usize]| {
+        let (buffer, mut start) = (collated(&job, parts), 0);
+        let mut accumulator = WeightedAccumulator::new(lengths.iter().sum());
+        for n in sizes {
+            let samples = start..start + n;
+            let loss = job.mean_loss(&model, job.batch(&buffer, samples.clone(), &device), &[]).mean;
+            let part = accumulator.backward(&model, &loss, lengths[samples.clone()].iter().sum());
+            accumulator.add(&model, part);
+            start = samples.end;
+        }
+        accumulator.finish()
+    };
+    let undivided = gradients(std::slice::from_ref(&whole), &[13]);
+    let norm = |it: &GradientsParams| squared_norm(&model, it, &device).into_scalar::<f64>().sqrt();
+    assert!(norm(&undivided) > 1e-2, "a gradient of nothing proves nothing");
+    for (parts, sizes) in [
+        (&parts[..], vec![2, 5, 6]),
+        (&parts[..], vec![2, 3, 2, 4, 2]),
+        (&parts[..], vec![1; 13]),
+        (&[whole][..], vec![8, 5]),
+    ] {
+        let mut difference = Difference { a: &undivided, b: &gradients(parts, &sizes), of: GradientsParams::new() };
+        model.visit(&mut difference);
+        let relative = norm(&difference.of) / norm(&undivided);
+        assert!(relative < 1e-5, "{sizes:?}: {relative:e}");
+    }
+}
+
+struct Difference<'a> {
+    a: &'a GradientsParams,
+    b: &'a GradientsParams,
+    of: GradientsParams,
+}
+
+impl ModuleVisitor for Difference<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let difference = self.a.get::<D>(param.id).unwrap() - self.b.get::<D>(param.id).unwrap();
+        self.of.register::<D>(param.id, difference);
+    }
+}
+
+#[test]
+fn padding_and_company_change_no_loss() {
+    let (job, device) = (job(), Device::flex());
+    let (model, parts) = (model(&job, &device), parts(&job));
+    let loss = |parts: &[Part], at: usize| {
+        let batch = job.batch(&collated(&job, parts), at..at + 1, &device);
+        job.mean_loss(&model, batch, &[]).mean.into_scalar::<f64>()
+    };
+    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
+    for (at, id) in whole.ids.iter().enumerate() {
+        let alone = loss(&[Part { ids: vec![*id], edge: length(&job, *id) }], 0);
+        for (parts, name) in [(&parts[..], "parts"), (std::slice::from_ref(&whole), "whole")] {
+            let among = loss(parts, at);
+            assert!((among - alone).abs() < 1e-5 * alone, "{id} in {name}: {among} {alone}");
+        }
+    }
+}
+
+#[test]
+fn the_loss_is_that_of_the_definition() {
+    let (job, device) = (job(), Device::flex());
+    let model = model(&job, &device);
+    let tokens = [0, 7, 290, 7, 31, 0];
+    let (inputs, targets) = (integers(&tokens[..5], &device), integers(&tokens[1..], &device));
+    let logits = values(model.logits(model.forward(inputs.clone())));
+    let nats = values(model.surprise(model.forward(inputs), targets));
+    for ((row, target), found) in logits.chunks_exact(logits.len() / 5).zip(&tokens[1..]).zip(nats) {
+        let sum: f64 = row.iter().map(|it| f64::from(*it).exp()).sum();
+        let expected = sum.ln() - f64::from(row[usize::from(*target)]);
+        assert!((f64::from(found) - expected).abs() < 1e-5, "{found} {expected}");
+    }
+}
+
+fn integers(tokens: &[u16], device: &Device) -> Tensor<2, Int> {
+    let values: Vec<_> = tokens.iter().map(|it| i32::from(*it)).collect();
+    Tensor::from_data(TensorData::new(values, [1, tokens.len()]), device)
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec().unwrap()
+}
+
+/// Trains on batches of 1024 padded positions.
+fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
+    let Lengths::Known(index) = job.source().lengths() else { panic!("lengths are known") };
+    let planner = BatchPlanner::try_new(index, PaddedBudget([1024]), PlanConfig::default()).unwrap();
+    let (mut model, mut optimizer) = (model(job, device), AdamConfig::new().init());
+    let mut epochs = (0..).map(|epoch| planner.epoch(epoch));
+    let mut epoch = epochs.next().unwrap();
+    for _ in 0..n_steps {
+        let batch = epoch.next_batch().unwrap_or_else(|| {
+            epoch = epochs.next().unwrap();
+            epoch.next_batch().unwrap()
+        });
+        let part = Part { ids: batch.ids.iter().map(|id| u64::from(*id)).collect(), edge: batch.longest[0] };
+        let (n, buffer) = (part.ids.len(), collated(job, &[part]));
+        let loss = job.mean_loss(&model, job.batch(&buffer, 0..n, device), &[]).mean;
+        model = optimizer.step(4e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));
+    }
+    model
+}
+
+fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
+    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
+    let controller = ControllerConfig {
+        predictor: plimsoll_predict::PredictorConfig::default(),
+        policy: PolicyConfig::Fixed(FixedConfig { knobs }),
+        checkpointing: false,
+        platform: plimsoll_predict::Platform::default(),
+        planned: Vec::new(),
+        small_batch: 0,
+    };
+    let mut controller = Controller::try_new(controller).unwrap();
+    let capacity = Bytes::mib(512);
+    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
+    let budget = Budget { capacity, budget: capacity };
+    let mut inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
+    job.validate(model, device, &mut inference).unwrap().metric
+}
+
+#[test]
+fn the_default_model_is_far_better_than_the_baseline_after_a_hundred_steps() {
+    let corpus = CorpusConfig { vocabulary: 512, longest: 256, ..config(&plimsoll_fixtures::dir().join("text")) };
+    let job = Text::new(GptConfig::default(), Arc::new(Corpus::read(&corpus).unwrap()));
+    let device = Device::flex().autodiff();
+    let Metric { name, value, baseline } = validate(&job, &trained(&job, 100, &device), &device);
+    assert_eq!(name, "loss (nats/token)");
+    assert!(value < 0.7 * baseline, "{value} {baseline}");
+}
+
+#[test]
+fn a_validation_is_the_mean_over_tokens() {
+    let (corpus, device) = (Arc::new(fixtures()), Device::flex());
+    let job = Text::new(MODEL, Arc::clone(&corpus));
+    let model = model(&job, &device.clone().autodiff());
+    let (valid, mut sum, mut n) = (model.valid(), 0.0, 0);
+    for id in (0..).take(corpus.validation.len()) {
+        let piece = corpus.validation.piece(id);
+        let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
+        let nats = values(valid.surprise(valid.forward(inputs), targets));
+        sum += nats.iter().map(|it| f64::from(*it)).sum::<f64>();
+        n += nats.len();
+    }
+    let metric = validate(&job, &model, &device.autodiff());
+    assert!((metric.value - sum / n as f64).abs() < 1e-5, "{metric:?} {}", sum / n as f64);
+    assert_eq!(metric.baseline, corpus.baseline);
+}
+
+#[test]
+fn what_is_planned_has_the_shapes_of_what_is_run() {
+    let (job, device) = (job(), Device::flex().autodiff());
+    let model = model(&job, &device);
+    let (valid, vocabulary) = (model.valid(), fixtures().tokenizer.vocabulary());
+    for (n, edge) in [(3, 20), (1, 1)] {
+        let shape = StepShape::new(n, edge);
+        let blank = job.mean_loss(&model, job.blank_batch(shape, &device), &[]).mean;
+        assert!(blank.into_scalar::<f32>().is_finite());
+        assert_eq!(job.blank_forward(&valid, shape, &Device::flex()).dims(), [n as usize]);
+        let logits = blank_generation(&valid, shape, &Device::flex());
+        assert_eq!(logits.dims(), [n as usize * vocabulary]);
+    }
+}
+
+#[test]
+fn lengths_are_those_of_the_samples() {
+    let source = job().source();
+    let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
+    assert_eq!((index.n_samples() as u64, index.longest()), (source.n_samples(), [96]));
+    for (id, sample) in (0..).zip(0..source.n_samples()) {
+        assert_eq!(index.lengths(id), [source.read(0, sample).unwrap().length()]);
+    }
+    let beyond = source.read(0, source.n_samples()).unwrap_err().to_string();
+    assert!(beyond.contains(&format!("there are {} sections", source.n_samples())), "{beyond}");
+}
+
+#[test]
+fn a_section_longer_than_its_edge_is_an_error() {
+    let source = job().source();
+    let items = [source.read(0, 3).unwrap()];
+    let mut buffer = source.buffer(StepShape::new(1, 96));
+    let edge = items[0].length() - 1;
+    let error = source.collate(&Draw::of_edge(0, vec![3], edge), &items, &mut buffer).unwrap_err().to_string();
+    assert_eq!(error, format!("read sample 3: it has {} tokens, its edge is {edge}", edge + 1));
+}
+
+#[test]
+fn reading_is_the_same_every_time_and_splits_documents() {
+    let (first, again) = (fixtures(), fixtures());
+    assert_eq!((&first.train, &first.validation, first.baseline), (&again.train, &again.validation, again.baseline));
+    assert_eq!(first.tokenizer.to_json().unwrap(), again.tokenizer.to_json().unwrap());
+    let n_held = (0..).take(first.validation.len()).filter(|id| first.validation.piece(*id)[0] == BOUNDARY).count();
+    assert!(8 < n_held && first.validation.len() < first.train.len(), "{n_held}");
+    assert_ne!(job().fingerprint(), Text::new(MODEL, Arc::new(shorter())).fingerprint());
+}
+
+/// The same documents in shorter pieces.
+fn shorter() -> Corpus {
+    let config = CorpusConfig { longest: 40, ..config(&plimsoll_fixtures::dir().join("text")) };
+    Corpus::tokenized(&config, fixtures().tokenizer).unwrap()
+}
+
+#[test]
+fn documents_that_are_held_out_do_not_shape_the_tokenizer() {
+    let (with, without) = (folder(), folder());
+    let read = |folder: &tempfile::TempDir| Corpus::read(&config(folder.path())).unwrap();
+    let held = read(&with).validation;
+    // Which of the documents is held out shows when it is the one that is changed.
+    let unchanged = ["one.txt", "two.txt", "below/three.md", "four.txt"].iter().filter(|name| {
+        let path = without.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, "zzzz zzzz zzzz zzzz zzzz zzzz zzzz zzzz zzzz zzzz zzzz").unwrap();
+        let changed = read(&without);
+        fs::write(&path, text).unwrap();
+        let same = changed.tokenizer.to_json().unwrap() == read(&with).tokenizer.to_json().unwrap();
+        assert_eq!(same, changed.validation != held, "{name}");
+        same
+    });
+    assert_eq!(unchanged.count(), 1);
+}
+
+/// A folder with four good documents.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("below")).unwrap();
+    for (at, name) in ["one.txt", "two.txt", "below/three.md", "four.txt"].iter().enumerate() {
+        let text = format!("Document {at} is about the tide, the tide and the other tide.\n").repeat(3 + at);
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_folder_is_read_recursively_and_what_is_no_document_is_named() {
+    let folder = folder();
+    fs::write(folder.path().join("table.csv"), "a,b").unwrap();
+    fs::write(folder.path().join("blank.md"), "\u{feff} \n\n").unwrap();
+    fs::create_dir(folder.path().join("folder.txt")).unwrap();
+    let corpus = Corpus::read(&config(folder.path())).unwrap();
+    assert_eq!((corpus.train.len(), corpus.validation.len()), (3 * 3, 3));
+    assert_eq!(corpus.skipped, ["blank.md: empty", "table.csv: neither .txt nor .md"]);
+}
+
+#[test]
+fn a_document_that_is_no_utf_8_is_refused_or_skipped_by_file_and_byte() {
+    let folder = folder();
+    fs::write(folder.path().join("latin.txt"), b"caf\xe9 au lait").unwrap();
+    let error = Corpus::read(&config(folder.path())).unwrap_err();
+    assert!(matches!(&error, TextError::NotUtf8 { path, byte: 3 } if path.ends_with("latin.txt")), "{error}");
+    assert!(error.to_string().contains("data.bad_sample = \"skip\""), "{error}");
+    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
+    assert_eq!(Corpus::read(&config).unwrap().skipped, ["latin.txt: no UTF-8 from byte 3"]);
+}
+
+#[test]
+fn a_folder_with_nothing_to_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = |config: &CorpusConfig| Corpus::read(config).unwrap_err().to_string();
+    assert!(message(&config(folder.path())).contains("0 of 0 files are .txt or .md documents"));
+    fs::write(folder.path().join("alone.txt"), "One document cannot be split.").unwrap();
+    fs::write(folder.path().join("blank.txt"), "").unwrap();
+    assert!(message(&config(folder.path())).contains("1 of 2 files are .txt or .md documents"));
+    let file = folder.path().join("alone.txt");
+    assert!(message(&config(&file)).contains("there is no such folder"));
+    assert!(message(&CorpusConfig { longest: 0, ..config(folder.path()) }).contains("`text.longest` is 0"));
+}
+
+#[test]
+fn a_vocabulary_out_of_range_is_refused_by_its_key() {
+    for vocabulary in [0, 256, 65_536] {
+        let error = Tokenizer::train(["text"].into_iter(), vocabulary).unwrap_err().to_string();
+        assert!(error.contains(&format!("`text.vocabulary` is {vocabulary}, it must be from 257 to 65535")), "{error}");
+    }
+}
+
+#[test]
+fn a_tokenizer_survives_its_file_and_another_order() {
+    let texts = ["the tide is the tide", "a tide, the other tide", "boats on the tide"];
+    let tokenizer = Tokenizer::train(texts.into_iter(), 270).unwrap();
+    let json = tokenizer.to_json().unwrap();
+    let again = Tokenizer::from_json(&json).unwrap();
+    assert_eq!(again.to_json().unwrap(), json);
+    assert_eq!(Tokenizer::train(texts.into_iter().rev(), 270).unwrap().to_json().unwrap(), json);
+    let text = "the <|endoftext|> of the tide";
+    let tokens = again.encode(text).unwrap();
+    assert_eq!((tokens.clone(), tokens.contains(&BOUNDARY)), (tokenizer.encode(text).unwrap(), false));
+    assert_eq!(again.decode(&tokens).unwrap(), text);
+    assert!(tokens.len() < text.len());
+    assert_eq!(again.decode(&[BOUNDARY, tokens[0], BOUNDARY]).unwrap(), again.decode(&tokens[..1]).unwrap());
+    assert!(Tokenizer::from_json("{}").is_err());
+}
+
+#[test]
+fn a_tokenizer_of_another_make_is_refused() {
+    let json = Tokenizer::train(["text"].into_iter(), 257).unwrap().to_json().unwrap();
+    let error = Tokenizer::from_json(&json.replace("<|endoftext|>", "<|stop|>")).unwrap_err().to_string();
+    assert!(error.contains("`<|endoftext|>` is not the first"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_comes_back_from_its_tokens(text in any::<String>(), learnt in any::<String>()) {
+        let tokenizer = Tokenizer::train([&*learnt, &*learnt].into_iter(), 280).unwrap();
+        let tokens = tokenizer.encode(&text).unwrap();
+        assert!(tokens.iter().all(|token| usize::from(*token) < tokenizer.vocabulary()));
+        assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
+    }
+}
+
+const GREEDY: Sampling = Sampling { temperature: 0.0, top_k: 0, seed: 0 };
+
+/// Prompts of different lengths.
+fn prompts() -> Vec<Prompt> {
+    let prompt = |(id, tokens): (u64, &[u16])| Prompt { id, tokens: tokens.to_vec() };
+    let tokens: [&[u16]; 3] = [&[0, 7, 290, 31], &[0], &[0, 80, 81, 82, 83, 84, 85]];
+    (0..).zip(tokens).map(prompt).collect()
+}
+
+#[test]
+fn a_cache_gives_the_logits_of_the_whole() {
+    let (job, device) = (job(), Device::flex());
+    let model = model(&job, &device);
+    let tokens: Vec<_> = (0..40).map(|at| at * 37 % 300).collect();
+    let whole = values(model.logits(model.forward(integers(&tokens, &device))));
+    // In one piece, token by token, in unequal pieces, and behind padding.
+    for (n_padding, sizes) in [(0, vec![40]), (0, vec![1; 40]), (0, vec![13, 1, 1, 20, 5]), (6, vec![10, 1, 29])] {
+        let mut cache = model.cache(&[n_padding], 48, &device);
+        if 0 < n_padding {
+            model.extend(integers(&vec![BOUNDARY; n_padding], &device), &mut cache);
+        }
+        let (mut found, mut start) = (Vec::new(), 0);
+        for n in sizes {
+            let piece = integers(&tokens[start..start + n], &device);
+            found.extend(values(model.logits(model.extend(piece, &mut cache))));
+            start += n;
+        }
+        let difference = found.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(found.len() == whole.len() && difference < 1e-4, "{n_padding}: {difference:e}");
+    }
+}
+
+#[test]
+fn what_is_written_greedily_is_what_whole_passes_write() {
+    let (job, device) = (job(), Device::flex());
+    let model = trained(&job, 20, &device.clone().autodiff()).valid();
+    let generation = Generation { positions: 48, new_tokens: 32, sampling: GREEDY };
+    let found = generate(&model, &prompts(), &generation, &device).unwrap();
+    for (prompt, found) in prompts().into_iter().zip(&found) {
+        let (mut tokens, start) = (prompt.tokens, found.len());
+        for _ in 0..32 {
+            let logits = values(model.logits(model.forward(integers(&tokens, &device))));
+            let last = &logits[logits.len() / tokens.len() * (tokens.len() - 1)..];
+            let best = (0..).zip(last).max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
+            tokens.push(best);
+            if best == BOUNDARY {
+                break;
+            }
+        }
+        let written: Vec<_> = tokens[tokens.len() - start..].to_vec();
+        assert!(!found.is_empty() && *found == written, "{found:?} {tokens:?}");
+    }
+}
+
+#[test]
+fn what_is_written_depends_on_seed_and_prompt_but_not_on_the_batch() {
+    let (job, device) = (job(), Device::flex());
+    let model = model(&job, &device);
+    let written = |prompts: &[Prompt], seed| {
+        let sampling = Sampling { temperature: 1.0, top_k: 20, seed };
+        generate(&model, prompts, &Generation { positions: 40, new_tokens: 24, sampling }, &device).unwrap()
+    };
+    let together = written(&prompts(), 3);
+    let alone: Vec<_> = prompts().iter().flat_map(|it| written(std::slice::from_ref(it), 3)).collect();
+    assert_eq!(together, alone);
+    assert_ne!(together, written(&prompts(), 4));
+    assert!(written(&[], 3).is_empty());
+}
+
+#[test]
+fn a_prompt_without_room_or_tokens_is_refused_with_the_numbers() {
+    let (job, device) = (job(), Device::flex());
+    let model = model(&job, &device);
+    let refused = |tokens: usize| {
+        let prompt = Prompt { id: 9, tokens: vec![1; tokens] };
+        let generation = Generation { positions: 16, new_tokens: 8, sampling: GREEDY };
+        generate(&model, &[prompt], &generation, &device).unwrap_err()
+    };
+    assert_eq!(refused(0), GenerateError::Empty(9));
+    let error = refused(9).to_string();
+    assert!(error.contains("prompt 9: it has 9 tokens") && error.contains("16 positions"), "{error}");
+}
