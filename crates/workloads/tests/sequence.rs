@@ -14,8 +14,8 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_sampler::EpochCursor;
 use plimsoll_train::{
-    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Metric, Part, Source, SourceError,
-    StepError, StopFlag, WeightedAccumulator, squared_norm,
+    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part,
+    Source, SourceError, StepError, StopFlag, Wanted, WeightedAccumulator, squared_norm,
 };
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 use plimsoll_workloads::sequence::{
@@ -166,6 +166,36 @@ fn lengths_are_known_unless_they_are_streamed() {
     }
     let longest = *lengths.iter().max().unwrap();
     assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
+}
+
+#[test]
+fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
+    for stream in [true, false] {
+        let source = job(tones(), stream).source();
+        let wanted = Wanted::Batches(vec![12, 8, 4]);
+        let draws = |workers| {
+            let edges = vec![20, 35, 64];
+            let config = LoaderConfig { workers, edges, ..LoaderConfig::cut(5, 16, 64, Bytes::mib(4)) };
+            let mut loader = Loader::try_new(&source, None, &wanted, &config).unwrap();
+            let (mut steps, mut ends) = (Vec::new(), false);
+            while !ends {
+                let samples = loader.next(&wanted).unwrap();
+                ends = samples.ends_epoch;
+                steps.push((samples.draw.clone(), samples.lengths.clone(), samples.buffer.clone()));
+                loader.recycle(samples).unwrap();
+            }
+            steps
+        };
+        let steps = draws(1);
+        assert!(steps == draws(3), "streamed: {stream}");
+        let mut ids: Vec<_> = steps.iter().flat_map(|(draw, ..)| draw.ids()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..source.n_samples()).collect::<Vec<_>>(), "streamed: {stream}");
+        for (draw, lengths, _) in &steps {
+            let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
+            assert!(edges.zip(lengths).all(|(edge, length)| *length <= edge), "{draw:?} {lengths:?}");
+        }
+    }
 }
 
 fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
