@@ -116,7 +116,9 @@ fn prompts(args: &GenerateArgs, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Pro
         texts.extend(text.lines().map(str::to_owned));
     }
     if texts.is_empty() {
-        return Err(user_error("generate: there is no prompt; give one with `--prompt TEXT` or `--prompts FILE`").into());
+        return Err(
+            user_error("generate: there is no prompt; give one with `--prompt TEXT` or `--prompts FILE`").into()
+        );
     }
     let encode = |(id, text): (u64, &String)| {
         let tokens = [vec![BOUNDARY], tokenizer.encode(text)?].concat();

@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use crate::exit::{UserError, user_error};
 use crate::values::{
-    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PlanSetting, PolicyKind,
-    ScalingSetting, Shares,
+    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PerTask, PlanSetting,
+    PolicyKind, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -117,7 +117,8 @@ pub(crate) struct Tasks {
     learning_rate: f64,
     diversity_weight: Fraction,
     homogeneous: bool,
-    shares: Shares,
+    weights: PerTask,
+    shares: PerTask,
     normalize_shares: bool,
 }
 

@@ -15,24 +15,24 @@ pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
 
-/// Shares of tasks, or `"data"`.
+/// A number for each task, or `"default"`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Shares(pub(crate) Option<Vec<f64>>);
+pub(crate) struct PerTask(pub(crate) Option<Vec<f64>>);
 
-impl TryFrom<String> for Shares {
+impl TryFrom<String> for PerTask {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        if text == "data" {
+        if text == "default" {
             return Ok(Self(None));
         }
-        let share = |it: &str| it.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
-        let shares: Option<Vec<f64>> = text.split(',').map(share).collect();
-        match shares {
-            Some(shares) => Ok(Self(Some(shares))),
+        let number = |it: &str| it.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
+        let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+        match numbers {
+            Some(numbers) => Ok(Self(Some(numbers))),
             None => Err(format!(
-                "`{text}` is neither \"data\" nor one number from 0 for each task, as in \"0.5, 0.3, 0.2\""
+                "`{text}` is neither \"default\" nor one number from 0 for each task, as in \"0.5, 0.3, 0.2\""
             )),
         }
     }

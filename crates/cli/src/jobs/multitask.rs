@@ -18,6 +18,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Multitask>, UserEr
     let tasks = job.tasks().join(", ");
     let about = About {
         lengths: lengths(&job),
+        validation_edges: Vec::new(),
         lines: vec![format!("{n_train} samples to train on, {n_held} held out; tasks: {tasks}")],
         skipped: samples.skipped.clone(),
         files: Vec::new(),

@@ -13,6 +13,8 @@ const INFERENCE_EDGES: usize = 3;
 pub(super) struct About {
     /// Length of each training sample.
     pub(super) lengths: Vec<u32>,
+    /// Edges of validation batches; none where those of training hold all.
+    pub(super) validation_edges: Vec<u32>,
     pub(super) lines: Vec<String>,
     pub(super) skipped: Vec<String>,
     pub(super) files: Vec<(&'static str, String)>,
@@ -23,13 +25,14 @@ pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Resu
     let (probe, capacity) = open_device(settings)?;
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
+    let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
     let chosen = format!("up to {batch_max} of edges {edges:?}, {}", settings.step());
     Ok(Prepared {
         probe,
         capacity,
         loader: settings.loader(largest, edges.clone()),
         largest_sample: largest,
-        inference_edges: thinned(edges.clone(), INFERENCE_EDGES),
+        inference_edges: thinned(validation_edges, INFERENCE_EDGES),
         sizes: Sizes::Padded(Buckets { edges, batch_max }),
         notes: Notes { chosen, warnings: Vec::new() },
         data: about.lines,

@@ -15,6 +15,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<SequenceJob>, User
     let (n_train, n_held, n_classes) = (recordings.train.len(), recordings.validation.len(), recordings.classes.len());
     let about = About {
         lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
+        validation_edges: recordings.validation_edges(),
         lines: vec![format!("{n_train} recordings of {n_classes} classes to train on, {n_held} held out")],
         skipped: recordings.skipped.clone(),
         files: Vec::new(),

@@ -4,15 +4,15 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Poli
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
-    BadSample, BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe,
-    platform, small_batch_regime,
+    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform,
+    small_batch_regime,
 };
 use plimsoll_types::{Bytes, Knobs};
 
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
-use crate::values::{BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
+use crate::values::{BalanceKind, BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
 
 /// Edges are multiples of this: kernels like it, and lengths that differ by less are padded alike anyway.
 const EDGE_MULTIPLE: u32 = 4;
@@ -69,6 +69,14 @@ impl Settings {
         }
     }
 
+    fn balance(&self) -> BalanceConfig {
+        let Tasks { balance, alpha, learning_rate, ref weights, .. } = self.tasks;
+        match balance {
+            BalanceKind::GradNorm => BalanceConfig::GradNorm { alpha, learning_rate },
+            BalanceKind::Fixed => BalanceConfig::Fixed { weights: weights.0.clone().unwrap_or_default() },
+        }
+    }
+
     /// Returns how needs are bounded on a device with pages of this size.
     pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
@@ -107,7 +115,7 @@ impl Settings {
                 planned: Vec::new(),
                 small_batch: small_batch_regime(self.device),
             },
-            tasks: BalanceConfig::default(),
+            tasks: self.balance(),
             loader,
             validate_every: train.validate_every,
             checkpoint_every: train.checkpoint_every,

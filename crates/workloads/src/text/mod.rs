@@ -29,6 +29,7 @@ mod source;
 mod tokenized;
 mod tokenizer;
 mod unigram;
+mod writer;
 
 pub use buffer::{TokenBuffer, Tokens};
 pub use cache::Cache;
@@ -41,3 +42,4 @@ pub use pick::Sampling;
 pub use source::{TextItem, TextSource};
 pub use tokenized::Sections;
 pub use tokenizer::{BOUNDARY, LEAST_VOCABULARY, MOST_VOCABULARY, Tokenizer};
+pub use writer::Writer;
