@@ -12,13 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-mod files;
 mod image_file;
 pub mod multitask;
-pub mod sequence;
-mod split;
 pub mod sr;
 mod store;
-pub mod text;
-
-pub use files::FolderError;

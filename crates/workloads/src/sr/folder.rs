@@ -7,8 +7,6 @@ use image::RgbImage;
 
 use crate::image_file::{self, ImageFault};
 
-use crate::files::FolderError;
-
 /// What to do about an image that is damaged or too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadImage {
