@@ -12,7 +12,13 @@
 
 #![forbid(unsafe_code)]
 
+mod files;
 mod image_file;
 pub mod multitask;
+pub mod sequence;
+mod split;
 pub mod sr;
 mod store;
+pub mod text;
+
+pub use files::FolderError;
