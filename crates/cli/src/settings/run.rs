@@ -4,8 +4,8 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Poli
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
-    BadSample, BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe,
-    platform, small_batch_regime,
+    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform,
+    small_batch_regime,
 };
 use plimsoll_types::{Bytes, Knobs};
 
@@ -115,7 +115,7 @@ impl Settings {
                 planned: Vec::new(),
                 small_batch: small_batch_regime(self.device),
             },
-            tasks: BalanceConfig::default(),
+            tasks: self.balance(),
             loader,
             validate_every: train.validate_every,
             checkpoint_every: train.checkpoint_every,

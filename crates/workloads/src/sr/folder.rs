@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use image::RgbImage;
 
+use crate::files::FolderError;
 use crate::image_file::{self, ImageFault};
 
 /// What to do about an image that is damaged or too small.

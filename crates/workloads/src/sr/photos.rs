@@ -7,6 +7,8 @@ use image::imageops::{FilterType, crop_imm, resize};
 
 use super::folder::{BadImage, DataError, Decoded, decode};
 use super::model::SCALE;
+use crate::files::files;
+use crate::split::held_out;
 use crate::store::{PixelStore, Stored, Window};
 
 /// Catmull–Rom, widened when it shrinks: antialiased bicubic with half-pixel centres.

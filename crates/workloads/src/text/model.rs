@@ -28,7 +28,7 @@ pub struct GptConfig {
 /// # Sources
 ///
 /// Vaswani et al., "Attention Is All You Need", NIPS 2017; normalisation before each part: Xiong et al., ICML 2020, by
-/// the root mean square: Zhang and Sennrich, NeurIPS 2019; biases for positions: Press, Smith and Lewis, ICLR 2022; the
+/// the root mean square: Zhang and Sennrich, `NeurIPS` 2019; biases for positions: Press, Smith and Lewis, ICLR 2022; the
 /// transpose of the embedding as the output: Press and Wolf, EACL 2017.
 #[derive(Module, Debug)]
 pub struct Gpt {

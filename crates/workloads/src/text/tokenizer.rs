@@ -53,7 +53,7 @@ impl Tokenizer {
             .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
             .special_tokens(vec![AddedToken::from(BOUNDARY_NAME, true)])
             .build();
-        inner.train(&mut trainer, texts).map_err(tokenizer_error)?;
+        inner.train(&mut trainer, texts).map_err(|error| tokenizer_error(&*error))?;
         Ok(Self::new(inner))
     }
 
@@ -63,7 +63,7 @@ impl Tokenizer {
     ///
     /// [`TextError::Tokenizer`] when it is no such file, or its vocabulary does not suit.
     pub fn from_json(json: &str) -> Result<Self, TextError> {
-        let tokenizer = Self::new(json.parse::<Inner>().map_err(tokenizer_error)?);
+        let tokenizer = Self::new(json.parse::<Inner>().map_err(|error| tokenizer_error(&*error))?);
         let (n, boundary) = (tokenizer.vocabulary(), tokenizer.0.token_to_id(BOUNDARY_NAME));
         if boundary != Some(BOUNDARY.into()) || !(LEAST_VOCABULARY..=MOST_VOCABULARY).contains(&n) {
             let reason = format!("it has {n} tokens, and `{BOUNDARY_NAME}` is not the first; train it with this job");
@@ -78,7 +78,7 @@ impl Tokenizer {
     ///
     /// [`TextError::Tokenizer`] when the library cannot.
     pub fn to_json(&self) -> Result<String, TextError> {
-        self.0.to_string(true).map_err(tokenizer_error)
+        self.0.to_string(true).map_err(|error| tokenizer_error(&*error))
     }
 
     /// Returns how many tokens there are, the boundary included.
@@ -92,7 +92,7 @@ impl Tokenizer {
     ///
     /// [`TextError::Tokenizer`] when the library cannot.
     pub fn encode(&self, text: &str) -> Result<Vec<u16>, TextError> {
-        let encoding = self.0.encode_fast(text, false).map_err(tokenizer_error)?;
+        let encoding = self.0.encode_fast(text, false).map_err(|error| tokenizer_error(&*error))?;
         let token = |id: &u32| u16::try_from(*id).map_err(|error| TextError::Tokenizer(error.to_string()));
         encoding.get_ids().iter().map(token).collect()
     }
@@ -104,7 +104,7 @@ impl Tokenizer {
     /// [`TextError::Tokenizer`] when the library cannot.
     pub fn decode(&self, tokens: &[u16]) -> Result<String, TextError> {
         let ids: Vec<_> = tokens.iter().map(|it| u32::from(*it)).collect();
-        self.0.decode(&ids, true).map_err(tokenizer_error)
+        self.0.decode(&ids, true).map_err(|error| tokenizer_error(&*error))
     }
 
     /// The library forgets this one setting in its JSON.
@@ -114,6 +114,6 @@ impl Tokenizer {
     }
 }
 
-fn tokenizer_error(error: tokenizers::Error) -> TextError {
+fn tokenizer_error(error: &dyn std::error::Error) -> TextError {
     TextError::Tokenizer(error.to_string())
 }

@@ -24,7 +24,7 @@ mod tests {
     fn it_is_what_a_hand_computes() {
         // Of 5 + 3 counts, 4 are of token 0, 3 of token 1 and 1 of token 2, which is only smoothed.
         let found = unigram_cross_entropy([0, 1, 0, 1, 0].into_iter(), [0, 2].into_iter(), 3);
-        let expected = (2_f64.ln() + 8_f64.ln()) / 2.0;
+        let expected = f64::midpoint(2_f64.ln(), 8_f64.ln());
         assert!((found - expected).abs() < 1e-12, "{found} {expected}");
     }
 }
