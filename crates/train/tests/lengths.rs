@@ -317,11 +317,11 @@ fn batches_grow_with_what_is_certain_to_fit_and_every_sample_comes_once() {
         let per_epoch: Vec<_> = steps.iter().take(7).map(|it| it.n_samples()).collect();
         assert_eq!(per_epoch, [16, 16, 16, 16, 16, 16, 4], "streamed: {streamed}");
         assert!(steps[0].micro_batches.iter().all(|it| it.ids.len() == 1));
-        let resizes = ran.events.iter().filter_map(|event| match event {
+        let mut resizes = ran.events.iter().rev().filter_map(|event| match event {
             Event::Decided(Decided { decision: Decision::Resize(resize), .. }) => Some(&resize.to),
             _ => None,
         });
-        let sizes = resizes.last().unwrap();
+        let sizes = resizes.next().unwrap();
         assert!(sizes[0] > sizes[3] && sizes[3] > 1, "{sizes:?}");
         let batches = || steps.iter().flat_map(|it| &it.micro_batches);
         assert!(batches().any(|it| it.edge == 40 && it.ids.len() > 1), "nothing grew");
