@@ -7,6 +7,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 /// Returns the bias of the positions `rows` towards all up to the last of them.
 ///
 /// What comes later is out of sight; what came before loses with its distance, in each head at a slope of its own.
+/// This is the one tensor of a step that grows with the square of the edge, but not with the batch: it takes 4 MiB for
+/// 4 heads at an edge of 512, where a single sample's scores take as much in every layer.
 ///
 /// # Shapes
 ///
