@@ -29,6 +29,7 @@ const RETREAT_TO: f64 = 0.85;
 /// One step has micro-batches of many edges, so that all sizes are judged after each step, and change together.
 /// A batch that ran out of memory is closed with all above it, at its edge and at all longer ones, for a time that
 /// doubles; shorter edges keep theirs.
+/// Each time that a bound rises above the budget after it had let the sizes grow, they wait twice as long to grow again.
 /// After the brake the sizes still fall, since safety does not depend on how often they changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bucketed {
@@ -39,6 +40,8 @@ pub struct Bucketed {
     /// For each edge, the smallest batch that is closed.
     ceilings: Vec<Ceiling>,
     cooldown_until: u64,
+    /// How often a bound rose above the budget after it had let the sizes grow.
+    n_falls: u32,
     brake: Brake,
     failures: Failures,
 }
@@ -55,7 +58,7 @@ impl Bucketed {
         let ceilings = vec![Ceiling::default(); config.edges.len()];
         let rungs = batches(1, config.batch_max).collect();
         let (brake, failures) = Default::default();
-        Ok(Self { config, rungs, sizes, ceilings, cooldown_until: 0, brake, failures })
+        Ok(Self { config, rungs, sizes, ceilings, cooldown_until: 0, n_falls: 0, brake, failures })
     }
 
     /// Returns the largest micro-batch of each edge.
@@ -64,7 +67,7 @@ impl Bucketed {
     }
 
     /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
-    fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
+    fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Judged {
         let (limit, mut to, mut most) = (self.limit(budget), self.sizes.clone(), None);
         for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
             let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
@@ -74,8 +77,8 @@ impl Bucketed {
             }
         }
         match most {
-            Some(upper) => self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget }),
-            None => self.climb(now, budget, predict),
+            Some(upper) => Judged::Fell(self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget })),
+            None => Judged::Other(self.climb(now, budget, predict)),
         }
     }
 
@@ -182,6 +185,13 @@ impl Bucketed {
     }
 }
 
+/// What bounds and budget ask for.
+enum Judged {
+    /// Smaller sizes.
+    Fell(Decision),
+    Other(Decision),
+}
+
 /// The sizes with none above that of a shorter edge.
 fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
     let mut most = u32::MAX;
@@ -194,7 +204,21 @@ fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
 
 impl Controller for Bucketed {
     fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
-        self.step_down(done).unwrap_or_else(|| self.judge(done.step + 1, done.budget, predict))
+        let now = done.step + 1;
+        if let Some(decision) = self.step_down(done) {
+            return decision;
+        }
+        match self.judge(now, done.budget, predict) {
+            Judged::Fell(decision) => {
+                // Readings are noisy, or the bound was too low: the next growth waits twice as long as the last one.
+                self.n_falls = self.n_falls.saturating_add(1);
+                let wait =
+                    self.config.cooldown_steps.saturating_mul(1u64.checked_shl(self.n_falls).unwrap_or(u64::MAX));
+                self.cooldown_until = now.saturating_add(wait);
+                decision
+            }
+            Judged::Other(decision) => decision,
+        }
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
@@ -214,7 +238,8 @@ impl Controller for Bucketed {
 
     fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision {
         let (now, Budget { budget, .. }) = (changed.step, changed.budget);
-        self.judge(now, budget, predict)
+        let (Judged::Fell(decision) | Judged::Other(decision)) = self.judge(now, budget, predict);
+        decision
     }
 
     fn knobs(&self) -> Knobs {

@@ -1,5 +1,7 @@
 //! Predictor and policy, wired: events in, decisions out.
 
+use std::collections::BTreeMap;
+
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
 use plimsoll_predict::{Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
@@ -58,6 +60,8 @@ pub struct Controller {
     resident: Bytes,
     /// Keys whose only step read too much, to be forgotten at the next clean one.
     provisional: Vec<Key>,
+    /// For each edge of steps of several, the most samples that were learned from.
+    fullest: BTreeMap<u32, u32>,
 }
 
 impl Controller {
@@ -80,6 +84,7 @@ impl Controller {
             policy: Policy::try_new(config.policy)?,
             resident: Bytes::ZERO,
             provisional: Vec::new(),
+            fullest: BTreeMap::new(),
         })
     }
 
@@ -92,7 +97,7 @@ impl Controller {
         let (observations, kept) = match event {
             Event::StepDone(done) => {
                 self.resident = done.in_use;
-                (observations(done), done.in_use.saturating_sub(done.resident))
+                (self.observations(done), done.in_use.saturating_sub(done.resident))
             }
             Event::StepFailed(failed) => {
                 let attempt = failed.attempt;
@@ -107,6 +112,24 @@ impl Controller {
         if taught.is_empty() { Ok(()) } else { self.observe(&taught, kept) }
     }
 
+    /// Returns what each micro-batch showed that there is to learn, where that was measured, or else what the step showed
+    /// of the largest.
+    ///
+    /// Batches of many sizes show little that the fullest of their edge does not, but for those above their bound.
+    fn observations(&self, done: &StepDone) -> Vec<Observation> {
+        let resident = done.resident;
+        let observation = |shape, peak| Observation { shape, resident, peak };
+        if done.micro_batches.iter().all(|it| it.peak.is_none()) {
+            return done.largest_shape().map(|it| observation(it, done.peak)).into_iter().collect();
+        }
+        let parts = done.micro_batches.iter().filter_map(|it| Some(observation(it.shape(), it.peak?)));
+        let teaches = |it: &Observation| {
+            let is_fullest = self.fullest.get(&it.shape.edge).is_none_or(|most| *most <= it.shape.samples);
+            is_fullest || self.predict(it.shape, it.resident).is_none_or(|bound| bound.upper < it.peak)
+        };
+        parts.filter(teaches).collect()
+    }
+
     /// Learns what the micro-batches of a step needed, of which it kept some for good.
     ///
     /// The first step of a process creates the optimizer's state, thread pools and work space that stay. Its reading is
@@ -118,6 +141,7 @@ impl Controller {
         if !keeps_much {
             for key in std::mem::take(&mut self.provisional) {
                 self.predictor.forget(key);
+                self.fullest.clear();
             }
         }
         let mut first = Vec::new();
@@ -134,6 +158,8 @@ impl Controller {
                 first.push(key);
             }
             self.predictor.observe(key, it)?;
+            let most = self.fullest.entry(it.shape.edge).or_default();
+            *most = it.shape.samples.max(*most);
         }
         self.provisional.extend(first);
         Ok(())
@@ -176,19 +202,6 @@ impl Controller {
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-}
-
-/// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
-fn observations(done: &StepDone) -> Vec<Observation> {
-    let resident = done.resident;
-    let observation = |shape, peak| Observation { shape, resident, peak };
-    let parts = done.micro_batches.iter().filter_map(|it| Some(observation(it.shape(), it.peak?)));
-    let parts: Vec<_> = parts.collect();
-    if parts.is_empty() {
-        done.largest_shape().map(|it| observation(it, done.peak)).into_iter().collect()
-    } else {
-        parts
     }
 }
 
