@@ -95,3 +95,80 @@ impl FusionModel {
         self.probes.iter().map(|probe| probe.id).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use burn::tensor::{Bool, Distribution};
+    use plimsoll_train::{Draw, Job, Source};
+    use plimsoll_types::StepShape;
+
+    use super::*;
+    use crate::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
+
+    const EDGE: u32 = 7;
+
+    /// A job, its first samples of every task, and their batch.
+    fn batch(device: &Device) -> (Multitask, MixedTensors) {
+        let samples = Samples::read(&SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"))).unwrap();
+        let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
+        let source = job.source();
+        let ids: Vec<_> = (0..source.n_samples()).step_by(9).collect();
+        let items: Vec<_> = ids.iter().map(|id| source.read(0, *id).unwrap()).collect();
+        let n = u32::try_from(ids.len()).unwrap();
+        let mut buffer = source.buffer(StepShape::new(n, EDGE));
+        source.collate(&Draw::of_edge(0, ids, EDGE), &items, &mut buffer).unwrap();
+        let batch = job.batch(&buffer, 0..n as usize, device);
+        (job, batch)
+    }
+
+    fn copy(batch: &MixedTensors) -> MixedTensors {
+        let MixedTensors { pixels, groups, tokens, padding, words, targets, tasks, shares, n_tasks } = batch;
+        MixedTensors {
+            pixels: pixels.clone(),
+            groups: groups.clone(),
+            tokens: tokens.clone(),
+            padding: padding.clone(),
+            words: words.clone(),
+            targets: targets.clone(),
+            tasks: tasks.clone(),
+            shares: shares.clone(),
+            n_tasks: *n_tasks,
+        }
+    }
+
+    #[test]
+    fn what_padding_holds_changes_no_loss() {
+        let device = Device::flex();
+        let (job, real) = batch(&device);
+        device.seed(1);
+        let model = job.init(&device);
+        let [n, ..] = real.groups.dims();
+        let mut other = copy(&real);
+        let is_padding: Tensor<4, Bool> = real.groups.clone().sum_dim(1).equal_scalar(0.0).reshape([-1, 1, 1, 1]);
+        let noise = Tensor::random(real.pixels.dims(), Distribution::Uniform(-9.0, 9.0), &device);
+        other.pixels = other.pixels.mask_where(is_padding.clone().expand(real.pixels.dims()), noise);
+        other.tokens = other.tokens.mask_fill(real.padding.clone(), 5);
+        assert!(is_padding.int().sum().into_scalar::<i64>() > i64::try_from(n).unwrap(), "there is padding");
+        let [real, other] =
+            [real, other].map(|it| model.losses(it).sum_dim(1).into_data().iter::<f32>().collect::<Vec<_>>());
+        let close = |(a, b): (&f32, &f32)| (a / b - 1.0).abs() < 1e-5;
+        assert!(real.iter().zip(&other).all(close), "{real:?} {other:?}");
+    }
+
+    #[test]
+    fn a_blank_batch_has_the_shapes_of_a_real_one() {
+        let device = Device::flex();
+        let (job, real) = batch(&device);
+        let blank = job.blank_batch(StepShape::new(u32::try_from(real.groups.dims()[0]).unwrap(), EDGE), &device);
+        let shapes = |it: &MixedTensors| {
+            let (pixels, groups, words) = (it.pixels.dims(), it.groups.dims(), it.words.dims());
+            let flat = [&it.targets, &it.tasks, &it.shares].map(Tensor::dims);
+            (pixels, groups, words, flat, it.tokens.dims(), it.padding.dims())
+        };
+        assert_eq!(shapes(&real), shapes(&blank));
+        let loss = job.mean_loss(&job.init(&device), blank, &[1.0; 3]);
+        assert_eq!(loss.mean.into_scalar::<f32>(), 0.0, "and no loss that is no number");
+    }
+}

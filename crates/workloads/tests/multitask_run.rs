@@ -1,0 +1,101 @@
+//! A whole run of the multitask job: it learns all tasks, balances them, and goes on where it stopped.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use plimsoll_policy::{BucketedConfig, PolicyConfig};
+use plimsoll_predict::{Platform, PredictorConfig};
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_train::{
+    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, RunDir, Scaling, Shell, StopFlag,
+    fit,
+};
+use plimsoll_types::{Bytes, Event, Fraction, StepDone, Validated};
+use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+const EDGES: [u32; 4] = [1, 2, 4, 6];
+
+fn config(n_steps: u64) -> FitConfig {
+    let bucketed = BucketedConfig { edges: EDGES.to_vec(), batch_max: 16, ..BucketedConfig::default() };
+    FitConfig {
+        device: "flex".to_owned(),
+        seed: 3,
+        n_steps,
+        learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },
+        target: Fraction::ONE,
+        controller: ControllerConfig {
+            predictor: PredictorConfig::default(),
+            policy: PolicyConfig::Bucketed(bucketed),
+            checkpointing: false,
+            platform: Platform::default(),
+            planned: Vec::new(),
+            small_batch: 0,
+        },
+        tasks: BalanceConfig::GradNorm { alpha: 1.5, learning_rate: 0.025 },
+        loader: LoaderConfig { edges: EDGES.to_vec(), ..LoaderConfig::cut(3, 32, 6, Bytes::mib(16)) },
+        validate_every: 1000,
+        checkpoint_every: 1000,
+        keep_checkpoints: 1,
+    }
+}
+
+fn run(job: &Multitask, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Event> {
+    let mut run_dir = RunDir::open(path, existing).unwrap();
+    let (probe, stop) = (open(DeviceKind::Flex, Some(Bytes::mib(256))).unwrap(), StopFlag::default());
+    let signal = stop.clone();
+    let mut observer = |event: &Event, _: &_| {
+        if matches!(event, Event::StepDone(done) if Some(done.step + 1) == stop_after) {
+            signal.set(2);
+        }
+    };
+    let device = Device::flex().autodiff();
+    let shell =
+        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
+    fit(job, &config(150), shell).unwrap();
+    run_dir.events().unwrap()
+}
+
+fn steps(events: &[Event]) -> Vec<&StepDone> {
+    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
+}
+
+fn last_validation(events: &[Event]) -> &Validated {
+    events.iter().rev().find_map(|event| if let Event::Validated(it) = event { Some(it) } else { None }).unwrap()
+}
+
+#[test]
+fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
+    let samples = Samples::read(&SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"))).unwrap();
+    let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
+    let folder = tempfile::tempdir().unwrap();
+    run(&job, folder.path(), Existing::Refuse, Some(60));
+    let events = run(&job, folder.path(), Existing::Resume, None);
+    let steps = steps(&events);
+    assert_eq!(steps.len(), 150);
+    for done in &steps {
+        assert_eq!(done.tasks.iter().map(|it| u64::from(it.samples)).sum::<u64>(), done.n_samples());
+        assert!((done.tasks.iter().map(|it| it.weight).sum::<f64>() - 3.0).abs() < 1e-6, "step {}", done.step);
+        let is_measured = |it: &plimsoll_types::TaskStep| it.loss.is_some() && it.gradient_norm.is_some();
+        assert!(done.tasks.iter().all(|it| (it.samples > 0) == is_measured(it)), "{:?}", done.tasks);
+        // The loss of a step is the mean over its tasks of their weighted losses.
+        let present: Vec<_> = done.tasks.iter().filter_map(|it| Some(it.weight * it.loss?)).collect();
+        let mean = present.iter().sum::<f64>() / present.len() as f64;
+        assert!((mean / done.loss - 1.0).abs() < 1e-4, "step {}: {mean} {}", done.step, done.loss);
+    }
+    let weights = |step: usize| steps[step].tasks.iter().map(|it| it.weight).collect::<Vec<_>>();
+    assert_eq!(weights(0), [1.0; 3]);
+    // One step moves a weight little; begun anew, all would be 1 again.
+    let moved = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(moved(&weights(60), &weights(59)) < 0.5 * moved(&weights(60), &[1.0; 3]), "{:?}", weights(60));
+    let validated = last_validation(&events);
+    for task in &validated.tasks {
+        assert!(task.metric < 0.8 * task.baseline, "{}: {} of {}", task.metric_name, task.metric, task.baseline);
+    }
+    assert!(validated.tasks.len() == 3 && validated.metric < 0.8);
+}
