@@ -169,6 +169,6 @@ mod tests {
         };
         assert_eq!(shapes(&real), shapes(&blank));
         let loss = job.mean_loss(&job.init(&device), blank, &[1.0; 3]);
-        assert_eq!(loss.mean.into_scalar::<f32>(), 0.0, "and no loss that is no number");
+        assert!(loss.mean.into_scalar::<f32>().abs() < 1e-6, "and no loss that is no number");
     }
 }
