@@ -180,7 +180,7 @@ impl Job for Multitask {
         let metric = |task: Task| {
             let of_task = losses.iter().filter(|(it, _)| *it == task).map(|(_, loss)| loss);
             let value = of_task.clone().sum::<f64>() / of_task.count() as f64;
-            Metric { name: format!("cross-entropy of `{task}` (nats)"), value, baseline: baseline(&self.samples, task) }
+            Metric { name: "cross-entropy (nats)".to_owned(), value, baseline: baseline(&self.samples, task) }
         };
         let tasks = Task::ALL.map(metric);
         let value = tasks.iter().map(|it| it.value / it.baseline).sum::<f64>() / tasks.len() as f64;
