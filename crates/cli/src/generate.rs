@@ -9,7 +9,7 @@ use anyhow::Context;
 use plimsoll_policy::FinderConfig;
 use plimsoll_probe::Probe;
 use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Trial, open_device};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Fraction};
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
@@ -64,6 +64,8 @@ fn find_batch(writer: &Writer, settings: &Settings, positions: u32, n_prompts: u
         batch_min: 1,
         batch_max: u32::try_from(n_prompts).unwrap_or(u32::MAX),
         target: settings.memory.target,
+        // The bound is certain, and the last text alone would be a batch of its own.
+        batch_reduction: Fraction::ZERO,
         ..FinderConfig::default()
     };
     let mut probe = open_probe(settings)?;

@@ -23,6 +23,7 @@ pub(super) struct About {
 /// Chooses the edges of a job's samples, and prepares the rest.
 pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Result<Prepared<J>, UserError> {
     let (probe, capacity) = open_device(settings)?;
+    settings.check_shares(job.tasks())?;
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
