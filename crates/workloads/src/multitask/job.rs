@@ -82,7 +82,7 @@ impl Multitask {
     /// Returns the loss of each of these samples, which all have as many images.
     fn forward(&self, model: &FusionModel, shown: &[Shown<'_>], device: &Device) -> Result<Vec<f64>, StepError> {
         let failed = |error: &dyn std::fmt::Display| StepError::Device(format!("read held-out samples: {error}"));
-        let load = |it: &Shown<'_>| LoadedSample::read(&self.samples, it.sample, it.exchanged, None);
+        let load = |it: &Shown<'_>| LoadedSample::held_out(&self.samples, it.sample, it.exchanged);
         let loaded: Result<Vec<_>, _> = shown.iter().map(load).collect();
         let loaded = loaded.map_err(|error| failed(&error))?;
         let edge = shown[0].sample.n_images();

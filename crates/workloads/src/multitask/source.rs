@@ -9,8 +9,9 @@ use plimsoll_types::{Bytes, StepShape};
 
 use super::augment::{Chance, warped};
 use super::lines::Task;
-use super::samples::{Sample, Samples};
+use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
+use crate::store::Stored;
 
 /// Numbers about each sample in a [`MixedBuffer`]: images of the first group, share in the loss of its task times the
 /// samples of the step, tasks in the step.
@@ -57,46 +58,51 @@ impl SampleSource {
 }
 
 impl LoadedSample {
-    /// Reads the images of a sample; a pair is shown the other way round where that is asked for.
-    ///
-    /// With `chance` every image is changed a little.
-    pub(crate) fn read(
-        samples: &Samples,
-        sample: &Sample,
-        exchanged: bool,
-        chance: Option<Chance>,
-    ) -> io::Result<Self> {
-        let size = samples.album().size() as usize;
-        let (mut chance, mut pixels, mut image) = (chance, Vec::new(), vec![0; 3 * size * size]);
-        let mut groups: Vec<_> = sample.groups.iter().collect();
-        if exchanged {
-            groups.reverse();
-        }
-        let chosen: Vec<_> = groups
-            .iter()
-            .flat_map(|group| match &mut chance {
-                Some(chance) => chance.some_of(samples.pool(group.subject), group.images.len()),
-                None => group.images.clone(),
-            })
-            .collect();
-        for stored in chosen {
-            samples.album().read(stored, &mut image)?;
-            let planes: Vec<_> = (0..3).flat_map(|it| image.iter().skip(it).step_by(3).copied()).collect();
-            match &mut chance {
-                Some(chance) => pixels.extend(warped(&planes, size, chance)),
-                None => pixels.extend(planes),
+    /// Reads a held-out sample as it is; a pair is shown the other way round where that is asked for.
+    pub(crate) fn held_out(samples: &Samples, sample: &Sample, exchanged: bool) -> io::Result<Self> {
+        let planes = |stored: &Stored| planes(samples, *stored);
+        let pixels =
+            shown(sample, exchanged).flat_map(|group| &group.images).map(planes).collect::<Result<Vec<_>, _>>();
+        Ok(Self::new(sample, exchanged, pixels?.concat()))
+    }
+
+    /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
+    fn trained(samples: &Samples, sample: &Sample, mut chance: Chance) -> io::Result<Self> {
+        let exchanged = sample.task == Task::Pair && chance.flip();
+        let mut pixels = Vec::new();
+        for group in shown(sample, exchanged) {
+            for stored in chance.some_of(samples.pool(group.subject), group.images.len()) {
+                pixels.extend(warped(&planes(samples, stored)?, samples.album().size() as usize, &mut chance));
             }
         }
-        let label = if sample.task == Task::Pair { usize::from(exchanged) } else { groups[0].subject };
-        Ok(Self {
+        Ok(Self::new(sample, exchanged, pixels))
+    }
+
+    fn new(sample: &Sample, exchanged: bool, pixels: Vec<u8>) -> Self {
+        let n_first = shown(sample, exchanged).next().map_or(0, |group| group.images.len());
+        let label = if sample.task == Task::Pair { usize::from(exchanged) } else { sample.groups[0].subject };
+        Self {
             task: sample.task,
             n_images: sample.n_images(),
-            n_first: u32::try_from(groups[0].images.len()).unwrap_or(u32::MAX),
+            n_first: u32::try_from(n_first).unwrap_or(u32::MAX),
             pixels,
             tokens: sample.tokens.clone(),
             label: i32::try_from(label).unwrap_or(i32::MAX),
-        })
+        }
     }
+}
+
+/// Returns the groups of a sample in the order in which they are shown.
+fn shown(sample: &Sample, exchanged: bool) -> impl Iterator<Item = &Shown> {
+    let n = sample.groups.len();
+    (0..n).map(move |at| &sample.groups[if exchanged { n - 1 - at } else { at }])
+}
+
+/// Reads an image as planes, of shape `[3, size, size]`.
+fn planes(samples: &Samples, stored: Stored) -> io::Result<Vec<u8>> {
+    let mut image = vec![0; 3 * (samples.album().size() as usize).pow(2)];
+    samples.album().read(stored, &mut image)?;
+    Ok((0..3).flat_map(|channel| image.iter().skip(channel).step_by(3).copied()).collect())
 }
 
 impl SampleBuffer {
@@ -119,34 +125,39 @@ impl SampleBuffer {
     ) -> Result<(), (usize, String)> {
         self.edges.clear();
         self.edges.extend(edges);
-        let mut of_task = [0u32; Task::ALL.len()];
-        for sample in loaded {
-            of_task[usize::from(sample.task.index())] += 1;
-        }
-        let n_tasks = of_task.iter().filter(|it| **it > 0).count();
         self.mixed.begin(cell(samples, self.edges.iter().copied().max().unwrap_or(0)));
+        let counts = Task::ALL.map(|task| loaded.iter().filter(|it| it.task == task).count());
         for (index, (sample, edge)) in loaded.iter().zip(&self.edges).enumerate() {
             if *edge < sample.n_images {
                 return Err((index, format!("it has {} images, its edge is {edge}", sample.n_images)));
             }
-            let share = loaded.len() as f64 / f64::from(of_task[usize::from(sample.task.index())]);
-            let metadata = [f64::from(sample.n_first), share, n_tasks as f64];
-            let side = samples.album().size();
-            let image = |pixels| MixedImage { height: side, width: side, pixels };
-            let images: Vec<_> = sample.pixels.chunks_exact(3 * (side * side) as usize).map(image).collect();
-            let (id, task) = (index as u64, sample.task.index().into());
-            let mixed = MixedSample {
-                id,
-                task,
-                images: &images,
-                tokens: &sample.tokens,
-                labels: &[sample.label],
-                metadata: &metadata,
-            };
-            self.mixed.push(&mixed).map_err(|error| (index, error.to_string()))?;
+            push(&mut self.mixed, index, sample, samples.album().size(), counts).map_err(|reason| (index, reason))?;
         }
         Ok(())
     }
+}
+
+/// Adds a sample to a step that has so many of each task.
+fn push(
+    mixed: &mut MixedBuffer,
+    index: usize,
+    sample: &LoadedSample,
+    side: u32,
+    counts: [usize; 3],
+) -> Result<(), String> {
+    let share = counts.iter().sum::<usize>() as f64 / counts[usize::from(sample.task.index())] as f64;
+    let n_tasks = counts.iter().filter(|it| **it > 0).count();
+    let image = |pixels| MixedImage { height: side, width: side, pixels };
+    let images: Vec<_> = sample.pixels.chunks_exact(3 * (side * side) as usize).map(image).collect();
+    let mixed_sample = MixedSample {
+        id: index as u64,
+        task: sample.task.index().into(),
+        images: &images,
+        tokens: &sample.tokens,
+        labels: &[sample.label],
+        metadata: &[f64::from(sample.n_first), share, n_tasks as f64],
+    };
+    mixed.push(&mixed_sample).map_err(|error| error.to_string())
 }
 
 const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, padding_token: PADDING };
@@ -179,9 +190,7 @@ impl Source for SampleSource {
 
     fn read(&self, epoch: u64, id: u64) -> Result<LoadedSample, SourceError> {
         let sample = &self.samples.train[usize::try_from(id).unwrap_or(usize::MAX)];
-        let mut chance = Chance::new(self.seed, epoch, id);
-        let exchanged = sample.task == Task::Pair && chance.flip();
-        let loaded = LoadedSample::read(&self.samples, sample, exchanged, Some(chance));
+        let loaded = LoadedSample::trained(&self.samples, sample, Chance::new(self.seed, epoch, id));
         loaded.map_err(|error| SourceError {
             sample_id: id,
             reason: format!("the decoded pixels of line {}: {error}", sample.line),
