@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::{fs, path};
+use std::fs;
+use std::path::{self, PathBuf};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -24,6 +25,10 @@ bench finder [--cuda] [--device DEVICE]..
     Compares the finder with the search rules of other tools and writes target/bench/finder.json.
     Both run on every device at hand, or on each --device (flex, vulkan, cuda); `gpu-check --help` says how Vulkan and
     CUDA are built in.
+bench end-to-end [--data-text DIR] [--data-sequence DIR]
+    Trains with planned batches and with batches drawn at random, at one capacity, and writes
+    target/bench/end-to-end.json; the data are read from there, or else from ../shared/data/text-docs and
+    ../shared/data/seq-fsdd if they are there, or else from fixtures. Takes some ten minutes on two idle cores.
 ";
 
 const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
@@ -36,6 +41,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
             let name = name.to_string_lossy();
             run_command(proof(&name, &root().join(format!("target/bench/{name}.json")), rest)?)
         }
+        [name, rest @ ..] if name == "end-to-end" => end_to_end(rest),
         [name] if name == "overhead" => overhead(),
         [name, rest @ ..] if name == "sampler" => sampler(rest),
         [name] => {
@@ -83,6 +89,29 @@ fn sampler(args: &[OsString]) -> anyhow::Result<()> {
     run_command(command)?;
     println!("{}", out.display());
     Ok(())
+}
+
+fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
+    let mut text = data("text-docs", "text");
+    let mut sequence = data("seq-fsdd", "sequence");
+    for pair in args.chunks(2) {
+        match pair {
+            [flag, folder] if flag == "--data-text" => text = path::absolute(folder)?,
+            [flag, folder] if flag == "--data-sequence" => sequence = path::absolute(folder)?,
+            _ => {
+                let usage = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
+                return Err(Stop::Usage(usage.to_owned()).into());
+            }
+        }
+    }
+    println!("text of {}, recordings of {}", text.display(), sequence.display());
+    run_command(proof("end-to-end", &root().join("target/bench/end-to-end.json"), &[text.into(), sequence.into()])?)
+}
+
+/// Returns the folder of a data pack, or of the fixtures of a job where there is none.
+fn data(pack: &str, job: &str) -> PathBuf {
+    let pack = root().join("../shared/data").join(pack);
+    if pack.is_dir() { pack } else { root().join("fixtures").join(job) }
 }
 
 fn table(report: &Value) -> anyhow::Result<String> {

@@ -119,6 +119,8 @@ mod tests {
         check(&["check", "--all"], Some("`check` takes nothing but --cuda"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
+        let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
+        check(&["bench", "end-to-end", "--data-text"], Some(only));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
     }
 }

@@ -4,12 +4,14 @@
 //! `draw`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
-//! Three modules measure more than a path:
+//! Four modules measure more than a path:
 //!
 //! * [`finder`] compares the finder's answers with those of other tools' search rules;
 //! * [`sampler`] plans whole epochs: how long that takes, how much is padded, and how well samples are mixed;
-//! * [`proof`] compares plans with real steps. Its binary runs both on real devices, and is the only thing here that
-//!   takes Burn to build.
+//! * [`proof`] compares plans with real steps;
+//! * [`end_to_end`] compares whole runs with planned and with random batches.
+//!
+//! The binary `proof` runs steps on real devices, and is the only thing here that takes Burn to build.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
@@ -18,6 +20,7 @@
 //! cargo xtask bench predict                        # plans against real steps
 //! cargo xtask bench finder                         # the finder against other rules
 //! cargo xtask bench sampler                        # epochs of up to ten million samples
+//! cargo xtask bench end-to-end                     # whole runs against random batches
 //! ```
 //!
 //! # Invariants
@@ -45,6 +48,7 @@
 
 #[cfg(feature = "criterion")]
 mod criterion;
+pub mod end_to_end;
 pub mod finder;
 mod input;
 pub mod proof;

@@ -40,7 +40,7 @@ mod suite;
 
 pub use self::audit::Audit;
 pub use self::case::Case;
-pub use self::cpu::{CLOCK, cpu_time};
+pub use self::cpu::{CLOCK, cpu_time, process_time};
 pub use self::generated::{Tasked, chats, images_and_tokens, speech};
 pub use self::recorded::{Recorded, read_lengths};
 pub use self::reference::{Filled, shuffle_sort_fill};

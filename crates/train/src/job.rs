@@ -101,6 +101,16 @@ pub enum Unit {
     Positions,
 }
 
+impl Unit {
+    /// Returns what samples of these lengths count each.
+    pub(crate) fn of(self, lengths: &[u32]) -> Vec<u64> {
+        match self {
+            Self::Samples => vec![1; lengths.len()],
+            Self::Positions => lengths.iter().copied().map(u64::from).collect(),
+        }
+    }
+}
+
 /// The loss of a batch.
 pub struct Loss {
     /// The weighted mean over the batch, with its graph, of shape `[1]`.

@@ -74,4 +74,4 @@ pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, StepError, StepOutcome, StepPart, StepRequest};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Work};
-pub use trial::{Trial, TrialError, Trials};
+pub use trial::{Ran, Trial, TrialError, Trials};

@@ -17,8 +17,7 @@ use self::fill::{Filled, Task, fill};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::stream::StreamedPosition;
-use crate::source::{Draw, Part, Source, SourceError};
-use crate::step::StepPart;
+use crate::source::{Draw, Source, SourceError};
 use crate::workers::Workers;
 
 /// What keeps a loader from going on.
@@ -64,19 +63,6 @@ pub struct StepSamples<B> {
     pub buffer: B,
     /// Whether the epoch ends with this step.
     pub ends_epoch: bool,
-}
-
-impl<B> StepSamples<B> {
-    /// Returns the micro-batches: every part of the draw, divided where it has more samples than one may have.
-    pub fn micro_batches(&self, most: u32) -> Vec<StepPart> {
-        let mut start = 0;
-        let divide = |part: &Part| {
-            let samples = start..start + part.ids.len();
-            start = samples.end;
-            StepPart::divide(samples, part.edge, most)
-        };
-        self.draw.parts.iter().flat_map(divide).collect()
-    }
 }
 
 /// Draws every sample of an epoch exactly once and collates ahead of need.

@@ -19,7 +19,7 @@ use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::{Observer, Outcome};
 use crate::inference::Inference;
-use crate::job::{Job, Metric, Unit, Validation};
+use crate::job::{Job, Metric, Validation};
 use crate::loader::{Loader, StepSamples, StepUnit, Wanted};
 use crate::meter::Meter;
 use crate::run_dir::RunDir;
@@ -124,16 +124,12 @@ impl<J: Job> Run<'_, J> {
     }
 
     fn request(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> StepRequest {
-        let units = match self.job.unit() {
-            Unit::Samples => vec![1; samples.draw.n_samples()],
-            Unit::Positions => samples.lengths.iter().copied().map(u64::from).collect(),
-        };
         let policy = self.controller.policy();
         // Where samples are padded, each part is a micro-batch.
         let most = policy.batch_sizes().map_or(policy.knobs().micro_batch_size, |_| u32::MAX);
         StepRequest {
-            micro_batches: samples.micro_batches(most),
-            units,
+            micro_batches: samples.draw.micro_batches(most),
+            units: self.job.unit().of(&samples.lengths),
             task_probes: self.job.task_probes(present(self.model.as_ref())),
             budget: self.budget,
         }

@@ -5,6 +5,8 @@ use plimsoll_sampler::SampleIndex;
 pub use plimsoll_sampler::StepBatch as Part;
 use plimsoll_types::{Bytes, StepShape};
 
+use crate::step::StepPart;
+
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///
 /// A worker reads the samples of a step one by one, and collates them into a buffer that is used again and again.
@@ -111,6 +113,17 @@ impl Draw {
             part.ids.retain(|id| !ids.contains(id));
         }
         self.parts.retain(|part| !part.ids.is_empty());
+    }
+
+    /// Returns the micro-batches: every part, divided where it has more samples than one may have.
+    pub(crate) fn micro_batches(&self, most: u32) -> Vec<StepPart> {
+        let mut start = 0;
+        let divide = |part: &Part| {
+            let samples = start..start + part.ids.len();
+            start = samples.end;
+            StepPart::divide(samples, part.edge, most)
+        };
+        self.parts.iter().flat_map(divide).collect()
     }
 
     /// Returns how many samples there are.

@@ -1,21 +1,23 @@
 //! Real steps of chosen shapes.
 
+mod step;
+
 use std::sync::Arc;
 use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use plimsoll_guard::GuardError;
 use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
-use plimsoll_types::{Attempt, Budget, Bytes, Knobs, Observation, StepShape};
+use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
-use crate::step::{GuardedStep, StepError, StepRequest, read_values_of};
-use crate::stopwatch::Stopwatch;
+use crate::step::{GuardedStep, StepError, read_values_of};
+
+pub use self::step::Ran;
 
 /// Runs real steps of a job with a model and an optimizer of its own: to measure what a step needs, not to train.
 ///
@@ -166,50 +168,31 @@ impl<'a, J: Job> Trials<'a, J> {
     /// [`TrialError::OutOfMemory`] when a micro-batch did not fit, [`TrialError::Source`] when a sample cannot be read.
     pub fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
         let n_samples = n_samples.max(shape.samples);
-        let step = StepShape::new(n_samples, shape.edge);
-        let mut own = None;
-        let buffer = match self.buffers.first_mut() {
-            Some(buffer) if self.room.samples >= n_samples && self.room.edge >= shape.edge => buffer,
-            _ => own.get_or_insert_with(|| self.source.buffer(step)),
-        };
+        let has_room = n_samples <= self.room.samples && shape.edge <= self.room.edge;
+        let held = if has_room { self.buffers.pop() } else { None };
+        let is_held = held.is_some();
+        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge)));
+        let ran = self.collate_and_step(shape, n_samples, &mut buffer);
+        self.buffers.extend(Some(buffer).filter(|_| is_held));
+        let Ran { trial, failures } = ran?;
+        let above = Some(Attempt { shape, resident: trial.resident, peak: Some(trial.peak) });
+        match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
+            Some(failure) => Err(TrialError::OutOfMemory(failure)),
+            None => Ok(trial),
+        }
+    }
+
+    fn collate_and_step(
+        &mut self,
+        shape: StepShape,
+        n_samples: u32,
+        buffer: &mut <J::Source as Source>::Buffer,
+    ) -> Result<Ran, TrialError> {
         let (draw, items) = samples(&*self.source, n_samples, shape.edge)?;
         self.source.collate(&draw, &items, buffer)?;
-        let buffer = &*buffer;
-        let start = Instant::now();
-        let (job, device) = (self.job, &self.device);
-        let model = self.model.take().unwrap_or_else(|| job.init(device));
-        let task_weights = vec![1.0; job.tasks().len()];
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, device), &task_weights);
-        let knobs = Knobs { patch_size: shape.edge, micro_batch_size: shape.samples };
-        let budget = Budget { capacity: self.capacity, budget: self.capacity };
-        let request = StepRequest {
-            task_probes: job.task_probes(&model),
-            ..StepRequest::of_edge(n_samples as usize, knobs, budget)
-        };
-        let mut stopwatch = Stopwatch::with_capacity(1);
-        let outcome = self.guarded.run(&model, &request, &|_, _| None, &mean_loss, &mut stopwatch);
-        let outcome = match outcome {
-            Ok(outcome) => match outcome.failures.first() {
-                None => outcome,
-                Some(failure) => {
-                    self.model = Some(model);
-                    return Err(TrialError::OutOfMemory(*failure));
-                }
-            },
-            Err(StepError::NeverFits { source: GuardError::NeverFits { needed, .. }, .. }) => {
-                self.model = Some(model);
-                return Err(TrialError::OutOfMemory(Attempt { shape, resident: Bytes::ZERO, peak: needed }));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        self.model = Some(self.optimizer.step(0.0, model, outcome.gradients));
-        let reading = self.guarded.read()?;
-        let (resident, peak) = (outcome.resident, outcome.peak.max(reading.peak));
-        let (in_use, reserved) = (reading.in_use, reading.reserved);
-        if self.capacity < peak {
-            return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak: Some(peak) }));
-        }
-        Ok(Trial { shape, resident, in_use, reserved, peak, seconds: start.elapsed().as_secs_f64() })
+        let lengths: Vec<_> = items.iter().map(Item::length).collect();
+        drop(items);
+        self.step(&draw, &lengths, buffer, shape.samples)
     }
 
     /// Runs one forward pass of this shape without gradients, and reads its results.

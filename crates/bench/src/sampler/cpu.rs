@@ -13,9 +13,18 @@ pub const CLOCK: &str = "wall-clock time";
 /// Returns the processor time of this thread since some moment, to the nanosecond.
 #[cfg(unix)]
 pub fn cpu_time() -> Duration {
-    use rustix::time::{ClockId, clock_gettime};
+    read(rustix::time::ClockId::ThreadCPUTime)
+}
 
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+/// Returns the processor time of all threads of this process.
+#[cfg(unix)]
+pub fn process_time() -> Duration {
+    read(rustix::time::ClockId::ProcessCPUTime)
+}
+
+#[cfg(unix)]
+fn read(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
     let part = |value: i64| u64::try_from(value).unwrap_or_default();
     Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }
@@ -28,6 +37,12 @@ pub fn cpu_time() -> Duration {
 
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()
+}
+
+/// Returns the wall-clock time since some moment, where no better clock is at hand.
+#[cfg(not(unix))]
+pub fn process_time() -> Duration {
+    cpu_time()
 }
 
 /// Returns what the work makes, and its time.

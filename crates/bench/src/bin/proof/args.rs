@@ -8,7 +8,7 @@ use crate::Failed;
 use crate::order::Order;
 
 const USAGE: &str = "understand the command line: write `predict OUT.json [--device DEVICE].. [--cells N]`, \
-                     `finder OUT.json [--device DEVICE]..` or `gpu-check FOLDER`";
+                     `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or `end-to-end OUT.json TEXT RECORDINGS`";
 
 /// What is asked for.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(crate) enum Command {
     Predict { out: PathBuf, devices: Vec<DeviceKind>, cells: usize },
     Finder { out: PathBuf, devices: Vec<DeviceKind> },
     GpuCheck { folder: PathBuf },
+    EndToEnd { out: PathBuf, text: PathBuf, recordings: PathBuf },
 }
 
 impl Command {
@@ -38,6 +39,9 @@ impl Command {
             [name, out] if name == "predict" => Ok(Self::Predict { out: out.into(), devices, cells }),
             [name, out] if name == "finder" => Ok(Self::Finder { out: out.into(), devices }),
             [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into() }),
+            [name, out, text, recordings] if name == "end-to-end" => {
+                Ok(Self::EndToEnd { out: out.into(), text: text.into(), recordings: recordings.into() })
+            }
             _ => Err(USAGE.into()),
         }
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
-use plimsoll_train::Job;
+use plimsoll_train::{BadSample, Job};
+use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
 
 use crate::Failed;
 
@@ -51,4 +53,21 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
     let photos = Arc::new(Photos::read(&config)?);
     let model = EdsrConfig { channels: 16, blocks: 4 };
     Ok(Sr::new(SrConfig { model, crops_per_image: 32, validation_tile: 64, seed: 0 }, photos))
+}
+
+/// The language model of a run by default, on the documents of a folder.
+pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
+    let folder = folder.to_owned();
+    let corpus =
+        CorpusConfig { folder, validation_share: 0.1, bad_document: BadSample::Skip, vocabulary: 2048, longest: 512 };
+    let corpus = Arc::new(Corpus::read(&corpus)?);
+    Ok(Text::new(GptConfig::default(), corpus))
+}
+
+/// The classifier of a run by default, on the recordings of a folder, whose lengths are known.
+pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
+    let folder = folder.to_owned();
+    let config = RecordingsConfig { folder, validation_share: 0.2, bad_sample: BadSample::Fail, classes: Vec::new() };
+    let recordings = Arc::new(Recordings::read(&config)?);
+    Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
 }

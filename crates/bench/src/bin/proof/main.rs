@@ -4,16 +4,19 @@
 //! proof predict OUT.json [--device DEVICE].. [--cells N]
 //! proof finder OUT.json [--device DEVICE]..
 //! proof gpu-check FOLDER
+//! proof end-to-end OUT.json TEXT RECORDINGS
 //! ```
 //!
-//! Everything that is planned or run happens in a fresh process of this binary, so that neither the allocator's history
-//! nor another plan can help.
+//! Everything that is planned, or run against a plan, happens in a fresh process of this binary, so that neither the
+//! allocator's history nor another plan can help.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
 
+mod ahead;
 mod args;
 mod child;
 mod devices;
+mod end_to_end;
 mod finder;
 mod gpu_check;
 mod jobs;
@@ -53,5 +56,6 @@ fn run() -> Result<(), Failed> {
         Command::Predict { out, devices, cells } => predict::command(&out, &devices, cells),
         Command::Finder { out, devices } => finder::command(&out, &devices),
         Command::GpuCheck { folder } => gpu_check::command(&folder),
+        Command::EndToEnd { out, text, recordings } => end_to_end::command(&out, &text, &recordings),
     }
 }

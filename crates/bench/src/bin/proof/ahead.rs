@@ -1,0 +1,46 @@
+//! Samples that are read and collated ahead of need.
+
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use plimsoll_train::{Draw, Item, Source, SourceError};
+use plimsoll_types::StepShape;
+
+/// Steps that are collated ahead of the one that runs.
+const AHEAD: usize = 2;
+
+/// The samples of one step, on the host.
+pub(crate) struct Filled<B> {
+    pub(crate) draw: Draw,
+    pub(crate) lengths: Vec<u32>,
+    pub(crate) buffer: B,
+}
+
+/// What comes out of a worker: steps in the order of their draws.
+pub(crate) type Filling<S> = Result<Filled<<S as Source>::Buffer>, SourceError>;
+
+/// Allocates what a worker fills while another step runs.
+pub(crate) fn buffers<S: Source>(source: &S, largest: StepShape) -> Vec<S::Buffer> {
+    (0..=AHEAD).map(|_| source.buffer(largest)).collect()
+}
+
+/// Reads and collates one draw after the other, until nobody wants more.
+pub(crate) fn work<S: Source>(
+    source: &S,
+    draws: impl Iterator<Item = Draw>,
+    free: &Receiver<S::Buffer>,
+    filled: &SyncSender<Filling<S>>,
+) {
+    for draw in draws {
+        let Ok(buffer) = free.recv() else { return };
+        if filled.send(fill(source, draw, buffer)).is_err() {
+            return;
+        }
+    }
+}
+
+fn fill<S: Source>(source: &S, draw: Draw, mut buffer: S::Buffer) -> Filling<S> {
+    let items = draw.ids().map(|id| source.read(draw.epoch, id)).collect::<Result<Vec<_>, _>>()?;
+    source.collate(&draw, &items, &mut buffer)?;
+    let lengths = items.iter().map(Item::length).collect();
+    Ok(Filled { draw, lengths, buffer })
+}

@@ -1,0 +1,286 @@
+//! How samples are divided into batches, and batches into optimizer steps.
+
+use std::fmt;
+
+use plimsoll_sampler::{
+    BatchPlanner, CapacityRule, Lattice, Permutation, PlanConfig, SampleIndex, SamplerError, StepBatch, StepPlanner,
+    StepSize,
+};
+use serde::Serialize;
+
+use super::Rule;
+
+/// How samples are divided into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// By plan.
+    Plimsoll,
+    /// At random, as many as are safe whatever their lengths.
+    Fixed,
+    /// At random, as many as fit.
+    Random,
+}
+
+impl Method {
+    /// All of them, in the order of their turns.
+    pub const ALL: [Self; 3] = [Self::Plimsoll, Self::Fixed, Self::Random];
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Plimsoll => "plimsoll",
+            Self::Fixed => "fixed",
+            Self::Random => "random",
+        })
+    }
+}
+
+/// Some optimizer steps of one method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The epoch.
+    pub epoch: u64,
+    /// Whose steps these are.
+    pub method: Method,
+    /// The micro-batches of each step.
+    pub steps: Vec<Vec<StepBatch>>,
+    /// Sum of the lengths.
+    pub units: u64,
+    /// Sum of the padded lengths.
+    pub padded: u64,
+}
+
+/// Rounds of an epoch, where it has as many steps: in each, all methods have a turn.
+pub const N_ROUNDS: usize = 8;
+
+/// Samples, and what their batches and steps may hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The lengths of an epoch's samples.
+    pub index: SampleIndex<1>,
+    /// What their source calls these samples.
+    pub ids: Vec<u64>,
+    /// How many fit.
+    pub rule: Rule,
+    /// What Plimsoll pads to; the last one holds the longest sample.
+    pub edges: Vec<u32>,
+    /// What an optimizer step takes.
+    pub size: StepSize,
+    /// Where the order comes from, together with the epoch.
+    pub seed: u64,
+}
+
+impl Division {
+    /// Divides epoch after epoch into turns: in each round, every method has one.
+    ///
+    /// The first round comes twice, the first time to warm up.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError`] when a sample fits nowhere, or the edges do not grow.
+    pub fn schedule(&self) -> Result<impl Iterator<Item = Turn> + '_, SamplerError> {
+        let warm_up = self.turns(0)?.into_iter().take(Method::ALL.len());
+        Ok(warm_up.chain((0..).map_while(|epoch| self.turns(epoch).ok()).flatten()))
+    }
+
+    fn turns(&self, epoch: u64) -> Result<Vec<Turn>, SamplerError> {
+        let steps = Method::ALL.map(|method| self.steps(method, epoch));
+        let steps = steps.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let n_rounds = steps.iter().map(Vec::len).min().unwrap_or(0).min(N_ROUNDS);
+        let round = |round: usize| {
+            Method::ALL.into_iter().zip(&steps).map(move |(method, steps)| {
+                let share = round * steps.len() / n_rounds..(round + 1) * steps.len() / n_rounds;
+                self.turn(epoch, method, &steps[share])
+            })
+        };
+        Ok((0..n_rounds).flat_map(round).collect())
+    }
+
+    fn turn(&self, epoch: u64, method: Method, steps: &[Vec<StepBatch>]) -> Turn {
+        let batches = || steps.iter().flatten();
+        let id = |id: &u64| self.ids[usize::try_from(*id).unwrap_or(usize::MAX)];
+        let named = |batch: &StepBatch| StepBatch { ids: batch.ids.iter().map(id).collect(), edge: batch.edge };
+        Turn {
+            epoch,
+            method,
+            units: batches().map(|it| self.units(it)).sum(),
+            padded: batches().map(StepBatch::padded).sum(),
+            steps: steps.iter().map(|step| step.iter().map(named).collect()).collect(),
+        }
+    }
+
+    /// Divides an epoch into optimizer steps.
+    ///
+    /// A step of Plimsoll ends with the sample by which the epoch's sum reaches the next multiple of the size, whose
+    /// batch is cut; one of the other methods with the batch of that sample.
+    fn steps(&self, method: Method, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
+        Ok(match method {
+            Method::Plimsoll => self.planned(epoch)?,
+            Method::Fixed => {
+                let most = self.rule.capacity(self.index.longest()) as usize;
+                self.grouped(self.filled(epoch, |n, _| n < most))
+            }
+            Method::Random => self.grouped(self.filled(epoch, |n, longest| n < self.rule.capacity([longest]) as usize)),
+        })
+    }
+
+    fn planned(&self, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
+        let lattice = Lattice::try_new([self.edges.clone()])?;
+        let config = PlanConfig { seed: self.seed, lattice, ..PlanConfig::default() };
+        let planner = BatchPlanner::try_new(self.index.clone(), self.rule.clone(), config)?;
+        let mut endless = StepPlanner::try_new(&planner, self.size)?;
+        let mut steps = Vec::new();
+        loop {
+            let step = endless.next_step();
+            if step.epoch == epoch {
+                steps.push(step.batches);
+            }
+            if step.epoch == epoch && step.ends_epoch {
+                return Ok(steps);
+            }
+        }
+    }
+
+    /// Fills batches with samples in random order; `has_room` is told the samples of a batch and what the longest would
+    /// be with the next.
+    fn filled(&self, epoch: u64, has_room: impl Fn(usize, u32) -> bool) -> Vec<StepBatch> {
+        let n_samples = self.index.n_samples() as u64;
+        let order = Permutation::new(n_samples, self.seed, epoch);
+        let mut batches: Vec<StepBatch> = Vec::new();
+        for id in (0..n_samples).map(|at| order.at(at)) {
+            let length = self.length(id);
+            match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.edge.max(length))) {
+                Some(batch) => {
+                    batch.ids.push(id);
+                    batch.edge = batch.edge.max(length);
+                }
+                None => batches.push(StepBatch { ids: vec![id], edge: length }),
+            }
+        }
+        batches
+    }
+
+    /// Gathers batches into steps, whole.
+    fn grouped(&self, batches: Vec<StepBatch>) -> Vec<Vec<StepBatch>> {
+        let (size, counts_positions) = match self.size {
+            StepSize::Samples(n) => (n.into(), false),
+            StepSize::Positions(n) => (n, true),
+            StepSize::Batch => (1, false),
+        };
+        let (mut steps, mut step, mut taken) = (Vec::new(), Vec::new(), 0);
+        for batch in batches {
+            let units = if counts_positions { self.units(&batch) } else { batch.ids.len() as u64 };
+            let is_end = taken / size < (taken + units) / size;
+            taken += units;
+            step.push(batch);
+            if is_end {
+                steps.push(std::mem::take(&mut step));
+            }
+        }
+        steps.extend(Some(step).filter(|rest| !rest.is_empty()));
+        steps
+    }
+
+    /// Sum of a batch's lengths.
+    fn units(&self, batch: &StepBatch) -> u64 {
+        batch.ids.iter().map(|id| u64::from(self.length(*id))).sum()
+    }
+
+    fn length(&self, id: u64) -> u32 {
+        let id = u32::try_from(id).unwrap_or_else(|_| unreachable!("an index has fewer samples"));
+        self.index.lengths(id)[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn division(lengths: Vec<u32>, budget: u32, size: StepSize) -> Division {
+        let longest = lengths.iter().copied().max().unwrap();
+        let edges = vec![longest.div_ceil(3), longest.div_ceil(2), longest];
+        let edges = edges.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        let rule = Rule::new((1..=longest).map(|length| budget / length).collect());
+        let ids = (0..lengths.len() as u64).map(|id| 1000 + id).collect();
+        Division { index: SampleIndex::try_new([lengths]).unwrap(), ids, rule, edges, size, seed: 3 }
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_comes_once_and_no_batch_is_above_the_rule(
+            lengths in prop::collection::vec(1u32..=50, 1..200),
+            budget in 50u32..400,
+            size in 1u32..64,
+            epoch in 0u64..3,
+            counts_positions: bool,
+        ) {
+            let size = if counts_positions { StepSize::Positions(size.into()) } else { StepSize::Samples(size) };
+            let division = division(lengths, budget, size);
+            for method in Method::ALL {
+                let steps = division.steps(method, epoch).unwrap();
+                let mut ids: Vec<_> = steps.iter().flatten().flat_map(|it| it.ids.clone()).collect();
+                ids.sort_unstable();
+                prop_assert!(ids.into_iter().eq(0..division.index.n_samples() as u64), "{}", method);
+                for batch in steps.iter().flatten() {
+                    prop_assert!(batch.ids.len() <= division.rule.capacity([batch.edge]) as usize, "{batch:?}");
+                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.edge), "{batch:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fixed_batches_are_those_that_the_longest_sample_allows() {
+        let division = division((1..=40).collect(), 160, StepSize::Samples(8));
+        let steps = division.steps(Method::Fixed, 0).unwrap();
+        assert!(steps.iter().flatten().all(|batch| batch.ids.len() == 4));
+        assert_eq!((steps.len(), steps[0].len()), (5, 2));
+    }
+
+    #[test]
+    fn random_batches_are_as_full_as_their_longest_sample_allows() {
+        let division = division((1..=40).collect(), 160, StepSize::Samples(8));
+        let steps = division.steps(Method::Random, 0).unwrap();
+        let batches: Vec<_> = steps.iter().flatten().collect();
+        for pair in batches.windows(2) {
+            let longest = pair[0].edge.max(division.length(pair[1].ids[0]));
+            assert!(division.rule.capacity([longest]) as usize <= pair[0].ids.len(), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn all_methods_make_as_many_steps_of_about_one_size() {
+        let lengths: Vec<u32> = (0..500).map(|id| 1 + id * 37 % 50).collect();
+        let division = division(lengths, 200, StepSize::Positions(1000));
+        let sum: u64 = (0..500).map(|id| u64::from(division.length(id))).sum();
+        for method in Method::ALL {
+            assert_eq!(division.steps(method, 1).unwrap().len() as u64, sum.div_ceil(1000), "{method}");
+        }
+    }
+
+    #[test]
+    fn each_epoch_is_run_once_in_turns_after_a_round_to_warm_up() {
+        let lengths: Vec<u32> = (0..500).map(|id| 1 + id * 37 % 50).collect();
+        let division = division(lengths, 200, StepSize::Positions(1000));
+        let sum: u64 = (0..500).map(|id| u64::from(division.length(id))).sum();
+        let n_methods = Method::ALL.len();
+        let turns: Vec<_> = division.schedule().unwrap().take((1 + 2 * N_ROUNDS) * n_methods).collect();
+        assert_eq!(turns[..n_methods], turns[n_methods..2 * n_methods]);
+        for (at, method) in Method::ALL.into_iter().enumerate() {
+            let own: Vec<_> = turns.iter().skip(at + n_methods).step_by(n_methods).collect();
+            assert!(own.iter().all(|turn| turn.method == method && turn.units < turn.padded), "{method}");
+            for (epoch, turns) in (0..).zip(own.chunks(N_ROUNDS)) {
+                assert!(turns.iter().all(|turn| turn.epoch == epoch));
+                assert_eq!(turns.iter().map(|turn| turn.units).sum::<u64>(), sum, "{method}");
+                let batches = turns.iter().flat_map(|turn| turn.steps.iter().flatten());
+                let mut ids: Vec<_> = batches.flat_map(|batch| batch.ids.clone()).collect();
+                ids.sort_unstable();
+                assert_eq!(ids, division.ids, "{method}");
+            }
+        }
+    }
+}
