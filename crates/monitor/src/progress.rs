@@ -21,6 +21,8 @@ pub struct Progress {
     pub metric: Option<f64>,
     /// The knobs of the last step.
     pub knobs: Knobs,
+    /// Whether its samples have lengths, of which the knobs say the longest.
+    pub has_lengths: bool,
     /// Samples per second.
     pub samples_per_second: f64,
     /// Peak of the last step.
@@ -62,7 +64,9 @@ impl Progress {
             (1, format!("loss {}", short(self.loss))),
         ];
         parts.extend(metric);
-        parts.push((3, self.knobs.to_string()));
+        let Knobs { patch_size, micro_batch_size } = self.knobs;
+        let of_longest = || format!("batch {micro_batch_size} of length {patch_size}");
+        parts.push((3, if self.has_lengths { of_longest() } else { self.knobs.to_string() }));
         parts
     }
 

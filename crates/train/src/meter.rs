@@ -24,6 +24,7 @@ impl Meter {
             metric_name: String::new(),
             metric: None,
             knobs,
+            has_lengths: false,
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
             budget,
@@ -51,6 +52,7 @@ impl Meter {
                 progress.epoch = done.epoch;
                 progress.loss = done.loss;
                 progress.knobs = done.rung;
+                progress.has_lengths |= done.micro_batches.iter().any(|it| it.edge != done.rung.patch_size);
                 progress.peak = done.peak;
                 progress.budget = done.budget;
                 progress.samples_per_second = self.samples as f64 / seconds;

@@ -6,6 +6,7 @@ use crate::run;
 
 fn progress() -> Progress {
     Progress {
+        has_lengths: false,
         step: 120,
         n_steps: 600,
         epoch: 3,
@@ -47,4 +48,10 @@ fn the_bar_stays_inside_its_frame() {
         .map(|it| Progress { peak: Bytes::mib(it), ..progress() }.panel(50)[1].clone() + "\n")
         .into();
     assert_snapshot!(bars.concat());
+}
+
+#[test]
+fn samples_that_have_lengths_are_shown_by_the_longest() {
+    let shown = Progress { has_lengths: true, ..progress() }.panel(200).join("\n");
+    assert!(shown.contains("batch 8 of length 48") && !shown.contains("patch"), "{shown}");
 }
