@@ -8,7 +8,7 @@ use anyhow::Context;
 use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
 use plimsoll_plan::{Fit, MemoryPlan, PlannedCell};
 use plimsoll_predict::{Phase, Source};
-use plimsoll_train::{Job, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
+use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
 use plimsoll_types::Bytes;
 
 use crate::args::PlanArgs;
@@ -42,12 +42,13 @@ impl WithJob for Plan<'_> {
         let Self { args, settings } = self;
         let request = PlanRequest { lattice: prepared.lattice()?, ..prepared.plan_request(settings)? };
         let job = &prepared.job;
+        let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
         let plan = plan_memory(job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
         for phase in [Phase::Train, Phase::Infer] {
-            println!("{}", view(&plan, phase).to_table());
+            println!("{}", view(&plan, phase, edge_name).to_table());
         }
         println!("{}", summary(&plan));
-        write(&plan, &args.out)?;
+        write(&plan, &args.out, edge_name)?;
         println!("\n{}", outlook(args, settings, job, &request, &plan)?.to_table());
         Ok(ExitCode::SUCCESS)
     }
@@ -57,10 +58,10 @@ impl WithJob for Plan<'_> {
 const MAX_EPOCHS: f64 = 1e6;
 
 /// Writes the plan and its picture.
-fn write(plan: &MemoryPlan, out: &Path) -> anyhow::Result<()> {
+fn write(plan: &MemoryPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
     plan.write(out)?;
     println!("plan: {}", out.display());
-    let picture = plan_heat_map(&view(plan, Phase::Train));
+    let picture = plan_heat_map(&view(plan, Phase::Train, edge_name));
     for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
         let path = out.with_extension(extension);
         let aside = out.with_extension(format!("{extension}.new"));
@@ -73,7 +74,7 @@ fn write(plan: &MemoryPlan, out: &Path) -> anyhow::Result<()> {
 }
 
 /// Shows the cells of a phase by what is held against the budget: the upper bound.
-pub(crate) fn view(plan: &MemoryPlan, phase: Phase) -> PlanView {
+fn view(plan: &MemoryPlan, phase: Phase, edge_name: &str) -> PlanView {
     let mut cells: Vec<&PlannedCell> = plan.of(phase).collect();
     cells.sort_by_key(|it| (it.edge, it.batch));
     let sorted = |of: fn(&PlannedCell) -> u32| {
@@ -89,7 +90,7 @@ pub(crate) fn view(plan: &MemoryPlan, phase: Phase) -> PlanView {
     PlanView {
         job: format!("{} ({name})", plan.fingerprint.model),
         device: plan.fingerprint.device.clone(),
-        edge_name: "edge (pixels)".to_owned(),
+        edge_name: edge_name.to_owned(),
         capacity: plan.capacity,
         budget: plan.budget,
         edges: sorted(|it| it.edge),
@@ -156,7 +157,7 @@ fn outlook<J: Job>(
     let timed = if args.time { Some(seconds_per_step(settings, job, request, cell)?) } else { None };
     Ok(Outlook {
         samples,
-        task_shares: Vec::new(),
+        task_shares: task_shares(job),
         epochs,
         shape: cell.shape(),
         accumulation_steps,
@@ -166,6 +167,14 @@ fn outlook<J: Job>(
         peak: Some(cell.upper),
         seconds: timed.map(|it| it * steps as f64),
     })
+}
+
+/// Returns the share of each task among the samples, where there are several.
+fn task_shares<J: Job>(job: &J) -> Vec<(String, f64)> {
+    let Lengths::Known(index) = job.source().lengths() else { return Vec::new() };
+    let (names, tasks) = (job.tasks().iter().zip(0..), index.tasks().unwrap_or_default());
+    let share = |task: u16| tasks.iter().filter(|it| **it == task).count() as f64 / tasks.len() as f64;
+    names.map(|(name, task)| (name.clone(), share(task))).collect()
 }
 
 /// Runs the step twice: the first compiles, and makes the optimizer's state.
