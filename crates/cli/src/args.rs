@@ -130,7 +130,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) prompts: Option<PathBuf>,
     /// The most tokens to write for a prompt.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65536))]
     pub(crate) max_tokens: u32,
     /// 0: always the most probable token; 1: as the model says.
     #[arg(long, value_name = "T", default_value_t = 0.8)]

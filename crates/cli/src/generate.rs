@@ -1,5 +1,6 @@
 //! `plimsoll generate`.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -87,13 +88,27 @@ fn write(
     let mut ordered: Vec<_> = (0..prompts.len()).collect();
     ordered.sort_by_key(|at| prompts[*at].tokens.len());
     let mut texts = vec![Vec::new(); prompts.len()];
-    for chunk in ordered.chunks(batch) {
+    let mut waiting: VecDeque<&[usize]> = ordered.chunks(batch).collect();
+    while let Some(chunk) = waiting.pop_front() {
         probe.reset_peak()?;
         let together: Vec<_> = chunk.iter().map(|at| prompts[*at].clone()).collect();
-        for (at, tokens) in chunk.iter().zip(writer.write(&together, generation)?) {
+        let written = writer.write(&together, generation)?;
+        let now = probe.read()?.peak;
+        if probe.capacity()? < now {
+            let (capacity, n) = (probe.capacity()?, chunk.len());
+            if n == 1 {
+                return Err(user_error(format!("generate: one text needs {now}, the capacity is {capacity}")).into());
+            }
+            eprintln!("warning: {n} texts at a time need {now}, above the capacity of {capacity}: in halves again");
+            let (first, second) = chunk.split_at(n / 2);
+            waiting.push_front(second);
+            waiting.push_front(first);
+            continue;
+        }
+        for (at, tokens) in chunk.iter().zip(written) {
             texts[*at] = tokens;
         }
-        peak = peak.max(probe.read()?.peak);
+        peak = peak.max(now);
         n_done += chunk.len();
         let (seconds, n_tokens) = (start.elapsed().as_secs_f64(), texts.iter().map(Vec::len).sum::<usize>());
         let rate = n_tokens as f64 / seconds;

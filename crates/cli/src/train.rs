@@ -94,7 +94,8 @@ impl<J: Job> Prepared<J> {
             begin_with(&mut config, plan);
             plan.write(&out.join(PLAN_FILE))?;
         }
-        for (name, content) in &self.files {
+        // A run that goes on keeps its own, which belong to its checkpoint.
+        for (name, content) in self.files.iter().filter(|_| existing != Existing::Resume) {
             run_dir.write(name, content.as_bytes()).map_err(TrainError::from)?;
         }
         let (mut display, config_text) = (Display::new(), loaded.to_toml());

@@ -29,6 +29,8 @@ pub struct RunState {
     pub seconds: f64,
     /// Where the next step's samples begin.
     pub position: LoaderPosition,
+    /// Samples that the epoch under way has trained on.
+    pub epoch_samples: u64,
     /// Predictor and policy.
     pub controller: Controller,
     /// How much each task counts.
@@ -83,17 +85,8 @@ pub enum CheckpointError {
 }
 
 impl RunState {
-    /// Gathers the state after `step` steps.
-    pub fn new(
-        fingerprint: String,
-        step: u64,
-        seconds: f64,
-        position: LoaderPosition,
-        controller: Controller,
-        balance: TaskBalance,
-    ) -> Self {
-        Self { version: VERSION, fingerprint, step, seconds, position, controller, balance }
-    }
+    /// The version that this program writes.
+    pub const VERSION: u32 = VERSION;
 
     /// Writes a checkpoint under a temporary name, renames it, and removes all but the last `keep`.
     ///

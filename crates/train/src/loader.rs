@@ -13,7 +13,8 @@ use plimsoll_types::Bytes;
 
 pub use self::config::{LoaderConfig, StepUnit};
 pub use self::fill::BadSample;
-use self::fill::{Filled, Task, fill};
+pub(crate) use self::fill::twice;
+use self::fill::{Filled, Task, fill, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::stream::StreamedPosition;
@@ -40,6 +41,9 @@ pub enum LoaderError {
     /// A worker thread panicked.
     #[error("collate a step: a worker panicked: {0}")]
     WorkerPanicked(String),
+    /// Every buffer is with the caller.
+    #[error("load the next step: every buffer is in use; give one back with `recycle`")]
+    NoBuffer,
     /// A checkpoint of samples of another kind.
     #[error("go on with the samples: the checkpoint was made of samples with lengths of another kind")]
     OtherPosition,
@@ -77,6 +81,10 @@ pub struct Loader<S: Source> {
     ready: BTreeMap<u64, Filled<S::Buffer>>,
     free: Vec<S::Buffer>,
     next_ticket: u64,
+    n_in_flight: usize,
+    /// Samples of whole steps that could not be read, since the last step that was delivered.
+    left_out: Vec<u64>,
+    n_samples: u64,
     workers: Workers<Task<S>, Filled<S::Buffer>>,
 }
 
@@ -110,6 +118,9 @@ impl<S: Source> Loader<S> {
             ready: BTreeMap::new(),
             free: config.buffers(&**source)?,
             next_ticket: 0,
+            n_in_flight: 0,
+            left_out: Vec::new(),
+            n_samples: source.n_samples(),
             workers: Workers::start(config.workers, move |task| Ok(fill(&*own, bad_sample, task)?)),
         })
     }
@@ -123,7 +134,8 @@ impl<S: Source> Loader<S> {
     ///
     /// # Errors
     ///
-    /// [`LoaderError::Source`] when a sample cannot be read, [`LoaderError::WorkerPanicked`] when a worker panicked.
+    /// [`LoaderError::Source`] when a sample cannot be read, [`LoaderError::WorkerPanicked`] when a worker panicked,
+    /// [`LoaderError::NoBuffer`] when no step was given back.
     pub fn next(&mut self, wanted: &Wanted) -> Result<StepSamples<S::Buffer>, LoaderError> {
         if !self.order.is(wanted) {
             self.change(wanted)?;
@@ -133,10 +145,22 @@ impl<S: Source> Loader<S> {
                 self.plan_ahead()?;
             }
             match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
+                Some(filled) if filled.draw.parts.is_empty() => self.leave_out(filled)?,
                 Some(filled) => return Ok(self.deliver(filled)),
                 None => self.receive()?,
             }
         }
+    }
+
+    /// Passes over a step of which no sample can be read, unless there was none before it either.
+    fn leave_out(&mut self, filled: Filled<S::Buffer>) -> Result<(), LoaderError> {
+        let StepSamples { skipped, buffer, .. } = self.deliver(filled);
+        self.free.push(buffer);
+        self.left_out.extend(skipped);
+        if (self.left_out.len() as u64) < self.n_samples {
+            return Ok(());
+        }
+        Err(none_readable(self.left_out.last().copied(), self.n_samples).into())
     }
 
     /// Gives the buffer of a step back, so that another step can be collated into it.
@@ -158,12 +182,12 @@ impl<S: Source> Loader<S> {
 
     /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.
     fn change(&mut self, wanted: &Wanted) -> Result<(), LoaderError> {
+        self.order.change(wanted, &self.delivered)?;
         if !self.order.takes_back() {
-            return self.order.change(wanted, &[]);
+            return Ok(());
         }
-        let given_back: Vec<_> = self.queue.drain(..).map(|planned| planned.step).collect();
+        self.queue.clear();
         self.free.extend(std::mem::take(&mut self.ready).into_values().map(|filled| filled.buffer));
-        self.order.change(wanted, &given_back)?;
         self.delivered = self.order.position();
         Ok(())
     }
@@ -173,6 +197,7 @@ impl<S: Source> Loader<S> {
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
         let Filled { draw, lengths, tasks, buffer, skipped: left_out, .. } = filled;
         skipped.extend(left_out);
+        skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
         StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch }
     }
@@ -184,12 +209,17 @@ impl<S: Source> Loader<S> {
             self.next_ticket += 1;
             let draw = Draw { epoch: step.epoch, parts: step.batches.clone() };
             self.queue.push_back(Planned { ticket, step, skipped, after: self.order.position() });
+            self.n_in_flight += 1;
             self.workers.send(Task { ticket, draw, items, buffer });
         }
         Ok(())
     }
 
     fn receive(&mut self) -> Result<(), LoaderError> {
+        if self.n_in_flight == 0 {
+            return Err(LoaderError::NoBuffer);
+        }
+        self.n_in_flight -= 1;
         let done = self.workers.receive()?;
         if self.queue.iter().any(|planned| planned.ticket == done.ticket) {
             self.ready.insert(done.ticket, done);

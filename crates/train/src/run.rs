@@ -48,6 +48,8 @@ pub(crate) struct Run<'a, J: Job> {
     meter: Meter,
     budget: Budget,
     step: u64,
+    /// Samples that the epoch has trained on so far.
+    epoch_samples: u64,
     saved_step: Option<u64>,
     seconds_before: f64,
     stop: StopFlag,
@@ -84,6 +86,7 @@ impl<J: Job> Run<'_, J> {
             self.answer(Event::StepFailed(failed))?;
         }
         let done = self.commit(knobs, &samples, outcome, start)?;
+        self.epoch_samples += done.n_samples();
         self.answer(Event::StepDone(done))?;
         self.step += 1;
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
@@ -91,7 +94,7 @@ impl<J: Job> Run<'_, J> {
         self.stopwatch.book(Lap::Step, start.elapsed());
         self.stopwatch.end_step();
         if ends_epoch {
-            let samples = self.job.source().n_samples();
+            let samples = std::mem::take(&mut self.epoch_samples);
             self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
         }
         Ok(())
@@ -154,13 +157,12 @@ impl<J: Job> Run<'_, J> {
     fn learning_rate(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> f64 {
         let FitConfig { learning_rate, n_steps, loader, .. } = self.config;
         let rate = learning_rate.at(self.step, *n_steps);
-        match loader.unit {
-            StepUnit::Samples | StepUnit::Positions => rate,
-            StepUnit::Batch => {
-                let ratio = samples.draw.n_samples() as f64 / f64::from(loader.effective_batch_size);
-                rate * learning_rate.scaling.factor(ratio)
-            }
-        }
+        let taken = match loader.unit {
+            StepUnit::Samples | StepUnit::Positions => return rate,
+            StepUnit::Batch => samples.draw.n_samples() as f64,
+            StepUnit::BatchOfPositions => samples.lengths.iter().copied().map(f64::from).sum(),
+        };
+        rate * learning_rate.scaling.factor(taken / f64::from(loader.effective_batch_size))
     }
 
     /// Returns the shape that a step is predicted by: its rung, or the largest of its parts where they have edges of
@@ -255,7 +257,8 @@ impl<J: Job> Run<'_, J> {
         let seconds = self.seconds_before + self.meter.seconds();
         let (position, controller) = (self.loader.position().clone(), self.controller.clone());
         let (fingerprint, balance) = (fingerprint(self.job, self.config), self.balance.clone());
-        let state = RunState::new(fingerprint, self.step, seconds, position, controller, balance);
+        let (version, step, epoch_samples) = (RunState::VERSION, self.step, self.epoch_samples);
+        let state = RunState { version, fingerprint, step, seconds, position, epoch_samples, controller, balance };
         let model = present(self.model.as_ref());
         let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.saved_step = Some(self.step);
@@ -311,5 +314,9 @@ fn wanted(controller: &Controller) -> Wanted {
 fn fingerprint<J: Job>(job: &J, config: &FitConfig) -> String {
     let loader = &config.loader;
     let size = format!("{:?}", loader.step_size()).to_lowercase();
-    format!("{}, effective batch of {size}, seed {}", job.fingerprint(), config.seed)
+    let (job, seed) = (job.fingerprint(), config.seed);
+    match loader.edges.as_slice() {
+        [] => format!("{job}, effective batch of {size}, seed {seed}"),
+        edges => format!("{job}, effective batch of {size}, edges {edges:?}, {:?}, seed {seed}", loader.tasks),
+    }
 }

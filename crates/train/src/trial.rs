@@ -13,7 +13,7 @@ use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
 use crate::job::Job;
-use crate::loader::{LoaderConfig, LoaderError};
+use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
 use crate::step::{GuardedStep, StepError, read_values_of};
 
@@ -89,23 +89,18 @@ pub enum TrialError {
 /// Reads the first samples that fit an edge, again and again where there are too few.
 fn samples<S: Source>(source: &S, n: u32, edge: u32) -> Result<(Draw, Vec<S::Item>), SourceError> {
     let (n, cut) = (n as usize, source.lengths() == Lengths::Cut);
-    let (mut ids, mut items) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    while items.len() < n {
-        let before = items.len();
-        for id in 0..source.n_samples() {
-            let item = source.read(0, id)?;
-            if items.len() < n && (cut || item.length() <= edge) {
-                ids.push(id);
-                items.push(item);
-            }
-            if items.len() == n {
-                break;
-            }
-        }
-        if items.len() == before {
-            let reason = format!("no sample is short enough for an edge of {edge}");
-            return Err(SourceError { sample_id: 0, reason });
-        }
+    // One that cannot be read is no reason not to measure; the run will say so.
+    let fitting = |id| twice(|| source.read(0, id)).ok().filter(|item| cut || item.length() <= edge);
+    let found = (0..source.n_samples()).filter_map(|id| Some((id, fitting(id)?)));
+    let (mut ids, mut items): (Vec<_>, Vec<_>) = found.take(n).unzip();
+    let n_found = ids.len();
+    if n_found == 0 {
+        let reason = format!("no sample that can be read is short enough for an edge of {edge}");
+        return Err(SourceError { sample_id: 0, reason });
+    }
+    for at in n_found..n {
+        items.push(twice(|| source.read(0, ids[at % n_found]))?);
+        ids.push(ids[at % n_found]);
     }
     Ok((Draw::of_edge(0, ids, edge), items))
 }

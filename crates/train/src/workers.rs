@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -14,19 +15,22 @@ pub(crate) struct Workers<T, R> {
     tasks: Option<Sender<T>>,
     done: Receiver<Result<R, LoaderError>>,
     threads: Vec<JoinHandle<()>>,
+    /// Tasks that wait are not begun any more.
+    stopped: Arc<AtomicBool>,
 }
 
 impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
     pub(crate) fn start(n_workers: usize, work: impl Fn(T) -> Result<R, LoaderError> + Send + Sync + 'static) -> Self {
         let (tasks, inbox) = unbounded();
         let (outbox, done) = unbounded();
-        let work = Arc::new(work);
+        let (work, stopped) = (Arc::new(work), Arc::new(AtomicBool::new(false)));
         let spawn = |_| {
-            let (work, inbox, outbox) = (Arc::clone(&work), inbox.clone(), outbox.clone());
-            std::thread::spawn(move || serve(&*work, &inbox, &outbox))
+            let (work, stopped) = (Arc::clone(&work), Arc::clone(&stopped));
+            let (inbox, outbox) = (inbox.clone(), outbox.clone());
+            std::thread::spawn(move || serve(&*work, &stopped, &inbox, &outbox))
         };
         let threads = (0..n_workers.max(1)).map(spawn).collect();
-        Self { tasks: Some(tasks), done, threads }
+        Self { tasks: Some(tasks), done, threads, stopped }
     }
 
     pub(crate) fn send(&self, task: T) {
@@ -49,6 +53,7 @@ impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
 impl<T, R> Drop for Workers<T, R> {
     fn drop(&mut self) {
         self.tasks = None;
+        self.stopped.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             // A worker's panic was already reported through the channel.
             drop(thread.join());
@@ -58,13 +63,14 @@ impl<T, R> Drop for Workers<T, R> {
 
 fn serve<T, R>(
     work: &dyn Fn(T) -> Result<R, LoaderError>,
+    stopped: &AtomicBool,
     inbox: &Receiver<T>,
     outbox: &Sender<Result<R, LoaderError>>,
 ) {
     for task in inbox {
         let done = catch_unwind(AssertUnwindSafe(|| work(task)))
             .unwrap_or_else(|panic| Err(LoaderError::WorkerPanicked(message(panic.as_ref()))));
-        if outbox.send(done).is_err() {
+        if stopped.load(Ordering::Relaxed) || outbox.send(done).is_err() {
             return;
         }
     }

@@ -31,6 +31,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const N_SAMPLES: u64 = 100;
 const WIDTH: usize = 32;
 const EDGES: [u32; 4] = [8, 16, 24, 40];
+/// In place of a broken sample: every one.
+const ALL: u64 = u64::MAX;
 
 /// Rows of numbers, one for each position; their length depends on the id.
 struct Rows {
@@ -80,7 +82,7 @@ impl Source for Rows {
     }
 
     fn read(&self, _epoch: u64, id: u64) -> Result<Row, SourceError> {
-        if Some(id) == self.broken {
+        if Some(id) == self.broken || self.broken == Some(ALL) {
             return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
         }
         // Reading takes longer or shorter, so that workers overtake each other.
@@ -406,6 +408,54 @@ fn an_interrupted_stream_loses_no_sample_and_repeats_none() {
     let last = run(&job, &config, room, folder.path(), Existing::Resume, None);
     assert!(last.outcome.unwrap().stream.is_some_and(|it| it.samples > 0));
     check_epochs(&last.events, 4);
+}
+
+#[test]
+fn a_stream_that_resumes_and_stops_at_once_loses_nothing() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (job, room) = (tiny(true, Unit::Samples), Bytes::mib(64));
+    let of = |n_steps| config(n_steps, StepUnit::Samples, 16);
+    run(&job, &of(9), room, folder.path(), Existing::Refuse, None).outcome.unwrap();
+    // The first saves again before it has pushed what was pending.
+    for n_steps in [9, 9, 40] {
+        run(&job, &of(n_steps), room, folder.path(), Existing::Resume, None).outcome.unwrap();
+    }
+    check_epochs(&RunDir::open(folder.path(), Existing::Resume).unwrap().events().unwrap(), 4);
+}
+
+#[test]
+fn the_number_of_workers_does_not_change_the_steps_of_a_policy_that_resizes() {
+    let _alone = alone();
+    let of = |workers| {
+        let mut config = config(30, StepUnit::Samples, 16);
+        config.loader.workers = workers;
+        ids(&fresh(&tiny(false, Unit::Samples), &config, Bytes::gib(1)).events)
+    };
+    assert_eq!(of(1), of(4));
+}
+
+#[test]
+fn steps_without_a_readable_sample_are_passed_over_unless_there_is_no_other() {
+    let _alone = alone();
+    for streamed in [false, true] {
+        let mut config = config(300, StepUnit::Batch, 16);
+        let start = Some(vec![1; EDGES.len()]);
+        let policy = BucketedConfig { edges: EDGES.to_vec(), batch_max: 1, start, ..BucketedConfig::default() };
+        config.controller.policy = PolicyConfig::Bucketed(policy);
+        config.loader.bad_sample = BadSample::Skip;
+        let broken = |broken| Tiny { rows: Arc::new(Rows { streamed, broken }), unit: Unit::Samples };
+        let ran = fresh(&broken(Some(7)), &config, Bytes::mib(64));
+        ran.outcome.unwrap();
+        let skipped: Vec<_> = steps(&ran.events).iter().flat_map(|it| it.skipped.clone()).collect();
+        assert!(skipped.len() >= 3 && skipped.iter().all(|id| *id == 7), "{skipped:?}");
+        let samples = |event: &Event| if let Event::EpochDone(done) = event { Some(done.samples) } else { None };
+        let epochs: Vec<_> = ran.events.iter().filter_map(samples).collect();
+        assert!(epochs.iter().all(|n| *n <= N_SAMPLES), "{epochs:?}");
+        let none = fresh(&broken(Some(ALL)), &config, Bytes::mib(64));
+        let text = none.outcome.unwrap_err().to_string();
+        assert!(text.contains("none of 100 samples in a row can be read"), "{text}");
+    }
 }
 
 #[test]

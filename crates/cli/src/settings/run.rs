@@ -12,15 +12,19 @@ use plimsoll_types::{Bytes, Knobs};
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
-use crate::values::{BalanceKind, BatchSize, EffectiveUnit, PolicyKind, ScalingSetting};
+use crate::values::{BalanceKind, BatchSize, EffectiveUnit, JobName, PolicyKind, ScalingSetting};
 
-/// Edges are multiples of this: kernels like it, and lengths that differ by less are padded alike anyway.
+/// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
 const EDGE_MULTIPLE: u32 = 4;
+
+/// Samples up to this length are short: here every position counts.
+const SHORT: u32 = 32;
 
 impl Settings {
     /// Returns the buckets for samples of these lengths, and checks what is configured of batches.
     pub(crate) fn buckets(&self, lengths: &[u32]) -> Result<Buckets, UserError> {
-        let found = edges(lengths, self.batch.n_edges, EDGE_MULTIPLE);
+        let multiple = if lengths.iter().all(|it| *it <= SHORT) { 1 } else { EDGE_MULTIPLE };
+        let found = edges(lengths, self.batch.n_edges, multiple);
         let found = found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?;
         let largest = found.edges.last().copied().unwrap_or(1);
         let most = self.loader(largest, found.edges.clone()).samples_of(found.edges.first().copied().unwrap_or(1));
@@ -58,6 +62,7 @@ impl Settings {
             unit: match self.batch.effective_unit {
                 EffectiveUnit::Samples => StepUnit::Samples,
                 EffectiveUnit::Tokens => StepUnit::Positions,
+                EffectiveUnit::Batch if self.job == JobName::Text => StepUnit::BatchOfPositions,
                 EffectiveUnit::Batch => StepUnit::Batch,
             },
             edges,

@@ -4,7 +4,7 @@ use plimsoll_sampler::{StepSize, TaskMix};
 use plimsoll_types::{Bytes, StepShape};
 
 use super::{BadSample, LoaderError};
-use crate::source::Source;
+use crate::source::{Lengths, Source};
 
 /// What an optimizer step takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,11 @@ pub enum StepUnit {
     Samples,
     /// `effective_batch_size` positions on average: tokens or frames, without padding.
     Positions,
-    /// One batch, as large as the memory allows: the effective batch size varies.
+    /// One batch, as large as the memory allows, of about as many samples as `effective_batch_size` at most: the effective
+    /// batch size varies.
     Batch,
+    /// The same, of about as many positions at most.
+    BatchOfPositions,
 }
 
 /// What a loader may use, and what it fills its steps with.
@@ -67,7 +70,7 @@ impl LoaderConfig {
         match self.unit {
             StepUnit::Samples => StepSize::Samples(self.effective_batch_size),
             StepUnit::Positions => StepSize::Positions(self.effective_batch_size.into()),
-            StepUnit::Batch => StepSize::Batch,
+            StepUnit::Batch | StepUnit::BatchOfPositions => StepSize::Batch,
         }
     }
 
@@ -75,7 +78,7 @@ impl LoaderConfig {
     pub fn samples_of(&self, edge: u32) -> u32 {
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
-            StepUnit::Positions => self.effective_batch_size.div_ceil(edge.max(1)),
+            StepUnit::Positions | StepUnit::BatchOfPositions => self.effective_batch_size.div_ceil(edge.max(1)),
         }
     }
 
@@ -84,7 +87,7 @@ impl LoaderConfig {
         let edge = self.largest_edge;
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => StepShape::new(self.effective_batch_size, edge),
-            StepUnit::Positions => {
+            StepUnit::Positions | StepUnit::BatchOfPositions => {
                 // A step may end with a sample of the largest edge, and every one before it is padded.
                 let padded = u64::from(self.effective_batch_size) * self.most_padding() + u64::from(edge);
                 StepShape::new(u32::try_from(padded.div_ceil(edge.max(1).into())).unwrap_or(u32::MAX), edge)
@@ -101,7 +104,10 @@ impl LoaderConfig {
     /// Allocates the buffers of a loader.
     pub(crate) fn buffers<S: Source>(&self, source: &S) -> Result<Vec<S::Buffer>, LoaderError> {
         let (step, limit) = (source.buffer_bytes(self.largest()), self.buffer_limit);
-        match (limit.0 / step.0.max(1)).min(MAX_AHEAD) {
+        // The other half is for samples that are read before they are planned.
+        let streamed = matches!(source.lengths(), Lengths::Streamed { .. });
+        let share = if streamed { limit.0 / 2 } else { limit.0 };
+        match (share / step.0.max(1)).min(MAX_AHEAD) {
             0 | 1 => Err(LoaderError::BufferLimit { step, limit }),
             ahead => Ok((0..ahead).map(|_| source.buffer(self.largest())).collect()),
         }

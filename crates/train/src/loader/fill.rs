@@ -46,8 +46,10 @@ pub(super) fn fill<S: Source>(
     };
     draw.leave_out(&skipped);
     loop {
-        let tried = if items.is_empty() { nothing_left(&skipped) } else { Ok(()) };
-        match tried.and_then(|()| twice(|| source.collate(&draw, &items, &mut buffer))) {
+        if items.is_empty() {
+            break;
+        }
+        match twice(|| source.collate(&draw, &items, &mut buffer)) {
             Ok(()) => break,
             Err(error) => {
                 let at = draw.ids().position(|id| id == error.sample_id && bad_sample == BadSample::Skip);
@@ -92,11 +94,11 @@ pub(super) fn read<S: Source>(
     }
 }
 
-fn nothing_left(skipped: &[u64]) -> Result<(), SourceError> {
-    let reason = format!("none of the {} samples of its step can be read", skipped.len());
-    Err(SourceError { sample_id: skipped.last().copied().unwrap_or(0), reason })
+/// Says that as many samples in a row as an epoch has cannot be read.
+pub(super) fn none_readable(last: Option<u64>, n: u64) -> SourceError {
+    SourceError { sample_id: last.unwrap_or(0), reason: format!("none of {n} samples in a row can be read") }
 }
 
-fn twice<T>(mut read: impl FnMut() -> Result<T, SourceError>) -> Result<T, SourceError> {
+pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, SourceError>) -> Result<T, SourceError> {
     read().or_else(|_| read())
 }

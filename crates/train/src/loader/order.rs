@@ -63,7 +63,7 @@ pub enum LoaderPosition {
 /// An endless sequence of steps.
 pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
-    Padded { steps: Box<StepPlanner<BatchSizes>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Padded { steps: Box<StepPlanner<BatchSizes>>, index: SampleIndex<1>, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
 }
 
@@ -101,12 +101,12 @@ impl<S: Source> Order<S> {
             Some(LoaderPosition::Padded { position, wanted }) => (Some(position), wanted),
             Some(_) => return Err(LoaderError::OtherPosition),
         };
-        let planner = BatchPlanner::try_new(index, BatchSizes::new(config, &wanted), plan(config)?)?;
+        let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, &wanted), plan(config)?)?;
         let steps = match position {
             None => StepPlanner::try_new(&planner, config.step_size())?,
             Some(position) => StepPlanner::resume(&planner, config.step_size(), &position)?,
         };
-        Ok(Self::Padded { steps: Box::new(steps), config: Box::new(config.clone()), wanted })
+        Ok(Self::Padded { steps: Box::new(steps), index, config: Box::new(config.clone()), wanted })
     }
 
     fn streamed(
@@ -160,22 +160,28 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// Follows other sizes from the next step on; the last steps taken are given back, and their samples come again.
-    pub(super) fn change(&mut self, to: &Wanted, given_back: &[PlannedStep]) -> Result<(), LoaderError> {
-        match (self, to) {
-            (Self::Cut { cursor, edge, .. }, Wanted::Edge(to)) => {
-                *edge = *to;
-                if let Some(first) = given_back.first() {
-                    (cursor.epoch, cursor.position) = (first.epoch, first.span.start);
-                }
+    /// Follows other sizes from the step on that begins where the last delivered one ended: what was taken ahead of need
+    /// comes again, so that the steps do not depend on how much that was.
+    ///
+    /// Steps of a stream that were taken ahead are used as they are.
+    pub(super) fn change(&mut self, to: &Wanted, delivered: &LoaderPosition) -> Result<(), LoaderError> {
+        match (self, to, delivered) {
+            (Self::Cut { cursor, edge, .. }, Wanted::Edge(to), LoaderPosition::Cut(position)) => {
+                (*edge, *cursor) = (*to, position.clone());
                 Ok(())
             }
-            (Self::Padded { steps, config, wanted }, Wanted::Batches(sizes)) => {
-                steps.change(BatchSizes::new(config, sizes), given_back)?;
+            (
+                Self::Padded { steps, index, config, wanted },
+                Wanted::Batches(sizes),
+                LoaderPosition::Padded { position, wanted: was },
+            ) => {
+                let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, was), plan(config)?)?;
+                **steps = StepPlanner::resume(&planner, config.step_size(), position)?;
+                steps.change(BatchSizes::new(config, sizes), &[])?;
                 wanted.clone_from(sizes);
                 Ok(())
             }
-            (Self::Streamed { stream, config, wanted }, Wanted::Batches(sizes)) => {
+            (Self::Streamed { stream, config, wanted }, Wanted::Batches(sizes), _) => {
                 stream.change(BatchSizes::new(config, sizes))?;
                 wanted.clone_from(sizes);
                 Ok(())
@@ -193,7 +199,7 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// Whether steps that were taken ahead of need can be given back; those of a stream are used as they are.
+    /// Whether steps that were taken ahead of need can be taken again.
     pub(super) fn takes_back(&self) -> bool {
         !matches!(self, Self::Streamed { .. })
     }

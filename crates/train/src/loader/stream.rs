@@ -1,6 +1,6 @@
 //! Steps out of samples whose lengths show when they are read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_sampler::{
@@ -10,7 +10,7 @@ use plimsoll_sampler::{
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::fill::read;
+use super::fill::{none_readable, read};
 use super::order::BatchSizes;
 use super::{LoaderConfig, LoaderError};
 use crate::source::{Item, Source};
@@ -39,15 +39,21 @@ pub(super) struct Stream<S: Source> {
     next: EpochCursor,
     /// The next sample to read.
     reading: EpochCursor,
-    /// Pending samples of an earlier part of the run, which come first.
-    pending: usize,
+    /// Samples that an earlier part of the run had pushed, and this one has not yet: they come first.
+    pending: VecDeque<u64>,
+    /// How many of them were asked for.
+    n_pending_asked: usize,
     n_asked: u64,
     n_pushed: u64,
     arrived: BTreeMap<u64, Arrived<S::Item>>,
     arrived_bytes: Bytes,
     most_arrived: u64,
     bytes: Bytes,
+    /// The largest sample so far, for those that are on their way.
+    largest: Bytes,
     skipped: Vec<u64>,
+    /// Samples since the last that was held.
+    n_unreadable: u64,
     n_waits: u64,
     n_full: u64,
     readers: Readers<S::Item>,
@@ -90,28 +96,26 @@ impl<S: Source> Stream<S> {
         let (source, bad_sample) = (Arc::clone(source), config.bad_sample);
         let work =
             move |(ticket, epoch, id)| Ok((ticket, Arrived { id, item: read(&*source, bad_sample, epoch, id)? }));
-        let mut stream = Self {
+        Ok(Self {
             steps,
             items: HashMap::new(),
             reading: next.clone(),
             next,
-            pending: pending.len(),
+            pending: pending.into(),
+            n_pending_asked: 0,
             n_asked: 0,
             n_pushed: 0,
             arrived: BTreeMap::new(),
             arrived_bytes: Bytes::ZERO,
             most_arrived: (config.look_ahead as u64 / 2).max(1),
             bytes: Bytes(config.buffer_limit.0 / 4),
+            largest: Bytes::ZERO,
             skipped: Vec::new(),
+            n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
             readers: Workers::start(config.workers, work),
-        };
-        let epoch = stream.steps.position().epoch;
-        for id in pending {
-            stream.ask(epoch, id);
-        }
-        Ok(stream)
+        })
     }
 
     /// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
@@ -131,7 +135,9 @@ impl<S: Source> Stream<S> {
     }
 
     pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
-        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
+        let mut steps = self.steps.position();
+        steps.pending.extend(&self.pending);
+        StreamedPosition { steps, next: self.next.clone(), wanted: wanted.to_vec() }
     }
 
     pub(super) fn change(&mut self, rule: BatchSizes) -> Result<(), LoaderError> {
@@ -147,13 +153,17 @@ impl<S: Source> Stream<S> {
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
         let Arrived { id, item } = self.arrived()?;
+        self.n_unreadable += 1;
         match item {
             None => self.skipped.push(id),
             Some(item) => {
                 let (lengths, bytes) = ([item.length()], item.bytes());
                 let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
                 match pushed {
-                    Pushed::Held => drop(self.items.insert(id, item)),
+                    Pushed::Held => {
+                        self.n_unreadable = 0;
+                        self.items.insert(id, item);
+                    }
                     Pushed::Skipped => self.skipped.push(id),
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
@@ -165,15 +175,18 @@ impl<S: Source> Stream<S> {
             }
         }
         self.n_pushed += 1;
-        if self.pending > 0 {
-            self.pending -= 1;
+        if self.pending.pop_front().is_some() {
+            self.n_pending_asked -= 1;
         } else {
             self.next.take(1);
         }
-        if self.pending == 0 && self.next.position == 0 {
+        if self.pending.is_empty() && self.next.position == 0 {
             self.steps.finish();
         }
-        Ok(())
+        if self.n_unreadable < self.next.n_samples {
+            return Ok(());
+        }
+        Err(none_readable(Some(id), self.next.n_samples).into())
     }
 
     /// Returns the next sample in order, and waits for it where it must.
@@ -193,28 +206,46 @@ impl<S: Source> Stream<S> {
     }
 
     fn keep(&mut self, (ticket, arrived): (u64, Arrived<S::Item>)) {
+        self.largest = self.largest.max(bytes(&arrived));
         self.arrived_bytes = self.arrived_bytes.saturating_add(bytes(&arrived));
         self.arrived.insert(ticket, arrived);
     }
 
-    /// Asks the workers for more samples while there is room for them; the next one is always asked for.
+    /// Asks the workers for more samples while there is room for them, those on their way counted as the largest so far;
+    /// the next one is always asked for.
     fn read_ahead(&mut self) {
-        while self.n_asked == self.n_pushed
-            || (self.n_asked - self.n_pushed < self.most_arrived && self.arrived_bytes < self.bytes)
-        {
-            let (epoch, ids) = self.reading.take(1);
-            for id in ids {
-                self.ask(epoch, id);
-            }
+        while self.n_asked == self.n_pushed || self.has_room() {
+            self.ask();
         }
-        self.n_full += u64::from(self.arrived.len() as u64 == self.most_arrived || self.bytes <= self.arrived_bytes);
+        self.n_full += u64::from(!self.has_room());
     }
 
-    fn ask(&mut self, epoch: u64, id: u64) {
-        self.readers.send((self.n_asked, epoch, id));
-        self.n_asked += 1;
+    fn has_room(&self) -> bool {
+        let n_ahead = self.n_asked - self.n_pushed;
+        let n_on_their_way = n_ahead - self.arrived.len() as u64;
+        // Nothing is known of the first ones.
+        let n_most = if self.largest == Bytes::ZERO { MOST_UNKNOWN } else { self.most_arrived };
+        let bytes = self.arrived_bytes.saturating_add(self.largest.saturating_mul(n_on_their_way));
+        n_ahead < n_most && bytes < self.bytes
+    }
+
+    fn ask(&mut self) {
+        if let Some(id) = self.pending.get(self.n_pending_asked) {
+            self.n_pending_asked += 1;
+            self.readers.send((self.n_asked, self.steps.position().epoch, *id));
+            self.n_asked += 1;
+            return;
+        }
+        let (epoch, ids) = self.reading.take(1);
+        for id in ids {
+            self.readers.send((self.n_asked, epoch, id));
+            self.n_asked += 1;
+        }
     }
 }
+
+/// Samples that are read ahead before the size of any is known: enough for a few threads.
+const MOST_UNKNOWN: u64 = 8;
 
 fn bytes<T: Item>(arrived: &Arrived<T>) -> Bytes {
     arrived.item.as_ref().map_or(Bytes::ZERO, Item::bytes)

@@ -34,12 +34,13 @@ impl<'a, J: Job> Run<'a, J> {
         balance.check(job.task_probes(&model).len())?;
         let mut position = None;
         let mut controller = Controller::try_new(config.controller.clone())?;
-        let (mut step, mut seconds_before) = (0, 0.0);
+        let (mut step, mut epoch_samples, mut seconds_before) = (0, 0, 0.0);
         if let Some(checkpoint) = checkpoint {
             (model, optimizer) = checkpoint.load(model, optimizer)?;
             let state = checkpoint.state;
             resume::check_balance(&state.balance, &balance)?;
             (controller, step, seconds_before) = (state.controller, state.step, state.seconds);
+            epoch_samples = state.epoch_samples;
             (position, balance) = (Some(state.position), state.balance);
         }
         let loader = Loader::try_new(&source, position, &wanted(&controller), &config.loader)?;
@@ -63,6 +64,7 @@ impl<'a, J: Job> Run<'a, J> {
             meter,
             budget,
             step,
+            epoch_samples,
             saved_step: None,
             seconds_before,
             stop,
