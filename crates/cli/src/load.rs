@@ -200,11 +200,42 @@ mod tests {
     fn a_wrong_value_is_refused_with_its_key() {
         refused(&["memory.target=1.7"], &[], &["memory.target", "1.7", "between 0 and 1"]);
         refused(&["memory.capacity=plenty"], &[], &["memory.capacity", "plenty", "1.5 GiB"]);
-        refused(&["train.steps=0"], &[], &["train.steps", "0", "1 and more"]);
+        refused(&["train.steps=0"], &[], &["`train.steps` is 0", "1 to 4294967296"]);
         refused(&["batch.patch_min=0"], &[], &["batch.patch_min", "preset"]);
         refused(&["policy.kind=clever"], &[], &["policy.kind", "clever", "certified"]);
         refused(&["device=metal"], &[], &["device", "metal", "vulkan"]);
         refused(&["train"], &[], &["KEY=VALUE"]);
+    }
+
+    #[test]
+    fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
+        for (set, allowed) in [
+            ("batch.n_edges=0", "1 and more"),
+            ("data.workers=65", "up to 64"),
+            ("sr.channels=0", "1 to 65536"),
+            ("sequence.heads=0", "1 to 65536"),
+            ("sequence.head_width=0", "1 to 65536"),
+            ("sequence.blocks=0", "1 to 1024"),
+            ("multitask.channels=0", "1 to 65536"),
+            ("multitask.features=0", "1 to 65536"),
+            ("multitask.features=62", "a multiple of 4"),
+            ("multitask.image_size=0", "1 to 8192"),
+            ("multitask.image_size=65536", "1 to 8192"),
+            ("multitask.max_words=0", "1 to 65536"),
+            ("multitask.label_smoothing=NaN", "from 0 to below 1"),
+            ("multitask.label_smoothing=1", "from 0 to below 1"),
+            ("multitask.label_smoothing=-0.1", "from 0 to below 1"),
+            ("text.vocabulary=256", "257 to 65535"),
+            ("text.vocabulary=65536", "257 to 65535"),
+            ("text.longest=0", "1 and more"),
+            ("text.layers=0", "1 to 1024"),
+            ("text.width=0", "1 to 65536"),
+            ("text.heads=0", "1 to 65536"),
+            ("text.width=126", "a multiple of `text.heads` (4)"),
+        ] {
+            let (key, value) = set.split_once('=').unwrap();
+            refused(&[set], &[], &[&format!("use the configuration: `{key}` is {value}, allowed is {allowed}")]);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The configuration as values.
 
+mod check;
 mod jobs;
 mod run;
 mod sr;
@@ -10,7 +11,6 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction};
 use serde::Deserialize;
 
-use crate::exit::{UserError, user_error};
 use crate::values::{
     BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PerTask, PlanSetting,
     PolicyKind, ScalingSetting,
@@ -162,39 +162,5 @@ pub(crate) struct Notes {
 impl Notes {
     pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.chosen).chain(&self.warnings)
-    }
-}
-
-impl Settings {
-    /// Refuses values that no type refuses.
-    pub(crate) fn check(&self) -> Result<(), UserError> {
-        let positive = [
-            ("batch.effective_batch_size", u64::from(self.batch.effective_batch_size)),
-            ("batch.patch_multiple", u64::from(self.batch.patch_multiple)),
-            ("train.steps", self.train.steps),
-            ("train.validate_every", self.train.validate_every),
-            ("train.checkpoint_every", self.train.checkpoint_every),
-            ("sr.crops_per_image", u64::from(self.sr.crops_per_image)),
-            ("sr.channels", self.sr.channels as u64),
-            ("sr.validation_tile", u64::from(self.sr.validation_tile)),
-            ("batch.n_edges", u64::from(self.batch.n_edges)),
-        ];
-        if let Some((key, _)) = positive.iter().find(|it| it.1 == 0) {
-            return Err(user_error(format!("use the configuration: `{key}` is 0, allowed is 1 and more")));
-        }
-        let limited = [("data.workers", self.data.workers as u64, 64), ("train.steps", self.train.steps, 1 << 32)];
-        if let Some((key, value, most)) = limited.iter().find(|it| it.2 < it.1) {
-            return Err(user_error(format!("use the configuration: `{key}` is {value}, allowed is up to {most}")));
-        }
-        if self.memory.target.get() <= 0.0 {
-            return Err(user_error("use the configuration: `memory.target` is 0, allowed is above 0 and at most 1"));
-        }
-        let rate = self.train.learning_rate;
-        if !(rate > 0.0 && rate.is_finite()) {
-            return Err(user_error(format!(
-                "use the configuration: `train.learning_rate` is {rate}, allowed is above 0"
-            )));
-        }
-        Ok(())
     }
 }

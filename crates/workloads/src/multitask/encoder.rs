@@ -58,8 +58,8 @@ pub(crate) struct TextEncoder {
     narrow: Linear,
 }
 
-/// Heads of the attention.
-const N_HEADS: usize = 4;
+/// Heads of the attention, which divide the features among them.
+pub const N_HEADS: usize = 4;
 
 impl TextEncoder {
     pub(crate) fn new(n_ids: usize, n_words: usize, features: usize, device: &Device) -> Self {

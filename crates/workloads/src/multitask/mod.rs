@@ -46,6 +46,7 @@ mod split;
 mod words;
 
 pub use batch::MixedTensors;
+pub use encoder::N_HEADS;
 pub use error::DataError;
 pub use job::{Multitask, MultitaskConfig};
 pub use lines::Task;
