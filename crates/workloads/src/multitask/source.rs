@@ -208,9 +208,10 @@ impl Source for SampleSource {
 
     fn collate(&self, draw: &Draw, items: &[LoadedSample], buffer: &mut SampleBuffer) -> Result<(), SourceError> {
         let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
-        buffer
-            .fill(&self.samples, items, edges)
-            .map_err(|(index, reason)| SourceError { sample_id: draw.ids().nth(index).unwrap_or(u64::MAX), reason })
+        buffer.fill(&self.samples, items, edges).map_err(|(index, reason)| {
+            let ids: Vec<_> = draw.ids().collect();
+            SourceError { sample_id: ids[index], reason }
+        })
     }
 }
 
