@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod files;
 mod image_file;
 pub mod multitask;

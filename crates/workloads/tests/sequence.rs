@@ -400,6 +400,34 @@ fn a_recording_held_out_that_vanishes_is_named_by_the_validation() {
 }
 
 #[test]
+fn recordings_held_out_that_vanish_are_left_out_where_bad_ones_are_skipped() {
+    let folder = folder();
+    let config = RecordingsConfig { bad_sample: BadSample::Skip, ..config(folder.path()) };
+    let recordings = Recordings::read(&config).unwrap();
+    let names: Vec<_> = recordings.validation.iter().map(|it| folder.path().join(&it.name)).collect();
+    let (job, device) = (job(recordings, true), Device::flex().autodiff());
+    let model = job.init(&device);
+    fs::remove_file(&names[1]).unwrap();
+    let value = validate(&job, &model, &device).unwrap().value;
+    assert!([0.0, 100.0].contains(&value), "{value} % of the one that is left");
+    fs::remove_file(&names[0]).unwrap();
+    let error = validate(&job, &model, &device).unwrap_err().to_string();
+    assert_eq!(error, "read recordings that are held out: none can be read any more");
+}
+
+#[test]
+fn the_fingerprint_tells_as_many_recordings_of_other_lengths_apart() {
+    let folder = folder();
+    let fingerprint = || job(Recordings::read(&config(folder.path())).unwrap(), true).fingerprint();
+    let before = fingerprint();
+    assert_eq!(fingerprint(), before);
+    for name in ["one.wav", "two.wav", "three.wav", "below/four.wav"] {
+        wav(&folder.path().join(name), 8000, 2500);
+    }
+    assert_ne!(fingerprint(), before);
+}
+
+#[test]
 fn pen_strokes_are_read_like_sounds() {
     let folder = tempfile::tempdir().unwrap();
     let mut list = "path,label\n".to_owned();

@@ -28,6 +28,9 @@ pub enum StepError {
     /// The device failed in a way that has nothing to do with memory.
     #[error("the device failed: {0}")]
     Device(String),
+    /// Data cannot be used.
+    #[error("{0}")]
+    Data(String),
     /// Loss or gradient is no finite number.
     #[error("loss {loss} or gradient norm {gradient_norm} is not finite: a lower learning rate may help")]
     NotFinite {

@@ -81,7 +81,7 @@ impl Multitask {
 
     /// Returns the loss of each of these samples, which all have as many images.
     fn forward(&self, model: &FusionModel, shown: &[Shown<'_>], device: &Device) -> Result<Vec<f64>, StepError> {
-        let failed = |error: &dyn std::fmt::Display| StepError::Device(format!("read held-out samples: {error}"));
+        let failed = |error: &dyn std::fmt::Display| StepError::Data(format!("read held-out samples: {error}"));
         let load = |it: &Shown<'_>| LoadedSample::held_out(&self.samples, it.sample, it.exchanged);
         let loaded: Result<Vec<_>, _> = shown.iter().map(load).collect();
         let loaded = loaded.map_err(|error| failed(&error))?;
@@ -130,7 +130,8 @@ impl Job for Multitask {
     }
 
     fn fingerprint(&self) -> String {
-        format!("{} on {} samples", self.program(), self.samples.train.len())
+        let samples = &self.samples;
+        format!("{} on {} samples, checksum {:016x}", self.program(), samples.train.len(), samples.checksum())
     }
 
     fn source(&self) -> Arc<SampleSource> {

@@ -11,6 +11,7 @@ use super::error::DataError;
 use super::lines::{Line, Task, parse};
 use super::split::Split;
 use super::words::Words;
+use crate::checksum::Checksum;
 use crate::store::Stored;
 
 /// The list of samples in their folder.
@@ -160,6 +161,26 @@ impl Samples {
     /// Returns the images of a subject that are trained on.
     pub(crate) fn pool(&self, subject: usize) -> &[Stored] {
         &self.pools[subject]
+    }
+
+    /// Returns a number that differs, but for chance, when other lines, subjects or texts are trained on.
+    pub(crate) fn checksum(&self) -> u64 {
+        let mut checksum = Checksum::new();
+        for subject in &self.subjects {
+            checksum.text(subject);
+        }
+        for Sample { task, line, groups, tokens } in &self.train {
+            checksum.number(u64::from(task.index()));
+            checksum.number(*line as u64);
+            for Shown { subject, images } in groups {
+                checksum.number(*subject as u64);
+                checksum.number(images.len() as u64);
+            }
+            for token in tokens {
+                checksum.number(u64::from(*token));
+            }
+        }
+        checksum.finish()
     }
 
     pub(crate) fn album(&self) -> &Album {

@@ -2,15 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_sampler::Permutation;
-
 use super::album::Album;
 use super::lines::{Group, Line};
 use super::samples::Shown;
+use crate::split::held_out_of;
 use crate::store::Stored;
-
-/// Decides which images are held out; the same for every run, so that runs with different seeds can be compared.
-const SPLIT_SEED: u64 = 0;
 
 /// A fixed share of each subject's images is held out.
 pub(crate) struct Split<'a> {
@@ -61,22 +57,8 @@ fn hold_out(lines: &[(usize, Line)], share: f64) -> BTreeSet<&str> {
     }
     let mut held = BTreeSet::new();
     for (images, subject) in subjects.into_values().zip(0..) {
-        let images = Vec::from_iter(images);
-        let order = Permutation::new(images.len() as u64, SPLIT_SEED, subject);
-        let rank = |at: usize| order.at(at as u64);
-        let mut ranked: Vec<_> = images.iter().enumerate().map(|(at, image)| (rank(at), *image)).collect();
-        ranked.sort_unstable();
-        held.extend(ranked.into_iter().take(n_held(images.len(), share)).map(|(_, image)| image));
+        let is_held = held_out_of(subject, images.len(), share);
+        held.extend(images.into_iter().zip(is_held).filter(|(_, is_held)| *is_held).map(|(image, _)| image));
     }
     held
-}
-
-/// At least one, but never the last one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a small number is a smaller one"
-)]
-fn n_held(n: usize, share: f64) -> usize {
-    if n < 2 { 0 } else { ((n as f64 * share).round() as usize).clamp(1, n - 1) }
 }

@@ -42,25 +42,34 @@ impl SequenceJob {
         Self { config, recordings, stream }
     }
 
-    /// Returns which of these recordings, padded to the edge, the model is right about.
+    /// Returns whether the model is right about each of these recordings, padded to the edge; `None` for those that are
+    /// left out because they cannot be read.
     fn tried(
         &self,
         model: &Encoder,
         edge: u32,
         recordings: &[Recording],
         device: &Device,
-    ) -> Result<Vec<bool>, StepError> {
-        let mut buffer = FrameBuffer::default();
+    ) -> Result<Vec<Option<bool>>, StepError> {
+        let (mut buffer, mut is_read) = (FrameBuffer::default(), Vec::with_capacity(recordings.len()));
         for recording in recordings {
-            let read = self.recordings.frames(recording).and_then(|frames| buffer.push(&frames, edge));
-            read.map_err(|fault| StepError::Device(format!("read {}: {fault}", recording.name)))?;
+            let failed = |fault| StepError::Data(format!("read {}: {fault}", recording.name));
+            let frames = self.recordings.held_out(recording, edge).map_err(failed)?;
+            is_read.push(frames.is_some());
+            frames.map_or(Ok(()), |frames| buffer.push(&frames, edge)).map_err(failed)?;
         }
-        let batch = self.batch(&buffer, 0..recordings.len(), &device.clone().inner());
+        let n_read = is_read.iter().filter(|it| **it).count();
+        if n_read == 0 {
+            return Ok(vec![None; recordings.len()]);
+        }
+        let batch = self.batch(&buffer, 0..n_read, &device.clone().inner());
         let scores = model.forward(batch.frames, batch.mask).try_into_data();
         let scores = scores.map_err(|error| StepError::Device(error.to_string()))?;
         let scores: Vec<_> = scores.iter::<f32>().collect();
-        let best = scores.chunks_exact(self.recordings.classes.len()).map(highest);
-        Ok(best.zip(recordings).map(|(best, recording)| best == Some(recording.class)).collect())
+        let mut best = scores.chunks_exact(self.recordings.classes.len()).map(highest);
+        let is_right =
+            |(recording, is_read): (&Recording, bool)| is_read.then(|| best.next() == Some(Some(recording.class)));
+        Ok(recordings.iter().zip(is_read).map(is_right).collect())
     }
 }
 
@@ -99,7 +108,8 @@ impl Job for SequenceJob {
     }
 
     fn fingerprint(&self) -> String {
-        format!("{} on {} recordings", self.program(), self.recordings.train.len())
+        let recordings = &self.recordings;
+        format!("{} on {} recordings, checksum {:016x}", self.program(), recordings.train.len(), recordings.checksum())
     }
 
     fn source(&self) -> Arc<RecordingStream> {
@@ -153,14 +163,18 @@ impl Job for SequenceJob {
         inference: &mut Inference<'_>,
     ) -> Result<Validation, StepError> {
         let model = model.valid();
-        let (mut n_right, n) = (0, self.recordings.validation.len());
+        let (mut n_right, mut n) = (0, 0);
         for (edge, group) in self.recordings.validation_groups() {
-            let mut is_right = vec![false; group.len()];
+            let mut is_right = vec![None; group.len()];
             inference.run(group.len(), edge, &mut |range: Range<usize>| {
                 is_right[range.clone()].copy_from_slice(&self.tried(&model, edge, &group[range], device)?);
                 Ok(())
             })?;
-            n_right += is_right.iter().filter(|it| **it).count();
+            n += is_right.iter().flatten().count();
+            n_right += is_right.iter().flatten().filter(|it| **it).count();
+        }
+        if n == 0 {
+            return Err(StepError::Data("read recordings that are held out: none can be read any more".to_owned()));
         }
         let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority());
         Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline }.into())

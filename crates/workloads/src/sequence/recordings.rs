@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use plimsoll_sampler::Permutation;
-use plimsoll_train::BadSample;
+use plimsoll_train::{BadSample, Item};
 
 use super::fault::{DataError, Fault};
 use super::form::{Form, Seen};
 use super::labels::{self, Row};
 use super::source::Frames;
-
-/// Decides the validation split; the same for every run, so that runs with different seeds can be compared.
-const SPLIT_SEED: u64 = 0;
+use crate::checksum::Checksum;
+use crate::split::held_out_of;
 
 /// Groups of similar length that held-out recordings are measured in.
 const VALIDATION_EDGES: usize = 4;
@@ -53,6 +51,7 @@ pub struct Recordings {
     pub skipped: Vec<String>,
     folder: PathBuf,
     form: Form,
+    bad_sample: BadSample,
 }
 
 impl Recordings {
@@ -76,7 +75,7 @@ impl Recordings {
         if labels < 2 || validation.is_empty() {
             return Err(DataError::TooFew { folder, usable, lines, labels });
         }
-        Ok(Self { classes, train, validation, skipped: scan.skipped, folder, form })
+        Ok(Self { classes, train, validation, skipped: scan.skipped, folder, form, bad_sample: config.bad_sample })
     }
 
     /// Returns how many values a frame has.
@@ -106,6 +105,30 @@ impl Recordings {
     pub(crate) fn frames(&self, recording: &Recording) -> Result<Frames, Fault> {
         let values = self.form.read(&self.folder.join(&recording.name))?;
         Ok(Frames::new(values, self.n_values(), recording.class))
+    }
+
+    /// Reads a recording that is held out, with a second try; `None` when it is to be left out.
+    pub(crate) fn held_out(&self, recording: &Recording, edge: u32) -> Result<Option<Frames>, Fault> {
+        let read = || match self.frames(recording) {
+            Ok(frames) if edge < frames.length() => Err(Fault::Grown { found: frames.length(), most: edge }),
+            read => read,
+        };
+        match read().or_else(|_| read()) {
+            Ok(frames) => Ok(Some(frames)),
+            Err(_) if self.bad_sample == BadSample::Skip => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Returns a number that differs, but for chance, when other recordings are trained on.
+    pub(crate) fn checksum(&self) -> u64 {
+        let mut checksum = Checksum::new();
+        for Recording { name, class, n_frames } in &self.train {
+            checksum.text(name);
+            checksum.number(*class as u64);
+            checksum.number(u64::from(*n_frames));
+        }
+        checksum.finish()
     }
 }
 
@@ -145,22 +168,11 @@ fn split(found: Vec<(Row, u32)>, classes: &[String], share: f64) -> (Vec<Recordi
     }
     let (mut train, mut validation) = (Vec::new(), Vec::new());
     for (class, recordings) in of_class {
-        let (n, n_held) = (recordings.len() as u64, held_out(recordings.len(), share));
-        let permutation = Permutation::new(n, SPLIT_SEED, class as u64);
-        for (at, recording) in (0..n).zip(recordings) {
-            if permutation.at(at) < n_held { validation.push(recording) } else { train.push(recording) }
+        let is_held = held_out_of(class as u64, recordings.len(), share);
+        for (recording, is_held) in recordings.into_iter().zip(is_held) {
+            if is_held { validation.push(recording) } else { train.push(recording) }
         }
     }
     validation.sort_by_key(|it: &Recording| it.n_frames);
     (train, validation)
-}
-
-/// At least one recording on each side, where a label has two.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a number of recordings is a smaller, non-negative number"
-)]
-fn held_out(n: usize, share: f64) -> u64 {
-    ((n as f64 * share).round() as u64).max(1).min(n as u64 - 1)
 }

@@ -104,7 +104,7 @@ impl Sr {
     fn read(&self, photo: &Photo, high: bool, window: Window, into: &mut [u8]) -> Result<(), StepError> {
         let image = if high { photo.high } else { photo.low };
         let read = self.photos.store().read(image, window, into);
-        read.map_err(|error| StepError::Device(format!("read the decoded pixels of {}: {error}", photo.name)))
+        read.map_err(|error| StepError::Data(format!("read the decoded pixels of {}: {error}", photo.name)))
     }
 }
 
@@ -148,8 +148,8 @@ impl Job for Sr {
     }
 
     fn fingerprint(&self) -> String {
-        let (program, n_train) = (self.program(), self.photos.train.len());
-        format!("{program} on {n_train} images of {} crops", self.config.crops_per_image)
+        let (program, n_train, crops) = (self.program(), self.photos.train.len(), self.config.crops_per_image);
+        format!("{program} on {n_train} images of {crops} crops, checksum {:016x}", self.photos.checksum())
     }
 
     fn source(&self) -> Arc<Crops> {

@@ -7,6 +7,7 @@ use image::imageops::{FilterType, crop_imm, resize};
 
 use super::folder::{BadImage, DataError, Decoded, decode};
 use super::model::SCALE;
+use crate::checksum::Checksum;
 use crate::files::files;
 use crate::split::held_out;
 use crate::store::{PixelStore, Stored, Window};
@@ -93,6 +94,17 @@ impl Photos {
     /// Returns the longest smaller side among the images held out, at the input resolution.
     pub fn largest_side(&self) -> u32 {
         self.validation.iter().map(|it| it.low.width.min(it.low.height)).max().unwrap_or(0)
+    }
+
+    /// Returns a number that differs, but for chance, when images of other names or sizes are trained on.
+    pub(crate) fn checksum(&self) -> u64 {
+        let mut checksum = Checksum::new();
+        for Photo { name, high, .. } in &self.train {
+            checksum.text(name);
+            checksum.number(u64::from(high.width));
+            checksum.number(u64::from(high.height));
+        }
+        checksum.finish()
     }
 
     pub(crate) fn store(&self) -> &PixelStore {

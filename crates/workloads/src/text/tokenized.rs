@@ -7,6 +7,7 @@ use plimsoll_sampler::SampleIndex;
 
 use super::error::TextError;
 use super::tokenizer::{BOUNDARY, Tokenizer};
+use crate::checksum::Checksum;
 
 /// Sections one after the other, between boundaries, in 2 bytes a token.
 ///
@@ -72,9 +73,11 @@ impl Sections {
 
     /// Returns a number that differs, but for chance, when any token does.
     pub(crate) fn checksum(&self) -> u64 {
-        // FNV-1a.
-        let byte = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        self.targets().flat_map(u16::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, byte)
+        let mut checksum = Checksum::new();
+        for token in self.targets() {
+            checksum.write(&token.to_le_bytes());
+        }
+        checksum.finish()
     }
 }
 
