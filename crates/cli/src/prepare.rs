@@ -128,7 +128,9 @@ impl<J: Job> Prepared<J> {
             }
             Sizes::Padded(Buckets { edges, batch_max }) => {
                 let batches = rungs(*batch_max).map_err(|error| failed(&error))?;
-                let batches = thinned(batches, (RUNGS / edges.len().max(1)).max(2));
+                // A batch of an edge between two planned ones is held against the longer one.
+                let edges = thinned(edges.clone(), RUNGS / 2);
+                let batches = thinned(batches, RUNGS / edges.len().max(1));
                 Ok(edges.iter().flat_map(|edge| batches.iter().map(|n| StepShape::new(*n, *edge))).collect())
             }
         }
