@@ -52,6 +52,7 @@ pub(crate) struct Batch {
     pub(crate) effective_batch_size: u32,
     effective_unit: EffectiveUnit,
     n_edges: u32,
+    batches_per_step: u32,
     #[serde(rename = "batch_size")]
     pub(crate) size: BatchSize,
     patch_min: Bound,

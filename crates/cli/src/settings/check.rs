@@ -44,13 +44,14 @@ impl Settings {
         Ok(())
     }
 
-    fn run_ranges(&self) -> [Range; 7] {
+    fn run_ranges(&self) -> [Range; 8] {
         let any = 1..=u64::MAX;
         let (batch, train) = (&self.batch, &self.train);
         [
             ("batch.effective_batch_size", batch.effective_batch_size.into(), any.clone()),
             ("batch.patch_multiple", batch.patch_multiple.into(), any.clone()),
             ("batch.n_edges", batch.n_edges.into(), any.clone()),
+            ("batch.batches_per_step", batch.batches_per_step.into(), any.clone()),
             ("train.steps", train.steps, 1..=MOST_STEPS),
             ("train.validate_every", train.validate_every, any.clone()),
             ("train.checkpoint_every", train.checkpoint_every, any),

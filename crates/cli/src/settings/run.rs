@@ -27,9 +27,9 @@ impl Settings {
         let found = edges(lengths, self.batch.n_edges, multiple);
         let found = found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?;
         let largest = found.edges.last().copied().unwrap_or(1);
-        let most = self.loader(largest, found.edges.clone()).samples_of(found.edges.first().copied().unwrap_or(1));
-        self.check_batches(most)?;
-        Ok(Buckets { edges: found.edges, batch_max: self.batch.size_max.0.unwrap_or(most) })
+        let (shortest, loader) = (found.edges.first().copied().unwrap_or(1), self.loader(largest, found.edges.clone()));
+        self.check_batches(loader.samples_of(shortest))?;
+        Ok(Buckets { edges: found.edges, batch_max: self.batch.size_max.0.unwrap_or(loader.batch_of(shortest)) })
     }
 
     /// Refuses micro-batches that are larger than a step.
@@ -42,6 +42,11 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Whether the largest micro-batch is given as a number.
+    fn names_batch(&self) -> bool {
+        self.batch.size_max.0.is_some() || matches!(self.batch.size, BatchSize::Fixed(_))
     }
 
     /// Says what a step takes.
@@ -66,6 +71,7 @@ impl Settings {
                 EffectiveUnit::Batch => StepUnit::Batch,
             },
             edges,
+            batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
             tasks: TaskMix { shares: self.tasks.shares.0.clone(), normalize_shares, diversity_weight, homogeneous },
             look_ahead,
             workers,

@@ -33,6 +33,9 @@ pub struct LoaderConfig {
     pub largest_edge: u32,
     /// The edges that samples of different length are padded to; empty where samples are cut.
     pub edges: Vec<u32>,
+    /// A step of padded samples is made of at least about so many batches, so that it mixes lengths, and tasks with them;
+    /// at least 1.
+    pub batches_per_step: u32,
     /// How tasks are mixed.
     pub tasks: TaskMix,
     /// Samples of a stream that are held at most, in batches that wait for a step or not planned yet.
@@ -57,6 +60,7 @@ impl LoaderConfig {
             unit: StepUnit::Samples,
             largest_edge,
             edges: Vec::new(),
+            batches_per_step: 1,
             tasks: TaskMix::default(),
             look_ahead: 1024,
             workers: 1,
@@ -79,6 +83,14 @@ impl LoaderConfig {
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
             StepUnit::Positions | StepUnit::BatchOfPositions => self.effective_batch_size.div_ceil(edge.max(1)),
+        }
+    }
+
+    /// Returns how many samples of this edge a batch of a step may have.
+    pub fn batch_of(&self, edge: u32) -> u32 {
+        match self.unit {
+            StepUnit::Samples | StepUnit::Positions => self.samples_of(edge).div_ceil(self.batches_per_step.max(1)),
+            StepUnit::Batch | StepUnit::BatchOfPositions => self.samples_of(edge),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) struct BatchSizes {
 
 impl BatchSizes {
     fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
-        let most = config.edges.iter().map(|edge| config.samples_of(*edge));
+        let most = config.edges.iter().map(|edge| config.batch_of(*edge));
         Self { edges: config.edges.as_slice().into(), sizes: sizes.iter().zip(most).map(|(a, b)| b.min(*a)).collect() }
     }
 }
