@@ -23,6 +23,8 @@ pub struct TaskReport {
     pub baseline: Option<f64>,
     /// The metric over its baseline.
     pub ratio: Option<f64>,
+    /// How far the peaks of its steps were from the prediction, as a share of it, on average over its samples.
+    pub prediction_error: Option<f64>,
 }
 
 /// Sums each task up.
@@ -42,5 +44,18 @@ fn task_report(run: &Run<'_>, task: usize, name: String) -> TaskReport {
         metric: validated.map(|it| it.metric),
         baseline: validated.map(|it| it.baseline),
         ratio: validated.map(|it| it.metric / it.baseline).filter(|it| it.is_finite()),
+        prediction_error: prediction_error(run, task),
     }
+}
+
+/// Returns the mean distance of peaks from predictions, weighted by the task's samples in each step.
+fn prediction_error(run: &Run<'_>, task: usize) -> Option<f64> {
+    let (mut sum, mut n) = (0.0, 0.0);
+    for done in run.steps().filter(|it| it.committed) {
+        let (Some(predicted), Some(of_task)) = (done.predicted, done.tasks.get(task)) else { continue };
+        let samples = f64::from(of_task.samples);
+        sum += samples * (done.peak.as_f64() / predicted.as_f64() - 1.0).abs();
+        n += samples;
+    }
+    Some(sum / n).filter(|it| it.is_finite())
 }
