@@ -14,6 +14,7 @@ use crate::controller::Keys;
 use crate::device::{has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
+use crate::source::Source as _;
 use crate::trial::{Trial, TrialError, Trials, forward_trial};
 
 /// What is searched for, and where.
@@ -132,7 +133,8 @@ pub fn find_inference_batch(
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
     let edge = finder.edge;
     let mut finder = Finder::try_new(finder, capacity)?;
-    by_probes(&mut finder, |shape| keys.key(Phase::Infer, shape), edge, &mut |finder, batch| {
+    let key = |shape| keys.key(Phase::Infer, shape);
+    by_probes(&mut finder, key, |_| Bytes::ZERO, edge, &mut |finder, batch| {
         let shape = StepShape::new(batch, edge);
         let ran = step(finder, batch, forward_trial(probe, capacity, shape, || run(shape)))?;
         ran.iter().for_each(&mut *on_trial);
@@ -155,25 +157,29 @@ fn step(finder: &mut Finder, batch: u32, ran: Result<Trial, TrialError>) -> Resu
 /// Runs one real step of a batch; `None` when it ran out of memory, which the finder then knows.
 type RealStep<'a> = &'a mut dyn FnMut(&mut Finder, u32) -> Result<Option<Trial>, FindError>;
 
-/// Searches by real steps, each certain to fit but the first.
+/// Searches by real steps, each certain to fit but the first; `host` is what is resident for the samples of a shape.
 fn by_probes(
     finder: &mut Finder,
     key: impl Fn(StepShape) -> Key,
+    host: impl Fn(StepShape) -> Bytes,
     edge: u32,
     step: RealStep<'_>,
 ) -> Result<Found, FindError> {
     let mut predictor = Predictor::try_new(PredictorConfig::default())?;
     let mut resident = Bytes::ZERO;
     loop {
-        let bound = |shape| -> Option<Prediction> { predictor.predict(key(shape), shape, resident) };
+        let bound = |shape| -> Option<Prediction> {
+            predictor.predict(key(shape), shape, resident.saturating_add(host(shape)))
+        };
         let batch = match finder.search(Source::Probe(&bound))? {
             Search::Found(found) => return Ok(found),
             Search::Try { batch, .. } => batch,
         };
         let Some(trial) = step(finder, batch)? else { continue };
         let trial = trial.steady();
-        resident = trial.resident;
-        predictor.observe(key(StepShape::new(batch, edge)), trial.observation())?;
+        let shape = StepShape::new(batch, edge);
+        resident = trial.resident.saturating_sub(host(shape));
+        predictor.observe(key(shape), trial.observation())?;
         finder.on_trial(batch, Outcome::Fitted { resident: trial.resident, peak: trial.peak })?;
     }
 }
@@ -193,7 +199,15 @@ impl<J: Job> BatchSearch<'_, J> {
         let keys = Keys { checkpointing, platform, small_batch };
         let mut finder = self.finder.clone();
         let key = |shape| keys.key(request.phase, shape);
-        by_probes(&mut finder, key, request.finder.edge, &mut |finder, batch| {
+        let source = self.trials.source();
+        let host = |shape: StepShape| match request.phase {
+            Phase::Train => {
+                let n_samples = request.effective_batch_size.unwrap_or(0).max(shape.samples);
+                source.buffer_bytes(StepShape::new(n_samples, shape.edge))
+            }
+            Phase::Infer => Bytes::ZERO,
+        };
+        by_probes(&mut finder, key, host, request.finder.edge, &mut |finder, batch| {
             let trial = step(finder, batch, self.real(batch))?;
             self.ran.extend(trial.map(Trial::steady));
             Ok(trial)

@@ -134,6 +134,11 @@ impl<'a, J: Job> Trials<'a, J> {
         Ok(())
     }
 
+    /// Returns where the samples come from.
+    pub(crate) fn source(&self) -> Arc<J::Source> {
+        Arc::clone(&self.source)
+    }
+
     /// Drops the model and the optimizer, and returns their memory; the next step makes new ones.
     ///
     /// # Errors
