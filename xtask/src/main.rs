@@ -70,7 +70,7 @@ fn print_help(name: &str) -> anyhow::Result<()> {
 }
 
 /// Tasks whose arguments are the binary's.
-const PASSED_ON: [&str; 3] = ["train", "plan", "find"];
+const PASSED_ON: [&str; 4] = ["train", "plan", "find", "generate"];
 
 /// One subcommand.
 struct Task {
@@ -85,6 +85,7 @@ fn task(name: &str) -> anyhow::Result<Task> {
         "train" => Task { help: train::HELP, run: train::run },
         "plan" => Task { help: train::HELP, run: train::plan },
         "find" => Task { help: train::HELP, run: train::find },
+        "generate" => Task { help: train::HELP, run: train::generate },
         "check" => Task { help: check::HELP, run: check::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
         "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },

@@ -1,11 +1,11 @@
-//! `cargo xtask train`, `plan` and `find`: build in release, then run the binary.
+//! `cargo xtask train`, `plan`, `find` and `generate`: build in release, then run the binary.
 
 use std::ffi::OsString;
 
 use crate::process::{plimsoll, run_instead};
 
 pub(crate) const HELP: &str = "\
-train [ARGS..], plan [ARGS..], find [ARGS..]
+train [ARGS..], plan [ARGS..], find [ARGS..], generate RUN [ARGS..]
     Builds plimsoll in release and runs `plimsoll train ARGS..`; `train --help` lists its arguments.
     `--device vulkan` and `--device cuda` build the feature of that name.
 ";
@@ -23,6 +23,10 @@ pub(crate) fn plan(args: &[OsString]) -> anyhow::Result<()> {
 
 pub(crate) fn find(args: &[OsString]) -> anyhow::Result<()> {
     run_command("find", args)
+}
+
+pub(crate) fn generate(args: &[OsString]) -> anyhow::Result<()> {
+    run_command("generate", args)
 }
 
 fn run_command(name: &str, args: &[OsString]) -> anyhow::Result<()> {
