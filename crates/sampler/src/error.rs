@@ -157,14 +157,6 @@ pub enum SamplerError {
     /// Rows are not divided into micro-batches.
     #[error("plan steps: samples that are laid end to end have no padded length, plan for the fewest batches or time")]
     PackedSteps,
-    /// Steps are given back that are not the last ones.
-    #[error("give back steps: the one that ends at {end} of epoch {epoch} is not followed by the one taken after it")]
-    GivenBack {
-        /// The step's epoch.
-        epoch: u64,
-        /// What the epoch had taken with it: positions, or samples.
-        end: u64,
-    },
     /// A stream has no end by which shares could be kept.
     #[error("plan a stream: `shares` are for epochs, a stream has the tasks that come")]
     StreamShares,

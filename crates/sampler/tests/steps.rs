@@ -20,7 +20,7 @@ enum Happening {
     Nothing,
     /// The position is saved and resumed.
     Resume,
-    /// Another budget, and so many steps are given back.
+    /// So many steps were taken ahead and are not used; from where they began, another budget.
     Change(u64, usize),
 }
 
@@ -101,11 +101,13 @@ impl Case {
         }
     }
 
-    /// Takes a step after each happening, and then whole epochs to the end; returns the steps that were not given back.
+    /// Takes a step after each happening, and then the rest of the epoch; returns the steps that were used.
     fn run(&self) -> Vec<PlannedStep> {
         let mut rule = PaddedBudget([100]);
         let mut steps = StepPlanner::try_new(&self.planner(rule), self.size).unwrap();
         let mut taken: Vec<PlannedStep> = Vec::new();
+        // Where each of them began, and under which rule.
+        let mut begun: Vec<(StepPosition, PaddedBudget<1>)> = Vec::new();
         for happening in &self.happenings {
             match *happening {
                 Happening::Nothing => {}
@@ -118,11 +120,16 @@ impl Case {
                     std::mem::swap(&mut steps, &mut resumed);
                 }
                 Happening::Change(budget, n) => {
+                    let used = taken.len().saturating_sub(n);
+                    taken.truncate(used);
+                    if let Some((position, was)) = begun.split_off(used).first() {
+                        steps = StepPlanner::resume(&self.planner(*was), self.size, position).unwrap();
+                    }
                     rule = PaddedBudget([budget]);
-                    let given_back = taken.split_off(taken.len().saturating_sub(n));
-                    steps.change(rule, &given_back).unwrap();
+                    steps.change(rule).unwrap();
                 }
             }
+            begun.push((steps.position(), rule));
             let step = steps.next_step();
             self.check(&step, rule);
             taken.push(step);
@@ -208,31 +215,10 @@ fn a_position_is_small() {
 }
 
 #[test]
-fn steps_that_are_given_back_must_be_the_last_ones() {
-    let mut steps = StepPlanner::try_new(&planner(&lengths(), 1), StepSize::Samples(400)).unwrap();
-    let taken: Vec<_> = (0..5).map(|_| steps.next_step()).collect();
-    let refused = |steps: &StepPlanner<_>, given_back: &[PlannedStep]| {
-        let mut changed = steps.clone();
-        let error = changed.change(PaddedBudget([128]), given_back).unwrap_err().to_string();
-        assert_eq!(&changed, steps);
-        error
-    };
-    let message = "give back steps: the one that ends at 400 of epoch 0 is not followed by the one taken after it";
-    assert_eq!(refused(&steps, &taken[..1]), message);
-    assert_eq!(refused(&steps, &[taken[0].clone(), taken[2].clone()]), message);
-    // Of 5 steps, 3 are of epoch 0 and 2 of epoch 1, which cannot be given back in part when epoch 0 is.
-    assert_eq!(taken.iter().map(|step| step.epoch).collect::<Vec<_>>(), [0, 0, 0, 1, 1]);
-    let message = "give back steps: the one that ends at 1000 of epoch 0 is not followed by the one taken after it";
-    assert_eq!(refused(&steps, &taken[1..3]), message);
-    steps.change(PaddedBudget([128]), &taken[1..]).unwrap();
-    assert_eq!((steps.position().epoch(), steps.position().taken()), (0, 400));
-}
-
-#[test]
 fn a_rule_that_does_not_fit_changes_nothing() {
     let mut steps = StepPlanner::try_new(&planner(&lengths(), 1), StepSize::Samples(48)).unwrap();
     let before = steps.clone();
-    let error = steps.change(PaddedBudget([40]), &[]).unwrap_err();
+    let error = steps.change(PaddedBudget([40])).unwrap_err();
     assert_eq!(error.to_string(), "plan batches: sample 1 has length 38 on axis 0, at most 32 fits even alone");
     assert_eq!(steps, before);
 }

@@ -159,12 +159,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.config.window(self.index.n_samples())
     }
 
-    /// The end of an epoch.
-    pub(super) fn all_drawn(&self, epoch: u64) -> PlanPosition {
-        let drawn = Drawn { drawn: self.source.sizes(), since: self.source.sizes() };
-        PlanPosition::new(self, &Progress { epoch, drawn, carried: Vec::new() }, 0)
-    }
-
     pub(super) fn start(&self, epoch: u64) -> Progress {
         Progress { epoch, drawn: self.source.start(), carried: Vec::new() }
     }

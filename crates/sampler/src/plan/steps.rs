@@ -125,26 +125,13 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
 
     /// Follows another capacity rule from the next step on.
     ///
-    /// Steps that were taken but not used are given back: the last ones, in their order.
-    /// Their samples come again in the same epoch; where another epoch had begun, it begins again afterwards.
-    ///
     /// # Errors
     ///
-    /// [`SamplerError::GivenBack`] when other steps were taken last, and those of [`BatchPlanner::try_new`]; the steps
-    /// then go on as before.
-    pub fn change(&mut self, rule: R, given_back: &[PlannedStep]) -> Result<(), SamplerError> {
-        self.check_last_taken(given_back)?;
+    /// Those of [`BatchPlanner::try_new`]; the steps then go on as before.
+    pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
         let planner = self.plan.planner.with_rule(rule)?;
-        let here = (self.queue.epoch, self.queue.taken);
-        let (epoch, taken) = given_back.first().map_or(here, |step| (step.epoch, step.span.start));
-        let mut position = if epoch == self.queue.epoch { self.hand_over() } else { planner.all_drawn(epoch) };
-        let of_epoch = given_back.iter().filter(|step| step.epoch == epoch).flat_map(|step| &step.batches);
-        for id in of_epoch.flat_map(|batch| &batch.ids) {
-            let most = planner.index().n_samples() as u64 - 1;
-            position.carried.push(u32::try_from(*id).map_or_else(|_| within("given back", *id, most).map(|()| 0), Ok)?);
-        }
-        self.plan = planner.resume(&position)?;
-        self.queue = StepQueue::new(self.queue.size, epoch, taken);
+        self.plan = planner.resume(&self.hand_over())?;
+        self.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
         Ok(())
     }
 
@@ -154,17 +141,6 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
         let left = self.queue.pieces.iter().flat_map(|piece| &piece.samples);
         position.carried.extend(left.map(|sample| sample.id));
         position
-    }
-
-    fn check_last_taken(&self, given_back: &[PlannedStep]) -> Result<(), SamplerError> {
-        let here = (self.queue.epoch, self.queue.taken);
-        let starts = given_back.iter().map(|step| (step.epoch, step.span.start)).skip(1).chain([here]);
-        for (step, next) in given_back.iter().zip(starts) {
-            if next != (step.epoch, step.span.end) && next != (step.epoch + 1, 0) {
-                return Err(SamplerError::GivenBack { epoch: step.epoch, end: step.span.end });
-            }
-        }
-        Ok(())
     }
 
     /// Takes one more batch of the epoch, unless there are enough for a step; says whether it did.

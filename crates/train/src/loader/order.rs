@@ -177,7 +177,7 @@ impl<S: Source> Order<S> {
             ) => {
                 let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, was), plan(config)?)?;
                 **steps = StepPlanner::resume(&planner, config.step_size(), position)?;
-                steps.change(BatchSizes::new(config, sizes), &[])?;
+                steps.change(BatchSizes::new(config, sizes))?;
                 wanted.clone_from(sizes);
                 Ok(())
             }
