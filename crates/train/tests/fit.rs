@@ -2,29 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss,
-    Metric, Outcome, RunDir, Scaling, Shell, Source, SourceError, StepError, StopFlag, TrainError, Validation, fit,
-    replay,
+    Metric, Scaling, Source, SourceError, StepError, Validation, replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
 
-#[global_allocator]
-static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// The heap is one for the whole process, so runs that are measured must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+use common::{alone, check_epochs, run, steps};
 
 const N_SAMPLES: u64 = 40;
 const WIDTH: usize = 64;
@@ -177,54 +172,6 @@ fn fixed() -> PolicyConfig {
     PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: 64, micro_batch_size: 16 } })
 }
 
-struct Ran {
-    outcome: Result<Outcome, TrainError>,
-    events: Vec<Event>,
-}
-
-/// Runs the job; `stop_after` steps a signal arrives.
-fn run(job: &Tiny, config: &FitConfig, room: Bytes, path: &Path, existing: Existing, stop_after: Option<u64>) -> Ran {
-    let mut run_dir = RunDir::open(path, existing).unwrap();
-    let stop = StopFlag::default();
-    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    let probe = open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap();
-    let signal = stop.clone();
-    let mut observer = |event: &Event, _: &plimsoll_monitor::Progress| {
-        if let Event::StepDone(done) = event
-            && Some(done.step + 1) == stop_after
-        {
-            signal.set(2);
-        }
-    };
-    let device = Device::flex().autodiff();
-    let shell =
-        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
-    let outcome = fit(job, config, shell);
-    Ran { outcome, events: run_dir.events().unwrap() }
-}
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn steps(events: &[Event]) -> Vec<&StepDone> {
-    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
-}
-
-/// Every epoch that is complete holds every sample exactly once.
-#[track_caller]
-fn check_epochs(steps: &[&StepDone]) {
-    let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for done in steps {
-        epochs.entry(done.epoch).or_default().extend(done.micro_batches.iter().flat_map(|it| it.ids.iter().copied()));
-    }
-    let last = epochs.keys().max().copied().unwrap();
-    for (epoch, mut ids) in epochs.into_iter().filter(|(epoch, _)| *epoch < last) {
-        ids.sort_unstable();
-        assert_eq!(ids, (0..N_SAMPLES).collect::<Vec<_>>(), "epoch {epoch}");
-    }
-}
-
 #[test]
 fn a_run_climbs_to_the_largest_rung_that_fits_and_its_log_replays() {
     let _alone = alone();
@@ -234,7 +181,7 @@ fn a_run_climbs_to_the_largest_rung_that_fits_and_its_log_replays() {
     assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
     let steps = steps(&ran.events);
     assert_eq!(steps.len(), 40);
-    check_epochs(&steps);
+    check_epochs(&ran.events, N_SAMPLES);
     assert!(steps.iter().all(|it| it.peak <= it.capacity), "above capacity");
     assert!(steps.iter().skip(1).all(|it| it.upper.is_some_and(|upper| it.peak <= upper)), "above the upper bound");
     let (first, last) = (steps[0].rung, steps[39].rung);
@@ -257,7 +204,7 @@ fn a_step_above_the_capacity_is_discarded_and_run_again_in_halves() {
     let failures = ran.events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count();
     assert!(failures > 0, "nothing ran out of memory, so nothing is tested");
     let steps = steps(&ran.events);
-    check_epochs(&steps);
+    check_epochs(&ran.events, N_SAMPLES);
     for done in steps {
         assert!(done.peak <= done.capacity);
         assert!(done.micro_batches.len() > 1 || done.n_samples() < 16, "step {} was not split", done.step);

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/parts.rs"]
+mod parts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,15 +18,16 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_sampler::EpochCursor;
 use plimsoll_train::{
-    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part,
-    Source, SourceError, StepError, StopFlag, Wanted, WeightedAccumulator,
+    BadSample, Controller, ControllerConfig, Inference, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source,
+    SourceError, StepError, StopFlag, Wanted, WeightedAccumulator,
 };
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 use plimsoll_workloads::sequence::{
-    DataError, Encoder, EncoderConfig, FrameBuffer, Recordings, RecordingsConfig, SequenceConfig, SequenceJob,
+    DataError, Encoder, EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob,
 };
 
 use common::check_splits;
+use parts::{collated, length, parts};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -43,37 +46,18 @@ fn job(recordings: Recordings, stream: bool) -> SequenceJob {
     SequenceJob::new(SequenceConfig { model, stream }, Arc::new(recordings))
 }
 
-fn collated(job: &SequenceJob, parts: Vec<Part>) -> FrameBuffer {
-    let source = job.source();
-    let (draw, mut buffer) = (Draw { epoch: 0, parts }, source.buffer(StepShape::new(16, 64)));
-    let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
-    source.collate(&draw, &items, &mut buffer).unwrap();
-    buffer
-}
-
-fn length(job: &SequenceJob, id: u64) -> u32 {
-    job.source().read(0, id).unwrap().length()
-}
-
-/// Parts of two, five and six tones of different lengths, each padded to the longest of its part.
-fn parts(job: &SequenceJob) -> Vec<Part> {
-    let mut ids: Vec<_> = (0..13).map(|at| at * 3).collect();
-    ids.sort_by_key(|id| length(job, *id));
-    let part = |ids: &[u64]| Part { ids: ids.to_vec(), edge: length(job, ids[ids.len() - 1]) };
-    let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
-    assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
-    parts
-}
+/// What the steps of these tests have room for.
+const LARGEST: StepShape = StepShape::new(16, 64);
 
 #[test]
 fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, device) = (job(tones(), true), Device::flex().autodiff());
     device.seed(11);
     let model = job.init(&device);
-    let parts = parts(&job);
+    let parts = parts(&job, 3);
     let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 60 };
     let gradients = |parts: &[Part], sizes: &[usize]| {
-        let (buffer, mut accumulator, mut start) = (collated(&job, parts.to_vec()), WeightedAccumulator::new(13), 0);
+        let (buffer, mut accumulator, mut start) = (collated(&job, parts, LARGEST), WeightedAccumulator::new(13), 0);
         for n in sizes {
             let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device), &[]).mean;
             let part = accumulator.backward(&model, &loss, *n as u64);
@@ -98,9 +82,9 @@ fn padding_does_not_change_the_loss_of_a_recording() {
     let (job, device) = (job(tones(), true), Device::flex());
     device.seed(12);
     let model = job.init(&device);
-    let parts = parts(&job);
+    let parts = parts(&job, 3);
     let loss = |parts: Vec<Part>, at: usize| {
-        let buffer = collated(&job, parts);
+        let buffer = collated(&job, &parts, LARGEST);
         job.mean_loss(&model, job.batch(&buffer, at..at + 1, &device), &[]).mean.into_scalar::<f32>()
     };
     let ids: Vec<_> = parts.iter().flat_map(|part| part.ids.clone()).collect();
@@ -211,7 +195,7 @@ fn the_default_model_tells_tones_apart_after_fifty_steps() {
     let untrained = validate(&job, &model, &device).unwrap();
     for step in 0..50 {
         let (epoch, ids) = cursor.take(16);
-        let buffer = collated(&job, vec![Part { ids: ids.clone(), edge: 60 }]);
+        let buffer = collated(&job, &[Part { ids: ids.clone(), edge: 60 }], LARGEST);
         assert!(epoch <= step, "an epoch has more than one step");
         let loss = job.mean_loss(&model, job.batch(&buffer, 0..ids.len(), &device), &[]).mean;
         model = optimizer.step(2e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));

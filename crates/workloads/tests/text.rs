@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/parts.rs"]
+mod parts;
 
 use std::fs;
 use std::path::Path;
@@ -21,11 +23,12 @@ use plimsoll_train::{
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 use plimsoll_workloads::text::{
     BOUNDARY, Corpus, CorpusConfig, GenerateError, Generation, Gpt, GptConfig, Prompt, Sampling, Text, TextError,
-    TokenBuffer, Tokenizer, blank_generation, generate,
+    Tokenizer, blank_generation, generate,
 };
 use proptest::prelude::{any, proptest};
 
 use common::check_splits;
+use parts::{collated, length, parts};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -55,36 +58,17 @@ fn model(job: &Text, device: &Device) -> Gpt {
     job.init(device)
 }
 
-fn collated(job: &Text, parts: &[Part]) -> TokenBuffer {
-    let source = job.source();
-    let (draw, mut buffer) = (Draw { epoch: 0, parts: parts.to_vec() }, source.buffer(StepShape::new(16, 96)));
-    let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
-    source.collate(&draw, &items, &mut buffer).unwrap();
-    buffer
-}
-
-fn length(job: &Text, id: u64) -> u32 {
-    job.source().read(0, id).unwrap().length()
-}
-
-/// Two, five and six sections of different lengths, each part padded to its longest.
-fn parts(job: &Text) -> Vec<Part> {
-    let mut ids: Vec<_> = (0..13).map(|at| at * 11).collect();
-    ids.sort_by_key(|id| length(job, *id));
-    let part = |ids: &[u64]| Part { ids: ids.to_vec(), edge: length(job, ids[ids.len() - 1]) };
-    let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
-    assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
-    parts
-}
+/// What the steps of these tests have room for.
+const LARGEST: StepShape = StepShape::new(16, 96);
 
 #[test]
 fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, device) = (job(), Device::flex().autodiff());
-    let (model, parts) = (model(&job, &device), parts(&job));
+    let (model, parts) = (model(&job, &device), parts(&job, 11));
     let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
     let lengths: Vec<_> = whole.ids.iter().map(|id| u64::from(length(&job, *id))).collect();
     let gradients = |parts: &[Part], sizes: &[usize]| {
-        let (buffer, mut start) = (collated(&job, parts), 0);
+        let (buffer, mut start) = (collated(&job, parts, LARGEST), 0);
         let mut accumulator = WeightedAccumulator::new(lengths.iter().sum());
         for n in sizes {
             let samples = start..start + n;
@@ -109,9 +93,9 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
 #[test]
 fn padding_and_company_change_no_loss() {
     let (job, device) = (job(), Device::flex());
-    let (model, parts) = (model(&job, &device), parts(&job));
+    let (model, parts) = (model(&job, &device), parts(&job, 11));
     let loss = |parts: &[Part], at: usize| {
-        let batch = job.batch(&collated(&job, parts), at..at + 1, &device);
+        let batch = job.batch(&collated(&job, parts, LARGEST), at..at + 1, &device);
         job.mean_loss(&model, batch, &[]).mean.into_scalar::<f64>()
     };
     let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
@@ -159,7 +143,7 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
         std::iter::from_fn(move || batches.next_batch().map(|it| part(it.ids, it.longest[0])))
     });
     for part in parts.take(n_steps) {
-        let (n, buffer) = (part.ids.len(), collated(job, &[part]));
+        let (n, buffer) = (part.ids.len(), collated(job, &[part], LARGEST));
         let loss = job.mean_loss(&model, job.batch(&buffer, 0..n, device), &[]).mean;
         model = optimizer.step(4e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));
     }

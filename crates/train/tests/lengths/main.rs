@@ -2,211 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[path = "../common/mod.rs"]
+mod common;
+mod job;
 
-use burn::module::Module;
-use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor, TensorData};
+use std::sync::Arc;
+
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
-use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
-    BadSample, BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Item, Job, LearningRate, Lengths,
-    LoaderConfig, Loss, Metric, Outcome, RunDir, Scaling, Shell, Source, SourceError, StepError, StepUnit, StopFlag,
-    TrainError, Unit, Validation, fit, replay,
+    BadSample, BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, RunDir, Scaling,
+    StepUnit, Unit, replay,
 };
-use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone, StepShape};
+use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
-#[global_allocator]
-static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// The heap is one for the whole process, so runs that are measured must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-const N_SAMPLES: u64 = 100;
-const WIDTH: usize = 32;
-const EDGES: [u32; 4] = [8, 16, 24, 40];
-/// In place of a broken sample: every one.
-const ALL: u64 = u64::MAX;
-
-/// Rows of numbers, one for each position; their length depends on the id.
-struct Rows {
-    streamed: bool,
-    broken: Option<u64>,
-}
-
-struct Row {
-    id: u64,
-    length: u32,
-}
-
-impl Item for Row {
-    fn length(&self) -> u32 {
-        self.length
-    }
-
-    fn bytes(&self) -> Bytes {
-        Bytes(16)
-    }
-}
-
-fn length(id: u64) -> u32 {
-    1 + u32::try_from(id * id * 7 % 40).unwrap()
-}
-
-/// The rows of a step, padded with zeros, and where each sample begins, with its edge and its length.
-#[derive(Default)]
-struct Buffer {
-    values: Vec<f32>,
-    samples: Vec<(usize, usize, u32)>,
-}
-
-impl Source for Rows {
-    type Item = Row;
-    type Buffer = Buffer;
-
-    fn n_samples(&self) -> u64 {
-        N_SAMPLES
-    }
-
-    fn lengths(&self) -> Lengths {
-        if self.streamed {
-            return Lengths::Streamed { longest: 40 };
-        }
-        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap())
-    }
-
-    fn read(&self, _epoch: u64, id: u64) -> Result<Row, SourceError> {
-        if Some(id) == self.broken || self.broken == Some(ALL) {
-            return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
-        }
-        // Reading takes longer or shorter, so that workers overtake each other.
-        std::thread::sleep(std::time::Duration::from_micros(id * 13 % 50));
-        Ok(Row { id, length: length(id) })
-    }
-
-    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        Bytes(u64::from(largest.samples) * u64::from(largest.edge) * 4 * WIDTH as u64)
-    }
-
-    fn buffer(&self, largest: StepShape) -> Buffer {
-        let room = largest.samples as usize * largest.edge as usize * WIDTH;
-        Buffer { values: Vec::with_capacity(room), samples: Vec::new() }
-    }
-
-    fn collate(&self, draw: &Draw, items: &[Row], buffer: &mut Buffer) -> Result<(), SourceError> {
-        let room = buffer.values.capacity();
-        buffer.values.clear();
-        buffer.samples.clear();
-        let mut items = items.iter();
-        for part in &draw.parts {
-            for (id, row) in part.ids.iter().zip(&mut items) {
-                assert!(
-                    *id == row.id && row.length <= part.edge,
-                    "sample {} of length {} in {part:?}",
-                    row.id,
-                    row.length
-                );
-                let start = buffer.values.len();
-                buffer.samples.push((start, part.edge as usize, row.length));
-                let value = |at: u32| (row.id * 31 + u64::from(at)) as f32 % 17.0 / 17.0;
-                let filled = row.length * u32::try_from(WIDTH).unwrap();
-                buffer.values.extend((0..filled).map(value));
-                buffer.values.resize(start + part.edge as usize * WIDTH, 0.0);
-            }
-        }
-        assert_eq!(buffer.values.capacity(), room, "the buffer grew");
-        Ok(())
-    }
-}
-
-#[derive(Module, Debug)]
-struct Net {
-    first: Linear,
-    second: Linear,
-}
-
-struct Tiny {
-    rows: Arc<Rows>,
-    unit: Unit,
-}
-
-fn tiny(streamed: bool, unit: Unit) -> Tiny {
-    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit }
-}
-
-/// Rows of shape `[batch_size, edge, WIDTH]`, and weights that make a sum over positions the mean that is asked for.
-type Batch = (Tensor<3>, Tensor<3>);
-
-impl Job for Tiny {
-    type Source = Rows;
-    type Model = Net;
-    type Batch = Batch;
-
-    fn name(&self) -> &'static str {
-        "tiny"
-    }
-
-    fn program(&self) -> String {
-        "tiny".to_owned()
-    }
-
-    fn fingerprint(&self) -> String {
-        "tiny".to_owned()
-    }
-
-    fn source(&self) -> Arc<Rows> {
-        Arc::clone(&self.rows)
-    }
-
-    fn unit(&self) -> Unit {
-        self.unit
-    }
-
-    fn init(&self, device: &Device) -> Net {
-        Net { first: LinearConfig::new(WIDTH, 512).init(device), second: LinearConfig::new(512, 1).init(device) }
-    }
-
-    fn batch(&self, buffer: &Buffer, samples: Range<usize>, device: &Device) -> Batch {
-        let of = &buffer.samples[samples];
-        let (n, edge) = (of.len(), of[0].1);
-        assert!(of.iter().all(|it| it.1 == edge), "samples of one micro-batch have one edge");
-        let values = buffer.values[of[0].0..of[0].0 + n * edge * WIDTH].to_vec();
-        let positions: u32 = of.iter().map(|it| it.2).sum();
-        let weight = |length: u32| match self.unit {
-            Unit::Samples => 1.0 / (n as f32 * length as f32),
-            Unit::Positions => 1.0 / positions as f32,
-        };
-        let row = |length: u32| (0..edge).map(move |at| if at < length as usize { weight(length) } else { 0.0 });
-        let weights: Vec<f32> = of.iter().flat_map(|it| row(it.2)).collect();
-        let tensor = |values, shape: [usize; 3]| Tensor::from_data(TensorData::new(values, shape), device);
-        (tensor(values, [n, edge, WIDTH]), tensor(weights, [n, edge, 1]))
-    }
-
-    fn blank_batch(&self, shape: StepShape, device: &Device) -> Batch {
-        let (n, edge) = (shape.samples as usize, shape.edge as usize);
-        (Tensor::zeros([n, edge, WIDTH], device), Tensor::zeros([n, edge, 1], device))
-    }
-
-    fn mean_loss(&self, net: &Net, (rows, weights): Batch, _task_weights: &[f32]) -> Loss {
-        let target = rows.clone().mean_dim(2);
-        let output = net.second.forward(relu(net.first.forward(rows)));
-        ((output - target).powi_scalar(2) * weights).sum().into()
-    }
-
-    fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
-        self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
-    }
-
-    fn validate(&self, _net: &Net, _device: &Device, _inference: &mut Inference<'_>) -> Result<Validation, StepError> {
-        Ok(Metric { name: "nothing".to_owned(), value: 0.0, baseline: 0.0 }.into())
-    }
-}
+use common::{Ran, alone, run, steps};
+use job::{ALL, EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
 
 fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig {
     let loader = LoaderConfig {
@@ -242,43 +53,9 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
     }
 }
 
-struct Ran {
-    outcome: Result<Outcome, TrainError>,
-    events: Vec<Event>,
-}
-
-/// Runs the job; `stop_after` steps a signal arrives.
-fn run(job: &Tiny, config: &FitConfig, room: Bytes, path: &Path, existing: Existing, stop_after: Option<u64>) -> Ran {
-    let mut run_dir = RunDir::open(path, existing).unwrap();
-    let stop = StopFlag::default();
-    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    let probe = open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap();
-    let signal = stop.clone();
-    let mut observer = |event: &Event, _: &plimsoll_monitor::Progress| {
-        if let Event::StepDone(done) = event
-            && Some(done.step + 1) == stop_after
-        {
-            signal.set(2);
-        }
-    };
-    let device = Device::flex().autodiff();
-    let shell =
-        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
-    let outcome = fit(job, config, shell);
-    Ran { outcome, events: run_dir.events().unwrap() }
-}
-
 fn fresh(job: &Tiny, config: &FitConfig, room: Bytes) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     run(job, config, room, folder.path(), Existing::Refuse, None)
-}
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn steps(events: &[Event]) -> Vec<&StepDone> {
-    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
 }
 
 /// The ids of each step, in the order in which they ran.
@@ -287,19 +64,10 @@ fn ids(events: &[Event]) -> Vec<(u64, Vec<u64>)> {
     steps(events).iter().map(flat).collect()
 }
 
-/// Every epoch that is complete holds every sample exactly once, and every sample fits its edge.
+/// More than so many epochs are complete, with every sample exactly once, and every sample fits its edge.
 #[track_caller]
 fn check_epochs(events: &[Event], n_epochs: usize) {
-    let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for (epoch, ids) in ids(events) {
-        epochs.entry(epoch).or_default().extend(ids);
-    }
-    let last = epochs.keys().max().copied().unwrap();
-    assert!(epochs.len() > n_epochs, "only {} epochs", epochs.len());
-    for (epoch, mut ids) in epochs.into_iter().filter(|(epoch, _)| *epoch < last) {
-        ids.sort_unstable();
-        assert_eq!(ids, (0..N_SAMPLES).collect::<Vec<_>>(), "epoch {epoch}");
-    }
+    assert!(common::check_epochs(events, N_SAMPLES) >= n_epochs, "too few epochs");
     for batch in steps(events).iter().flat_map(|it| &it.micro_batches) {
         assert!(batch.ids.iter().all(|id| length(*id) <= batch.edge), "{batch:?}");
     }

@@ -1,0 +1,72 @@
+//! What the tests of whole runs share.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::tensor::Device;
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_train::{Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError, fit};
+use plimsoll_types::{Bytes, Event, StepDone};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// The heap is one for the whole process, so runs that are measured must not overlap.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) struct Ran {
+    pub(crate) outcome: Result<Outcome, TrainError>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// Runs the job with so much room above what is in use; `stop_after` steps a signal arrives.
+pub(crate) fn run<J: Job>(
+    job: &J,
+    config: &FitConfig,
+    room: Bytes,
+    path: &Path,
+    existing: Existing,
+    stop_after: Option<u64>,
+) -> Ran {
+    let mut run_dir = RunDir::open(path, existing).unwrap();
+    let stop = StopFlag::default();
+    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    let probe = open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap();
+    let signal = stop.clone();
+    let mut observer = |event: &Event, _: &plimsoll_monitor::Progress| {
+        if let Event::StepDone(done) = event
+            && Some(done.step + 1) == stop_after
+        {
+            signal.set(2);
+        }
+    };
+    let device = Device::flex().autodiff();
+    let shell =
+        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
+    let outcome = fit(job, config, shell);
+    Ran { outcome, events: run_dir.events().unwrap() }
+}
+
+pub(crate) fn steps(events: &[Event]) -> Vec<&StepDone> {
+    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
+}
+
+/// Every epoch that is complete holds every sample exactly once; returns how many those are.
+#[track_caller]
+pub(crate) fn check_epochs(events: &[Event], n_samples: u64) -> usize {
+    let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for done in steps(events) {
+        epochs.entry(done.epoch).or_default().extend(done.micro_batches.iter().flat_map(|it| it.ids.iter().copied()));
+    }
+    let last = epochs.keys().max().copied().unwrap();
+    let complete = epochs.into_iter().filter(|(epoch, _)| *epoch < last).map(|(epoch, mut ids)| {
+        ids.sort_unstable();
+        assert_eq!(ids, (0..n_samples).collect::<Vec<_>>(), "epoch {epoch}");
+    });
+    complete.count()
+}
