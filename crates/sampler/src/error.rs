@@ -129,7 +129,10 @@ pub enum SamplerError {
         n_samples: usize,
     },
     /// The shares do not sum to one.
-    #[error("plan batches: the task shares sum to {sum}, not to 1; set `normalize_shares` to divide them by their sum")]
+    #[error(
+        "plan batches: the task shares sum to {}, not to 1; set `normalize_shares` to divide them by their sum",
+        (sum * 1e6).round() / 1e6
+    )]
     ShareSum {
         /// Their sum.
         sum: f64,

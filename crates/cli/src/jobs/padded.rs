@@ -1,8 +1,10 @@
 //! What jobs whose samples have lengths have in common.
 
-use plimsoll_train::{Job, Lengths};
+use plimsoll_sampler::{BatchPlanner, PlanConfig, StreamLimits, StreamPlanner};
+use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
+use plimsoll_types::Bytes;
 
-use crate::exit::UserError;
+use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Prepared, Sizes, open_device, thinned};
 use crate::settings::{Notes, Settings};
 
@@ -23,15 +25,16 @@ pub(super) struct About {
 /// Chooses the edges of a job's samples, and prepares the rest.
 pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Result<Prepared<J>, UserError> {
     let (probe, capacity) = open_device(settings)?;
-    settings.check_shares(job.tasks())?;
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
     let chosen = format!("up to {batch_max} of edges {edges:?}, {}", settings.step());
+    let loader = settings.loader(largest, edges.clone());
+    check_tasks(&job, &loader)?;
     Ok(Prepared {
         probe,
         capacity,
-        loader: settings.loader(largest, edges.clone()),
+        loader,
         largest_sample: largest,
         inference_edges: thinned(validation_edges, INFERENCE_EDGES),
         sizes: Sizes::Padded(Buckets { edges, batch_max }),
@@ -43,9 +46,21 @@ pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Resu
     })
 }
 
+/// Refuses a mix of tasks that the samples do not have, before anything is written.
+fn check_tasks<J: Job>(job: &J, loader: &LoaderConfig) -> Result<(), UserError> {
+    let (any, tasks) = (|_: [u32; 1]| u32::MAX, loader.tasks.clone());
+    let config = PlanConfig { tasks, ..PlanConfig::default() };
+    let least = StreamLimits { samples: 2, bytes: Bytes(2) };
+    let checked = match job.source().lengths() {
+        Lengths::Cut => Ok(()),
+        Lengths::Known(index) => BatchPlanner::try_new(index, any, config).map(drop),
+        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop),
+    };
+    checked.map_err(|error| user_error(format!("use the configuration: `tasks.shares`: {error}")))
+}
+
 /// Returns the lengths that a job knows.
 pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
-    use plimsoll_train::Source;
     match job.source().lengths() {
         Lengths::Known(index) => (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect(),
         Lengths::Cut | Lengths::Streamed { .. } => Vec::new(),

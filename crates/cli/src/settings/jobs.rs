@@ -8,11 +8,7 @@ use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConf
 use plimsoll_workloads::text::{CorpusConfig, GptConfig};
 
 use super::{Multitask, Sequence, Settings, Text};
-use crate::exit::{UserError, user_error};
 use crate::values::{BadSampleSetting, BalanceKind};
-
-/// What decimal fractions may miss one by, as in 0.1 + 0.2 + 0.7.
-const SUM_ERROR: f64 = 1e-6;
 
 impl Settings {
     /// Returns the folder of the data: the one that is named, or the one that comes with Plimsoll.
@@ -21,20 +17,6 @@ impl Settings {
             return self.data.folder.clone();
         }
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(job)
-    }
-
-    /// Refuses shares that are not one for each task, or do not sum to one.
-    pub(crate) fn check_shares(&self, tasks: &[String]) -> Result<(), UserError> {
-        let Some(shares) = &self.tasks.shares.0 else { return Ok(()) };
-        let refused = |reason: String| Err(user_error(format!("use the configuration: `tasks.shares` {reason}")));
-        let (n, n_tasks, sum) = (shares.len(), tasks.len(), shares.iter().sum::<f64>());
-        if n != n_tasks {
-            return refused(format!("has {n} numbers for {n_tasks} tasks ({})", tasks.join(", ")));
-        }
-        if (sum - 1.0).abs() > SUM_ERROR && !self.tasks.normalize_shares {
-            return refused(format!("sums to {sum:.6}, not to 1; set `tasks.normalize_shares` to divide by the sum"));
-        }
-        Ok(())
     }
 
     pub(super) fn bad_sample(&self) -> BadSample {
