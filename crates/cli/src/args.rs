@@ -66,6 +66,9 @@ pub(crate) struct ConfigArgs {
     /// Seed of everything random.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Take micro-batches from the plan alone, for weights that are the same bit by bit however often a run is killed.
+    #[arg(long)]
+    deterministic: bool,
 }
 
 #[derive(Debug, Args)]
@@ -195,6 +198,7 @@ impl ConfigArgs {
             ("device", self.device.as_deref().map(quoted)),
             ("train.steps", self.steps.map(|it| it.to_string())),
             ("seed", self.seed.map(|it| it.to_string())),
+            ("train.deterministic", self.deterministic.then(|| "true".to_owned())),
         ];
         let flags = flags.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
         Layers {

@@ -81,6 +81,7 @@ pub(crate) struct Policy {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Train {
     pub(crate) steps: u64,
+    pub(crate) deterministic: bool,
     learning_rate: f64,
     warm_up_steps: u64,
     final_learning_rate_share: Fraction,

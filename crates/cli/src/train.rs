@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_policy::{FinderConfig, PolicyConfig};
+use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
+use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{
@@ -19,7 +19,7 @@ use crate::display::{Display, progress_of_planning};
 use crate::exit::{describe, user_error};
 use crate::jobs::{WithJob, with_job};
 use crate::load::Loaded;
-use crate::prepare::{Prepared, open_probe};
+use crate::prepare::{Buckets, Prepared, Sizes, open_probe};
 use crate::settings::Settings;
 use crate::values::{BatchSize, PlanSetting};
 use crate::{find, reports, signals};
@@ -91,7 +91,7 @@ impl<J: Job> Prepared<J> {
         // A run that goes on has its plan in the checkpoint.
         let plan = if existing == Existing::Resume { None } else { self.plan(settings)? };
         if let Some(plan) = &plan {
-            begin_with(&mut config, plan);
+            begin_with(&mut config, plan, &self.sizes);
             plan.write(&out.join(PLAN_FILE))?;
         }
         // A run that goes on keeps its own, which belong to its checkpoint.
@@ -120,6 +120,10 @@ impl<J: Job> Prepared<J> {
     fn plan(&self, settings: &Settings) -> anyhow::Result<Option<MemoryPlan>> {
         let request = self.plan_request(settings)?;
         match &settings.memory.plan {
+            PlanSetting::Off if settings.takes_sizes_from_plan() => {
+                let wanted = "give `batch.batch_size` a number, or let `memory.plan` be \"auto\" or a file";
+                Err(user_error(format!("choose micro-batches without readings and without a plan: {wanted}")).into())
+            }
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
                 let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
@@ -129,12 +133,12 @@ impl<J: Job> Prepared<J> {
                 Ok(Some(plan))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
-            PlanSetting::Auto if settings.device == DeviceKind::Flex => Ok(None),
+            PlanSetting::Auto if settings.device == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
             PlanSetting::Auto => {
                 let open = || open_probe(settings);
                 match plan_memory(&self.job, &request, &open, &mut progress_of_planning()) {
                     Ok(plan) => Ok(Some(plan)),
-                    Err(error) if fits_nowhere(&error) => Err(error.into()),
+                    Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
                     Err(error) => {
                         eprintln!("warning: no plan, the steps will tell: failed to {}", describe(&error));
                         Ok(None)
@@ -175,13 +179,31 @@ fn fits_nowhere(error: &PlanError) -> bool {
 /// the plan assumes: its allocations fix the size of pages.
 ///
 /// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
-fn begin_with(config: &mut FitConfig, plan: &MemoryPlan) {
+fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
     config.controller.planned = plan.needs();
+    if let PolicyConfig::Fixed(policy) = &mut config.controller.policy {
+        pin(policy, plan, sizes);
+    }
     let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train && it.resident.is_none());
     let first = plan.first(Phase::Train).map(PlannedCell::shape);
     if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
         let fits = |shape: &StepShape| needs.clone().any(|it| it.shape == *shape);
         policy.start = first.filter(fits).map(|it| Knobs { patch_size: it.edge, micro_batch_size: it.samples });
+    }
+}
+
+/// Gives a policy that never moves the largest micro-batches that the plan is certain of, where it is to have them.
+fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
+    let Some(first) = plan.first(Phase::Train).filter(|_| policy.from_plan).map(PlannedCell::shape) else { return };
+    match sizes {
+        Sizes::Cut(_) => policy.knobs = Knobs { patch_size: first.edge, micro_batch_size: first.samples },
+        Sizes::Padded(Buckets { edges, batch_max }) => {
+            let fitting = || plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
+            // A batch of an edge that was not planned is held against the next longer one.
+            let most = |edge: &u32| fitting().filter(|it| *edge <= it.edge).map(|it| it.batch).max();
+            policy.batch_sizes = edges.iter().map(|edge| most(edge).unwrap_or(1).min(*batch_max)).collect();
+            policy.knobs.micro_batch_size = policy.batch_sizes.last().copied().unwrap_or(1);
+        }
     }
 }
 

@@ -8,17 +8,31 @@ use crate::counts::{Failures, keep};
 use crate::policy::{Controller, Predict};
 
 /// The knobs of a run that never moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
-    /// The knobs of every step.
+    /// The knobs of every step; with several edges, the longest one and its batch.
     pub knobs: Knobs,
+    /// The micro-batch of each edge, where samples are padded to several; never more for a longer edge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batch_sizes: Vec<u32>,
+    /// Whether a plan chose them, and not the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_plan: bool,
+}
+
+impl FixedConfig {
+    /// Returns knobs for samples of one edge.
+    pub const fn of(knobs: Knobs) -> Self {
+        Self { knobs, batch_sizes: Vec::new(), from_plan: false }
+    }
 }
 
 /// Keeps the knobs, whatever happens: a step that runs out of memory is split anew each time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fixed {
     knobs: Knobs,
+    batch_sizes: Vec<u32>,
     failures: Failures,
 }
 
@@ -29,11 +43,19 @@ impl Fixed {
     ///
     /// [`PolicyError::OutOfRange`] when a knob is zero.
     pub fn try_new(config: FixedConfig) -> Result<Self, PolicyError> {
-        let FixedConfig { knobs } = config;
+        let FixedConfig { knobs, batch_sizes, .. } = config;
+        if batch_sizes.contains(&0) || !batch_sizes.is_sorted_by(|a, b| a >= b) {
+            return Err(PolicyError::out_of_range("batch_sizes", format!("{batch_sizes:?}"), "sizes that fall, to 1"));
+        }
         if knobs.patch_size == 0 || knobs.micro_batch_size == 0 {
             return Err(PolicyError::out_of_range("knobs", knobs, "at least 1 for each"));
         }
-        Ok(Self { knobs, failures: Failures::default() })
+        Ok(Self { knobs, batch_sizes, failures: Failures::default() })
+    }
+
+    /// Returns the micro-batch of each edge; none with one edge.
+    pub fn batch_sizes(&self) -> &[u32] {
+        &self.batch_sizes
     }
 }
 

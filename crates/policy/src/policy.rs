@@ -110,7 +110,8 @@ impl Policy {
     pub fn batch_sizes(&self) -> Option<&[u32]> {
         match self {
             Self::Bucketed(bucketed) => Some(bucketed.batch_sizes()),
-            Self::Certified(_) | Self::Stepwise(_) | Self::Fixed(_) => None,
+            Self::Fixed(fixed) => Some(fixed.batch_sizes()).filter(|it| !it.is_empty()),
+            Self::Certified(_) | Self::Stepwise(_) => None,
         }
     }
 

@@ -14,6 +14,11 @@ pub struct FitConfig {
     pub device: String,
     /// Seed of everything random.
     pub seed: u64,
+    /// Whether readings of memory are logged and nothing more: no decision, no bound and no split depends on them, so that
+    /// the same settings give the same weights, bit by bit, on the same machine.
+    ///
+    /// The policy must be one that never moves. An allocation that fails is still split.
+    pub deterministic: bool,
     /// Optimizer steps.
     pub n_steps: u64,
     /// The learning rate.

@@ -187,6 +187,12 @@ impl Controller {
         (2..=MAX_INFERENCE_BATCH).take_while(fits).last().unwrap_or(1)
     }
 
+    /// Returns the largest batch of a forward pass without gradients that the plan has found to fit, or 1 without any.
+    pub fn planned_inference_batch(&self, edge: u32) -> u32 {
+        let is_planned = |n: &u32| self.plan.predict(Phase::Infer, StepShape::new(*n, edge)).is_some();
+        (2..=MAX_INFERENCE_BATCH).take_while(is_planned).last().unwrap_or(1)
+    }
+
     /// Learns from a forward pass without gradients.
     ///
     /// # Errors

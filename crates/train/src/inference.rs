@@ -24,6 +24,8 @@ pub struct Inference<'a> {
     pages: Pages,
     peak: Bytes,
     stop: StopFlag,
+    /// Whether readings decide anything.
+    heeds: bool,
 }
 
 type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
@@ -34,7 +36,13 @@ impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop }
+        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop, heeds: true }
+    }
+
+    /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
+    #[must_use]
+    pub fn deterministic(self, is_so: bool) -> Self {
+        Self { heeds: !is_so, ..self }
     }
 
     /// Returns the high-water mark so far.
@@ -63,7 +71,7 @@ impl<'a> Inference<'a> {
                 return Err(StepError::Interrupted);
             }
             let resident = self.probe.read()?.in_use;
-            let n = (self.controller.inference_batch(edge, resident, self.budget.budget) as usize).min(n_items - next);
+            let n = (self.batch(edge, resident) as usize).min(n_items - next);
             let unknown = |_: &Range<usize>| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
@@ -72,6 +80,13 @@ impl<'a> Inference<'a> {
             next += n;
         }
         Ok(())
+    }
+
+    fn batch(&self, edge: u32, resident: Bytes) -> u32 {
+        if self.heeds {
+            return self.controller.inference_batch(edge, resident, self.budget.budget);
+        }
+        self.controller.planned_inference_batch(edge)
     }
 
     /// Runs a batch, and once more if it ran out of memory among the pages of earlier ones.
@@ -94,9 +109,11 @@ impl<'a> Inference<'a> {
             done => done.map_err(other)?,
         }
         let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
-        self.learn(Observation { shape, resident, peak })?;
-        if self.budget.capacity < peak {
-            return self.failed(Some(peak));
+        if self.heeds {
+            self.learn(Observation { shape, resident, peak })?;
+            if self.budget.capacity < peak {
+                return self.failed(Some(peak));
+            }
         }
         self.peak = self.peak.max(peak);
         Ok(())

@@ -42,7 +42,11 @@ pub(crate) fn check_balance(was: &TaskBalance, now: &TaskBalance) -> Result<(), 
 fn without_plan(mut controller: Value) -> Value {
     if let Value::Object(settings) = &mut controller {
         settings.remove("planned");
-        settings.get_mut("policy").and_then(Value::as_object_mut).map(|it| it.remove("start"));
+        let Some(policy) = settings.get_mut("policy").and_then(Value::as_object_mut) else { return controller };
+        policy.remove("start");
+        if policy.get("from_plan") == Some(&Value::Bool(true)) {
+            settings.remove("policy");
+        }
     }
     controller
 }

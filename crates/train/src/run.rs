@@ -71,6 +71,9 @@ impl<J: Job> Run<'_, J> {
             return Ok(());
         }
         self.budget = budget;
+        if self.config.deterministic {
+            return Ok(());
+        }
         self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget }))
     }
 
@@ -126,6 +129,11 @@ impl<J: Job> Run<'_, J> {
         Ok(Outcome { reason, step: self.step, seconds, overhead, stream })
     }
 
+    /// Returns what bounds a step: nothing, where readings are only logged.
+    fn bound(&self) -> Budget {
+        if self.config.deterministic { Budget::UNBOUNDED } else { self.budget }
+    }
+
     fn request(&self, samples: &StepSamples<<J::Source as Source>::Buffer>) -> StepRequest {
         let policy = self.controller.policy();
         // Where samples are padded, each part is a micro-batch.
@@ -134,7 +142,7 @@ impl<J: Job> Run<'_, J> {
             micro_batches: samples.draw.micro_batches(most),
             units: self.job.unit().of(&samples.lengths),
             task_probes: self.job.task_probes(present(self.model.as_ref())),
-            budget: self.budget,
+            budget: self.bound(),
         }
     }
 
@@ -192,7 +200,7 @@ impl<J: Job> Run<'_, J> {
         let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
         let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
         let Budget { capacity, budget } = self.budget;
-        if self.guarded.probe().has_exact_peak() && capacity < reading.peak {
+        if self.guarded.probe().has_exact_peak() && self.bound().capacity < reading.peak {
             // It does not depend on the batch, so no smaller part would help.
             return Err(TrainError::OptimizerNeverFits { step: self.step, peak: reading.peak, capacity });
         }
@@ -229,8 +237,8 @@ impl<J: Job> Run<'_, J> {
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         let model = present(self.model.as_ref());
-        let mut inference =
-            Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
+        let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
+        let mut inference = inference.deterministic(self.config.deterministic);
         let validation = self.job.validate(model, &self.device, &mut inference);
         let peak = inference.peak();
         let Validation { metric, tasks } = match validation {
@@ -268,7 +276,9 @@ impl<J: Job> Run<'_, J> {
     /// Learns from an event and decides, and logs both the event and the decision.
     fn answer(&mut self, event: Event) -> Result<(), TrainError> {
         let controller = &mut self.controller;
-        self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
+        if !self.config.deterministic {
+            self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
+        }
         match self.stopwatch.time(Lap::Policy, || controller.decide(&event)) {
             Some(decision) => self.log(&[event, Event::Decided(Decided { step: self.step, decision })]),
             None => self.log(&[event]),
@@ -315,8 +325,9 @@ fn fingerprint<J: Job>(job: &J, config: &FitConfig) -> String {
     let loader = &config.loader;
     let size = format!("{:?}", loader.step_size()).to_lowercase();
     let (job, seed) = (job.fingerprint(), config.seed);
+    let seed = if config.deterministic { format!("seed {seed}, deterministic") } else { format!("seed {seed}") };
     match loader.edges.as_slice() {
-        [] => format!("{job}, effective batch of {size}, seed {seed}"),
-        edges => format!("{job}, effective batch of {size}, edges {edges:?}, {:?}, seed {seed}", loader.tasks),
+        [] => format!("{job}, effective batch of {size}, {seed}"),
+        edges => format!("{job}, effective batch of {size}, edges {edges:?}, {:?}, {seed}", loader.tasks),
     }
 }

@@ -144,6 +144,7 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
+        deterministic: false,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },
         // All of the capacity: what other tests left in the heap must not shrink the room of this one.
@@ -169,7 +170,7 @@ fn certified() -> PolicyConfig {
 }
 
 fn fixed() -> PolicyConfig {
-    PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: 64, micro_batch_size: 16 } })
+    PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 16 }))
 }
 
 #[test]

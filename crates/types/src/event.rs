@@ -44,6 +44,11 @@ pub struct Budget {
     pub budget: Bytes,
 }
 
+impl Budget {
+    /// All the memory in the world: nothing that is measured or predicted is too much.
+    pub const UNBOUNDED: Self = Self { capacity: Bytes::MAX, budget: Bytes::MAX };
+}
+
 /// The head of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {

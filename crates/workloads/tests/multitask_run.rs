@@ -26,6 +26,7 @@ fn config(n_steps: u64) -> FitConfig {
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
+        deterministic: false,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },
         target: Fraction::ONE,

@@ -172,7 +172,7 @@ fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metri
     let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
     let controller = ControllerConfig {
         predictor: plimsoll_predict::PredictorConfig::default(),
-        policy: PolicyConfig::Fixed(FixedConfig { knobs }),
+        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
         checkpointing: false,
         platform: plimsoll_predict::Platform::default(),
         planned: Vec::new(),

@@ -154,7 +154,7 @@ fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
     let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
     let controller = ControllerConfig {
         predictor: plimsoll_predict::PredictorConfig::default(),
-        policy: PolicyConfig::Fixed(FixedConfig { knobs }),
+        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
         checkpointing: false,
         platform: plimsoll_predict::Platform::default(),
         planned: Vec::new(),

@@ -37,7 +37,11 @@ impl Settings {
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
         let Sequence { heads, head_width, blocks, stream } = self.sequence;
-        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
+        // A stream that goes on after a kill has other batch mates than one that was not cut.
+        SequenceConfig {
+            model: EncoderConfig { heads, head_width, blocks },
+            stream: stream && !self.train.deterministic,
+        }
     }
 
     pub(crate) fn samples(&self) -> SamplesConfig {

@@ -106,6 +106,7 @@ impl Settings {
         Ok(FitConfig {
             device: describe(self.device),
             seed: self.seed,
+            deterministic: train.deterministic,
             n_steps: train.steps,
             learning_rate: LearningRate {
                 peak: train.learning_rate,
@@ -134,17 +135,42 @@ impl Settings {
         })
     }
 
+    /// Whether micro-batches come from a plan alone.
+    pub(crate) fn takes_sizes_from_plan(&self) -> bool {
+        let is_given = matches!(self.batch.size, BatchSize::Fixed(_)) || self.policy.kind == PolicyKind::Fixed;
+        self.train.deterministic && !is_given
+    }
+
     fn policy(&self, sizes: &Sizes) -> Result<PolicyConfig, UserError> {
+        if self.train.deterministic {
+            return Ok(PolicyConfig::Fixed(self.pinned(sizes)));
+        }
         match sizes {
             Sizes::Cut(bounds) => Ok(self.policy_of_cuts(*bounds)),
             Sizes::Padded(buckets) => self.policy_of_buckets(buckets),
         }
     }
 
+    /// Returns sizes that never change: those that are given, or the smallest, until a plan says more.
+    fn pinned(&self, sizes: &Sizes) -> FixedConfig {
+        let (least, most) = sizes.batches();
+        let micro_batch_size = match self.batch.size {
+            BatchSize::Fixed(n) => n,
+            _ if self.takes_sizes_from_plan() => least,
+            _ => most,
+        };
+        let batch_sizes = match sizes {
+            Sizes::Cut(_) => Vec::new(),
+            Sizes::Padded(buckets) => vec![micro_batch_size; buckets.edges.len()],
+        };
+        let knobs = Knobs { patch_size: sizes.largest_edge(), micro_batch_size };
+        FixedConfig { knobs, batch_sizes, from_plan: self.takes_sizes_from_plan() }
+    }
+
     fn policy_of_cuts(&self, bounds: Bounds) -> PolicyConfig {
         let Policy { warm_up_steps, cooldown_steps, max_adjustments, .. } = self.policy;
         let kept = |micro_batch_size| {
-            PolicyConfig::Fixed(FixedConfig { knobs: Knobs { patch_size: bounds.patch_max, micro_batch_size } })
+            PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: bounds.patch_max, micro_batch_size }))
         };
         if let BatchSize::Fixed(n) = self.batch.size {
             return kept(n);

@@ -11,13 +11,13 @@ fn all() -> [PolicyConfig; 4] {
         PolicyConfig::default(),
         PolicyConfig::Bucketed(BucketedConfig { edges: vec![16, 32], ..BucketedConfig::default() }),
         PolicyConfig::Stepwise(StepwiseConfig::default()),
-        PolicyConfig::Fixed(FixedConfig { knobs: knobs(32, 8) }),
+        PolicyConfig::Fixed(FixedConfig::of(knobs(32, 8))),
     ]
 }
 
 #[test]
 fn a_fixed_policy_never_moves() {
-    let mut fixed = policy(PolicyConfig::Fixed(FixedConfig { knobs: knobs(32, 8) }));
+    let mut fixed = policy(PolicyConfig::Fixed(FixedConfig::of(knobs(32, 8))));
     let keep = "keep: the policy is fixed";
     check(&mut fixed, 100, &unknown, &[(Peak(1), keep), (Peak(200), keep), (OutOfMemory(99), keep), (Budget(1), keep)]);
     assert_eq!((fixed.knobs(), fixed.adjustments(), fixed.oom_count()), (knobs(32, 8), 0, 1));
@@ -125,7 +125,17 @@ fn a_value_that_is_not_allowed_is_named_with_its_range() {
         "start is patch 16, batch 2, allowed is patch 32 to 256 in multiples of 1, batch 2 to 64",
     );
     check(
-        PolicyConfig::Fixed(FixedConfig { knobs: knobs(0, 2) }),
+        PolicyConfig::Fixed(FixedConfig::of(knobs(0, 2))),
         "knobs is patch 0, batch 2, allowed is at least 1 for each",
     );
+}
+
+#[test]
+fn sizes_that_are_fixed_stay_for_every_edge() {
+    let sizes = |batch_sizes| PolicyConfig::Fixed(FixedConfig { batch_sizes, ..FixedConfig::of(knobs(32, 2)) });
+    let mut fixed = policy(sizes(vec![8, 4, 2]));
+    fixed.on_event(&failed(3, knobs(32, 2), Bytes(100)), &unknown);
+    assert_eq!(fixed.batch_sizes(), Some(&[8, 4, 2][..]));
+    let error = Policy::try_new(sizes(vec![2, 4])).unwrap_err();
+    assert!(error.to_string().contains("batch_sizes"), "{error}");
 }

@@ -120,7 +120,7 @@ fn any_policy() -> impl Strategy<Value = PolicyConfig> {
     prop_oneof![
         certified().prop_map(PolicyConfig::Certified),
         stepwise.prop_map(PolicyConfig::Stepwise),
-        Just(PolicyConfig::Fixed(FixedConfig { knobs: knobs(24, 4) })),
+        Just(PolicyConfig::Fixed(FixedConfig::of(knobs(24, 4)))),
     ]
 }
 

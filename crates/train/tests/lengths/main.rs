@@ -30,6 +30,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
+        deterministic: false,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
         target: Fraction::ONE,
