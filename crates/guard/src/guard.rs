@@ -7,10 +7,19 @@ use plimsoll_types::{Bytes, Prediction};
 /// Why a part did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<E> {
-    /// It ran out of memory; the same samples fit in smaller parts, perhaps.
+    /// It ran out of memory.
     OutOfMemory {
         /// What the part needed, where that could be measured.
         needed: Option<Bytes>,
+        /// Whether the same part may fit now that the device has been cleaned up.
+        is_worth_a_retry: bool,
+    },
+    /// One of its tensors is larger than the device serves, however much is free.
+    NeverFits {
+        /// The tensor.
+        allocation: Bytes,
+        /// The largest that the device serves.
+        largest: Bytes,
     },
     /// Something that has nothing to do with memory.
     Other(E),
@@ -28,6 +37,16 @@ pub enum GuardError<E> {
         needed: Option<Bytes>,
         /// What it may use.
         budget: Bytes,
+    },
+    /// A tensor of one sample alone is larger than the device serves.
+    #[error("a tensor of one sample needs {allocation}, and the device serves {largest} at most, however much is free")]
+    TensorNeverFits {
+        /// Index of the sample inside the step.
+        sample: usize,
+        /// The tensor.
+        allocation: Bytes,
+        /// The largest that the device serves.
+        largest: Bytes,
     },
     /// The part failed for another reason.
     #[error("{0}")]
@@ -53,13 +72,14 @@ pub struct Guard<P> {
 impl<P: Fn(&Range<usize>) -> Option<Prediction>> Guard<P> {
     /// Runs all parts, halving those that are predicted not to fit and those that ran out of memory.
     ///
-    /// Returns the parts that ran, in order. A part of `n` samples is tried at most `⌈log2 n⌉ + 1` times on the way
-    /// down to any one of its samples.
+    /// A part that is worth a retry is tried once more before it is halved.
+    /// Returns the parts that ran, in order. A part of `n` samples is tried in at most `⌈log2 n⌉ + 1` sizes on the way
+    /// down to any one of its samples, in each at most twice.
     ///
     /// # Errors
     ///
-    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, [`GuardError::Other`] with the closure's own
-    /// error.
+    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, [`GuardError::TensorNeverFits`] when one of its
+    /// tensors is above what the device serves, [`GuardError::Other`] with the closure's own error.
     pub fn run<E>(
         &self,
         parts: impl IntoIterator<Item = Range<usize>>,
@@ -73,13 +93,21 @@ impl<P: Fn(&Range<usize>) -> Option<Prediction>> Guard<P> {
                 waiting.extend(halves(&part));
                 continue;
             }
-            match attempt(part.clone()) {
+            let mut tried = attempt(part.clone());
+            if matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: true, .. })) {
+                tried = attempt(part.clone());
+            }
+            let sample = part.start;
+            match tried {
                 Ok(()) => ran.push(part),
-                Err(Failure::OutOfMemory { .. }) if part.len() > 1 => waiting.extend(halves(&part)),
-                Err(Failure::OutOfMemory { needed }) => {
-                    return Err(GuardError::NeverFits { sample: part.start, needed, budget: self.budget });
-                }
                 Err(Failure::Other(error)) => return Err(GuardError::Other(error)),
+                Err(_) if part.len() > 1 => waiting.extend(halves(&part)),
+                Err(Failure::OutOfMemory { needed, .. }) => {
+                    return Err(GuardError::NeverFits { sample, needed, budget: self.budget });
+                }
+                Err(Failure::NeverFits { allocation, largest }) => {
+                    return Err(GuardError::TensorNeverFits { sample, allocation, largest });
+                }
             }
         }
         Ok(ran)
@@ -119,7 +147,7 @@ mod tests {
     }
 
     fn out_of_memory() -> Failure<String> {
-        Failure::OutOfMemory { needed: Some(Bytes::mib(100)) }
+        Failure::OutOfMemory { needed: Some(Bytes::mib(100)), is_worth_a_retry: false }
     }
 
     #[test]
@@ -151,6 +179,33 @@ mod tests {
             .unwrap_err();
         assert_eq!(error, GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET });
         assert_eq!(error.to_string(), "one sample alone does not fit: needs 100.00 MiB, budget 90.00 MiB");
+    }
+
+    #[test]
+    fn what_a_cleanup_may_help_is_tried_once_more_before_it_is_halved() {
+        let mut tried = Vec::new();
+        let ran = Guard { budget: BUDGET, predict: unknown }.run(once(0..4), |part| {
+            tried.push(part.clone());
+            // The first part fits after a cleanup, as if something else had held the memory.
+            let fits = part.len() <= 2 && tried.iter().filter(|it| **it == part).count() > 1;
+            if fits { Ok(()) } else { Err(Failure::<String>::OutOfMemory { needed: None, is_worth_a_retry: true }) }
+        });
+        assert_eq!(ran.unwrap(), [0..2, 2..4]);
+        assert_eq!(tried, [0..4, 0..4, 0..2, 0..2, 2..4, 2..4]);
+    }
+
+    #[test]
+    fn a_tensor_that_is_never_served_is_halved_at_once_and_at_last_named() {
+        let (allocation, largest) = (Bytes::gib(5), Bytes::gib(4));
+        let mut tries = 0;
+        let error = Guard { budget: BUDGET, predict: unknown }
+            .run(once(0..2), |_| {
+                tries += 1;
+                Err(Failure::<String>::NeverFits { allocation, largest })
+            })
+            .unwrap_err();
+        assert_eq!((tries, &error), (2, &GuardError::TensorNeverFits { sample: 0, allocation, largest }));
+        assert!(error.to_string().contains("5.00 GiB") && error.to_string().contains("4.00 GiB"), "{error}");
     }
 
     #[test]

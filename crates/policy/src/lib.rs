@@ -57,15 +57,15 @@
 //!
 //! ```
 //! use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
-//! use plimsoll_types::{Attempt, Bytes, Decision, Event, Knobs, StepFailed};
+//! use plimsoll_types::{Attempt, Bytes, Decision, Event, Knobs, Stage, StepFailed};
 //!
 //! let bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
 //! let start = Knobs { patch_size: 32, micro_batch_size: 20 };
 //! let config = CertifiedConfig { bounds, start: Some(start), ..CertifiedConfig::default() };
 //! let mut policy = Policy::try_new(PolicyConfig::Certified(config))?;
 //!
-//! let attempt = Attempt { shape: start.shape(), resident: Bytes::mib(100), peak: None };
-//! let failed = StepFailed { step: 7, rung: start, attempt, capacity: Bytes::gib(1) };
+//! let attempt = Attempt::new(start.shape(), Bytes::mib(100));
+//! let failed = StepFailed { step: 7, rung: start, attempt, capacity: Bytes::gib(1), stage: Stage::MicroBatch };
 //! let decision = policy.on_event(&Event::StepFailed(failed), &|_shape| None);
 //!
 //! assert!(matches!(decision, Some(Decision::Move(_))));

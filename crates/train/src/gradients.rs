@@ -47,9 +47,9 @@ impl<M: Module> WeightedAccumulator<M> {
 /// It depends on every gradient, so reading it before the optimizer's step tells whether any of them is damaged: a
 /// failed allocation on `CubeCL` is silent until something that depends on it is read.
 pub fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams, device: &Device) -> Tensor<1> {
-    let mut visitor = SquaredNorm { gradients, sum: None };
+    let mut visitor = SquaredNorm { gradients, squares: Squares::default() };
     model.visit(&mut visitor);
-    visitor.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
+    visitor.squares.or_zero(device)
 }
 
 /// Takes the gradients of probes out and returns the square of the norm of each, as a tensor of shape `[1]`.
@@ -57,19 +57,48 @@ pub(crate) fn probe_squares(gradients: &mut GradientsParams, probes: &[ParamId])
     probes.iter().filter_map(|id| Some(gradients.remove::<2>(*id)?.powi_scalar(2).sum())).collect()
 }
 
+/// Returns the sum of the squares of all weights, as a tensor of shape `[1]`: it can be read only where all of them can.
+pub(crate) fn squared_weights<M: Module>(model: &M, device: &Device) -> Tensor<1> {
+    let mut visitor = Squares::default();
+    model.visit(&mut visitor);
+    visitor.or_zero(device)
+}
+
+/// A sum of squares, without a graph.
+#[derive(Default)]
+struct Squares {
+    sum: Option<Tensor<1>>,
+}
+
+impl Squares {
+    fn add<const D: usize>(&mut self, tensor: Tensor<D>) {
+        let square = tensor.powi_scalar(2).sum();
+        self.sum = Some(match self.sum.take() {
+            Some(sum) => sum + square,
+            None => square,
+        });
+    }
+
+    fn or_zero(self, device: &Device) -> Tensor<1> {
+        self.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
+    }
+}
+
+impl ModuleVisitor for Squares {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param.val().inner());
+    }
+}
+
 struct SquaredNorm<'a> {
     gradients: &'a GradientsParams,
-    sum: Option<Tensor<1>>,
+    squares: Squares,
 }
 
 impl ModuleVisitor for SquaredNorm<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            let square = gradient.powi_scalar(2).sum();
-            self.sum = Some(match self.sum.take() {
-                Some(sum) => sum + square,
-                None => square,
-            });
+            self.squares.add(gradient);
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use plimsoll_guard::{Cause, Failure, Guard, GuardError, classify};
+use plimsoll_guard::{Failure, Guard};
 use plimsoll_probe::Probe;
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
-use crate::step::{Pages, StepError};
+use crate::step::{Pages, StepError, step_error};
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
@@ -75,8 +75,8 @@ impl<'a> Inference<'a> {
             let unknown = |_: &Range<usize>| None;
             let guard = Guard { budget: self.budget.budget, predict: unknown };
             guard
-                .run(std::iter::once(next..next + n), |part| self.tried(part, edge, resident, forward))
-                .map_err(|error| self.error(error))?;
+                .run(std::iter::once(next..next + n), |part| self.measured(part, edge, resident, forward))
+                .map_err(|error| step_error(error, self.budget.capacity))?;
             next += n;
         }
         Ok(())
@@ -89,23 +89,12 @@ impl<'a> Inference<'a> {
         self.controller.planned_inference_batch(edge)
     }
 
-    /// Runs a batch, and once more if it ran out of memory among the pages of earlier ones.
-    fn tried(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
-        let tried = self.measured(part.clone(), edge, resident, forward);
-        match tried {
-            Err(Failure::OutOfMemory { .. }) if self.pages.were_shared() => {
-                self.measured(part, edge, resident, forward)
-            }
-            tried => tried,
-        }
-    }
-
     fn measured(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
         let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
         match forward(part) {
-            Err(error) if is_out_of_memory(&error) => return self.failed(None),
+            Err(StepError::OutOfMemory(_)) => return self.failed(None),
             done => done.map_err(other)?,
         }
         let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
@@ -129,22 +118,12 @@ impl<'a> Inference<'a> {
 
     /// Tidies up after a batch; its tensors are gone, since `forward` has returned.
     fn failed(&mut self, needed: Option<Bytes>) -> Tried {
+        let is_worth_a_retry = self.pages.were_shared();
         self.pages.give_back(self.probe).map_err(|it| other(it.into()))?;
-        Err(Failure::OutOfMemory { needed })
-    }
-
-    fn error(&self, error: GuardError<Box<StepError>>) -> StepError {
-        match error {
-            GuardError::Other(error) => *error,
-            source @ GuardError::NeverFits { .. } => StepError::NeverFits { source, capacity: self.budget.capacity },
-        }
+        Err(Failure::OutOfMemory { needed, is_worth_a_retry })
     }
 }
 
 fn other(error: StepError) -> Failure<Box<StepError>> {
     Failure::Other(Box::new(error))
-}
-
-fn is_out_of_memory(error: &StepError) -> bool {
-    matches!(error, StepError::Device(reason) if matches!(classify(reason), Cause::OutOfMemory { .. }))
 }

@@ -9,7 +9,7 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_types::{
     Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, Knobs, MicroBatch, RunEnded,
-    StepDone, StepFailed, StepShape, TaskMetric, Validated,
+    Stage, StepDone, StepFailed, StepShape, TaskMetric, Validated,
 };
 
 use crate::balance::TaskBalance;
@@ -85,7 +85,8 @@ impl<J: Job> Run<'_, J> {
         let request = self.request(&samples);
         let outcome = self.run_guarded(&request, &samples)?;
         for attempt in &outcome.failures {
-            let failed = StepFailed { step: self.step, rung: knobs, attempt: *attempt, capacity: self.budget.capacity };
+            let (attempt, capacity, stage) = (*attempt, self.budget.capacity, Stage::MicroBatch);
+            let failed = StepFailed { step: self.step, rung: knobs, attempt, capacity, stage };
             self.answer(Event::StepFailed(failed))?;
         }
         let done = self.commit(knobs, &samples, outcome, start)?;

@@ -11,7 +11,7 @@ use plimsoll_guard::Guard;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
 
-use crate::gradients::squared_norm;
+use crate::gradients::{squared_norm, squared_weights};
 use crate::job::Loss;
 use crate::stopwatch::Stopwatch;
 
@@ -21,8 +21,8 @@ mod pages;
 
 use self::attempts::Attempts;
 pub use self::error::StepError;
-pub(crate) use self::error::read_values_of;
-use self::error::{ReadError, read_values, step_error};
+use self::error::{ReadError, read_values};
+pub(crate) use self::error::{is_readable, step_error};
 pub(crate) use self::pages::Pages;
 
 /// What a step is asked to do.
@@ -183,6 +183,22 @@ impl GuardedStep {
         mean_loss: MeanLoss<'_, M>,
         stopwatch: &mut Stopwatch,
     ) -> Result<StepOutcome, StepError> {
+        match self.run_once(model, request, predict, mean_loss, stopwatch) {
+            // Each part was whole, and their sum is not: the pages of all of them together were too much.
+            Err(StepError::OutOfMemory(_)) => self.give_back()?,
+            ran => return ran,
+        }
+        self.run_once(model, request, predict, mean_loss, stopwatch)
+    }
+
+    fn run_once<M: Module>(
+        &mut self,
+        model: &M,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        mean_loss: MeanLoss<'_, M>,
+        stopwatch: &mut Stopwatch,
+    ) -> Result<StepOutcome, StepError> {
         let start = Instant::now();
         let reading = self.probe.read()?;
         let resident = reading.in_use;
@@ -218,6 +234,15 @@ impl GuardedStep {
         Ok(self.probe.read()?)
     }
 
+    /// Whether every weight can be read: after an optimizer's step that ran out of memory some cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] when the device fails in another way.
+    pub(crate) fn weights_are_whole<M: Module>(&self, model: &M) -> Result<bool, StepError> {
+        is_readable(squared_weights(model, &self.device), self.probe())
+    }
+
     /// Starts a new high-water mark for a part of this shape.
     fn open_window(&mut self, shape: StepShape) -> Result<MemoryReading, StepError> {
         self.pages.enter(&mut *self.probe, shape)?;
@@ -235,10 +260,10 @@ impl GuardedStep {
         let mut tensors = vec![loss.mean.inner()];
         tensors.extend(loss.of_tasks);
         if self.pages.are_exact() {
-            return read_values(Tensor::cat(tensors, 0));
+            return read_values(Tensor::cat(tensors, 0), self.probe());
         }
         tensors.push(squared_norm(model, gradients, &self.device));
-        let mut values = read_values(Tensor::cat(tensors, 0))?;
+        let mut values = read_values(Tensor::cat(tensors, 0), self.probe())?;
         values.pop();
         Ok(values)
     }

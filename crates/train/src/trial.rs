@@ -15,7 +15,7 @@ use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
-use crate::step::{GuardedStep, StepError, read_values_of};
+use crate::step::{GuardedStep, StepError, is_readable};
 
 pub use self::step::Ran;
 
@@ -175,7 +175,7 @@ impl<'a, J: Job> Trials<'a, J> {
         let ran = self.collate_and_step(shape, n_samples, &mut buffer);
         self.buffers.extend(Some(buffer).filter(|_| is_held));
         let Ran { trial, failures } = ran?;
-        let above = Some(Attempt { shape, resident: trial.resident, peak: Some(trial.peak) });
+        let above = Some(Attempt { peak: Some(trial.peak), ..Attempt::new(shape, trial.resident) });
         match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
             Some(failure) => Err(TrialError::OutOfMemory(failure)),
             None => Ok(trial),
@@ -218,11 +218,11 @@ pub(crate) fn forward_trial(
     probe.cleanup().map_err(StepError::from)?;
     probe.reset_peak().map_err(StepError::from)?;
     let resident = probe.read().map_err(StepError::from)?.in_use;
-    let read = read_values_of(forward());
+    let read = is_readable(forward(), probe);
     let reading = probe.read().map_err(StepError::from)?;
     if !read? || capacity < reading.peak {
         let peak = Some(reading.peak).filter(|it| capacity < *it);
-        return Err(TrialError::OutOfMemory(Attempt { shape, resident, peak }));
+        return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
     }
     let (reserved, peak) = (reading.reserved, reading.peak);
     Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })

@@ -19,7 +19,7 @@ pub enum Event {
     RunResumed(RunResumed),
     /// A step was committed, or given up.
     StepDone(StepDone),
-    /// A micro-batch ran out of memory and will be tried again in two halves.
+    /// A step ran out of memory somewhere, and will be tried again.
     StepFailed(StepFailed),
     /// There is more or less memory to use than before.
     BudgetChanged(BudgetChanged),
@@ -175,7 +175,7 @@ impl StepDone {
     }
 }
 
-/// A micro-batch that ran out of memory.
+/// A step that ran out of memory, and is tried again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepFailed {
     /// Optimizer step, from 0.
@@ -186,6 +186,30 @@ pub struct StepFailed {
     pub attempt: Attempt,
     /// Capacity at that moment.
     pub capacity: Bytes,
+    /// What failed.
+    #[serde(default, skip_serializing_if = "Stage::is_micro_batch")]
+    pub stage: Stage,
+}
+
+/// What of a step ran out of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// A forward and backward pass: its samples run again, in parts.
+    #[default]
+    MicroBatch,
+    /// The optimizer's step: the whole step runs again from a state before it.
+    Optimizer,
+    /// The process ended with it: another one took over.
+    Process,
+}
+
+impl Stage {
+    /// Whether a micro-batch failed, as usual.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_micro_batch(&self) -> bool {
+        *self == Self::MicroBatch
+    }
 }
 
 /// One attempt at a micro-batch.
@@ -197,6 +221,16 @@ pub struct Attempt {
     pub resident: Bytes,
     /// High-water mark that it reached, where the device could still say.
     pub peak: Option<Bytes>,
+    /// The allocation that the device refused, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Bytes>,
+}
+
+impl Attempt {
+    /// Describes an attempt of which nothing else is known.
+    pub const fn new(shape: StepShape, resident: Bytes) -> Self {
+        Self { shape, resident, peak: None, refused: None }
+    }
 }
 
 /// A change of the memory that may be used.

@@ -2,7 +2,7 @@
 
 use plimsoll_types::{
     Attempt, Budget, Bytes, Change, CheckpointSaved, Decided, Decision, EndReason, EpochDone, Event, Knobs, MicroBatch,
-    MoveReason, RunEnded, RunResumed, RunStarted, SCHEMA_VERSION, StepDone, StepFailed, StepShape, Validated,
+    MoveReason, RunEnded, RunResumed, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, StepShape, Validated,
 };
 
 pub(crate) const MEMORY: Budget = Budget { capacity: Bytes::mib(192), budget: Bytes(181_193_932) };
@@ -68,8 +68,9 @@ pub(crate) fn failed(step: u64, rung: Knobs, peak: Option<Bytes>) -> Event {
     Event::StepFailed(StepFailed {
         step,
         rung,
-        attempt: Attempt { shape, resident: Bytes::mib(24), peak },
+        attempt: Attempt { peak, ..Attempt::new(shape, Bytes::mib(24)) },
         capacity: MEMORY.capacity,
+        stage: Stage::MicroBatch,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The bucketed policy, event by event; the need is 100 B plus 1 B for each padded position, and the certificate exact.
 
 use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict};
-use plimsoll_types::{Attempt, Budget, Bytes, Event, Knobs, MicroBatch, Prediction, StepFailed, StepShape};
+use plimsoll_types::{Attempt, Budget, Bytes, Event, Knobs, MicroBatch, Prediction, Stage, StepFailed, StepShape};
 
 use crate::scene::{self, budget_changed, knobs, policy, shown, unknown, whole};
 
@@ -61,8 +61,14 @@ fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> 
 }
 
 fn failed(step: u64, (samples, edge): (u32, u32), budget: Budget) -> Event {
-    let attempt = Attempt { shape: StepShape::new(samples, edge), resident: Bytes::ZERO, peak: None };
-    Event::StepFailed(StepFailed { step, rung: knobs(edge, samples), attempt, capacity: budget.capacity })
+    let attempt = Attempt::new(StepShape::new(samples, edge), Bytes::ZERO);
+    Event::StepFailed(StepFailed {
+        step,
+        rung: knobs(edge, samples),
+        attempt,
+        capacity: budget.capacity,
+        stage: Stage::MicroBatch,
+    })
 }
 
 fn full(policy: &Policy) -> Vec<(u32, u32, u64)> {

@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict};
 use plimsoll_types::{
-    Attempt, Bytes, Decision, Event, MicroBatch, MoveReason, Prediction, Resize, StepDone, StepFailed, StepShape,
+    Attempt, Bytes, Decision, Event, MicroBatch, MoveReason, Prediction, Resize, Stage, StepDone, StepFailed, StepShape,
 };
 use proptest::prelude::*;
 
@@ -108,14 +108,11 @@ fn events(policy: &Policy, step: u64, bytes: u64, input: Input) -> Vec<Event> {
         }
         Input::Budget { .. } => vec![budget_changed(step, whole(bytes))],
         Input::OutOfMemory { edge, splits } => {
-            let attempt = |split: u32| Attempt {
-                shape: StepShape::new((sizes[edge] >> split).max(1), EDGES[edge]),
-                resident: Bytes::ZERO,
-                peak: None,
-            };
+            let shape = |split: u32| StepShape::new((sizes[edge] >> split).max(1), EDGES[edge]);
+            let attempt = |split| Attempt::new(shape(split), Bytes::ZERO);
             let failed = |split| {
                 let (rung, attempt) = (policy.knobs(), attempt(split));
-                Event::StepFailed(StepFailed { step, rung, attempt, capacity: Bytes(bytes) })
+                Event::StepFailed(StepFailed { step, rung, attempt, capacity: Bytes(bytes), stage: Stage::MicroBatch })
             };
             let mut events: Vec<_> = (0..splits).map(failed).collect();
             events.push(done(step, policy, attempt(splits).shape, bytes, bytes));

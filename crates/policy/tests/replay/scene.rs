@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{Policy, PolicyConfig, Predict};
 use plimsoll_types::{
-    Attempt, Budget, BudgetChanged, Bytes, Decision, Event, Knobs, Prediction, StepDone, StepFailed, StepShape,
+    Attempt, Budget, BudgetChanged, Bytes, Decision, Event, Knobs, Prediction, Stage, StepDone, StepFailed, StepShape,
 };
 
 /// A step that was committed with the policy's knobs.
@@ -32,8 +32,8 @@ pub(crate) fn done(step: u64, rung: Knobs, peak: u64, budget: Budget) -> Event {
 
 /// A micro-batch that ran out of memory.
 pub(crate) fn failed(step: u64, rung: Knobs, capacity: Bytes) -> Event {
-    let attempt = Attempt { shape: rung.shape(), resident: Bytes::ZERO, peak: None };
-    Event::StepFailed(StepFailed { step, rung, attempt, capacity })
+    let attempt = Attempt::new(rung.shape(), Bytes::ZERO);
+    Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage: Stage::MicroBatch })
 }
 
 pub(crate) fn budget_changed(step: u64, budget: Budget) -> Event {

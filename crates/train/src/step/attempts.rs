@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use plimsoll_guard::Failure;
 use plimsoll_types::{Attempt, Bytes, StepShape};
 
-use super::error::{ReadError, StepError, out_of_memory, read_values};
+use super::error::{ReadError, StepError, read_values};
 use super::{GuardedStep, MeanLoss, StepOutcome, StepPart, StepRequest};
 use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
 use crate::stopwatch::{Lap, Stopwatch};
@@ -28,6 +28,9 @@ pub(super) struct Attempts<'a, M: Module> {
     parts: Vec<(StepPart, Option<Bytes>)>,
     peak: Bytes,
     failures: Vec<Attempt>,
+    /// The part that failed last.
+    failed: Option<StepPart>,
+    weights_are_whole: bool,
     pub(super) times: Times,
 }
 
@@ -60,6 +63,8 @@ impl<'a, M: Module> Attempts<'a, M> {
             parts: Vec::new(),
             peak: Bytes::ZERO,
             failures: Vec::new(),
+            failed: None,
+            weights_are_whole: false,
             times: Times::default(),
         }
     }
@@ -68,12 +73,10 @@ impl<'a, M: Module> Attempts<'a, M> {
     pub(super) fn run(&mut self, samples: &Range<usize>, too_large: &Cell<Option<StepShape>>) -> Tried {
         let start = Instant::now();
         let part = self.request.run(samples);
-        let is_out_of_memory = |tried: &Tried| matches!(tried, Err(Failure::OutOfMemory { .. }));
-        let mut tried = self.try_part(&part);
-        if is_out_of_memory(&tried) && self.guarded.pages.were_shared() {
-            tried = self.try_part(&part);
-        }
-        if is_out_of_memory(&tried) {
+        let tried = self.try_part(&part);
+        let is_hopeless =
+            matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: false, .. } | Failure::NeverFits { .. }));
+        if is_hopeless {
             too_large.set(Some(part.shape()));
         }
         self.times.inside += start.elapsed();
@@ -87,18 +90,18 @@ impl<'a, M: Module> Attempts<'a, M> {
             self.guarded.pages.begin();
         }
         let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
-        let attempt = Attempt { shape, resident, peak: None };
+        let attempt = Attempt::new(shape, resident);
         let loss = (self.mean_loss)(self.model, part.samples.clone());
         let gradients = self.accumulator.backward(self.model, &loss.mean, n_units);
         let losses = match self.guarded.read_loss(self.model, loss, &gradients) {
             Ok(losses) => losses,
-            Err(error) => return self.failed(attempt, error, gradients),
+            Err(error) => return self.clear(part, attempt, error, gradients),
         };
         let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
         if self.request.budget.capacity < peak {
             // Pages that an earlier, larger part reserved say nothing of this one.
             let peak = self.guarded.pages.shows(shape).then_some(peak);
-            return self.failed(Attempt { peak, ..attempt }, ReadError::OutOfMemory, gradients);
+            return self.clear(part, Attempt { peak, ..attempt }, ReadError::OutOfMemory { refused: None }, gradients);
         }
         self.accumulator.add(self.model, gradients);
         self.add_losses(&losses, n_units);
@@ -118,16 +121,35 @@ impl<'a, M: Module> Attempts<'a, M> {
     }
 
     /// Drops what the attempt made, tidies up, and says what kind of failure it was.
-    fn failed(&mut self, attempt: Attempt, error: ReadError, gradients: GradientsParams) -> Tried {
+    ///
+    /// A part is worth another try once: without the pages of earlier ones it may fit, and what the device refused it may
+    /// grant when whoever else held the memory is gone.
+    fn clear(&mut self, part: &StepPart, mut attempt: Attempt, error: ReadError, gradients: GradientsParams) -> Tried {
         drop(gradients);
+        let mut was_refused = false;
         match error {
-            ReadError::OutOfMemory => {
-                self.failures.push(attempt);
-                self.probe_time(GuardedStep::give_back).map_err(other)?;
-                Err(Failure::OutOfMemory { needed: attempt.peak })
+            ReadError::Other(error) => return Err(Failure::Other(error)),
+            ReadError::OutOfMemory { refused } => {
+                was_refused = attempt.peak.is_none();
+                attempt.refused = refused;
             }
-            ReadError::Other(error) => Err(Failure::Other(error)),
+            ReadError::NeverFits { allocation, .. } => attempt.refused = Some(allocation),
         }
+        self.failures.push(attempt);
+        let is_second = self.failed.replace(part.clone()).as_ref() == Some(part);
+        let is_worth_a_retry = !is_second && (was_refused || self.guarded.pages.were_shared());
+        self.probe_time(GuardedStep::give_back).map_err(other)?;
+        self.check_weights()?;
+        Err(error.failure(attempt.peak, is_worth_a_retry))
+    }
+
+    /// Tells a part that does not fit from weights that an earlier optimizer's step has lost, which nothing fits.
+    fn check_weights(&mut self) -> Tried {
+        let is_known = self.guarded.pages.are_exact() || std::mem::replace(&mut self.weights_are_whole, true);
+        if is_known || self.guarded.weights_are_whole(self.model).map_err(other)? {
+            return Ok(());
+        }
+        Err(other(StepError::Damaged))
     }
 
     pub(super) fn finish(mut self, resident: Bytes, stopwatch: &mut Stopwatch) -> Result<StepOutcome, StepError> {
@@ -136,10 +158,11 @@ impl<'a, M: Module> Attempts<'a, M> {
         let start = Instant::now();
         let of_probes = probe_squares(&mut gradients, &self.request.task_probes);
         let norm = squared_norm(self.model, &gradients, &self.guarded.device);
-        let mut norms = match read_values(Tensor::cat([norm].into_iter().chain(of_probes).collect(), 0)) {
+        let values = Tensor::cat([norm].into_iter().chain(of_probes).collect(), 0);
+        let mut norms = match read_values(values, self.guarded.probe()) {
             Ok(squares) => squares.into_iter().map(f64::sqrt),
-            Err(ReadError::OutOfMemory) => return Err(out_of_memory(self.request.budget)),
             Err(ReadError::Other(error)) => return Err(*error),
+            Err(_) => return Err(StepError::OutOfMemory("the sum of the step's gradients".to_owned())),
         };
         self.times.check += start.elapsed();
         let (gradient_norm, mut losses) = (norms.next().unwrap_or(0.0), self.losses.into_iter());

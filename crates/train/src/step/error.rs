@@ -1,11 +1,11 @@
 //! Why a step did not happen.
 
 use burn::tensor::{ExecutionError, Tensor};
-use plimsoll_guard::{Cause, GuardError, classify};
-use plimsoll_probe::ProbeError;
-use plimsoll_types::{Budget, Bytes};
+use plimsoll_guard::{Cause, DeviceError, Failure, GuardError, classify};
+use plimsoll_probe::{Probe, ProbeError};
+use plimsoll_types::Bytes;
 
-/// Why a step did not happen; the model is as it was before.
+/// Why a step did not happen; but for [`Self::Damaged`], the model is as it was before.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// Memory cannot be measured.
@@ -19,6 +19,9 @@ pub enum StepError {
         /// What there is.
         capacity: Bytes,
     },
+    /// An optimizer's step ran out of memory: the weights are lost, and come back from a copy or a checkpoint.
+    #[error("the weights were lost, because the optimizer's step ran out of memory")]
+    Damaged,
     /// The run was asked to end.
     #[error("the run was asked to end")]
     Interrupted,
@@ -28,6 +31,9 @@ pub enum StepError {
     /// The device failed in a way that has nothing to do with memory.
     #[error("the device failed: {0}")]
     Device(String),
+    /// The device ran out of memory where nothing can be split.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
     /// Data cannot be used.
     #[error("{0}")]
     Data(String),
@@ -41,47 +47,72 @@ pub enum StepError {
     },
 }
 
+impl From<ExecutionError> for StepError {
+    fn from(error: ExecutionError) -> Self {
+        let reason = error.reason().to_owned();
+        match cause(&error, Bytes::MAX) {
+            Cause::Poisoned => Self::Poisoned(reason),
+            Cause::OutOfMemory { .. } | Cause::NeverFits { .. } => Self::OutOfMemory(reason),
+            Cause::Other => Self::Device(reason),
+        }
+    }
+}
+
 /// Why values could not be read.
 pub(super) enum ReadError {
-    OutOfMemory,
+    /// There was not enough memory for them, or for what they are made of.
+    OutOfMemory {
+        /// What the device refused.
+        refused: Option<Bytes>,
+    },
+    /// A tensor that no device of this kind serves.
+    NeverFits { allocation: Bytes, largest: Bytes },
+    /// Anything else.
     Other(Box<StepError>),
 }
 
+impl ReadError {
+    /// Says what it means for the part of a step.
+    pub(super) fn failure(self, needed: Option<Bytes>, is_worth_a_retry: bool) -> Failure<Box<StepError>> {
+        match self {
+            Self::OutOfMemory { .. } => Failure::OutOfMemory { needed, is_worth_a_retry },
+            Self::NeverFits { allocation, largest } => Failure::NeverFits { allocation, largest },
+            Self::Other(error) => Failure::Other(error),
+        }
+    }
+}
+
 /// Reads a vector from the device.
-pub(super) fn read_values(tensor: Tensor<1>) -> Result<Vec<f64>, ReadError> {
-    let data = tensor.try_into_data().map_err(|error| read_error(&error))?;
+pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
+    // A device that does not know its limit has none that a tensor could be above.
+    let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
+    let data = tensor.try_into_data().map_err(|error| match cause(&error, largest()) {
+        Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
+        Cause::NeverFits { allocation, largest } => ReadError::NeverFits { allocation, largest },
+        Cause::Poisoned | Cause::Other => ReadError::Other(Box::new(error.into())),
+    })?;
     Ok(data.iter::<f64>().collect())
 }
 
 /// Reads a vector from the device and drops it; returns whether there was enough memory.
-pub(crate) fn read_values_of(tensor: Tensor<1>) -> Result<bool, StepError> {
-    match tensor.try_into_data().map_err(|error| read_error(&error)) {
+pub(crate) fn is_readable(tensor: Tensor<1>, probe: &dyn Probe) -> Result<bool, StepError> {
+    match read_values(tensor, probe) {
         Ok(_) => Ok(true),
-        Err(ReadError::OutOfMemory) => Ok(false),
+        Err(ReadError::OutOfMemory { .. } | ReadError::NeverFits { .. }) => Ok(false),
         Err(ReadError::Other(error)) => Err(*error),
     }
 }
 
-fn read_error(error: &ExecutionError) -> ReadError {
-    if error.is_device_poisoned() {
-        return ReadError::Other(Box::new(StepError::Poisoned(error.reason().to_owned())));
-    }
-    match classify(error.reason()) {
-        Cause::OutOfMemory { .. } => ReadError::OutOfMemory,
-        Cause::Other => ReadError::Other(Box::new(StepError::Device(error.reason().to_owned()))),
-    }
+fn cause(error: &ExecutionError, largest: Bytes) -> Cause {
+    classify(DeviceError { text: error.reason(), is_poisoned: error.is_device_poisoned() }, largest)
 }
 
 /// Says what the guard says, with the capacity.
-pub(super) fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> StepError {
+pub(crate) fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> StepError {
     match error {
         GuardError::Other(error) => *error,
-        source @ GuardError::NeverFits { .. } => StepError::NeverFits { source, capacity },
+        source @ (GuardError::NeverFits { .. } | GuardError::TensorNeverFits { .. }) => {
+            StepError::NeverFits { source, capacity }
+        }
     }
-}
-
-/// The error of a step whose accumulated gradients are damaged.
-pub(super) fn out_of_memory(budget: Budget) -> StepError {
-    let source = GuardError::NeverFits { sample: 0, needed: None, budget: budget.budget };
-    StepError::NeverFits { source, capacity: budget.capacity }
 }

@@ -47,7 +47,7 @@ impl<J: Job> Trials<'_, J> {
             Ok(outcome) => self.committed(model, outcome, shape, start),
             Err(StepError::NeverFits { source: GuardError::NeverFits { needed: peak, .. }, .. }) => {
                 self.model = Some(model);
-                Err(TrialError::OutOfMemory(Attempt { shape, resident: Bytes::ZERO, peak }))
+                Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, Bytes::ZERO) }))
             }
             Err(error) => Err(error.into()),
         }

@@ -92,7 +92,7 @@ impl Multitask {
         filled.map_err(|(_, reason)| failed(&reason))?;
         let batch = MixedTensors::of(&buffer, 0..shown.len(), self.sizes(), 0.0, &device.clone().inner());
         let losses = model.losses(batch).sum_dim(1).try_into_data();
-        Ok(losses.map_err(|error| StepError::Device(error.to_string()))?.iter().collect())
+        Ok(losses.map_err(StepError::from)?.iter().collect())
     }
 }
 

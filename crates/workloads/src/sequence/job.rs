@@ -64,7 +64,7 @@ impl SequenceJob {
         }
         let batch = self.batch(&buffer, 0..n_read, &device.clone().inner());
         let scores = model.forward(batch.frames, batch.mask).try_into_data();
-        let scores = scores.map_err(|error| StepError::Device(error.to_string()))?;
+        let scores = scores.map_err(StepError::from)?;
         let scores: Vec<_> = scores.iter::<f32>().collect();
         let mut best = scores.chunks_exact(self.recordings.classes.len()).map(highest);
         let is_right =

@@ -78,7 +78,7 @@ impl Sr {
         }
         let data = TensorData::new(planes, [tiles.len(), 3, edge, edge]);
         let output = model.forward(Tensor::from_data(data, &device.clone().inner())).try_into_data();
-        let output = output.map_err(|error| StepError::Device(error.to_string()))?;
+        let output = output.map_err(StepError::from)?;
         output.try_into_vec().map_err(|error| StepError::Device(error.to_string()))
     }
 

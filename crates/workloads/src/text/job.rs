@@ -39,9 +39,8 @@ impl Text {
         buffer.push(edge, ids.iter().map(|id| self.corpus.validation.piece(*id)));
         let tokens = buffer.tokens(&(0..ids.len()), &device.clone().inner());
         let n_real = ids.iter().map(|id| self.corpus.validation.index().lengths(*id)[0]).sum::<u32>();
-        let fault = |reason: String| StepError::Device(reason);
-        let data = sample_means(model, tokens).try_into_data().map_err(|it| fault(it.to_string()))?;
-        let means: Vec<f32> = data.try_into_vec().map_err(|it| fault(it.to_string()))?;
+        let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
+        let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
         Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
     }
 }
