@@ -40,17 +40,21 @@ const V1_NO_LIMIT: u64 = 1 << 61;
 /// A group that is not there (a container sees its own group as the mount point, under the name that it has outside)
 /// is passed over.
 pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
-    let Some(groups) = read_if_there(&root.join("proc/self/cgroup"))? else { return Ok(None) };
     let mut tightest: Option<CgroupLimit> = None;
-    for path in groups.lines().flat_map(limit_files).map(|path| root.join(path)) {
+    for path in files(root)? {
         let Some(text) = read_if_there(&path)? else { continue };
-        let limit = parse_limit(&text)
-            .map_err(|_| ProbeError::Malformed { path: path.clone(), what: "`max` or a number of bytes" })?;
+        let limit = parse_limit(&text, &path)?;
         if let Some(limit) = limit.filter(|limit| tightest.as_ref().is_none_or(|it| *limit < it.limit)) {
             tightest = Some(CgroupLimit { limit, path });
         }
     }
     Ok(tightest)
+}
+
+/// Returns the files that may limit this process, whether they are there or not.
+pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, ProbeError> {
+    let groups = read_if_there(&root.join("proc/self/cgroup"))?.unwrap_or_default();
+    Ok(groups.lines().flat_map(limit_files).map(|path| root.join(path)).collect())
 }
 
 /// Returns the files that may limit the group of one line of `/proc/self/cgroup` (`id:controllers:path`), innermost
@@ -74,10 +78,15 @@ fn limit_files(line: &str) -> Vec<PathBuf> {
 }
 
 /// Parses a limit: a number of bytes, or `max` (and, in the first version, an absurd number) for none.
-fn parse_limit(text: &str) -> Result<Option<Bytes>, ParseIntError> {
+///
+/// # Errors
+///
+/// [`ProbeError::Malformed`] with the name of the file.
+pub(crate) fn parse_limit(text: &str, path: &Path) -> Result<Option<Bytes>, ProbeError> {
+    let bad = |_: ParseIntError| ProbeError::Malformed { path: path.to_owned(), what: "`max` or a number of bytes" };
     match text.trim() {
         "max" => Ok(None),
-        number => number.parse().map(|limit| (limit < V1_NO_LIMIT).then_some(Bytes(limit))),
+        number => number.parse().map(|limit| (limit < V1_NO_LIMIT).then_some(Bytes(limit))).map_err(bad),
     }
 }
 

@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use plimsoll_types::{Bytes, MemoryReading};
 
+use crate::limits::Limits;
 use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError};
 
 const HEAP: &HeapCounters = HeapCounters::of_program();
@@ -13,7 +14,7 @@ const HEAP: &HeapCounters = HeapCounters::of_program();
 /// There is one heap in a program, so all heap probes share one peak.
 #[derive(Debug)]
 pub struct HeapProbe {
-    host: Host,
+    limits: Limits,
 }
 
 impl HeapProbe {
@@ -21,9 +22,13 @@ impl HeapProbe {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::AllocatorNotInstalled`] when the program does not count its allocations.
+    /// [`ProbeError::AllocatorNotInstalled`] when the program does not count its allocations, and those of
+    /// [`Host::capacity`].
     pub fn try_new() -> Result<Self, ProbeError> {
-        if allocations_are_counted() { Ok(Self { host: Host::new() }) } else { Err(ProbeError::AllocatorNotInstalled) }
+        if !allocations_are_counted() {
+            return Err(ProbeError::AllocatorNotInstalled);
+        }
+        Ok(Self { limits: Limits::open(&Host::new())? })
     }
 }
 
@@ -57,9 +62,10 @@ impl Probe for HeapProbe {
         true
     }
 
-    /// Returns the smaller of the machine's memory and the tightest control group's limit.
+    /// Returns the least of the machine's memory, the tightest control group's limit and what other processes leave, as
+    /// they are now.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
-        self.host.capacity()
+        self.limits.capacity(Bytes(HEAP.current() as u64))
     }
 
     fn page(&self) -> Result<Bytes, ProbeError> {

@@ -35,6 +35,11 @@ impl Host {
         Self { root: root.into() }
     }
 
+    /// Returns the directory below which the files lie.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns the machine's memory.
     ///
     /// # Errors
@@ -47,7 +52,7 @@ impl Host {
             device: "this machine".into(),
             reason: format!("{} is not there, and only Linux is known", path.display()),
         })?;
-        parse_meminfo(&text).ok_or(ProbeError::Malformed { path, what: "MemTotal and MemAvailable in kB" })
+        parse_meminfo(&text).ok_or(ProbeError::Malformed { path, what: MEMINFO })
     }
 
     /// Returns the tightest limit of the control groups that this process is in, if one is set.
@@ -76,6 +81,9 @@ impl Default for Host {
     }
 }
 
+/// What `/proc/meminfo` must tell.
+pub(crate) const MEMINFO: &str = "MemTotal and MemAvailable in kB";
+
 /// Reads a file, or returns `None` where there is none.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, ProbeError> {
     match fs::read_to_string(path) {
@@ -86,7 +94,7 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, ProbeError> {
 }
 
 /// Parses `/proc/meminfo`; kernels before 3.14 have no `MemAvailable`, for which `MemFree` stands in.
-fn parse_meminfo(text: &str) -> Option<HostMemory> {
+pub(crate) fn parse_meminfo(text: &str) -> Option<HostMemory> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().strip_suffix("kB")?.trim().parse().ok().map(Bytes::kib)

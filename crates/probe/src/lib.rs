@@ -47,6 +47,7 @@ mod heap;
 
 mod cgroup;
 mod host;
+mod limits;
 
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 mod cube;

@@ -28,8 +28,9 @@ use crate::source::Source;
 use crate::step::{GuardedStep, StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::{Lap, Stopwatch};
 
-/// Steps between two readings of the capacity, each of which asks the operating system.
-const CAPACITY_EVERY: u64 = 16;
+/// A capacity that rises by less than this share of it is no news: what other processes leave moves all the time. A fall
+/// always counts.
+const LEAST_RISE: f64 = 1.0 / 16.0;
 
 pub(crate) struct Run<'a, J: Job> {
     job: &'a J,
@@ -60,14 +61,12 @@ impl<J: Job> Run<'_, J> {
         self.step
     }
 
-    /// Notices when there is more or less memory than before.
+    /// Notices before a step when there is more or less memory than before.
     pub(crate) fn follow_budget(&mut self) -> Result<(), TrainError> {
-        if !self.step.is_multiple_of(CAPACITY_EVERY) {
-            return Ok(());
-        }
         let (guarded, config) = (&self.guarded, self.config);
         let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config))?;
-        if budget == self.budget {
+        let (was, now) = (self.budget.capacity.as_f64(), budget.capacity.as_f64());
+        if was <= now && now < was * (1.0 + LEAST_RISE) {
             return Ok(());
         }
         self.budget = budget;
