@@ -81,7 +81,8 @@ pub(crate) fn search<J: Job>(
 ) -> anyhow::Result<FoundBatch> {
     let request = FindRequest {
         device: settings.device,
-        checkpointing: settings.memory.gradient_checkpointing,
+        optimizer_recovery: settings.optimizer_recovery(),
+        checkpointing: settings.memory.begins_with_checkpointing(),
         finder,
         phase,
         effective_batch_size,

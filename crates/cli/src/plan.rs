@@ -185,7 +185,7 @@ fn seconds_per_step<J: Job>(
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
-    let mut trials = Trials::try_new(job, device, open_probe(settings)?)?;
+    let mut trials = Trials::try_new(job, device, open_probe(settings)?)?.recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)
 }

@@ -99,7 +99,8 @@ impl<J: Job> Prepared<J> {
         let page = self.probe.page().map_err(|error| user_error(format!("plan: {error}")))?;
         Ok(PlanRequest {
             device: settings.device,
-            checkpointing: settings.memory.gradient_checkpointing,
+            optimizer_recovery: settings.optimizer_recovery(),
+            checkpointing: settings.memory.begins_with_checkpointing(),
             target: settings.memory.target,
             ladder: self.ladder(settings)?,
             lattice: Vec::new(),

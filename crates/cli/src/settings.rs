@@ -12,8 +12,8 @@ use plimsoll_types::{Bytes, Fraction};
 use serde::Deserialize;
 
 use crate::values::{
-    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, EffectiveUnit, JobName, PerTask, PlanSetting,
-    PolicyKind, ScalingSetting,
+    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName,
+    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
 pub(crate) struct Memory {
     pub(crate) capacity: Capacity,
     pub(crate) target: Fraction,
-    pub(crate) gradient_checkpointing: bool,
+    pub(crate) gradient_checkpointing: Checkpointing,
     pub(crate) plan: PlanSetting,
     rounding_margin: f64,
     regime_margin: f64,
@@ -86,6 +86,7 @@ pub(crate) struct Train {
     warm_up_steps: u64,
     final_learning_rate_share: Fraction,
     learning_rate_scaling: ScalingSetting,
+    optimizer_recovery: OptimizerRecoverySetting,
     validate_every: u64,
     checkpoint_every: u64,
     keep_checkpoints: usize,
@@ -151,6 +152,13 @@ pub(crate) struct Text {
     layers: usize,
     width: usize,
     heads: usize,
+}
+
+impl Memory {
+    /// Whether activations are recomputed from the first step on.
+    pub(crate) fn begins_with_checkpointing(&self) -> bool {
+        self.gradient_checkpointing == Checkpointing::On
+    }
 }
 
 /// What there is to say of the sizes.

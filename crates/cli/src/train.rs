@@ -79,7 +79,7 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
 impl<J: Job> Prepared<J> {
     fn run(self, loaded: &Loaded, out: &Path, existing: Existing) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
-        let device = open_device(settings.device, settings.memory.gradient_checkpointing);
+        let device = open_device(settings.device, settings.memory.begins_with_checkpointing());
         let device = device.map_err(|error| user_error(describe(&error)))?;
         let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         let stop = StopFlag::default();

@@ -193,6 +193,30 @@ impl JobName {
     }
 }
 
+/// Whether activations are recomputed in the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum Checkpointing {
+    /// From when one sample alone does not fit without.
+    Auto,
+    On,
+    Off,
+}
+
+impl TryFrom<String> for Checkpointing {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        match word.as_str() {
+            "auto" => Ok(Self::Auto),
+            "on" | "true" => Ok(Self::On),
+            "off" | "false" => Ok(Self::Off),
+            _ => Err(format!("`{word}` is not one of auto, on, off")),
+        }
+    }
+}
+
+word!(pub(crate) OptimizerRecoverySetting { Restore = "restore", Keep = "keep" });
 word!(pub(crate) BalanceKind { GradNorm = "gradnorm", Fixed = "fixed" });
 word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
 word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });

@@ -23,6 +23,7 @@ fn happened_before(event: &Event, step: u64) -> bool {
         Event::StepDone(it) => it.step < step,
         Event::StepFailed(it) => it.step < step,
         Event::BudgetChanged(it) => it.step < step,
+        Event::GradientCheckpointing(it) => it.step < step,
         Event::Decided(it) => it.step < step,
         Event::EpochDone(it) => it.step < step,
         Event::Validated(it) => it.step <= step,

@@ -122,7 +122,7 @@ impl MemoryPlan {
         }
         ways.push(format!("smaller patches or lengths than {}", smallest.edge));
         if !self.fingerprint.checkpointing {
-            ways.push("`memory.gradient_checkpointing = true`".to_owned());
+            ways.push("`memory.gradient_checkpointing = \"on\"`".to_owned());
         }
         format!("any of these would help: {}, or a smaller model", ways.join(", "))
     }

@@ -25,6 +25,10 @@ pub struct FitConfig {
     pub learning_rate: LearningRate,
     /// The part of the capacity that a step may use.
     pub target: Fraction,
+    /// Whether gradient checkpointing is switched on when one sample alone does not fit without.
+    pub may_checkpoint: bool,
+    /// What happens when the optimizer's step runs out of memory.
+    pub optimizer_recovery: OptimizerRecovery,
     /// Predictor and policy.
     pub controller: ControllerConfig,
     /// How the job's tasks are balanced, where it has any.
@@ -37,4 +41,15 @@ pub struct FitConfig {
     pub checkpoint_every: u64,
     /// Checkpoints kept.
     pub keep_checkpoints: usize,
+}
+
+/// Where the state from before comes from, when the optimizer's step runs out of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OptimizerRecovery {
+    /// From the last checkpoint: costs nothing until it happens, and then the steps since.
+    #[default]
+    Restore,
+    /// From a copy of weights and moments that is kept until the step is known to be good: costs their memory, which the
+    /// plan includes, and one read of the device a step.
+    Keep,
 }

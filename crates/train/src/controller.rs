@@ -105,6 +105,14 @@ impl Controller {
                 let observation = |peak| Observation { shape: attempt.shape, resident: attempt.resident, peak };
                 (attempt.peak.map(observation).into_iter().collect(), Bytes::ZERO)
             }
+            Event::GradientCheckpointing(_) => {
+                // What was seen without says nothing of steps with it, nor does what was planned.
+                self.keys.checkpointing = true;
+                self.plan = Planned::try_new(&[])?;
+                self.provisional.clear();
+                self.fullest.clear();
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         // A step that stayed inside what was resident, or whose peak nobody measured, teaches nothing.
@@ -203,6 +211,11 @@ impl Controller {
             return self.plan.observe(Phase::Infer, observation);
         }
         self.predictor.observe(self.keys.key(Phase::Infer, observation.shape), observation).map(drop)
+    }
+
+    /// Whether activations are recomputed in the backward pass.
+    pub fn is_checkpointing(&self) -> bool {
+        self.keys.checkpointing
     }
 
     /// Returns the policy.

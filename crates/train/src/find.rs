@@ -10,6 +10,7 @@ use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
+use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
 use crate::device::{has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
@@ -24,6 +25,8 @@ pub struct FindRequest {
     pub device: DeviceKind,
     /// Whether activations are recomputed in the backward pass.
     pub checkpointing: bool,
+    /// Where the state from before an optimizer's step comes from: a copy takes memory.
+    pub optimizer_recovery: OptimizerRecovery,
     /// The edge, the limits of the batch, and the part of the capacity that may be used.
     pub finder: FinderConfig,
     /// Training steps, or forward passes without gradients.
@@ -101,11 +104,13 @@ pub fn find_batch_size<J: Job>(
     let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
     let name = probe.name();
     drop(probe);
-    let trials = Trials::try_new(job, device.clone(), open_probe()?)?;
+    let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
     let mut search = BatchSearch { request, finder, trials, ran: Vec::new(), on_trial };
     let found = match request.device {
         DeviceKind::Flex => search.by_probes(&name)?,
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => search.by_plan(&JobProgram::new(job, device))?,
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
+            search.by_plan(&JobProgram::new(job, device, request.optimizer_recovery))?
+        }
     };
     let winner = match request.objective {
         Objective::Largest => None,

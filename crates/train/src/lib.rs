@@ -53,7 +53,7 @@ mod workers;
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Checkpoint, CheckpointError, RunState};
-pub use config::FitConfig;
+pub use config::{FitConfig, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{DeviceMissing, describe, has_autotune, has_fusion, open_device, platform, small_batch_regime};
 pub use error::TrainError;

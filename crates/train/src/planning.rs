@@ -9,6 +9,7 @@ use plimsoll_predict::{Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Fraction, StepShape};
 
+use crate::config::OptimizerRecovery;
 use crate::device::{has_autotune, has_fusion, open_device, platform};
 use crate::find::OpenProbe;
 use crate::job::Job;
@@ -22,6 +23,8 @@ pub struct PlanRequest {
     pub device: DeviceKind,
     /// Whether activations are recomputed in the backward pass.
     pub checkpointing: bool,
+    /// Where the state from before an optimizer's step comes from: a copy takes memory.
+    pub optimizer_recovery: OptimizerRecovery,
     /// The part of the capacity that a step may use.
     pub target: Fraction,
     /// Shapes of micro-batches that a run may train with, smallest first.
@@ -78,7 +81,10 @@ pub fn plan_memory<J: Job>(
 pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) -> Fingerprint {
     Fingerprint {
         model: job.program(),
-        optimizer: "Adam".to_owned(),
+        optimizer: match request.optimizer_recovery {
+            OptimizerRecovery::Restore => "Adam".to_owned(),
+            OptimizerRecovery::Keep => "Adam, with a copy of the state from before".to_owned(),
+        },
         dtype: "f32".to_owned(),
         checkpointing: request.checkpointing,
         effective_batch_size: request.loader.effective_batch_size,
@@ -121,7 +127,8 @@ impl<J: Job> Planning<'_, J> {
     fn trials(&self) -> Result<Trials<'_, J>, PlanError> {
         let largest = self.request.loader.largest();
         let trials = Trials::try_new(self.job, self.device.clone(), (self.open_probe)()?);
-        let mut trials = trials.map_err(|error| failed(largest, error))?;
+        let trials = trials.map_err(|error| failed(largest, error))?;
+        let mut trials = trials.recovering(self.request.optimizer_recovery);
         trials.hold_buffers(&self.request.loader).map_err(|error| failed(largest, error.into()))?;
         Ok(trials)
     }

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Program;
 use plimsoll_types::StepShape;
 
+use crate::config::OptimizerRecovery;
 use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
 use crate::job::{Job, Loss};
 
@@ -16,12 +17,13 @@ use crate::job::{Job, Loss};
 pub struct JobProgram<'a, J> {
     job: &'a J,
     device: Device,
+    recovery: OptimizerRecovery,
 }
 
 impl<'a, J: Job> JobProgram<'a, J> {
     /// Rehearses on a device with gradients.
-    pub fn new(job: &'a J, device: Device) -> Self {
-        Self { job, device }
+    pub fn new(job: &'a J, device: Device, recovery: OptimizerRecovery) -> Self {
+        Self { job, device, recovery }
     }
 }
 
@@ -48,7 +50,9 @@ impl<J: Job> Program for JobProgram<'_, J> {
         let norms = probe_squares(&mut gradients, &self.job.task_probes(&model));
         let norm = squared_norm(&model, &gradients, &self.device);
         let norm = Tensor::cat([norm].into_iter().chain(norms).collect(), 0);
+        let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), optimizer.clone()));
         let model = optimizer.step(0.0, model, gradients);
+        drop(kept);
         ((model, optimizer), norm)
     }
 

@@ -1,5 +1,6 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod sparing;
 mod start;
 mod tasks;
 
@@ -82,12 +83,7 @@ impl<J: Job> Run<'_, J> {
         let (knobs, wanted) = (self.controller.policy().knobs(), wanted(&self.controller));
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
         let request = self.request(&samples);
-        let outcome = self.run_guarded(&request, &samples)?;
-        for attempt in &outcome.failures {
-            let (attempt, capacity, stage) = (*attempt, self.budget.capacity, Stage::MicroBatch);
-            let failed = StepFailed { step: self.step, rung: knobs, attempt, capacity, stage };
-            self.answer(Event::StepFailed(failed))?;
-        }
+        let outcome = self.run_or_spare(knobs, &request, &samples)?;
         let done = self.commit(knobs, &samples, outcome, start)?;
         self.epoch_samples += done.n_samples();
         self.answer(Event::StepDone(done))?;
@@ -143,6 +139,26 @@ impl<J: Job> Run<'_, J> {
             units: self.job.unit().of(&samples.lengths),
             task_probes: self.job.task_probes(present(self.model.as_ref())),
             budget: self.bound(),
+        }
+    }
+
+    /// Runs a step, with gradient checkpointing where one sample alone does not fit without.
+    fn run_or_spare(
+        &mut self,
+        rung: Knobs,
+        request: &StepRequest,
+        samples: &StepSamples<<J::Source as Source>::Buffer>,
+    ) -> Result<StepOutcome, TrainError> {
+        loop {
+            let outcome = self.run_guarded(request, samples);
+            for attempt in self.guarded.take_failures() {
+                let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::MicroBatch);
+                self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
+            }
+            match outcome {
+                Err(TrainError::Step { source: StepError::NeverFits { .. }, .. }) if self.spare_memory()? => (),
+                outcome => return outcome,
+            }
         }
     }
 

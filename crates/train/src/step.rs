@@ -100,8 +100,6 @@ pub struct StepOutcome {
     pub task_norms: Vec<f64>,
     /// The parts that ran, in order, with the high-water mark of each where it is known.
     pub parts: Vec<(StepPart, Option<Bytes>)>,
-    /// The parts that ran out of memory on the way.
-    pub failures: Vec<Attempt>,
     /// Bytes in use before the step.
     pub resident: Bytes,
     /// High-water mark of the parts that ran.
@@ -139,6 +137,8 @@ pub struct GuardedStep {
     probe: Box<dyn Probe>,
     device: Device,
     pages: Pages,
+    /// The parts of the last step that ran out of memory.
+    failures: Vec<Attempt>,
 }
 
 /// The prediction for a size that has just run out of memory.
@@ -154,7 +154,17 @@ impl GuardedStep {
     /// Measures with `probe` what happens on `device`.
     pub fn new(probe: Box<dyn Probe>, device: Device) -> Self {
         let pages = Pages::new(&*probe);
-        Self { probe, device, pages }
+        Self { probe, device, pages, failures: Vec::new() }
+    }
+
+    /// Returns the parts of the last step that ran out of memory, whether it happened or not; none the second time.
+    pub fn take_failures(&mut self) -> Vec<Attempt> {
+        std::mem::take(&mut self.failures)
+    }
+
+    /// Goes on with the same device under another strategy of its gradients.
+    pub(crate) fn set_device(&mut self, device: Device) {
+        self.device = device;
     }
 
     /// Returns the probe.
@@ -183,6 +193,7 @@ impl GuardedStep {
         mean_loss: MeanLoss<'_, M>,
         stopwatch: &mut Stopwatch,
     ) -> Result<StepOutcome, StepError> {
+        self.failures.clear();
         match self.run_once(model, request, predict, mean_loss, stopwatch) {
             // Each part was whole, and their sum is not: the pages of all of them together were too much.
             Err(StepError::OutOfMemory(_)) => self.give_back()?,

@@ -12,6 +12,7 @@ use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
+use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
@@ -30,6 +31,7 @@ pub struct Trials<'a, J: Job> {
     /// Made by the first step.
     model: Option<J::Model>,
     optimizer: ModuleOptimizer,
+    recovery: OptimizerRecovery,
     capacity: Bytes,
     /// Those of a run's loader, where it is to be measured too.
     buffers: Vec<<J::Source as Source>::Buffer>,
@@ -119,8 +121,15 @@ impl<'a, J: Job> Trials<'a, J> {
         let capacity = probe.capacity().map_err(StepError::from)?;
         let optimizer = AdamConfig::new().init();
         let guarded = GuardedStep::new(probe, device.clone());
-        let (buffers, room) = (Vec::new(), StepShape::new(0, 0));
-        Ok(Self { job, source: job.source(), device, guarded, model: None, optimizer, capacity, buffers, room })
+        let (buffers, room, recovery) = (Vec::new(), StepShape::new(0, 0), OptimizerRecovery::Restore);
+        let source = job.source();
+        Ok(Self { job, source, device, guarded, model: None, optimizer, recovery, capacity, buffers, room })
+    }
+
+    /// Keeps what a run with this recovery keeps while the optimizer steps.
+    #[must_use]
+    pub fn recovering(self, recovery: OptimizerRecovery) -> Self {
+        Self { recovery, ..self }
     }
 
     /// Holds the host buffers that the loader of a run holds, so that what is resident is what it is in a run.

@@ -15,7 +15,7 @@ use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss,
-    Metric, Scaling, Source, SourceError, StepError, Validation, replay,
+    Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation, replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
 
@@ -145,6 +145,8 @@ fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         device: "flex".to_owned(),
         seed: 3,
         deterministic: false,
+        may_checkpoint: false,
+        optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },
         // All of the capacity: what other tests left in the heap must not shrink the room of this one.

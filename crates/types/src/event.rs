@@ -21,6 +21,8 @@ pub enum Event {
     StepDone(StepDone),
     /// A step ran out of memory somewhere, and will be tried again.
     StepFailed(StepFailed),
+    /// From here on, activations are recomputed in the backward pass.
+    GradientCheckpointing(GradientCheckpointing),
     /// There is more or less memory to use than before.
     BudgetChanged(BudgetChanged),
     /// A policy decided.
@@ -231,6 +233,13 @@ impl Attempt {
     pub const fn new(shape: StepShape, resident: Bytes) -> Self {
         Self { shape, resident, peak: None, refused: None }
     }
+}
+
+/// Gradient checkpointing was switched on, because one sample alone did not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GradientCheckpointing {
+    /// The first step with it.
+    pub step: u64,
 }
 
 /// A change of the memory that may be used.

@@ -33,8 +33,9 @@ mod shape;
 pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
-    Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, MicroBatch, RunEnded,
-    RunResumed, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep, Validated,
+    Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, GradientCheckpointing,
+    MicroBatch, RunEnded, RunResumed, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep,
+    Validated,
 };
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};

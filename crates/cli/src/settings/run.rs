@@ -4,15 +4,17 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Poli
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, Scaling, StepUnit, describe, platform,
-    small_batch_regime,
+    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery, Scaling, StepUnit,
+    describe, platform, small_batch_regime,
 };
 use plimsoll_types::{Bytes, Knobs};
 
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
-use crate::values::{BalanceKind, BatchSize, EffectiveUnit, JobName, PolicyKind, ScalingSetting};
+use crate::values::{
+    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, ScalingSetting,
+};
 
 /// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
 const EDGE_MULTIPLE: u32 = 4;
@@ -119,10 +121,12 @@ impl Settings {
                 },
             },
             target: self.memory.target,
+            may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
+            optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {
                 predictor: self.predictor(page),
                 policy: self.policy(sizes)?,
-                checkpointing: self.memory.gradient_checkpointing,
+                checkpointing: self.memory.begins_with_checkpointing(),
                 platform: platform(self.device, name),
                 planned: Vec::new(),
                 small_batch: small_batch_regime(self.device),
@@ -133,6 +137,14 @@ impl Settings {
             checkpoint_every: train.checkpoint_every,
             keep_checkpoints: train.keep_checkpoints,
         })
+    }
+
+    /// Returns where the state from before an optimizer's step that ran out of memory comes from.
+    pub(crate) fn optimizer_recovery(&self) -> OptimizerRecovery {
+        match self.train.optimizer_recovery {
+            OptimizerRecoverySetting::Restore => OptimizerRecovery::Restore,
+            OptimizerRecoverySetting::Keep => OptimizerRecovery::Keep,
+        }
     }
 
     /// Whether micro-batches come from a plan alone.

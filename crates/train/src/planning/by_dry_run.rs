@@ -21,7 +21,7 @@ impl<J: Job> Planning<'_, J> {
         progress: OnPlanned<'_>,
     ) -> Result<MemoryPlan, PlanError> {
         let planner = DryRunPlanner::try_open(self.request.device, has_fusion(self.request.device))?;
-        let program = JobProgram::new(self.job, self.device.clone());
+        let program = JobProgram::new(self.job, self.device.clone(), self.request.optimizer_recovery);
         let mut plan = MemoryPlan::new(fingerprint, capacity, self.request.target, Vec::new());
         plan.ladder.clone_from(&self.request.ladder);
         for phase in [Phase::Train, Phase::Infer] {

@@ -27,7 +27,6 @@ pub(super) struct Attempts<'a, M: Module> {
     losses: Vec<f64>,
     parts: Vec<(StepPart, Option<Bytes>)>,
     peak: Bytes,
-    failures: Vec<Attempt>,
     /// The part that failed last.
     failed: Option<StepPart>,
     weights_are_whole: bool,
@@ -62,7 +61,6 @@ impl<'a, M: Module> Attempts<'a, M> {
             losses: Vec::new(),
             parts: Vec::new(),
             peak: Bytes::ZERO,
-            failures: Vec::new(),
             failed: None,
             weights_are_whole: false,
             times: Times::default(),
@@ -135,7 +133,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             }
             ReadError::NeverFits { allocation, .. } => attempt.refused = Some(allocation),
         }
-        self.failures.push(attempt);
+        self.guarded.failures.push(attempt);
         let is_second = self.failed.replace(part.clone()).as_ref() == Some(part);
         let is_worth_a_retry = !is_second && (was_refused || self.guarded.pages.were_shared());
         self.probe_time(GuardedStep::give_back).map_err(other)?;
@@ -174,8 +172,8 @@ impl<'a, M: Module> Attempts<'a, M> {
         stopwatch.book(Lap::Check, self.times.check);
         stopwatch.book(Lap::Guard, self.times.guard);
         let (of_tasks, task_norms) = (losses.collect(), norms.collect());
-        let Self { parts, failures, peak, .. } = self;
-        Ok(StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, failures, resident, peak })
+        let Self { parts, peak, .. } = self;
+        Ok(StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak })
     }
 
     fn probe_time<T>(&mut self, work: impl FnOnce(&mut GuardedStep) -> T) -> T {

@@ -6,6 +6,7 @@ use plimsoll_guard::GuardError;
 use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, StepShape};
 
 use super::{Trial, TrialError, Trials};
+use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::source::{Draw, Source};
 use crate::step::{StepError, StepOutcome, StepPart, StepRequest};
@@ -70,8 +71,11 @@ impl<J: Job> Trials<'_, J> {
         shape: StepShape,
         start: Instant,
     ) -> Result<Ran, TrialError> {
-        let StepOutcome { gradients, resident, peak, failures, .. } = outcome;
+        let StepOutcome { gradients, resident, peak, .. } = outcome;
+        let failures = self.guarded.take_failures();
+        let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
         self.model = Some(self.optimizer.step(0.0, model, gradients));
+        drop(kept);
         let MemoryReading { in_use, reserved, peak: with_optimizer, .. } = self.guarded.read()?;
         let (peak, seconds) = (peak.max(with_optimizer), start.elapsed().as_secs_f64());
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, seconds }, failures })

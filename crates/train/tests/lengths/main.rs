@@ -11,8 +11,8 @@ use std::sync::Arc;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_train::{
-    BadSample, BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, RunDir, Scaling,
-    StepUnit, Unit, replay,
+    BadSample, BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery,
+    RunDir, Scaling, StepUnit, Unit, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
@@ -31,6 +31,8 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         device: "flex".to_owned(),
         seed: 3,
         deterministic: false,
+        may_checkpoint: false,
+        optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
         target: Fraction::ONE,

@@ -6,8 +6,8 @@ use plimsoll_policy::{FinderConfig, Found};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    FindRequest, Job, JobProgram, LoaderConfig, Objective, PlanRequest, Trials, find_batch_size, has_fusion,
-    open_device, plan_memory,
+    FindRequest, Job, JobProgram, LoaderConfig, Objective, OptimizerRecovery, PlanRequest, Trials, find_batch_size,
+    has_fusion, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
 
@@ -77,6 +77,7 @@ impl Order {
         let request = FindRequest {
             device: self.device,
             checkpointing: false,
+            optimizer_recovery: OptimizerRecovery::Restore,
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
             effective_batch_size: None,
@@ -118,13 +119,14 @@ impl Order {
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
-        Ok(JobProgram::new(job, open_device(self.device, false)?))
+        Ok(JobProgram::new(job, open_device(self.device, false)?, OptimizerRecovery::Restore))
     }
 
     fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
         PlanRequest {
             device: self.device,
             checkpointing: false,
+            optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),
             lattice: Vec::new(),

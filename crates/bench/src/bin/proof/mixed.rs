@@ -6,7 +6,7 @@ use plimsoll_bench::proof::{MixedRow, draw, first};
 use plimsoll_plan::{Correction, DryRunPlanner, PlannedCell, Pools, Program};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_train::{Job, JobProgram, Trials, has_fusion, open_device};
+use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, has_fusion, open_device};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
@@ -94,7 +94,7 @@ pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], larges
         });
     }
     let planner = DryRunPlanner::try_open(kind, has_fusion(kind))?;
-    let after = run_program(&JobProgram::new(job, device), &|| planner.pools(), steps)?;
+    let after = run_program(&JobProgram::new(job, device, OptimizerRecovery::Restore), &|| planner.pools(), steps)?;
     let high_water = after.iter().map(Pools::total).max().unwrap_or_default();
     Ok(Reply::Run { high_water, after, seconds: seconds() })
 }
