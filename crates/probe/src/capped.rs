@@ -69,6 +69,14 @@ impl<P: Probe> Probe for CappedProbe<P> {
     fn cleanup(&mut self) -> Result<(), ProbeError> {
         self.inner.cleanup()
     }
+
+    fn held_by_others(&self) -> Option<Bytes> {
+        self.inner.held_by_others()
+    }
+
+    fn largest_taken(&self) -> Option<Bytes> {
+        self.inner.largest_taken()
+    }
 }
 
 #[cfg(test)]

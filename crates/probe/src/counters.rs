@@ -1,4 +1,4 @@
-//! The two numbers behind the heap's readings.
+//! The numbers behind the heap's readings.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 pub struct HeapCounters {
     current: Line,
     peak: Line,
+    largest: Line,
 }
 
 /// A counter alone on its cache line (two, as they are fetched in pairs): the peak is mostly read, and reading it must
@@ -27,7 +28,7 @@ static HEAP: HeapCounters = HeapCounters::new();
 impl HeapCounters {
     /// Counts from zero.
     pub const fn new() -> Self {
-        Self { current: Line(AtomicUsize::new(0)), peak: Line(AtomicUsize::new(0)) }
+        Self { current: Line(AtomicUsize::new(0)), peak: Line(AtomicUsize::new(0)), largest: Line(AtomicUsize::new(0)) }
     }
 
     /// Returns the counters of this program's heap: [`TrackingAllocator::new`](crate::TrackingAllocator::new) counts in
@@ -46,8 +47,14 @@ impl HeapCounters {
         self.peak.0.load(SeqCst)
     }
 
+    /// Returns the size of the largest block that was asked for since the last reset, whether it was given or not.
+    pub fn largest(&self) -> usize {
+        self.largest.0.load(SeqCst)
+    }
+
     /// Starts a new peak at what is held now.
     pub fn reset_peak(&self) {
+        self.largest.0.store(0, SeqCst);
         // A block that is counted between the two lines raises the peak by itself.
         self.peak.0.store(0, SeqCst);
         self.raise(self.current());
@@ -55,6 +62,9 @@ impl HeapCounters {
 
     /// Counts a block that is about to be asked for, and returns the bytes held with it.
     pub(crate) fn begin(&self, size: usize) -> usize {
+        if self.largest.0.load(SeqCst) < size {
+            self.largest.0.fetch_max(size, SeqCst);
+        }
         self.current.0.fetch_add(size, SeqCst) + size
     }
 
@@ -81,9 +91,9 @@ mod tests {
         counters.raise(counters.begin(100));
         counters.raise(counters.begin(50));
         counters.end(50);
-        assert_eq!((counters.current(), counters.peak()), (100, 150));
+        assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 150, 100));
         counters.reset_peak();
-        assert_eq!((counters.current(), counters.peak()), (100, 100));
+        assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 100, 0));
     }
 
     #[test]

@@ -186,6 +186,17 @@ impl Probe for CubeProbe {
             .memory_cleanup()
             .map_err(|error| ProbeError::CleanupRefused { device: self.name(), reason: error.to_string() })
     }
+
+    /// On CUDA, what is neither free nor this program's.
+    #[cfg(feature = "cuda")]
+    fn held_by_others(&self) -> Option<Bytes> {
+        let (free, total) = self.driver.as_ref()?.free_and_total().ok()?;
+        Some(total.saturating_sub(free).saturating_sub(report::backed(&self.report())))
+    }
+
+    fn largest_taken(&self) -> Option<Bytes> {
+        Some(report::largest_taken(&self.report()))
+    }
 }
 
 impl std::fmt::Debug for CubeProbe {

@@ -32,6 +32,10 @@ impl HeapProbe {
     }
 }
 
+fn held() -> Bytes {
+    Bytes(HEAP.current() as u64)
+}
+
 /// Whether a block that is surely held shows in the count.
 fn allocations_are_counted() -> bool {
     let block = black_box(vec![0u8; 4096]);
@@ -65,7 +69,7 @@ impl Probe for HeapProbe {
     /// Returns the least of the machine's memory, the tightest control group's limit and what other processes leave, as
     /// they are now.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
-        self.limits.capacity(Bytes(HEAP.current() as u64))
+        self.limits.capacity(held())
     }
 
     fn page(&self) -> Result<Bytes, ProbeError> {
@@ -80,6 +84,14 @@ impl Probe for HeapProbe {
     /// Does nothing: what the program frees is no longer counted.
     fn cleanup(&mut self) -> Result<(), ProbeError> {
         Ok(())
+    }
+
+    fn held_by_others(&self) -> Option<Bytes> {
+        self.limits.held_by_others(held()).ok()
+    }
+
+    fn largest_taken(&self) -> Option<Bytes> {
+        Some(Bytes(HEAP.largest() as u64))
     }
 }
 

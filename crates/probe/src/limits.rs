@@ -60,16 +60,25 @@ impl Limits {
     ///
     /// [`ProbeError::Io`] and [`ProbeError::Malformed`] when a limit cannot be read.
     pub(crate) fn capacity(&self, held: Bytes) -> Result<Bytes, ProbeError> {
-        let (path, file) = &self.machine;
-        let memory = parse_meminfo(&read(path, file)?);
-        let memory = memory.ok_or_else(|| ProbeError::Malformed { path: path.clone(), what: MEMINFO })?;
         let grain = (self.total.0 / GRAINS).max(1);
-        let left = memory.available.saturating_add(held).min(self.total);
+        let left = self.total.saturating_sub(self.held_by_others(held)?);
         // What is rounded down to whole grains is never above what there is; all there is stays all.
         let left = if left.0 + grain < self.total.0 { Bytes(left.0 / grain * grain) } else { self.total };
         self.groups
             .iter()
             .try_fold(left, |least, (path, file)| Ok(read_limit(path, file)?.map_or(least, |limit| limit.min(least))))
+    }
+
+    /// Returns what is taken of the machine's memory, less what this process holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::capacity`].
+    pub(crate) fn held_by_others(&self, held: Bytes) -> Result<Bytes, ProbeError> {
+        let (path, file) = &self.machine;
+        let memory = parse_meminfo(&read(path, file)?);
+        let memory = memory.ok_or_else(|| ProbeError::Malformed { path: path.clone(), what: MEMINFO })?;
+        Ok(self.total.saturating_sub(memory.available).saturating_sub(held))
     }
 }
 

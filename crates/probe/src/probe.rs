@@ -56,9 +56,28 @@ pub trait Probe: Send {
     ///
     /// [`ProbeError::CleanupRefused`] when the allocator cannot do so now.
     fn cleanup(&mut self) -> Result<(), ProbeError>;
+
+    /// Returns what other processes hold of the device's memory, where that is known.
+    fn held_by_others(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Returns the largest single allocation: since the last [`reset_peak`](Self::reset_peak) where peaks are exact, and
+    /// so far elsewhere.
+    fn largest_taken(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 impl<P: Probe + ?Sized> Probe for Box<P> {
+    fn held_by_others(&self) -> Option<Bytes> {
+        (**self).held_by_others()
+    }
+
+    fn largest_taken(&self) -> Option<Bytes> {
+        (**self).largest_taken()
+    }
+
     fn name(&self) -> String {
         (**self).name()
     }

@@ -59,9 +59,8 @@ pub fn fit<'a, J: Job>(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> R
     let stop = shell.stop.clone();
     let mut run = Run::start(job, config, shell)?;
     while run.step() < config.n_steps && stop.signal().is_none() {
-        run.follow_budget()?;
-        run.one_step()?;
-        run.between_steps()?;
+        let taken = run.follow_budget().and_then(|()| run.one_step()).and_then(|()| run.between_steps());
+        taken.map_err(|error| run.recorded(error))?;
     }
     run.end()
 }

@@ -1,5 +1,6 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod record;
 mod sparing;
 mod start;
 mod tasks;
@@ -23,6 +24,7 @@ use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::loader::{Loader, StepSamples, StepUnit, Wanted};
 use crate::meter::Meter;
+use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
 use crate::source::Source;
@@ -48,6 +50,9 @@ pub(crate) struct Run<'a, J: Job> {
     balance: TaskBalance,
     stopwatch: Stopwatch,
     meter: Meter,
+    recorder: Recorder,
+    /// The samples of the step under way.
+    under_way: Vec<u64>,
     budget: Budget,
     step: u64,
     /// Samples that the epoch has trained on so far.
@@ -82,6 +87,8 @@ impl<J: Job> Run<'_, J> {
         let start = Instant::now();
         let (knobs, wanted) = (self.controller.policy().knobs(), wanted(&self.controller));
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
+        self.under_way.clear();
+        self.under_way.extend(samples.draw.ids());
         let request = self.request(&samples);
         let outcome = self.run_or_spare(knobs, &request, &samples)?;
         let done = self.commit(knobs, &samples, outcome, start)?;
@@ -92,6 +99,7 @@ impl<J: Job> Run<'_, J> {
         self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples))?;
         self.stopwatch.book(Lap::Step, start.elapsed());
         self.stopwatch.end_step();
+        self.turn_recorder();
         if ends_epoch {
             let samples = std::mem::take(&mut self.epoch_samples);
             self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
@@ -151,9 +159,13 @@ impl<J: Job> Run<'_, J> {
     ) -> Result<StepOutcome, TrainError> {
         loop {
             let outcome = self.run_guarded(request, samples);
-            for attempt in self.guarded.take_failures() {
+            let failures = self.guarded.take_failures();
+            for attempt in failures.iter().copied() {
                 let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::MicroBatch);
                 self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
+            }
+            if !failures.is_empty() && outcome.is_ok() && self.recorder.is_due(self.step) {
+                self.record("a micro-batch ran out of memory, and its samples ran again".to_owned())?;
             }
             match outcome {
                 Err(TrainError::Step { source: StepError::NeverFits { .. }, .. }) if self.spare_memory()? => (),
@@ -303,9 +315,11 @@ impl<J: Job> Run<'_, J> {
 
     fn log(&mut self, events: &[Event]) -> Result<(), TrainError> {
         let (dir, meter, observer) = (&mut *self.dir, &mut self.meter, &mut *self.observer);
+        let recorder = &mut self.recorder;
         self.stopwatch.time(Lap::Monitor, || {
             dir.log(events)?;
             for event in events {
+                recorder.note(event);
                 meter.update(event);
                 observer(event, meter.progress());
             }

@@ -17,6 +17,13 @@ pub(super) fn largest_page(report: &MemoryReport) -> Bytes {
     Bytes(pools.filter(|pool| pool.pages > 0).filter_map(page_size).max().unwrap_or(0))
 }
 
+/// Returns the largest tensor so far.
+pub(super) fn largest_taken(report: &MemoryReport) -> Bytes {
+    let pools = report.streams.iter().map(|stream| &stream.pools);
+    let all = pools.flat_map(|it| it.dynamic.iter().chain([&it.persistent, &it.dedicated]));
+    Bytes(all.map(|pool| pool.largest_alloc).max().unwrap_or(0))
+}
+
 /// Returns what the driver has really given: what is reserved, less what a dry run has only booked.
 ///
 /// Where a pool's booked pages have no common size, all of the pool counts as booked.

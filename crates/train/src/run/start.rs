@@ -13,6 +13,7 @@ use crate::fit::Shell;
 use crate::job::Job;
 use crate::loader::Loader;
 use crate::meter::Meter;
+use crate::recorder::Recorder;
 use crate::resume;
 use crate::run_dir::{CONFIG_FILE, Existing};
 use crate::step::GuardedStep;
@@ -58,6 +59,8 @@ impl<'a, J: Job> Run<'a, J> {
             loader,
             model: Some(model),
             optimizer,
+            recorder: Recorder::new(controller.clone()),
+            under_way: Vec::new(),
             controller,
             balance,
             stopwatch,
