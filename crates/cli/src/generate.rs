@@ -53,6 +53,9 @@ fn open(settings: &Settings, run: &Path, tokenizer: &Tokenizer) -> anyhow::Resul
     open_probe(settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
+    for damage in &checkpoint.passed_over {
+        eprintln!("warning: passed over a damaged checkpoint: {damage}");
+    }
     let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
     eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
     Ok(writer.map_err(TrainError::from)?)

@@ -1,5 +1,6 @@
 //! `plimsoll train`.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,8 +10,8 @@ use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{
-    CONFIG_FILE, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError, fingerprint, fit,
-    open_device, plan_memory,
+    CONFIG_FILE, Checkpoint, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError,
+    fingerprint, fit, open_device, plan_memory,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -89,17 +90,24 @@ impl<J: Job> Prepared<J> {
         let page = self.probe.page().map_err(TrainError::from)?;
         let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &self.probe.name())?;
         // A run that goes on has its plan in the checkpoint.
-        let plan = if existing == Existing::Resume { None } else { self.plan(settings)? };
+        let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
+        let plan = if goes_on { None } else { self.plan(settings)? };
         if let Some(plan) = &plan {
             begin_with(&mut config, plan, &self.sizes);
             plan.write(&out.join(PLAN_FILE))?;
         }
         // A run that goes on keeps its own, which belong to its checkpoint.
-        for (name, content) in self.files.iter().filter(|_| existing != Existing::Resume) {
+        for (name, content) in self.files.iter().filter(|_| !goes_on) {
             run_dir.write(name, content.as_bytes()).map_err(TrainError::from)?;
         }
-        let (mut display, config_text) = (Display::new(), loaded.to_toml());
-        let mut observer = |event: &Event, progress: &Progress| display.show(event, progress);
+        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
+        let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
+        let mut warnings = self.notes.warnings;
+        let mut warn = |warning: &str| {
+            display.borrow_mut().clear();
+            eprintln!("warning: {warning}");
+            warnings.push(warning.to_owned());
+        };
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
@@ -107,12 +115,14 @@ impl<J: Job> Prepared<J> {
             probe: self.probe,
             stop: stop.clone(),
             observer: &mut observer,
+            warn: &mut warn,
+            death: None,
             config_text: &config_text,
         };
         let outcome = fit(&self.job, &config, shell);
-        display.clear();
+        display.borrow_mut().clear();
         let outcome = outcome?;
-        let report = reports::write(&run_dir, &outcome, self.notes.warnings, self.skipped);
+        let report = reports::write(&run_dir, &outcome, warnings, self.skipped);
         Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 

@@ -8,7 +8,6 @@
 //! * Text and bytes out, nothing else: no clock, no file, no terminal. The shell writes what it is given.
 //! * No metric of its own: every number is an event's, or a sum, maximum, mean or median of events' numbers.
 //!   What the events do not say is `null`, never a guess.
-//! * A step that a resumed run did again is counted once: everything here sees [`effective`] events only.
 //! * The same events give the same bytes, with the fonts of this crate and none of the system's.
 //!
 //! # Example
@@ -57,6 +56,5 @@ pub use outlook::Outlook;
 pub use plan::{PlanCell, PlanSource, PlanView};
 pub use plots::{Plot, memory_timeline, plan_heat_map, task_comparison, training_curves};
 pub use progress::Progress;
-pub use run::effective;
 pub use summary::{RunFacts, TrainingReport};
 pub use task::TaskReport;

@@ -25,7 +25,7 @@ pub enum LogError {
     /// A line is no event.
     #[error(
         "read line {line} of the event log: {problem}; \
-         a line holds one event in JSON, such as {{\"event\":\"run_resumed\",\"step\":12}}"
+         a line holds one event in JSON, such as {{\"event\":\"epoch_done\",\"epoch\":0,\"step\":12,\"samples\":96}}"
     )]
     BadLine {
         /// The line, from 1.

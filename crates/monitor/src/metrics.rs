@@ -23,7 +23,7 @@ pub fn epoch_metrics(events: &[Event]) -> String {
     let run = Run::new(events);
     let (failures, names) = (failures_by_step(&run), run.task_names());
     let mut rows: Vec<EpochRow<'_>> = Vec::new();
-    for event in &run.0 {
+    for event in run.0 {
         match event {
             Event::StepDone(step) => {
                 if rows.last().is_none_or(|row| row.epoch != step.epoch) {

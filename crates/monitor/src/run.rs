@@ -2,42 +2,12 @@
 
 use plimsoll_types::{Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated};
 
-/// Drops the events that a later [`Event::RunResumed`] has made undone: what was said of its step or a later one.
-///
-/// A validation, a checkpoint and an end are dated by the steps done before them, so those at the resumed step itself
-/// did happen.
-pub fn effective(events: &[Event]) -> Vec<&Event> {
-    let mut kept: Vec<&Event> = Vec::with_capacity(events.len());
-    for event in events {
-        if let Event::RunResumed(resumed) = event {
-            kept.retain(|it| happened_before(it, resumed.step));
-        }
-        kept.push(event);
-    }
-    kept
-}
-
-fn happened_before(event: &Event, step: u64) -> bool {
-    match event {
-        Event::RunStarted(_) | Event::RunResumed(_) => true,
-        Event::StepDone(it) => it.step < step,
-        Event::StepFailed(it) => it.step < step,
-        Event::BudgetChanged(it) => it.step < step,
-        Event::GradientCheckpointing(it) => it.step < step,
-        Event::Decided(it) => it.step < step,
-        Event::EpochDone(it) => it.step < step,
-        Event::Validated(it) => it.step <= step,
-        Event::CheckpointSaved(it) => it.step <= step,
-        Event::RunEnded(it) => it.step <= step,
-    }
-}
-
-/// The effective events of a run, with a query for each kind that the summaries and pictures use.
-pub(crate) struct Run<'a>(pub(crate) Vec<&'a Event>);
+/// The events of a run, with a query for each kind that the summaries and pictures use.
+pub(crate) struct Run<'a>(pub(crate) &'a [Event]);
 
 impl<'a> Run<'a> {
     pub(crate) fn new(events: &'a [Event]) -> Self {
-        Self(effective(events))
+        Self(events)
     }
 
     pub(crate) fn start(&self) -> Option<&'a RunStarted> {
@@ -63,7 +33,7 @@ impl<'a> Run<'a> {
 
     /// Returns the adjustments, each with the step after which it was decided.
     pub(crate) fn moves(&self) -> impl Iterator<Item = (u64, Move<'a>)> {
-        self.0.iter().filter_map(|it| as_move(it))
+        self.0.iter().filter_map(as_move)
     }
 
     /// Returns the name of each task; a task whose name nobody said goes by its number.
@@ -77,7 +47,7 @@ impl<'a> Run<'a> {
     /// Returns the events after the last adjustment: all of them when there was none.
     pub(crate) fn after_last_move(&self) -> Self {
         let from = self.0.iter().rposition(|it| as_move(it).is_some()).map_or(0, |at| at + 1);
-        Self(self.0[from..].to_vec())
+        Self(&self.0[from..])
     }
 
     /// Returns the highest mark of the steps and validations.

@@ -133,8 +133,7 @@ fn final_budget(run: &Run<'_>) -> Option<Budget> {
 }
 
 fn end_reason(run: &Run<'_>) -> Option<EndReason> {
-    let last =
-        run.0.iter().rev().find(|it| matches!(it, Event::RunEnded(_) | Event::RunResumed(_) | Event::StepDone(_)));
+    let last = run.0.iter().rev().find(|it| matches!(it, Event::RunEnded(_) | Event::StepDone(_)));
     if let Some(Event::RunEnded(end)) = last { Some(end.reason) } else { None }
 }
 

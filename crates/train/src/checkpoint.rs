@@ -1,20 +1,32 @@
 //! Everything that a run needs to go on.
 
+mod checksums;
+mod folder;
+mod weights;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::store::ModuleRecord;
+use plimsoll_types::Budget;
 use serde::{Deserialize, Serialize};
 
 use crate::balance::TaskBalance;
 use crate::controller::Controller;
 use crate::loader::LoaderPosition;
-use crate::run_dir::{RunDirError, io_error, write_atomically};
+use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
 
-const FOLDER: &str = "checkpoints";
-const VERSION: u32 = 2;
+pub use self::folder::Best;
+use self::folder::list;
+pub(crate) use self::folder::{name, note_best, prune, remove_after};
+
+const VERSION: u32 = 3;
+const MODEL: &str = "model.bpk";
+const OPTIMIZER: &str = "optimizer.bpk";
+const STATE: &str = "state.json";
+const WEIGHTS: &str = "weights.safetensors";
 
 /// The state of a run between two steps, model and optimizer aside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,10 +35,20 @@ pub struct RunState {
     pub version: u32,
     /// What must be equal for the checkpoint to fit: job, model and data.
     pub fingerprint: String,
+    /// Seed of everything random; each step draws from it and its own number.
+    pub seed: u64,
     /// Steps done.
     pub step: u64,
     /// Wall time of the run so far, in seconds.
     pub seconds: f64,
+    /// Bytes in the log when the state was taken: what follows them is undone when a run goes on from here.
+    pub log_bytes: u64,
+    /// Whether the validation of this step is among them.
+    pub validated: bool,
+    /// The validation that was best so far.
+    pub best: Option<Best>,
+    /// The memory that the policy knows of.
+    pub budget: Budget,
     /// Where the next step's samples begin.
     pub position: LoaderPosition,
     /// Samples that the epoch under way has trained on.
@@ -46,13 +68,13 @@ pub enum CheckpointError {
     /// There is none.
     #[error("resume {}: it holds no checkpoint", .0.display())]
     None(PathBuf),
-    /// The state cannot be read.
-    #[error("read {}: {source}", path.display())]
-    State {
-        /// The file.
+    /// Not one of them is whole.
+    #[error("resume {}: none of its checkpoints is whole: {}", path.display(), reasons.join("; "))]
+    AllDamaged {
+        /// The run directory.
         path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
+        /// What is wrong with each, newest first.
+        reasons: Vec<String>,
     },
     /// It belongs to another version of Plimsoll.
     #[error("read {}: it has version {found}, this program writes version {VERSION}", path.display())]
@@ -88,13 +110,14 @@ impl RunState {
     /// The version that this program writes.
     pub const VERSION: u32 = VERSION;
 
-    /// Writes a checkpoint under a temporary name, renames it, and removes all but the last `keep`.
+    /// Writes a checkpoint under a temporary name, flushes it to the disk, renames it, and removes all but the last `keep`
+    /// and the best.
     ///
     /// Returns its path inside the run directory.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError`]; earlier checkpoints are untouched then.
+    /// [`CheckpointError`]; earlier checkpoints are untouched then, and nothing of this one stays.
     pub fn save<M: Module>(
         &self,
         run_dir: &Path,
@@ -102,74 +125,116 @@ impl RunState {
         optimizer: &ModuleOptimizer,
         keep: usize,
     ) -> Result<String, CheckpointError> {
-        let name = format!("{FOLDER}/step-{:08}", self.step);
-        let (path, temporary) = (run_dir.join(&name), run_dir.join(FOLDER).join("unfinished"));
-        remove(&temporary)?;
-        fs::create_dir_all(&temporary).map_err(|source| io_error("create", &temporary, source))?;
-        self.fill(&temporary, model, optimizer)?;
-        remove(&path)?;
-        fs::rename(&temporary, &path).map_err(|source| io_error("write", &path, source))?;
-        let all = list(run_dir);
-        for old in all.iter().rev().skip(keep.max(1)) {
-            remove(old)?;
+        let unfinished = folder::unfinished(run_dir)?;
+        let filled = self.fill(&unfinished, model, optimizer);
+        let saved = filled.and_then(|()| Ok(folder::publish(run_dir, &unfinished, self.step)?));
+        if saved.is_err() {
+            // The error says more than a folder that cannot be removed either; the next checkpoint removes it.
+            drop(fs::remove_dir_all(&unfinished));
         }
-        Ok(name)
+        saved?;
+        prune(run_dir, keep, self.best.as_ref())?;
+        Ok(name(self.step))
     }
 
     fn fill<M: Module>(&self, folder: &Path, model: &M, optimizer: &ModuleOptimizer) -> Result<(), CheckpointError> {
-        let model_path = folder.join("model.bpk");
-        let saved = model.clone().into_record().save(&model_path);
-        saved.map_err(|error| record_error("write", &model_path, &error))?;
-        let optimizer_path = folder.join("optimizer.bpk");
-        optimizer.save(&optimizer_path).map_err(|error| record_error("write", &optimizer_path, &error))?;
-        for path in [&model_path, &optimizer_path] {
-            let synced = fs::File::open(path).and_then(|file| file.sync_all());
-            synced.map_err(|source| io_error("write", path, source))?;
+        // First, because it reports tensors that cannot be read, of which Burn's record would panic.
+        let path = folder.join(WEIGHTS);
+        weights::write(&path, model).map_err(|source| io_error("write", &path, source))?;
+        // Burn flushes its own files.
+        let path = folder.join(MODEL);
+        model.clone().into_record().save(&path).map_err(|error| record_error("write", &path, &error))?;
+        let path = folder.join(OPTIMIZER);
+        optimizer.save(&path).map_err(|error| record_error("write", &path, &error))?;
+        let state = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"));
+        write_atomically(&folder.join(STATE), &state)?;
+        Ok(checksums::write(folder)?)
+    }
+
+    /// Reads the state of a checkpoint; the inner error says what is damaged.
+    fn read(folder: &Path) -> Result<Result<Self, String>, CheckpointError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
         }
-        let path = folder.join("state.json");
-        let json = serde_json::to_vec(self).map_err(|source| CheckpointError::State { path: path.clone(), source })?;
-        Ok(write_atomically(&path, &json)?)
+        let path = folder.join(STATE);
+        let text = match checksums::verify(folder).and_then(|()| fs::read(&path).map_err(|it| format!("{STATE}: {it}")))
+        {
+            Ok(text) => text,
+            Err(damage) => return Ok(Err(damage)),
+        };
+        match serde_json::from_slice(&text) {
+            Ok(Version { version }) if version != VERSION => Err(CheckpointError::Version { path, found: version }),
+            _ => Ok(serde_json::from_slice(&text).map_err(|error| format!("{STATE}: {error}"))),
+        }
+    }
+
+    /// Says what is wrong with the log that this state belongs to, if anything is.
+    fn check_log(&self, run_dir: &Path) -> Result<(), String> {
+        let found = fs::metadata(run_dir.join(EVENTS_FILE)).map_or(0, |it| it.len());
+        if self.log_bytes <= found {
+            return Ok(());
+        }
+        Err(format!("it belongs to {} bytes of {EVENTS_FILE}, which has only {found}", self.log_bytes))
     }
 }
 
-/// The last checkpoint of a run directory.
+/// A resumable point of a run directory.
 #[derive(Debug)]
 pub struct Checkpoint {
     path: PathBuf,
     /// The run's state.
     pub state: RunState,
+    /// What is wrong with each newer one that was passed over.
+    pub passed_over: Vec<String>,
 }
 
 impl Checkpoint {
-    /// Finds the last one and reads its state.
+    /// Finds the last whole one that goes with the log, and reads its state.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError`] when there is none, or it belongs to something other than `fingerprint`.
+    /// [`CheckpointError`] when there is none, all are damaged, or it belongs to something other than `fingerprint`.
     pub fn last(run_dir: &Path, fingerprint: &str) -> Result<Self, CheckpointError> {
-        let Self { path, state } = Self::of_any(run_dir)?;
-        if state.fingerprint != fingerprint {
-            let (found, wanted) = (state.fingerprint, fingerprint.to_owned());
+        let found = Self::newest(run_dir, |state| state.check_log(run_dir))?;
+        if found.state.fingerprint != fingerprint {
+            let (path, found, wanted) = (found.path, found.state.fingerprint, fingerprint.to_owned());
             return Err(CheckpointError::Mismatch { path, found, wanted });
         }
-        Ok(Self { path, state })
+        Ok(found)
     }
 
-    /// Finds the last one, whatever it was made of, and reads its state.
+    /// Finds the last whole one, whatever it was made of, and reads its state.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError`] when there is none, or it cannot be read.
+    /// [`CheckpointError`] when there is none, or all are damaged.
     pub fn of_any(run_dir: &Path) -> Result<Self, CheckpointError> {
-        let path = list(run_dir).pop().ok_or_else(|| CheckpointError::None(run_dir.to_owned()))?;
-        let file = path.join("state.json");
-        let text = fs::read(&file).map_err(|source| io_error("read", &file, source))?;
-        let state: RunState =
-            serde_json::from_slice(&text).map_err(|source| CheckpointError::State { path: file.clone(), source })?;
-        if state.version != VERSION {
-            return Err(CheckpointError::Version { path: file, found: state.version });
+        Self::newest(run_dir, |_| Ok(()))
+    }
+
+    /// Whether a run directory holds any, whole or not.
+    pub fn is_any(run_dir: &Path) -> bool {
+        !list(run_dir).is_empty()
+    }
+
+    fn newest(run_dir: &Path, check: impl Fn(&RunState) -> Result<(), String>) -> Result<Self, CheckpointError> {
+        let mut passed_over = Vec::new();
+        for (step, path) in list(run_dir).into_iter().rev() {
+            let read = RunState::read(&path)?.and_then(|state| match state.step {
+                is if is == step => check(&state).map(|()| state),
+                other => Err(format!("{STATE} is of step {other}")),
+            });
+            match read {
+                Ok(state) => return Ok(Self { path, state, passed_over }),
+                Err(damage) => passed_over.push(format!("{}: {damage}", path.display())),
+            }
         }
-        Ok(Self { path, state })
+        let path = run_dir.to_owned();
+        Err(match passed_over {
+            reasons if reasons.is_empty() => CheckpointError::None(path),
+            reasons => CheckpointError::AllDamaged { path, reasons },
+        })
     }
 
     /// Puts the recorded tensors into a model and an optimizer.
@@ -183,7 +248,7 @@ impl Checkpoint {
         optimizer: ModuleOptimizer,
     ) -> Result<(M, ModuleOptimizer), CheckpointError> {
         let model = self.load_model(model)?;
-        let path = self.path.join("optimizer.bpk");
+        let path = self.path.join(OPTIMIZER);
         let optimizer = optimizer.load(&path).map_err(|error| record_error("read", &path, &error))?;
         Ok((model, optimizer))
     }
@@ -194,28 +259,15 @@ impl Checkpoint {
     ///
     /// [`CheckpointError::Record`] when the tensors do not fit.
     pub fn load_model<M: Module>(&self, model: M) -> Result<M, CheckpointError> {
-        let path = self.path.join("model.bpk");
+        let path = self.path.join(MODEL);
         let record = ModuleRecord::load(&path).map_err(|error| record_error("read", &path, &error))?;
         model.try_load_record(record).map_err(|error| record_error("read", &path, &error))
     }
 }
 
-/// Returns the checkpoints, oldest first.
-fn list(run_dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run_dir.join(FOLDER)).into_iter().flatten().flatten();
-    let is_checkpoint = |path: &PathBuf| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("step-"));
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(is_checkpoint).collect();
-    paths.sort();
-    paths
-}
-
-fn remove(folder: &Path) -> Result<(), CheckpointError> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|source| io_error("delete", folder, source))?;
-    }
-    Ok(())
-}
-
 fn record_error(action: &'static str, path: &Path, error: &dyn std::fmt::Display) -> CheckpointError {
     CheckpointError::Record { action, path: path.to_owned(), reason: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,9 @@ use crate::stopwatch::Overhead;
 /// Told of every event, with where the run stands.
 pub type Observer<'a> = &'a mut dyn FnMut(&Event, &Progress);
 
+/// Told what the user should know, one sentence each.
+pub type Warn<'a> = &'a mut dyn FnMut(&str);
+
 /// What a run needs besides its job and its settings.
 pub struct Shell<'a> {
     /// Where everything goes.
@@ -31,6 +34,10 @@ pub struct Shell<'a> {
     pub stop: StopFlag,
     /// Told of every event.
     pub observer: Observer<'a>,
+    /// Told what the user should know.
+    pub warn: Warn<'a>,
+    /// What killed the process that worked on the run before, where that is known.
+    pub death: Option<String>,
     /// The resolved configuration, kept in the run directory as `config.toml`.
     pub config_text: &'a str,
 }

@@ -150,4 +150,26 @@ pub struct Metric {
     pub value: f64,
     /// The trivial baseline's, on the same set.
     pub baseline: f64,
+    /// Which values are good.
+    pub goal: Goal,
+}
+
+impl Metric {
+    /// Whether a model that scores this is to be kept instead of one that scored `best`; NaN never is.
+    pub fn is_better_than(&self, best: Option<f64>) -> bool {
+        let Some(best) = best else { return !self.value.is_nan() };
+        match self.goal {
+            Goal::Highest => best < self.value,
+            Goal::Lowest => self.value < best,
+        }
+    }
+}
+
+/// Which values of a metric are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// High ones, such as those of an accuracy.
+    Highest,
+    /// Low ones, such as those of a loss.
+    Lowest,
 }

@@ -54,17 +54,17 @@ mod trial;
 mod workers;
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
-pub use checkpoint::{Checkpoint, CheckpointError, RunState};
+pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{DeviceMissing, describe, has_autotune, has_fusion, open_device, platform, small_batch_regime};
 pub use error::TrainError;
 pub use find::{FindError, FindRequest, FoundBatch, Objective, OpenProbe, find_batch_size, find_inference_batch};
-pub use fit::{Observer, Outcome, Shell, fit};
+pub use fit::{Observer, Outcome, Shell, Warn, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use incident::{Incident, IncidentError, Surroundings};
 pub use inference::Inference;
-pub use job::{Job, Loss, Metric, Unit, Validation};
+pub use job::{Goal, Job, Loss, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
@@ -72,7 +72,7 @@ pub use loader::{
 pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay};
-pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, RunDir, RunDirError};
+pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, StepError, StepOutcome, StepPart, StepRequest};

@@ -1,7 +1,5 @@
 //! The same events again, and whether they give the same decisions.
 
-use std::collections::BTreeMap;
-
 use plimsoll_predict::PredictError;
 use plimsoll_types::{Decided, Decision, Event};
 
@@ -39,12 +37,6 @@ pub enum ReplayError {
     /// The head's configuration is refused.
     #[error("replay: {0}")]
     Controller(#[from] ControllerError),
-    /// The run resumed from a checkpoint that the log does not mention.
-    #[error("replay: the run resumed at step {step}, but the log has no checkpoint of it")]
-    NoCheckpoint {
-        /// The step.
-        step: u64,
-    },
     /// An event makes no sense.
     #[error("replay: step {step}: {source}")]
     Event {
@@ -62,8 +54,8 @@ pub enum ReplayError {
 /// [`ReplayError`] when the log cannot be replayed at all.
 pub fn replay(events: &[Event]) -> Result<Replay, ReplayError> {
     let Some(Event::RunStarted(head)) = events.first() else { return Err(ReplayError::NoHead) };
-    let start = Controller::try_new(serde_json::from_str(&head.controller)?)?;
-    let mut player = Player { saved: BTreeMap::from([(0, start.clone())]), controller: start, answer: None };
+    let controller = Controller::try_new(serde_json::from_str(&head.controller)?)?;
+    let mut player = Player { controller, answer: None };
     let mut replay = Replay::default();
     for event in events {
         player.play(event, &mut replay)?;
@@ -73,22 +65,15 @@ pub fn replay(events: &[Event]) -> Result<Replay, ReplayError> {
 
 struct Player {
     controller: Controller,
-    /// The controller at each checkpoint, to which a resumed run returns.
-    saved: BTreeMap<u64, Controller>,
     /// The answer to the last event, which the next line of the log should record.
     answer: Option<(u64, Decision)>,
 }
 
 impl Player {
     fn play(&mut self, event: &Event, replay: &mut Replay) -> Result<(), ReplayError> {
-        match event {
-            Event::Decided(Decided { step, decision }) => {
-                replay.compare(*step, Some(decision.clone()), self.answer.take().map(|it| it.1));
-                return Ok(());
-            }
-            Event::RunResumed(resumed) => return self.return_to(resumed.step),
-            Event::CheckpointSaved(saved) => drop(self.saved.insert(saved.step, self.controller.clone())),
-            _ => (),
+        if let Event::Decided(Decided { step, decision }) = event {
+            replay.compare(*step, Some(decision.clone()), self.answer.take().map(|it| it.1));
+            return Ok(());
         }
         if let Some((step, unlogged)) = self.answer.take() {
             replay.compare(step, None, Some(unlogged));
@@ -96,13 +81,6 @@ impl Player {
         let step = step_of(event);
         self.controller.learn(event).map_err(|source| ReplayError::Event { step, source })?;
         self.answer = self.controller.decide(event).map(|it| (step, it));
-        Ok(())
-    }
-
-    /// The run was cut off here, perhaps before it could log its last decision.
-    fn return_to(&mut self, step: u64) -> Result<(), ReplayError> {
-        self.answer = None;
-        self.controller = self.saved.get(&step).ok_or(ReplayError::NoCheckpoint { step })?.clone();
         Ok(())
     }
 }

@@ -1,20 +1,20 @@
 //! Whether a run may go on with these settings.
 
-use plimsoll_types::{Budget, Event};
+use plimsoll_types::Event;
 use serde_json::Value;
 
 use crate::balance::TaskBalance;
 use crate::config::FitConfig;
 use crate::error::TrainError;
 
-/// Compares the settings with those in the log's head, and returns the memory that the run last had.
+/// Compares the settings with those in the log's head.
 ///
 /// # Errors
 ///
 /// [`TrainError::Changed`] names the first setting of predictor, policy or device that is not what it was: the state
 /// in the checkpoint belongs to the old one.
-pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, TrainError> {
-    let Some(Event::RunStarted(head)) = events.first() else {
+pub(crate) fn check(head: Option<&Event>, config: &FitConfig) -> Result<(), TrainError> {
+    let Some(Event::RunStarted(head)) = head else {
         return Err(TrainError::Head("it is not `run_started`".to_owned()));
     };
     let unreadable = |error: serde_json::Error| TrainError::Head(error.to_string());
@@ -22,10 +22,7 @@ pub(crate) fn check(events: &[Event], config: &FitConfig) -> Result<Budget, Trai
     let now = without_plan(serde_json::to_value(&config.controller).map_err(unreadable)?);
     let device = (Value::from(head.device.as_str()), Value::from(config.device.as_str()));
     let changed = difference("", &was, &now).or_else(|| difference("device", &device.0, &device.1));
-    match changed {
-        Some((key, was, now)) => Err(TrainError::Changed { key, was, now }),
-        None => Ok(events.iter().rev().find_map(budget).unwrap_or(head.budget)),
-    }
+    changed.map_or(Ok(()), |(key, was, now)| Err(TrainError::Changed { key, was, now }))
 }
 
 /// Compares the settings of a balance in a checkpoint with those of a new one.
@@ -49,14 +46,6 @@ fn without_plan(mut controller: Value) -> Value {
         }
     }
     controller
-}
-
-fn budget(event: &Event) -> Option<Budget> {
-    match event {
-        Event::StepDone(done) => Some(Budget { capacity: done.capacity, budget: done.budget }),
-        Event::BudgetChanged(changed) => Some(changed.budget),
-        _ => None,
-    }
 }
 
 /// Returns the path of the first value that differs, with both values.

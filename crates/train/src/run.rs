@@ -1,5 +1,6 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod persist;
 mod record;
 mod sparing;
 mod start;
@@ -10,16 +11,16 @@ use std::time::Instant;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_types::{
-    Budget, BudgetChanged, Bytes, CheckpointSaved, Decided, EndReason, EpochDone, Event, Knobs, MicroBatch, RunEnded,
-    Stage, StepDone, StepFailed, StepShape, TaskMetric, Validated,
+    Budget, BudgetChanged, Bytes, Decided, EpochDone, Event, Knobs, MicroBatch, Stage, StepDone, StepFailed, StepShape,
+    TaskMetric, Validated,
 };
 
 use crate::balance::TaskBalance;
-use crate::checkpoint::RunState;
+use crate::checkpoint::Best;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
-use crate::fit::{Observer, Outcome};
+use crate::fit::{Observer, Warn};
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::loader::{Loader, StepSamples, StepUnit, Wanted};
@@ -35,11 +36,16 @@ use crate::stopwatch::{Lap, Stopwatch};
 /// always counts.
 const LEAST_RISE: f64 = 1.0 / 16.0;
 
+/// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
+/// of runs with seeds that are near to each other share none.
+const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
 pub(crate) struct Run<'a, J: Job> {
     job: &'a J,
     config: &'a FitConfig,
     dir: &'a mut RunDir,
     observer: Observer<'a>,
+    warn: Warn<'a>,
     device: Device,
     guarded: GuardedStep,
     loader: Loader<J::Source>,
@@ -57,7 +63,11 @@ pub(crate) struct Run<'a, J: Job> {
     step: u64,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
+    /// The last step whose checkpoint is one that an undisturbed run has too.
     saved_step: Option<u64>,
+    /// Whether the validation of this step is in the log.
+    validated: bool,
+    best: Option<Best>,
     seconds_before: f64,
     stop: StopFlag,
 }
@@ -85,6 +95,7 @@ impl<J: Job> Run<'_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.seed();
         let (knobs, wanted) = (self.controller.policy().knobs(), wanted(&self.controller));
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
         self.under_way.clear();
@@ -94,7 +105,7 @@ impl<J: Job> Run<'_, J> {
         let done = self.commit(knobs, &samples, outcome, start)?;
         self.epoch_samples += done.n_samples();
         self.answer(Event::StepDone(done))?;
-        self.step += 1;
+        (self.step, self.validated) = (self.step + 1, false);
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
         self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples))?;
         self.stopwatch.book(Lap::Step, start.elapsed());
@@ -105,32 +116,6 @@ impl<J: Job> Run<'_, J> {
             self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
         }
         Ok(())
-    }
-
-    /// Validates and saves when it is time to.
-    pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
-        let last = self.step == self.config.n_steps;
-        // Saved first: a validation that does not fit must not cost the steps before it.
-        if last || self.step.is_multiple_of(self.config.checkpoint_every) {
-            self.save()?;
-        }
-        if last || self.step.is_multiple_of(self.config.validate_every) {
-            self.validate()?;
-        }
-        Ok(())
-    }
-
-    /// Saves what is not saved yet, and logs the end.
-    pub(crate) fn end(mut self) -> Result<Outcome, TrainError> {
-        let reason = if self.step < self.config.n_steps { EndReason::Interrupted } else { EndReason::Completed };
-        if self.saved_step != Some(self.step) {
-            self.save()?;
-        }
-        let seconds = self.meter.seconds();
-        self.log(&[Event::RunEnded(RunEnded { step: self.step, reason, seconds })])?;
-        let seconds = self.seconds_before + seconds;
-        let (overhead, stream) = (self.stopwatch.overhead(), self.loader.stream_stats());
-        Ok(Outcome { reason, step: self.step, seconds, overhead, stream })
     }
 
     /// Returns what bounds a step: nothing, where readings are only logged.
@@ -264,6 +249,7 @@ impl<J: Job> Run<'_, J> {
     /// Validates, unless a signal asks for the end meanwhile.
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.seed();
         let model = present(self.model.as_ref());
         let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
         let mut inference = inference.deterministic(self.config.deterministic);
@@ -273,32 +259,27 @@ impl<J: Job> Run<'_, J> {
             Err(StepError::Interrupted) => return Ok(()),
             validation => validation.map_err(|source| TrainError::Validation { step: self.step, source })?,
         };
-        let tasks = tasks.into_iter().map(|Metric { name, value, baseline }| TaskMetric {
+        let tasks = tasks.into_iter().map(|Metric { name, value, baseline, .. }| TaskMetric {
             metric_name: name,
             metric: value,
             baseline,
         });
         self.log(&[Event::Validated(Validated {
             step: self.step,
-            metric_name: metric.name,
+            metric_name: metric.name.clone(),
             metric: metric.value,
             baseline: metric.baseline,
             tasks: tasks.collect(),
             peak,
             seconds: start.elapsed().as_secs_f64(),
-        })])
+        })])?;
+        self.validated = true;
+        self.keep_best(&metric)
     }
 
-    fn save(&mut self) -> Result<(), TrainError> {
-        let seconds = self.seconds_before + self.meter.seconds();
-        let (position, controller) = (self.loader.position().clone(), self.controller.clone());
-        let (fingerprint, balance) = (fingerprint(self.job, self.config), self.balance.clone());
-        let (version, step, epoch_samples) = (RunState::VERSION, self.step, self.epoch_samples);
-        let state = RunState { version, fingerprint, step, seconds, position, epoch_samples, controller, balance };
-        let model = present(self.model.as_ref());
-        let path = state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
-        self.saved_step = Some(self.step);
-        self.log(&[Event::CheckpointSaved(CheckpointSaved { step: self.step, path })])
+    /// Seeds the device anew, so that what is random in a step is the same after a resumption.
+    fn seed(&self) {
+        self.device.seed(self.config.seed.wrapping_add(self.step.wrapping_mul(SEED_STRIDE)));
     }
 
     /// Learns from an event and decides, and logs both the event and the decision.

@@ -1,11 +1,23 @@
 //! The directory of a run, and how files get into it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+mod files;
+mod lock;
+mod log;
+mod processes;
+mod undo;
+
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Log, LogError, decode, encode};
+use plimsoll_monitor::LogError;
 use plimsoll_types::Event;
+
+pub(crate) use self::files::{io_error, sync_folder, write_atomically};
+use self::log::EventLog;
+pub use self::log::{EVENTS_FILE, UNDONE_FILE};
+pub use self::processes::{PROCESSES_FILE, Process, Why};
+use self::undo::Undo;
 
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +34,9 @@ pub enum RunDirError {
     /// The directory is not one of ours.
     #[error("overwrite {}: it is not empty and holds no run, so it is not deleted", .0.display())]
     NotOurs(PathBuf),
+    /// Another process writes to it.
+    #[error("write to {}: another process writes to it; wait until it has ended, or end it", .0.display())]
+    Locked(PathBuf),
     /// A file cannot be written or read.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -42,8 +57,6 @@ pub enum RunDirError {
     },
 }
 
-/// The name of the log inside a run directory.
-pub const EVENTS_FILE: &str = "events.jsonl";
 /// The resolved configuration inside a run directory.
 pub const CONFIG_FILE: &str = "config.toml";
 
@@ -58,54 +71,53 @@ pub enum Existing {
     Resume,
 }
 
-/// A run directory with its log open at the end.
+/// A run directory with its log open at the end, for one writer at a time.
 ///
-/// Until the first step or the end of the run is logged it can be undone: dropped before, it leaves the place as it was, the run that it was
-/// to overwrite included.
+/// Until the first step or the end of the run is logged it can be undone: dropped before, it leaves the place as it was,
+/// the run that it was to overwrite included.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    events: File,
+    log: EventLog,
     undo: Option<Undo>,
-}
-
-/// What must be undone when a run does not begin.
-#[derive(Debug)]
-struct Undo {
-    /// The topmost folder that was made, or the run directory itself where it was there and empty.
-    made: PathBuf,
-    was_there: bool,
-    /// Where the run that is being overwritten waits.
-    replaced: Option<PathBuf>,
+    _lock: File,
 }
 
 impl RunDir {
-    /// Opens a directory for writing, making it where it is missing.
+    /// Opens a directory for writing, making it where it is missing; waits up to 10 s for another process to end.
     ///
     /// # Errors
     ///
-    /// [`RunDirError`] when it is there against the wish of `existing`, or cannot be written.
+    /// [`RunDirError`] when it is there against the wish of `existing`, another process writes to it, or it cannot be
+    /// written.
     pub fn open(path: &Path, existing: Existing) -> Result<Self, RunDirError> {
         let holds_run = path.join(EVENTS_FILE).is_file();
         if path.exists() && !path.is_dir() {
             return Err(RunDirError::NoFolder(path.to_owned()));
         }
-        let mut undo = None;
         match existing {
-            Existing::Resume if !holds_run => return Err(RunDirError::NoRun(path.to_owned())),
-            Existing::Resume => (),
-            Existing::Refuse if occupied(path) => return Err(RunDirError::Exists(path.to_owned())),
-            Existing::Overwrite if occupied(path) && !holds_run => return Err(RunDirError::NotOurs(path.to_owned())),
-            Existing::Refuse | Existing::Overwrite => undo = Some(Undo::prepare(path, holds_run)?),
+            Existing::Resume if !holds_run => Err(RunDirError::NoRun(path.to_owned())),
+            Existing::Refuse if occupied(path) => Err(RunDirError::Exists(path.to_owned())),
+            Existing::Overwrite if occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
+            Existing::Resume => Self::begin(path, None),
+            Existing::Refuse | Existing::Overwrite => {
+                // Nobody may write to what is put aside.
+                let _old = if holds_run { Some(lock::take(path, lock::PATIENCE)?) } else { None };
+                Self::begin(path, Some(Undo::prepare(path, holds_run)?))
+            }
         }
-        let events_path = path.join(EVENTS_FILE);
-        let opened = fs::create_dir_all(path).map_err(|source| io_error("create", path, source)).and_then(|()| {
-            let opened = OpenOptions::new().create(true).append(true).open(&events_path);
-            opened.map_err(|source| io_error("write", &events_path, source))
-        });
-        match (opened, undo) {
-            (Ok(events), undo) => Ok(Self { path: path.to_owned(), events, undo }),
-            (Err(error), undo) => {
+    }
+
+    fn begin(path: &Path, undo: Option<Undo>) -> Result<Self, RunDirError> {
+        let lock_and_log = || {
+            fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
+            Ok((lock::take(path, lock::PATIENCE)?, EventLog::open(path, undo.is_some())?))
+        };
+        match lock_and_log() {
+            Ok((lock, log)) => Ok(Self { path: path.to_owned(), log, undo, _lock: lock }),
+            // Another process was faster, and the place is its own.
+            Err(error @ (RunDirError::Locked(_) | RunDirError::Exists(_))) => Err(error),
+            Err(error) => {
                 if let Some(undo) = undo {
                     undo.run(path);
                 }
@@ -123,11 +135,9 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// [`RunDirError::Io`].
+    /// [`RunDirError::Io`]; the log ends with a whole line then, as it did before.
     pub fn log(&mut self, events: &[Event]) -> Result<(), RunDirError> {
-        let lines: String = events.iter().map(encode).collect();
-        let written = self.events.write_all(lines.as_bytes());
-        written.map_err(|source| io_error("write", &self.path.join(EVENTS_FILE), source))?;
+        self.log.append(events)?;
         if events.iter().any(|it| matches!(it, Event::StepDone(_) | Event::RunEnded(_))) {
             self.keep();
         }
@@ -142,20 +152,34 @@ impl RunDir {
         }
     }
 
-    /// Reads the log back; a line that a kill cut short is removed from the file first.
+    /// Reads the log back; a last line that a kill cut short is left out.
     ///
     /// # Errors
     ///
     /// [`RunDirError::Log`] for a damaged line before the last.
     pub fn events(&self) -> Result<Vec<Event>, RunDirError> {
-        let path = self.path.join(EVENTS_FILE);
-        let text = fs::read_to_string(&path).map_err(|source| io_error("read", &path, source))?;
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            self.events.set_len(whole as u64).map_err(|source| io_error("mend", &path, source))?;
-        }
-        let Log { events, .. } = decode(&text[..whole]).map_err(|source| RunDirError::Log { path, source })?;
-        Ok(events)
+        self.log.events()
+    }
+
+    /// Reads the first event of the log, if there is one.
+    pub(crate) fn head(&self) -> Result<Option<Event>, RunDirError> {
+        self.log.head()
+    }
+
+    /// Flushes the log to the disk and returns its length in bytes: the mark that a checkpoint notes.
+    pub(crate) fn mark(&self) -> Result<u64, RunDirError> {
+        self.log.sync()?;
+        Ok(self.log.n_bytes())
+    }
+
+    /// Moves what the log says after a mark to `undone.jsonl`, and returns those events.
+    pub(crate) fn undo_after(&mut self, mark: u64) -> Result<Vec<Event>, RunDirError> {
+        self.log.undo_after(mark)
+    }
+
+    /// Notes in `processes.jsonl` that this process works on the run.
+    pub(crate) fn note_process(&self, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
+        processes::note(&self.path, step, why, undone_steps)
     }
 
     /// Writes a file under a temporary name and renames it, so that it is there whole or not at all.
@@ -176,57 +200,6 @@ impl Drop for RunDir {
     }
 }
 
-impl Undo {
-    /// Notes what is there, and puts a run that is to be overwritten aside.
-    fn prepare(path: &Path, holds_run: bool) -> Result<Self, RunDirError> {
-        let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists()).last();
-        let mut undo = Self { made: missing.unwrap_or(path).to_owned(), was_there: missing.is_none(), replaced: None };
-        if holds_run {
-            let mut aside = path.as_os_str().to_owned();
-            aside.push(".replaced");
-            let aside = PathBuf::from(aside);
-            fs::rename(path, &aside).map_err(|source| io_error("move aside", path, source))?;
-            undo = Self { made: path.to_owned(), was_there: false, replaced: Some(aside) };
-        }
-        Ok(undo)
-    }
-
-    /// Leaves the place as it was; what cannot be removed does no harm.
-    fn run(&self, path: &Path) {
-        drop(fs::remove_dir_all(path));
-        // Folders above go only while they are empty: another run may have come to live there.
-        for above in path.ancestors().skip(1).take_while(|it| it.starts_with(&self.made)) {
-            drop(fs::remove_dir(above));
-        }
-        if self.was_there {
-            drop(fs::create_dir(path));
-        }
-        if let Some(replaced) = &self.replaced {
-            drop(fs::rename(replaced, path));
-        }
-    }
-}
-
-/// Writes a file under a temporary name, flushes it to the disk and renames it.
-pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RunDirError> {
-    let temporary = path.with_extension("tmp");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|source| {
-        // The temporary file is of no use to anybody; that it may be missing is fine.
-        drop(fs::remove_file(&temporary));
-        io_error("write", path, source)
-    })
-}
-
-pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> RunDirError {
-    RunDirError::Io { action, path: path.to_owned(), source }
-}
-
 fn occupied(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
@@ -236,7 +209,9 @@ fn occupied(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{EpochDone, RunResumed};
+    use std::io::Write;
+
+    use plimsoll_types::EpochDone;
 
     use super::*;
 
@@ -276,8 +251,9 @@ mod tests {
         let error = RunDir::open(&path, Existing::Refuse).unwrap_err();
         assert!(matches!(error, RunDirError::Exists(_)), "{error}");
         let mut resumed = RunDir::open(&path, Existing::Resume).unwrap();
-        resumed.log(&[Event::RunResumed(RunResumed { step: 1 })]).unwrap();
+        resumed.log(&[epoch(2)]).unwrap();
         assert_eq!(resumed.events().unwrap().len(), 2);
+        drop(resumed);
         assert_eq!(begun(&path, Existing::Overwrite).events().unwrap().len(), 1);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the replaced run is still there");
     }
@@ -292,13 +268,39 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_short_is_removed() {
+    fn what_follows_a_mark_is_moved_a_line_that_was_cut_short_included() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDir::open(folder.path(), Existing::Refuse).unwrap();
         run.log(&[epoch(1)]).unwrap();
-        run.events.write_all(b"{\"event\":\"epoch_d").unwrap();
-        assert_eq!(run.events().unwrap(), [epoch(1)]);
-        run.log(&[epoch(2)]).unwrap();
-        assert_eq!(run.events().unwrap(), [epoch(1), epoch(2)]);
+        let mark = run.mark().unwrap();
+        run.log(&[epoch(2), epoch(3)]).unwrap();
+        run.keep();
+        drop(run);
+        let mut file = File::options().append(true).open(folder.path().join(EVENTS_FILE)).unwrap();
+        file.write_all(b"{\"event\":\"epoch_d").unwrap();
+        let mut run = RunDir::open(folder.path(), Existing::Resume).unwrap();
+        assert_eq!(run.events().unwrap(), [epoch(1), epoch(2), epoch(3)]);
+        assert_eq!(run.head().unwrap(), Some(epoch(1)));
+        assert_eq!(run.undo_after(mark).unwrap(), [epoch(2), epoch(3)]);
+        run.log(&[epoch(4)]).unwrap();
+        assert_eq!(run.undo_after(mark).unwrap(), [epoch(4)]);
+        run.log(&[epoch(5)]).unwrap();
+        assert_eq!(run.events().unwrap(), [epoch(1), epoch(5)]);
+        let undone = fs::read_to_string(folder.path().join(UNDONE_FILE)).unwrap();
+        let ends: Vec<_> = undone.lines().map(|line| line.chars().last().unwrap()).collect();
+        assert_eq!(ends, ['}', '}', 'd', '}'], "{undone}");
+    }
+
+    #[test]
+    fn a_run_that_was_killed_before_its_first_step_gives_back_what_it_was_to_overwrite() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        drop(begun(&path, Existing::Refuse));
+        let mut killed = RunDir::open(&path, Existing::Overwrite).unwrap();
+        killed.undo = None;
+        drop(killed);
+        drop(RunDir::open(&path, Existing::Overwrite).unwrap());
+        assert_eq!(RunDir::open(&path, Existing::Resume).unwrap().events().unwrap(), [epoch(1)]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -33,6 +33,8 @@ pub struct Stopwatch {
     current: [Duration; N_LAPS],
     rows: Vec<[f32; N_LAPS]>,
     n_steps: usize,
+    began: Instant,
+    checkpoints: (u32, Duration),
 }
 
 /// Rows that are kept: those of the last steps, in 128 KiB.
@@ -53,6 +55,12 @@ pub struct Overhead {
     pub overhead_ratio: f64,
     /// Median check over the median step.
     pub check_ratio: f64,
+    /// Checkpoints written.
+    pub checkpoints: u32,
+    /// Mean time of a checkpoint, flushed to the disk, in seconds.
+    pub checkpoint_seconds: f64,
+    /// Time of all checkpoints over the wall time since the stopwatch was made.
+    pub checkpoint_ratio: f64,
 }
 
 /// Medians of Plimsoll's own work per step, in microseconds.
@@ -85,7 +93,13 @@ impl Stopwatch {
     /// Makes room for so many steps, so that measuring does not allocate while they run; the last 4096 are kept.
     pub fn with_capacity(n_steps: usize) -> Self {
         let rows = Vec::with_capacity(n_steps.min(MAX_ROWS));
-        Self { current: [Duration::ZERO; N_LAPS], rows, n_steps: 0 }
+        Self {
+            current: [Duration::ZERO; N_LAPS],
+            rows,
+            n_steps: 0,
+            began: Instant::now(),
+            checkpoints: (0, Duration::ZERO),
+        }
     }
 
     /// Runs `work` and books its time.
@@ -99,6 +113,11 @@ impl Stopwatch {
     /// Books time that was measured elsewhere.
     pub fn book(&mut self, lap: Lap, time: Duration) {
         self.current[lap as usize] += time;
+    }
+
+    /// Books a checkpoint, which belongs to no step.
+    pub fn book_checkpoint(&mut self, time: Duration) {
+        self.checkpoints = (self.checkpoints.0 + 1, self.checkpoints.1 + time);
     }
 
     /// Ends a step.
@@ -127,6 +146,7 @@ impl Stopwatch {
             monitor: column(Lap::Monitor)?,
             total,
         };
+        let (checkpoints, time) = self.checkpoints;
         let ratio = |us: f64| if step_us > 0.0 { us / step_us } else { 0.0 };
         Some(Overhead {
             steps: self.rows.len(),
@@ -135,6 +155,9 @@ impl Stopwatch {
             step_us,
             overhead_ratio: ratio(total),
             check_ratio: ratio(check_us),
+            checkpoints,
+            checkpoint_seconds: time.as_secs_f64() / f64::from(checkpoints.max(1)),
+            checkpoint_ratio: time.as_secs_f64() / self.began.elapsed().as_secs_f64(),
         })
     }
 }
@@ -160,6 +183,8 @@ mod tests {
             stopwatch.book(Lap::Step, Duration::from_millis(1));
             stopwatch.end_step();
         }
+        stopwatch.book_checkpoint(Duration::from_millis(10));
+        stopwatch.book_checkpoint(Duration::from_millis(30));
         let overhead = stopwatch.overhead().unwrap();
         let check = |measured: f64, expected: f64| assert!((measured - expected).abs() < 1e-3, "{overhead:?}");
         check(overhead.median_us.probe, 20.0);
@@ -167,5 +192,7 @@ mod tests {
         check(overhead.check_us, 100.0);
         check(overhead.step_us, 1000.0);
         check(overhead.overhead_ratio, 0.025);
+        assert_eq!(overhead.checkpoints, 2);
+        check(overhead.checkpoint_seconds, 0.02);
     }
 }

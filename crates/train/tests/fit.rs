@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Inference, Job, LearningRate, LoaderConfig, Loss,
+    BalanceConfig, ControllerConfig, Draw, Existing, FitConfig, Goal, Inference, Job, LearningRate, LoaderConfig, Loss,
     Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation, replay,
 };
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Fraction, Knobs, StepDone, StepShape};
@@ -132,7 +132,8 @@ impl Job for Tiny {
             seen[range].fill(1);
             Ok(())
         })?;
-        Ok(Metric { name: "items".to_owned(), value: f64::from(seen.iter().sum::<i32>()), baseline: 0.0 }.into())
+        let value = f64::from(seen.iter().sum::<i32>());
+        Ok(Metric { name: "items".to_owned(), value, baseline: 0.0, goal: Goal::Highest }.into())
     }
 }
 

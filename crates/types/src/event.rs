@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, Decision, Knobs, StepShape};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One line of a run's log.
 ///
@@ -15,8 +15,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub enum Event {
     /// A run began.
     RunStarted(RunStarted),
-    /// A run goes on from a checkpoint; what the log says of later steps did not happen.
-    RunResumed(RunResumed),
     /// A step was committed, or given up.
     StepDone(StepDone),
     /// A step ran out of memory somewhere, and will be tried again.
@@ -76,13 +74,6 @@ pub struct RunStarted {
     pub budget: Budget,
     /// The configuration of predictor and policy in JSON, so that a log can be replayed without anything else.
     pub controller: String,
-}
-
-/// A run that went on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunResumed {
-    /// The next step.
-    pub step: u64,
 }
 
 /// The samples of one forward and backward pass.

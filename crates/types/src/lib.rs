@@ -34,8 +34,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
     Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, GradientCheckpointing,
-    MicroBatch, RunEnded, RunResumed, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep,
-    Validated,
+    MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep, Validated,
 };
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};

@@ -58,8 +58,17 @@ fn run(job: &Multitask, path: &Path, existing: Existing, stop_after: Option<u64>
         }
     };
     let device = Device::flex().autodiff();
-    let shell =
-        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
+    let shell = Shell {
+        run_dir: &mut run_dir,
+        existing,
+        device,
+        probe,
+        stop,
+        observer: &mut observer,
+        warn: &mut |warning| panic!("{warning}"),
+        death: None,
+        config_text: "",
+    };
     fit(job, &config(150), shell).unwrap();
     run_dir.events().unwrap()
 }

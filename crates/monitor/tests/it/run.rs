@@ -2,7 +2,7 @@
 
 use plimsoll_types::{
     Attempt, Budget, Bytes, Change, CheckpointSaved, Decided, Decision, EndReason, EpochDone, Event, Knobs, MicroBatch,
-    MoveReason, RunEnded, RunResumed, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, StepShape, Validated,
+    MoveReason, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, StepShape, Validated,
 };
 
 pub(crate) const MEMORY: Budget = Budget { capacity: Bytes::mib(192), budget: Bytes(181_193_932) };
@@ -86,19 +86,13 @@ pub(crate) fn validated(step: u64) -> Event {
     })
 }
 
-/// Six steps with an adjustment, a recovery, a kill and a resumption.
+/// Six steps with an adjustment, a checkpoint and a recovery.
 pub(crate) fn small() -> Vec<Event> {
     let (low, high) = (knobs(16, 4), knobs(32, 8));
     let certified = MoveReason::Certified { upper: Bytes::mib(120), limit: MEMORY.budget };
-    let resume = [
-        Event::CheckpointSaved(CheckpointSaved { step: 3, path: "checkpoints/3".into() }),
-        Event::StepDone(step(3, high)),
-        moved(3, high, low, MoveReason::OutOfMemory { count: 9 }),
-        Event::RunResumed(RunResumed { step: 3 }),
-    ];
     let mut events = vec![started(6), Event::StepDone(step(0, low)), Event::StepDone(step(1, low))];
     events.extend([moved(1, low, high, certified), Event::StepDone(step(2, high)), validated(3)]);
-    events.extend(resume);
+    events.push(Event::CheckpointSaved(CheckpointSaved { step: 3, path: "checkpoints/3".into() }));
     events.extend([failed(3, high, Some(Bytes::mib(200))), Event::StepDone(step(3, high))]);
     events.extend([Event::StepDone(step(4, high)), Event::StepDone(StepDone { committed: false, ..step(5, high) })]);
     events.extend([validated(6), Event::EpochDone(EpochDone { epoch: 0, step: 5, samples: 96 })]);

@@ -1,7 +1,7 @@
 //! What the four policies share, and how they are configured.
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Policy, PolicyConfig, StepwiseConfig};
-use plimsoll_types::{Bytes, EpochDone, Event, RunResumed};
+use plimsoll_types::{Bytes, EpochDone, Event};
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak};
 use crate::scene::{check, done, failed, knobs, policy, unknown, whole};
@@ -31,11 +31,7 @@ fn only_committed_steps_failed_steps_and_budgets_are_answered() {
         if let Event::StepDone(step) = &mut given_up {
             step.committed = false;
         }
-        let others = [
-            given_up,
-            Event::RunResumed(RunResumed { step: 9 }),
-            Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 }),
-        ];
+        let others = [given_up, Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 })];
         for event in others {
             assert_eq!(policy.on_event(&event, &unknown), None, "{}", policy.name());
         }

@@ -1,11 +1,11 @@
 //! Before the first step of a run, or of the rest of one.
 
 use burn::optim::AdamConfig;
-use plimsoll_types::{Budget, BudgetChanged, Bytes, Event, RunResumed, RunStarted, SCHEMA_VERSION};
+use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
-use super::{Run, fingerprint, read_budget, wanted};
+use super::{Run, read_budget, wanted};
 use crate::balance::TaskBalance;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, remove_after};
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
@@ -15,45 +15,62 @@ use crate::loader::Loader;
 use crate::meter::Meter;
 use crate::recorder::Recorder;
 use crate::resume;
-use crate::run_dir::{CONFIG_FILE, Existing};
+use crate::run_dir::{CONFIG_FILE, Existing, Why};
 use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
 
 impl<'a, J: Job> Run<'a, J> {
-    /// Prepares everything, buffers included, before what is resident is read; then logs the start.
+    /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
+    /// last checkpoint.
     pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, existing, device, probe, observer, stop, config_text } = shell;
-        let source = job.source();
-        let (mut checkpoint, mut last_budget) = (None, None);
-        if existing == Existing::Resume {
-            last_budget = Some(resume::check(&run_dir.events()?, config)?);
-            checkpoint = Some(Checkpoint::last(run_dir.path(), &fingerprint(job, config))?);
+        let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
+        let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
+        if goes_on {
+            resume::check(shell.run_dir.head()?.as_ref(), config)?;
         }
+        let mut run = Self::untrained(job, config, shell)?;
+        let undone = match existing {
+            Existing::Resume if goes_on => run.return_to_last()?,
+            Existing::Resume => run.return_to_nothing()?,
+            Existing::Refuse | Existing::Overwrite => Vec::new(),
+        };
+        run.check_room()?;
+        run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
+        let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
+        let why = match (death, existing) {
+            (Some(death), _) => Why::AfterDeath { death },
+            (None, Existing::Resume) => Why::Resumed,
+            (None, Existing::Refuse | Existing::Overwrite) => Why::Started,
+        };
+        run.dir.note_process(run.step, why, undone_steps)?;
+        if goes_on {
+            // There may be more or less memory than there was.
+            run.follow_budget()?;
+            run.catch_up()?;
+        } else {
+            run.log_head()?;
+            // What does not fit into a validation then shows before anything is trained.
+            run.between_steps()?;
+        }
+        Ok(run)
+    }
+
+    fn untrained(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
+        let Shell { run_dir, device, probe, observer, warn, stop, .. } = shell;
         device.seed(config.seed);
-        let (mut model, mut optimizer) = (job.init(&device), AdamConfig::new().init());
-        let mut balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
+        let (model, optimizer) = (job.init(&device), AdamConfig::new().init());
+        let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
         balance.check(job.task_probes(&model).len())?;
-        let mut position = None;
-        let mut controller = Controller::try_new(config.controller.clone())?;
-        let (mut step, mut epoch_samples, mut seconds_before) = (0, 0, 0.0);
-        if let Some(checkpoint) = checkpoint {
-            (model, optimizer) = checkpoint.load(model, optimizer)?;
-            let state = checkpoint.state;
-            resume::check_balance(&state.balance, &balance)?;
-            (controller, step, seconds_before) = (state.controller, state.step, state.seconds);
-            epoch_samples = state.epoch_samples;
-            (position, balance) = (Some(state.position), state.balance);
-        }
-        let loader = Loader::try_new(&source, position, &wanted(&controller), &config.loader)?;
-        let stopwatch = Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0));
+        let controller = Controller::try_new(config.controller.clone())?;
+        let loader = Loader::try_new(&job.source(), None, &wanted(&controller), &config.loader)?;
         let guarded = GuardedStep::new(probe, device.clone());
         let budget = read_budget(&guarded, config)?;
-        let meter = Meter::new(step, config.n_steps, controller.policy().knobs(), budget.budget);
-        let mut run = Self {
+        Ok(Self {
             job,
             config,
             dir: run_dir,
             observer,
+            warn,
             device,
             guarded,
             loader,
@@ -61,28 +78,29 @@ impl<'a, J: Job> Run<'a, J> {
             optimizer,
             recorder: Recorder::new(controller.clone()),
             under_way: Vec::new(),
+            meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),
             controller,
             balance,
-            stopwatch,
-            meter,
+            stopwatch: Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0)),
             budget,
-            step,
-            epoch_samples,
+            step: 0,
+            epoch_samples: 0,
             saved_step: None,
-            seconds_before,
+            validated: false,
+            best: None,
+            seconds_before: 0.0,
             stop,
-        };
-        run.check_room()?;
-        run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
-        match last_budget {
-            Some(last) => run.log_resume(last)?,
-            None => run.log_start()?,
-        }
-        Ok(run)
+        })
     }
 
-    /// Logs the head, and validates the untrained model: what does not fit then shows before anything is trained.
-    fn log_start(&mut self) -> Result<(), TrainError> {
+    /// Begins again with a run that was killed before its first checkpoint.
+    fn return_to_nothing(&mut self) -> Result<Vec<Event>, TrainError> {
+        (self.warn)(&format!("{} holds no checkpoint: the run begins again", self.dir.path().display()));
+        remove_after(self.dir.path(), None)?;
+        Ok(self.dir.undo_after(0)?)
+    }
+
+    fn log_head(&mut self) -> Result<(), TrainError> {
         let controller = serde_json::to_string(&self.config.controller);
         let controller = controller.map_err(|error| TrainError::Head(error.to_string()))?;
         self.log(&[Event::RunStarted(RunStarted {
@@ -96,24 +114,14 @@ impl<'a, J: Job> Run<'a, J> {
             knobs: self.controller.policy().knobs(),
             budget: self.budget,
             controller,
-        })])?;
-        self.validate()
-    }
-
-    /// Logs that the run goes on, and tells the policy when there is more or less memory than there was.
-    fn log_resume(&mut self, last: Budget) -> Result<(), TrainError> {
-        self.log(&[Event::RunResumed(RunResumed { step: self.step })])?;
-        if last == self.budget {
-            return Ok(());
-        }
-        self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget: self.budget }))
+        })])
     }
 
     /// Refuses a capacity that what is resident fills already.
     fn check_room(&self) -> Result<(), TrainError> {
         let step = self.step;
         let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
-        let Budget { capacity, budget } = self.budget;
+        let Budget { capacity, budget } = read_budget(&self.guarded, self.config)?;
         if resident < budget {
             return Ok(());
         }

@@ -46,8 +46,17 @@ pub(crate) fn run<J: Job>(
         }
     };
     let device = Device::flex().autodiff();
-    let shell =
-        Shell { run_dir: &mut run_dir, existing, device, probe, stop, observer: &mut observer, config_text: "" };
+    let shell = Shell {
+        run_dir: &mut run_dir,
+        existing,
+        device,
+        probe,
+        stop,
+        observer: &mut observer,
+        warn: &mut |warning| panic!("{warning}"),
+        death: None,
+        config_text: "",
+    };
     let outcome = fit(job, config, shell);
     Ran { outcome, events: run_dir.events().unwrap() }
 }

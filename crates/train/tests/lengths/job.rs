@@ -9,7 +9,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
-    Draw, Inference, Item, Job, Lengths, Loss, Metric, Source, SourceError, StepError, Unit, Validation,
+    Draw, Goal, Inference, Item, Job, Lengths, Loss, Metric, Source, SourceError, StepError, Unit, Validation,
 };
 use plimsoll_types::{Bytes, StepShape};
 
@@ -189,6 +189,6 @@ impl Job for Tiny {
     }
 
     fn validate(&self, _net: &Net, _device: &Device, _inference: &mut Inference<'_>) -> Result<Validation, StepError> {
-        Ok(Metric { name: "nothing".to_owned(), value: 0.0, baseline: 0.0 }.into())
+        Ok(Metric { name: "nothing".to_owned(), value: 0.0, baseline: 0.0, goal: Goal::Highest }.into())
     }
 }

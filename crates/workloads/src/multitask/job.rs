@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
 use plimsoll_types::StepShape;
 
 use super::baseline::baseline;
@@ -181,11 +181,13 @@ impl Job for Multitask {
         let metric = |task: Task| {
             let of_task = losses.iter().filter(|(it, _)| *it == task).map(|(_, loss)| loss);
             let value = of_task.clone().sum::<f64>() / of_task.count() as f64;
-            Metric { name: "cross-entropy (nats)".to_owned(), value, baseline: baseline(&self.samples, task) }
+            let (name, baseline) = ("cross-entropy (nats)".to_owned(), baseline(&self.samples, task));
+            Metric { name, value, baseline, goal: Goal::Lowest }
         };
         let tasks = Task::ALL.map(metric);
         let value = tasks.iter().map(|it| it.value / it.baseline).sum::<f64>() / tasks.len() as f64;
-        let metric = Metric { name: "loss over baseline, mean of the tasks".to_owned(), value, baseline: 1.0 };
+        let name = "loss over baseline, mean of the tasks".to_owned();
+        let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
         Ok(Validation { metric, tasks: tasks.to_vec() })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
 use plimsoll_types::StepShape;
 
 use super::model::{Encoder, EncoderConfig};
@@ -177,6 +177,6 @@ impl Job for SequenceJob {
             return Err(StepError::Data("read recordings that are held out: none can be read any more".to_owned()));
         }
         let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority());
-        Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline }.into())
+        Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline, goal: Goal::Highest }.into())
     }
 }

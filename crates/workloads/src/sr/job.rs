@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
 use plimsoll_types::StepShape;
 
 use super::model::{Edsr, EdsrConfig, SCALE};
@@ -189,7 +189,8 @@ impl Job for Sr {
             baseline += photo.baseline.unwrap_or(f64::NAN);
         }
         let n = self.photos.validation.len() as f64;
-        Ok(Metric { name: "PSNR (dB)".to_owned(), value: value / n, baseline: baseline / n }.into())
+        let (value, baseline) = (value / n, baseline / n);
+        Ok(Metric { name: "PSNR (dB)".to_owned(), value, baseline, goal: Goal::Highest }.into())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::edges;
-use plimsoll_train::{Inference, Job, Loss, Metric, StepError, Unit, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Unit, Validation};
 use plimsoll_types::StepShape;
 
 use super::buffer::{TokenBuffer, Tokens};
@@ -119,8 +119,8 @@ impl Job for Text {
             shorter = edge;
         }
         let n_tokens = lengths.iter().map(|it| u64::from(*it)).sum::<u64>() as f64;
-        let metric =
-            Metric { name: "loss (nats/token)".to_owned(), value: sum / n_tokens, baseline: self.corpus.baseline };
+        let (name, value) = ("loss (nats/token)".to_owned(), sum / n_tokens);
+        let metric = Metric { name, value, baseline: self.corpus.baseline, goal: Goal::Lowest };
         Ok(metric.into())
     }
 }

@@ -1,0 +1,141 @@
+//! What a run keeps, and how it goes back to it.
+
+use std::time::Instant;
+
+use burn::optim::AdamConfig;
+use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
+
+use super::{Run, fingerprint, present, wanted};
+use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, prune, remove_after};
+use crate::error::TrainError;
+use crate::fit::Outcome;
+use crate::job::{Job, Metric};
+use crate::loader::Loader;
+use crate::meter::Meter;
+use crate::resume;
+
+impl<J: Job> Run<'_, J> {
+    /// Validates and saves when it is time to.
+    pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
+        // Saved first: a validation that does not fit must not cost the steps before it.
+        if self.is_due(self.config.checkpoint_every) {
+            self.save()?;
+        }
+        if self.is_due(self.config.validate_every) {
+            self.validate()?;
+        }
+        Ok(())
+    }
+
+    /// Saves what is not saved yet, and logs the end.
+    pub(crate) fn end(mut self) -> Result<Outcome, TrainError> {
+        // A validation that a signal broke off is still to be done.
+        let is_validated = self.validated || !self.is_due(self.config.validate_every);
+        let is_completed = self.config.n_steps <= self.step && is_validated;
+        let reason = if is_completed { EndReason::Completed } else { EndReason::Interrupted };
+        if self.saved_step != Some(self.step) {
+            self.save()?;
+        }
+        let seconds = self.meter.seconds();
+        self.log(&[Event::RunEnded(RunEnded { step: self.step, reason, seconds })])?;
+        let seconds = self.seconds_before + seconds;
+        let (overhead, stream) = (self.stopwatch.overhead(), self.loader.stream_stats());
+        Ok(Outcome { reason, step: self.step, seconds, overhead, stream })
+    }
+
+    /// Goes back to the last checkpoint that is whole: what happened since is undone, in the log and among the
+    /// checkpoints as well. Returns the events that were undone.
+    ///
+    /// The caller has the run [`Self::catch_up`] before the next step.
+    pub(crate) fn return_to_last(&mut self) -> Result<Vec<Event>, TrainError> {
+        let checkpoint = Checkpoint::last(self.dir.path(), &fingerprint(self.job, self.config))?;
+        resume::check_balance(&checkpoint.state.balance, &self.balance)?;
+        for damage in &checkpoint.passed_over {
+            (self.warn)(&format!("passed over a damaged checkpoint: {damage}"));
+        }
+        self.load(&checkpoint)?;
+        let RunState { step, log_bytes, best, .. } = checkpoint.state;
+        remove_after(self.dir.path(), Some(step))?;
+        note_best(self.dir.path(), best.as_ref())?;
+        Ok(self.dir.undo_after(log_bytes)?)
+    }
+
+    /// Takes everything from a checkpoint that a run has in memory.
+    fn load(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, .. } =
+            checkpoint.state.clone();
+        (self.step, self.epoch_samples, self.validated, self.saved_step) = (step, epoch_samples, validated, None);
+        (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
+        // Dropped first, so that there are never two.
+        (self.model, self.optimizer) = (None, AdamConfig::new().init());
+        let plain = self.device.clone().inner().autodiff();
+        self.device = if self.controller.is_checkpointing() { plain.gradient_checkpointing() } else { plain };
+        self.guarded.set_device(self.device.clone());
+        let (model, optimizer) = checkpoint.load(self.job.init(&self.device), AdamConfig::new().init())?;
+        (self.model, self.optimizer) = (Some(model), optimizer);
+        let wanted = wanted(&self.controller);
+        self.loader = Loader::try_new(&self.job.source(), Some(position), &wanted, &self.config.loader)?;
+        // The time of steps that are undone has passed all the same.
+        self.seconds_before = (self.seconds_before + self.meter.seconds()).max(checkpoint.state.seconds);
+        let (knobs, n_steps) = (self.controller.policy().knobs(), self.config.n_steps);
+        self.meter = Meter::new(step, n_steps, knobs, budget.budget);
+        Ok(())
+    }
+
+    /// Logs and does what an undisturbed run has logged and done between its checkpoint and its next step.
+    pub(crate) fn catch_up(&mut self) -> Result<(), TrainError> {
+        let saved_as_best = self.validated && self.best.as_ref().is_some_and(|it| it.step == self.step);
+        if saved_as_best || self.is_due(self.config.checkpoint_every) {
+            self.log_saved()?;
+        }
+        if self.is_due(self.config.validate_every) && !self.validated {
+            self.validate()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the model of this step when its validation is the best so far.
+    pub(super) fn keep_best(&mut self, metric: &Metric) -> Result<(), TrainError> {
+        if !metric.is_better_than(self.best.as_ref().map(|it| it.metric)) {
+            return Ok(());
+        }
+        self.best = Some(Best { step: self.step, metric_name: metric.name.clone(), metric: metric.value });
+        if self.saved_step != Some(self.step) {
+            self.save()?;
+        }
+        note_best(self.dir.path(), self.best.as_ref())?;
+        Ok(prune(self.dir.path(), self.config.keep_checkpoints, self.best.as_ref())?)
+    }
+
+    fn is_due(&self, every: u64) -> bool {
+        self.step == self.config.n_steps || self.step.is_multiple_of(every)
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        let start = Instant::now();
+        let state = RunState {
+            version: RunState::VERSION,
+            fingerprint: fingerprint(self.job, self.config),
+            seed: self.config.seed,
+            step: self.step,
+            seconds: self.seconds_before + self.meter.seconds(),
+            log_bytes: self.dir.mark()?,
+            validated: self.validated,
+            best: self.best.clone(),
+            budget: self.budget,
+            position: self.loader.position().clone(),
+            epoch_samples: self.epoch_samples,
+            controller: self.controller.clone(),
+            balance: self.balance.clone(),
+        };
+        let model = present(self.model.as_ref());
+        state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
+        self.stopwatch.book_checkpoint(start.elapsed());
+        self.log_saved()
+    }
+
+    fn log_saved(&mut self) -> Result<(), TrainError> {
+        self.saved_step = Some(self.step);
+        self.log(&[Event::CheckpointSaved(CheckpointSaved { step: self.step, path: name(self.step) })])
+    }
+}

@@ -1,0 +1,82 @@
+//! Who worked on a run: the lines of `processes.jsonl`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunDirError, io_error};
+
+/// One line for each process that worked on a run, inside its directory.
+pub const PROCESSES_FILE: &str = "processes.jsonl";
+
+/// A process that worked on a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number, from 1.
+    pub process: u64,
+    /// Its id in the operating system.
+    pub pid: u32,
+    /// The step that it began with.
+    pub step: u64,
+    /// Why it began.
+    #[serde(flatten)]
+    pub why: Why,
+    /// Steps in the log that it has to do again.
+    pub undone_steps: u64,
+}
+
+/// Why a process began to work on a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Why {
+    /// The run is new.
+    Started,
+    /// Somebody asked for the run to go on.
+    Resumed,
+    /// The process before it was killed.
+    AfterDeath {
+        /// By what.
+        death: String,
+    },
+}
+
+/// Appends the line of this process.
+pub(super) fn note(run_dir: &Path, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
+    let path = run_dir.join(PROCESSES_FILE);
+    let before = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        before => before.map_err(|source| io_error("read", &path, source))?,
+    };
+    // A line that a kill cut short stays a line.
+    let gap = if before.last().is_some_and(|it| *it != b'\n') { "\n" } else { "" };
+    let n_before = before.split(|it| *it == b'\n').filter(|line| !line.is_empty()).count() as u64;
+    let process = Process { process: n_before + 1, pid: std::process::id(), step, why, undone_steps };
+    let line = serde_json::to_string(&process).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"));
+    let opened = OpenOptions::new().create(true).append(true).open(&path);
+    let written = opened.and_then(|mut file| file.write_all(format!("{gap}{line}\n").as_bytes()));
+    written.map_err(|source| io_error("write", &path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_process_adds_a_line_even_after_one_that_was_cut_short() {
+        let folder = tempfile::tempdir().unwrap();
+        note(folder.path(), 0, Why::Started, 0).unwrap();
+        let path = folder.path().join(PROCESSES_FILE);
+        let first = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{first}{{\"proc")).unwrap();
+        note(folder.path(), 8, Why::AfterDeath { death: "SIGKILL".to_owned() }, 3).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        let pid = std::process::id();
+        assert_eq!(lines[0], format!(r#"{{"process":1,"pid":{pid},"step":0,"why":"started","undone_steps":0}}"#));
+        let third: Process = serde_json::from_str(lines[2]).unwrap();
+        assert_eq!((third.process, third.step, third.undone_steps), (3, 8, 3));
+        assert_eq!(third.why, Why::AfterDeath { death: "SIGKILL".to_owned() });
+    }
+}
