@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Probe,
     /// Feed a run's log to the policy again and compare its decisions.
     Replay {
-        /// The logs: `events.jsonl` of run directories.
+        /// The logs and incidents: `events.jsonl` and `incident-N.json` of run directories.
         #[arg(required = true)]
         logs: Vec<PathBuf>,
     },

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_monitor::decode;
-use plimsoll_train::{Mismatch, Replay};
+use plimsoll_train::{Incident, Mismatch, Replay};
 use plimsoll_types::Decision;
 
 use crate::exit::user_error;
@@ -26,12 +26,24 @@ pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
 fn replay_one(path: &Path) -> anyhow::Result<Replay> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    if is_incident(path) {
+        let incident = Incident::parse(&text);
+        let incident = incident.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+        println!("{}: at step {}, {}", path.display(), incident.step, incident.failure);
+        let replay = plimsoll_train::replay_incident(&incident);
+        return Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?);
+    }
     let log = decode(&text).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
     if log.truncated {
         println!("{}: the last line is cut short and left out", path.display());
     }
     let replay = plimsoll_train::replay(&log.events);
     Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?)
+}
+
+/// An incident is one JSON document, a log one for each line.
+fn is_incident(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "json")
 }
 
 fn diff(mismatch: &Mismatch) -> String {

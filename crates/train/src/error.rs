@@ -46,14 +46,14 @@ pub enum TrainError {
     },
     /// The optimizer's step needed more than there is.
     #[error(
-        "take step {step}: the optimizer's step peaked at {peak}, above the capacity of {capacity}; \
-         a smaller model or a larger capacity would help"
+        "take step {step}: the optimizer's step ran out of memory twice{}, capacity {capacity}; \
+         a smaller model or a larger capacity would help", reached(*.peak)
     )]
     OptimizerNeverFits {
         /// The step.
         step: u64,
-        /// High-water mark of the optimizer's step.
-        peak: Bytes,
+        /// High-water mark of the optimizer's step, where the device could say.
+        peak: Option<Bytes>,
         /// What there is.
         capacity: Bytes,
     },
@@ -95,6 +95,10 @@ pub enum TrainError {
     /// The head of the run's log cannot be written or understood.
     #[error("use the head of the log: {0}")]
     Head(String),
+}
+
+fn reached(peak: Option<Bytes>) -> String {
+    peak.map_or_else(String::new, |peak| format!(": peak {peak}"))
 }
 
 fn step_advice(source: &StepError) -> String {

@@ -4,6 +4,7 @@ use plimsoll_predict::PredictError;
 use plimsoll_types::{Decided, Decision, Event};
 
 use crate::controller::{Controller, ControllerError};
+use crate::incident::{Incident, IncidentError};
 
 /// A decision that a replay takes differently from the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,9 @@ pub enum ReplayError {
     /// The head's configuration is refused.
     #[error("replay: {0}")]
     Controller(#[from] ControllerError),
+    /// An incident holds something that is no event.
+    #[error("replay: {0}")]
+    Incident(#[from] IncidentError),
     /// An event makes no sense.
     #[error("replay: step {step}: {source}")]
     Event {
@@ -58,6 +62,20 @@ pub fn replay(events: &[Event]) -> Result<Replay, ReplayError> {
     let mut player = Player { controller, answer: None };
     let mut replay = Replay::default();
     for event in events {
+        player.play(event, &mut replay)?;
+    }
+    Ok(replay)
+}
+
+/// Feeds the events of an incident to the state that they began with, and compares as [`replay()`] does.
+///
+/// # Errors
+///
+/// [`ReplayError`] when they cannot be replayed.
+pub fn replay_incident(incident: &Incident) -> Result<Replay, ReplayError> {
+    let mut player = Player { controller: incident.controller.clone(), answer: None };
+    let mut replay = Replay::default();
+    for event in &incident.events()? {
         player.play(event, &mut replay)?;
     }
     Ok(replay)

@@ -1,5 +1,6 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod optimize;
 mod persist;
 mod record;
 mod sparing;
@@ -15,6 +16,7 @@ use plimsoll_types::{
     TaskMetric, Validated,
 };
 
+use self::optimize::{Committed, Optimized};
 use crate::balance::TaskBalance;
 use crate::checkpoint::Best;
 use crate::config::FitConfig;
@@ -59,6 +61,8 @@ pub(crate) struct Run<'a, J: Job> {
     recorder: Recorder,
     /// The samples of the step under way.
     under_way: Vec<u64>,
+    /// The last step whose optimizer ran out of memory.
+    recovered: Option<u64>,
     budget: Budget,
     step: u64,
     /// Samples that the epoch has trained on so far.
@@ -101,8 +105,18 @@ impl<J: Job> Run<'_, J> {
         self.under_way.clear();
         self.under_way.extend(samples.draw.ids());
         let request = self.request(&samples);
-        let outcome = self.run_or_spare(knobs, &request, &samples)?;
-        let done = self.commit(knobs, &samples, outcome, start)?;
+        let done = loop {
+            let outcome = match self.run_or_spare(knobs, &request, &samples) {
+                // An optimizer's step has lost them, and only now does it show.
+                Err(TrainError::Step { source: StepError::Damaged, .. }) => return self.go_back(knobs, None),
+                outcome => outcome?,
+            };
+            match self.commit(knobs, &samples, outcome, start)? {
+                Committed::Done(done) => break done,
+                Committed::OutOfMemory { peak, is_back: false } => return self.go_back(knobs, peak),
+                Committed::OutOfMemory { peak, is_back: true } => self.try_again(knobs, peak)?,
+            }
+        };
         self.epoch_samples += done.n_samples();
         self.answer(Event::StepDone(done))?;
         (self.step, self.validated) = (self.step + 1, false);
@@ -201,29 +215,25 @@ impl<J: Job> Run<'_, J> {
         samples: &StepSamples<<J::Source as Source>::Buffer>,
         outcome: StepOutcome,
         start: Instant,
-    ) -> Result<StepDone, TrainError> {
+    ) -> Result<Committed, TrainError> {
         let learning_rate = self.learning_rate(samples);
         let tasks = tasks::task_steps(&self.balance, &samples.tasks, &outcome);
-        tasks::observe(&mut self.balance, &tasks);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
         let shape = self.largest(rung, &parts);
         let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident));
-        let optimizer = &mut self.optimizer;
-        self.model = self.model.take().map(|model| optimizer.step(learning_rate, model, gradients));
-        let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
-        let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+        let reading = match self.optimize(learning_rate, gradients)? {
+            Optimized::Done(reading) => reading,
+            Optimized::OutOfMemory { peak, is_back } => return Ok(Committed::OutOfMemory { peak, is_back }),
+        };
+        tasks::observe(&mut self.balance, &tasks);
         let Budget { capacity, budget } = self.budget;
-        if self.guarded.probe().has_exact_peak() && self.bound().capacity < reading.peak {
-            // It does not depend on the batch, so no smaller part would help.
-            return Err(TrainError::OptimizerNeverFits { step: self.step, peak: reading.peak, capacity });
-        }
         let draw = &samples.draw;
         let (ids, tells_parts): (Vec<_>, _) = (draw.ids().collect(), draw.parts.len() > 1);
         let micro_batch = |(part, peak): (StepPart, Option<Bytes>)| {
             let peak = peak.filter(|_| tells_parts);
             MicroBatch { ids: ids[part.samples].to_vec(), edge: part.edge, peak }
         };
-        Ok(StepDone {
+        Ok(Committed::Done(StepDone {
             step: self.step,
             epoch: draw.epoch,
             rung,
@@ -243,7 +253,7 @@ impl<J: Job> Run<'_, J> {
             learning_rate,
             seconds: start.elapsed().as_secs_f64(),
             committed: true,
-        })
+        }))
     }
 
     /// Validates, unless a signal asks for the end meanwhile.

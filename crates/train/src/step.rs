@@ -262,7 +262,7 @@ impl GuardedStep {
     }
 
     /// Returns to the device what a failed part has left reserved.
-    fn give_back(&mut self) -> Result<(), StepError> {
+    pub(crate) fn give_back(&mut self) -> Result<(), StepError> {
         Ok(self.pages.give_back(&mut *self.probe)?)
     }
 

@@ -12,6 +12,7 @@ use crate::fit::Outcome;
 use crate::job::{Job, Metric};
 use crate::loader::Loader;
 use crate::meter::Meter;
+use crate::recorder::Recorder;
 use crate::resume;
 
 impl<J: Job> Run<'_, J> {
@@ -79,6 +80,7 @@ impl<J: Job> Run<'_, J> {
         self.seconds_before = (self.seconds_before + self.meter.seconds()).max(checkpoint.state.seconds);
         let (knobs, n_steps) = (self.controller.policy().knobs(), self.config.n_steps);
         self.meter = Meter::new(step, n_steps, knobs, budget.budget);
+        self.recorder = Recorder::new(self.controller.clone());
         Ok(())
     }
 
@@ -113,6 +115,10 @@ impl<J: Job> Run<'_, J> {
 
     fn save(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
+        if !self.guarded.probe().has_exact_peak() && !self.has_whole_weights()? {
+            // Lost weights must never reach a checkpoint.
+            return self.go_back(self.controller.policy().knobs(), None);
+        }
         let state = RunState {
             version: RunState::VERSION,
             fingerprint: fingerprint(self.job, self.config),

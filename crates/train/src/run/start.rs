@@ -78,6 +78,7 @@ impl<'a, J: Job> Run<'a, J> {
             optimizer,
             recorder: Recorder::new(controller.clone()),
             under_way: Vec::new(),
+            recovered: None,
             meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),
             controller,
             balance,

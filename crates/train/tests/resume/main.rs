@@ -16,7 +16,7 @@ use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
     BalanceConfig, Best, ControllerConfig, EVENTS_FILE, Existing, FitConfig, LearningRate, LoaderConfig,
-    PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError, UNDONE_FILE, Why, fit,
+    OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError, UNDONE_FILE, Why, fit,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
 use serde_json::Value;

@@ -1,0 +1,110 @@
+//! The optimizer's step, and the way back when it runs out of memory.
+
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use plimsoll_types::{Attempt, Bytes, Event, Knobs, MemoryReading, Stage, StepDone, StepFailed};
+
+use super::{Run, present};
+use crate::config::OptimizerRecovery;
+use crate::error::TrainError;
+use crate::job::Job;
+use crate::stopwatch::Lap;
+
+/// How the optimizer's step ended.
+pub(super) enum Optimized {
+    /// As it should, with this reading after it.
+    Done(MemoryReading),
+    /// It ran out of memory.
+    OutOfMemory {
+        /// What it reached, where the device could say.
+        peak: Option<Bytes>,
+        /// Whether the state from before is there again.
+        is_back: bool,
+    },
+}
+
+/// How a step ended whose gradients were known to be good.
+pub(super) enum Committed {
+    /// As it should.
+    Done(StepDone),
+    /// As [`Optimized::OutOfMemory`].
+    OutOfMemory { peak: Option<Bytes>, is_back: bool },
+}
+
+impl<J: Job> Run<'_, J> {
+    /// Lets the optimizer step.
+    ///
+    /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then.
+    pub(super) fn optimize(&mut self, rate: f64, gradients: GradientsParams) -> Result<Optimized, TrainError> {
+        let kept = self.kept();
+        let optimizer = &mut self.optimizer;
+        self.model = self.model.take().map(|model| optimizer.step(rate, model, gradients));
+        let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
+        let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+        let is_exact = self.guarded.probe().has_exact_peak();
+        let is_above = is_exact && self.bound().capacity < reading.peak;
+        // Without a copy there is no hurry: the next step cannot read a loss of lost weights.
+        if !is_above && (is_exact || kept.is_none() || self.has_whole_weights()?) {
+            return Ok(Optimized::Done(reading));
+        }
+        let is_back = kept.is_some();
+        if let Some((model, optimizer)) = kept {
+            (self.model, self.optimizer) = (Some(model), optimizer);
+        }
+        Ok(Optimized::OutOfMemory { peak: is_above.then_some(reading.peak), is_back })
+    }
+
+    /// Whether every weight can be read.
+    pub(super) fn has_whole_weights(&mut self) -> Result<bool, TrainError> {
+        let (guarded, model) = (&self.guarded, present(self.model.as_ref()));
+        let is_whole = self.stopwatch.time(Lap::Check, || guarded.weights_are_whole(model));
+        is_whole.map_err(|source| TrainError::Step { step: self.step, source })
+    }
+
+    fn kept(&self) -> Option<(J::Model, ModuleOptimizer)> {
+        let keeps = self.config.optimizer_recovery == OptimizerRecovery::Keep;
+        keeps.then(|| (present(self.model.as_ref()).clone(), self.optimizer.clone()))
+    }
+
+    /// Prepares for the same step again, from the copy that was kept.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::OptimizerNeverFits`] when the same step has failed so before.
+    pub(super) fn try_again(&mut self, rung: Knobs, peak: Option<Bytes>) -> Result<(), TrainError> {
+        self.note_failure(peak, "the optimizer's step ran out of memory, and is taken again from a copy of the state")?;
+        self.tell_policy(rung)
+    }
+
+    /// Goes back to the last checkpoint, because the weights are lost or were made with too much memory.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::OptimizerNeverFits`] when the same step has failed so before.
+    pub(super) fn go_back(&mut self, rung: Knobs, peak: Option<Bytes>) -> Result<(), TrainError> {
+        let failure = "the optimizer's step ran out of memory, and the run went back to its last checkpoint";
+        self.note_failure(peak, failure)?;
+        self.return_to_last()?;
+        (self.warn)(&format!("{failure}, of step {}", self.step));
+        self.catch_up()?;
+        self.tell_policy(rung)
+    }
+
+    fn note_failure(&mut self, peak: Option<Bytes>, failure: &str) -> Result<(), TrainError> {
+        let (step, capacity) = (self.step, self.budget.capacity);
+        if self.recovered.replace(step) == Some(step) {
+            return Err(TrainError::OptimizerNeverFits { step, peak, capacity });
+        }
+        self.record(failure.to_owned())?;
+        self.guarded.give_back().map_err(|source| TrainError::Step { step, source })
+    }
+
+    fn tell_policy(&mut self, rung: Knobs) -> Result<(), TrainError> {
+        if self.config.deterministic {
+            return Ok(());
+        }
+        let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::Optimizer);
+        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
+        let attempt = Attempt::new(rung.shape(), resident);
+        self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))
+    }
+}
