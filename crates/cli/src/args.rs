@@ -84,6 +84,9 @@ pub(crate) struct TrainArgs {
     /// Delete the run directory first if there is one.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Train in this process, instead of in a worker that is started again when it dies.
+    #[arg(long)]
+    pub(crate) no_supervise: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_monitor::Progress;
 use plimsoll_predict::Phase;
-use plimsoll_types::{Decision, Event};
+use plimsoll_types::{Decision, Event, Stage, StepFailed};
 
 /// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
@@ -49,8 +49,8 @@ impl Display {
 
     pub(crate) fn show(&mut self, event: &Event, progress: &Progress) {
         if let Some(line) = lasting(event).or_else(|| self.alarm(event)) {
-            self.clear();
-            eprintln!("{line}");
+            let erasure = self.erasure();
+            print(&format!("{erasure}{line}\n"));
         }
         if matches!(event, Event::StepDone(_)) {
             self.refresh(progress);
@@ -59,7 +59,7 @@ impl Display {
 
     /// Leaves the place of the panel for others to write on.
     pub(crate) fn clear(&mut self) {
-        eprint!("{}", self.erasure());
+        print(&self.erasure());
     }
 
     /// Returns what erases the panel, from its last line upwards.
@@ -75,16 +75,14 @@ impl Display {
         }
         self.last = Some(Instant::now());
         let Some(width) = self.width else {
-            eprintln!("{}", progress.plain_line());
+            print(&format!("{}\n", progress.plain_line()));
             return;
         };
         let panel = progress.panel(width.saturating_sub(1));
         let text = self.erasure() + &panel.join("\n");
         self.drawn = panel.len();
         // One write, so that the panel does not flicker.
-        eprint!("{text}");
-        // A terminal that cannot be written to shows nothing, which is all that can be done about it.
-        drop(stderr().flush());
+        print(&text);
     }
 
     /// Warns once when a step comes close to the capacity, and again after it was lower.
@@ -96,6 +94,12 @@ impl Display {
             format!("step {}: warning: peak {} is {:.0} % of the capacity", done.step, done.peak, 100.0 * share)
         })
     }
+}
+
+/// Shows a text; a terminal that is gone shows nothing, which must not end the run.
+pub(crate) fn print(text: &str) {
+    let mut stderr = stderr().lock();
+    drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
 }
 
 /// Returns the line that stays on the screen.
@@ -113,6 +117,9 @@ fn lasting(event: &Event) -> Option<String> {
             }
             Decision::Keep { .. } => None,
         },
+        Event::StepFailed(StepFailed { step, rung, stage: Stage::Process, .. }) => {
+            Some(format!("step {step}: the process before this one ran out of memory at {rung}"))
+        }
         Event::StepFailed(failed) => {
             let peak = failed.attempt.peak.map(|it| format!(" (peak {it}, capacity {})", failed.capacity));
             let shape = failed.attempt.shape;

@@ -8,6 +8,9 @@ const FAILED: u8 = 1;
 /// The exit code of bad input.
 const BAD_INPUT: u8 = 2;
 
+/// The exit code when the device is lost to this process, and another one may do better: `EX_TEMPFAIL`.
+pub(crate) const POISONED: u8 = 75;
+
 /// Bad input: what is wrong, where, and what would be right.
 #[derive(Debug)]
 pub(crate) struct UserError(String);
@@ -43,6 +46,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<TrainError>() {
         Some(TrainError::Step { source, .. } | TrainError::Validation { source, .. }) => match source {
             StepError::NeverFits { .. } => BAD_INPUT,
+            StepError::Poisoned(_) => POISONED,
             _ => FAILED,
         },
         Some(TrainError::Predict(_) | TrainError::Loader(LoaderError::WorkerPanicked(_))) => FAILED,

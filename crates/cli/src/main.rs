@@ -18,8 +18,11 @@ mod replay;
 mod reports;
 mod settings;
 mod signals;
+#[cfg(unix)]
+mod supervise;
 mod train;
 mod values;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -90,6 +90,7 @@ pub(crate) struct Train {
     validate_every: u64,
     checkpoint_every: u64,
     keep_checkpoints: usize,
+    pub(crate) max_restarts: u32,
 }
 
 #[derive(Clone, Debug, Deserialize)]

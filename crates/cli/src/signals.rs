@@ -12,12 +12,12 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if stop.set(signal) {
-                eprintln!("\nending after this step; a second signal ends at once");
+                crate::display::print("\nending after this step; a second signal ends at once\n");
                 continue;
             }
-            // Files are written under temporary names, so ending here damages none.
-            #[expect(clippy::exit, reason = "the second signal asks for the end of the process, wherever it is")]
-            std::process::exit(128 + signal);
+            // Files are written under temporary names, so ending here damages none; nothing of the process is run any
+            // more, because its other threads are in the middle of their work.
+            signal_hook::low_level::exit(128 + signal);
         }
     });
     Ok(())

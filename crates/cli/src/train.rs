@@ -8,12 +8,12 @@ use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
-use plimsoll_probe::{DeviceKind, open};
+use plimsoll_probe::{CappedProbe, DeviceKind, Probe, ProbeError, open};
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError,
-    fingerprint, fit, open_device, plan_memory,
+    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag,
+    TrainError, fingerprint, fit, open_device, plan_memory,
 };
-use plimsoll_types::{EndReason, Event, Knobs, StepShape};
+use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::{Display, progress_of_planning};
@@ -23,7 +23,7 @@ use crate::load::Loaded;
 use crate::prepare::{Buckets, Prepared, Sizes, open_probe};
 use crate::settings::Settings;
 use crate::values::{BatchSize, PlanSetting};
-use crate::{find, reports, signals};
+use crate::{find, reports, signals, worker};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
@@ -42,13 +42,23 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
     let loaded = args.config.layers(resumed).load()?;
-    with_job(&loaded, Train { loaded: &loaded, out: &out, existing })
+    if is_supervised(args) {
+        #[cfg(unix)]
+        return crate::supervise::supervise(args, &out, loaded.settings.train.max_restarts);
+    }
+    with_job(&loaded, Train { loaded: &loaded, out: &out, existing, death: worker::begin()? })
+}
+
+/// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.
+fn is_supervised(args: &TrainArgs) -> bool {
+    cfg!(unix) && !args.no_supervise && !worker::is_one()
 }
 
 struct Train<'a> {
     loaded: &'a Loaded,
     out: &'a Path,
     existing: Existing,
+    death: Option<Death>,
 }
 
 impl WithJob for Train<'_> {
@@ -57,7 +67,7 @@ impl WithJob for Train<'_> {
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let mut loaded = self.loaded.clone();
         find_batch(&mut loaded, &prepared)?;
-        prepared.run(&loaded, self.out, self.existing)
+        prepared.run(&loaded, self.out, self.existing, self.death)
     }
 }
 
@@ -78,13 +88,14 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
 }
 
 impl<J: Job> Prepared<J> {
-    fn run(self, loaded: &Loaded, out: &Path, existing: Existing) -> anyhow::Result<ExitCode> {
+    fn run(self, loaded: &Loaded, out: &Path, existing: Existing, death: Option<Death>) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let device = open_device(settings.device, settings.memory.begins_with_checkpointing());
         let device = device.map_err(|error| user_error(describe(&error)))?;
-        let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
+        // Before anything is written: a signal from here on ends the run and not only the process.
         let stop = StopFlag::default();
         signals::watch(&stop)?;
+        let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
         self.introduce(loaded, out);
 
         let page = self.probe.page().map_err(TrainError::from)?;
@@ -108,16 +119,18 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: {warning}");
             warnings.push(warning.to_owned());
         };
+        let capacity = death.as_ref().and_then(|it| it.capacity).filter(|_| !config.deterministic);
+        let probe = at_most(self.probe, capacity).map_err(TrainError::from)?;
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
             device,
-            probe: self.probe,
+            probe,
             stop: stop.clone(),
             observer: &mut observer,
             warn: &mut warn,
-            death: None,
             config_text: &config_text,
+            death,
         };
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
@@ -177,6 +190,14 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: skipped {} files in all; the report names them", self.skipped.len());
         }
         eprintln!("run         {}", out.display());
+    }
+}
+
+/// Caps a device at what a process before this one found to be all that there was.
+fn at_most(probe: Box<dyn Probe>, capacity: Option<Bytes>) -> Result<Box<dyn Probe>, ProbeError> {
+    match capacity {
+        Some(capacity) if capacity < probe.capacity()? => Ok(Box::new(CappedProbe::try_new(probe, capacity)?)),
+        _ => Ok(probe),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use crate::HeapCounters;
+use crate::{HeapCounters, refusal};
 
 /// An allocator, the system's unless another is wrapped, that counts exactly the bytes that are held, with a peak that
 /// can be reset.
@@ -46,11 +46,17 @@ impl<A> TrackingAllocator<A> {
         let held = self.counters.begin(size);
         let block = take();
         if block.is_null() {
-            self.counters.end(size);
+            self.refused(size);
         } else {
             self.counters.raise(held);
         }
         block
+    }
+
+    /// Stops counting a block that the system has refused; what follows is often the end of the process.
+    fn refused(&self, size: usize) {
+        self.counters.end(size);
+        refusal::note(size, self.counters.current());
     }
 }
 
@@ -62,7 +68,7 @@ impl Default for TrackingAllocator {
 
 #[expect(unsafe_code, reason = "an allocator is an unsafe trait; every call is passed on unchanged")]
 // SAFETY: the inner allocator upholds the contract, and every block comes from it and goes back to it with its own
-// layout; the counters neither allocate nor panic.
+// layout; neither the counters nor the note of a refusal allocate or panic.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are exactly those that the inner allocator asks for.
@@ -85,7 +91,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
         // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
         let resized = unsafe { self.inner.realloc(block, layout, new_size) };
         if resized.is_null() {
-            self.counters.end(new_size);
+            self.refused(new_size);
             return resized;
         }
         self.counters.end(layout.size());

@@ -1,4 +1,4 @@
-//! The limits that control groups set on this process.
+//! The limits that control groups set on this process, and where they count what the kernel killed.
 
 use std::num::ParseIntError;
 use std::path::{Component, Path, PathBuf};
@@ -18,18 +18,20 @@ pub struct CgroupLimit {
     pub path: PathBuf,
 }
 
-/// Where a hierarchy is mounted, and which file of a group holds its limit.
+/// Where a hierarchy is mounted, and which files of a group hold its limit and the count of its killed processes.
 struct Hierarchy {
     mount: &'static str,
-    file: &'static str,
+    limit: &'static str,
+    kills: &'static str,
 }
 
 /// The second version, alone on the machine.
-const V2: Hierarchy = Hierarchy { mount: "sys/fs/cgroup", file: "memory.max" };
+const V2: Hierarchy = Hierarchy { mount: "sys/fs/cgroup", limit: "memory.max", kills: "memory.events" };
 /// The second version beside the first.
-const V2_HYBRID: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/unified", file: "memory.max" };
+const V2_HYBRID: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/unified", ..V2 };
 /// The memory controller of the first version.
-const V1: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/memory", file: "memory.limit_in_bytes" };
+const V1: Hierarchy =
+    Hierarchy { mount: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", kills: "memory.oom_control" };
 
 /// The first version has no word for "no limit": it shows the largest number of whole pages, near 2⁶³, whose last
 /// digits depend on the page size. No machine has a quarter of that.
@@ -41,7 +43,7 @@ const V1_NO_LIMIT: u64 = 1 << 61;
 /// is passed over.
 pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
     let mut tightest: Option<CgroupLimit> = None;
-    for path in files(root)? {
+    for path in limit_files(root)? {
         let Some(text) = read_if_there(&path)? else { continue };
         let limit = parse_limit(&text, &path)?;
         if let Some(limit) = limit.filter(|limit| tightest.as_ref().is_none_or(|it| *limit < it.limit)) {
@@ -52,14 +54,24 @@ pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
 }
 
 /// Returns the files that may limit this process, whether they are there or not.
-pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, ProbeError> {
-    let groups = read_if_there(&root.join("proc/self/cgroup"))?.unwrap_or_default();
-    Ok(groups.lines().flat_map(limit_files).map(|path| root.join(path)).collect())
+pub(crate) fn limit_files(root: &Path) -> Result<Vec<PathBuf>, ProbeError> {
+    Ok(files(root, |it| it.limit)?.concat())
 }
 
-/// Returns the files that may limit the group of one line of `/proc/self/cgroup` (`id:controllers:path`), innermost
-/// first.
-fn limit_files(line: &str) -> Vec<PathBuf> {
+/// Returns, for each hierarchy, the files that may count killed processes, innermost first.
+pub(crate) fn kill_files(root: &Path) -> Result<Vec<Vec<PathBuf>>, ProbeError> {
+    files(root, |it| it.kills)
+}
+
+fn files(root: &Path, kind: fn(&Hierarchy) -> &'static str) -> Result<Vec<Vec<PathBuf>>, ProbeError> {
+    let groups = read_if_there(&root.join("proc/self/cgroup"))?.unwrap_or_default();
+    let below = |files: Vec<PathBuf>| files.into_iter().map(|path| root.join(path)).collect();
+    Ok(groups.lines().flat_map(|line| files_of(line, kind)).map(below).collect())
+}
+
+/// Returns, for each hierarchy that one line of `/proc/self/cgroup` (`id:controllers:path`) may mean, the files of its
+/// group and of those above, innermost first.
+fn files_of(line: &str, kind: fn(&Hierarchy) -> &'static str) -> Vec<Vec<PathBuf>> {
     let mut fields = line.splitn(3, ':');
     let (Some(_), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else {
         return Vec::new();
@@ -71,10 +83,9 @@ fn limit_files(line: &str) -> Vec<PathBuf> {
         _ if controllers.split(',').any(|it| it == "memory") => &[V1],
         _ => &[],
     };
-    let files = |it: &Hierarchy| -> Vec<PathBuf> {
-        group.ancestors().map(|group| Path::new(it.mount).join(group).join(it.file)).collect()
-    };
-    hierarchies.iter().flat_map(files).collect()
+    let upwards =
+        |it: &Hierarchy| group.ancestors().map(|group| Path::new(it.mount).join(group).join(kind(it))).collect();
+    hierarchies.iter().map(upwards).collect()
 }
 
 /// Parses a limit: a number of bytes, or `max` (and, in the first version, an absurd number) for none.

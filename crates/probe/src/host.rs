@@ -6,8 +6,8 @@ use std::{fs, io};
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ProbeError;
 use crate::cgroup::{self, CgroupLimit};
+use crate::{OomKills, ProbeError};
 
 /// The files that tell of this machine's memory, below a root directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,15 @@ impl Host {
     /// [`ProbeError::Io`] and [`ProbeError::Malformed`] when a file is there that cannot be read.
     pub fn cgroup_limit(&self) -> Result<Option<CgroupLimit>, ProbeError> {
         cgroup::tightest(&self.root)
+    }
+
+    /// Returns how many processes the kernel has killed for want of memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Io`] when a file is there that cannot be read.
+    pub fn oom_kills(&self) -> Result<OomKills, ProbeError> {
+        OomKills::read(&self.root)
     }
 
     /// Returns the smaller of the machine's memory and its control groups' limit.

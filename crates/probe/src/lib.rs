@@ -44,9 +44,11 @@ mod probe;
 mod allocator;
 mod counters;
 mod heap;
+mod refusal;
 
 mod cgroup;
 mod host;
+mod killed;
 mod limits;
 
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
@@ -69,9 +71,11 @@ pub use cube::CubeProbe;
 pub use error::ProbeError;
 pub use heap::HeapProbe;
 pub use host::{Host, HostMemory};
+pub use killed::OomKills;
 pub use kind::{DeviceKind, ParseDeviceKindError};
 pub use open::open;
 pub use probe::Probe;
+pub use refusal::{ParseRefusalError, Refusal, note_refusals_in};
 pub use survey::{Survey, SurveyEntry, survey};
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 pub use vulkan::VulkanAdapter;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_types::Bytes;
 
-use crate::cgroup::{files, parse_limit};
+use crate::cgroup::{limit_files, parse_limit};
 use crate::host::{MEMINFO, parse_meminfo};
 use crate::{Host, ProbeError};
 
@@ -43,7 +43,7 @@ impl Limits {
             Err(source) => return Err(ProbeError::Io { path, source }),
         };
         let mut groups = Vec::new();
-        for path in files(host.root())? {
+        for path in limit_files(host.root())? {
             match File::open(&path) {
                 Ok(file) => groups.push((path, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (),

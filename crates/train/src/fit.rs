@@ -9,7 +9,7 @@ use plimsoll_types::{EndReason, Event};
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::run::Run;
+use crate::run::{Death, Run};
 use crate::run_dir::{Existing, RunDir};
 use crate::signal::StopFlag;
 use crate::stopwatch::Overhead;
@@ -36,10 +36,10 @@ pub struct Shell<'a> {
     pub observer: Observer<'a>,
     /// Told what the user should know.
     pub warn: Warn<'a>,
-    /// What killed the process that worked on the run before, where that is known.
-    pub death: Option<String>,
     /// The resolved configuration, kept in the run directory as `config.toml`.
     pub config_text: &'a str,
+    /// How the process before this one died, where the run goes on after that.
+    pub death: Option<Death>,
 }
 
 /// How a run ended.

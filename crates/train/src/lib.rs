@@ -72,6 +72,7 @@ pub use loader::{
 pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
+pub use run::Death;
 pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};

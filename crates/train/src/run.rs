@@ -1,5 +1,6 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
+mod death;
 mod optimize;
 mod persist;
 mod record;
@@ -33,6 +34,8 @@ use crate::signal::StopFlag;
 use crate::source::Source;
 use crate::step::{GuardedStep, StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::{Lap, Stopwatch};
+
+pub use self::death::Death;
 
 /// A capacity that rises by less than this share of it is no news: what other processes leave moves all the time. A fall
 /// always counts.

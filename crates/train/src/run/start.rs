@@ -37,8 +37,8 @@ impl<'a, J: Job> Run<'a, J> {
         run.check_room()?;
         run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
-        let why = match (death, existing) {
-            (Some(death), _) => Why::AfterDeath { death },
+        let why = match (&death, existing) {
+            (Some(death), _) => Why::AfterDeath { death: death.what.clone() },
             (None, Existing::Resume) => Why::Resumed,
             (None, Existing::Refuse | Existing::Overwrite) => Why::Started,
         };
@@ -52,6 +52,7 @@ impl<'a, J: Job> Run<'a, J> {
             // What does not fit into a validation then shows before anything is trained.
             run.between_steps()?;
         }
+        death.iter().try_for_each(|it| run.log_death(it))?;
         Ok(run)
     }
 

@@ -15,7 +15,7 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, Best, ControllerConfig, EVENTS_FILE, Existing, FitConfig, LearningRate, LoaderConfig,
+    BalanceConfig, Best, ControllerConfig, Death, EVENTS_FILE, Existing, FitConfig, LearningRate, LoaderConfig,
     OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError, UNDONE_FILE, Why, fit,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
@@ -85,7 +85,7 @@ fn run_as(
             n += 1;
         },
         warn: &mut |warning| warnings.borrow_mut().push(warning.to_owned()),
-        death: death.map(ToOwned::to_owned),
+        death: death.map(|it| Death { what: it.to_owned(), of_memory: false, rung: None, capacity: None }),
         config_text: "",
     };
     let ended = fit(&Noisy, &config(), shell).map(|outcome| outcome.reason);

@@ -1,0 +1,159 @@
+//! `plimsoll train` looks after the process that trains, and starts it again when it dies.
+
+mod process;
+mod standing;
+mod verdict;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use plimsoll_probe::{Host, OomKills, Refusal};
+use plimsoll_train::Death;
+use plimsoll_types::{Bytes, Knobs};
+use tempfile::NamedTempFile;
+
+use self::process::{Process, listen, this_program};
+use self::standing::{Standing, identity};
+use self::verdict::{Ended, Verdict};
+use crate::args::TrainArgs;
+use crate::display::print;
+use crate::worker::{DEATH, REFUSALS, WORKER};
+
+/// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
+pub(crate) fn supervise(args: &TrainArgs, out: &Path, max_restarts: u32) -> anyhow::Result<ExitCode> {
+    let mut signals = listen()?;
+    let refusals = NamedTempFile::new()?;
+    let mut run =
+        Run { args, out, first_log: identity(out), reached: Standing::of(out).checkpoint, deaths: Vec::new() };
+    loop {
+        let before = oom_kills();
+        let mut command = run.command(refusals.path())?;
+        let (status, asked) = Process::start(&mut command)?.wait(&mut signals)?;
+        let ended = match (Ended::of(status), asked) {
+            (None, _) => return Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))),
+            // Whoever asked for the end does not want another beginning.
+            (Some(_), Some(signal)) => return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))),
+            (Some(ended), None) => ended,
+        };
+        let verdict = Verdict::of(ended, take_refusal(&refusals), before, oom_kills());
+        run.count(ended, verdict);
+        if u32::try_from(run.deaths.len()).is_ok_and(|n| max_restarts < n) {
+            return Err(anyhow::anyhow!(run.report(verdict)));
+        }
+        run.announce(verdict);
+    }
+}
+
+/// A run whose workers die.
+struct Run<'a> {
+    args: &'a TrainArgs,
+    out: &'a Path,
+    /// The log that was there before the first worker.
+    first_log: Option<(u64, u64)>,
+    /// The last checkpoint.
+    reached: Option<u64>,
+    /// The deaths since then.
+    deaths: Vec<Death>,
+}
+
+impl Run<'_> {
+    /// Returns the command of the next worker: this program with the same arguments, but that a run which has begun
+    /// goes on.
+    fn command(&self, refusals: &Path) -> anyhow::Result<Command> {
+        let mut command = this_program()?;
+        let goes_on = !self.args.resume && self.has_begun();
+        command.args(env::args_os().skip(1).filter(|it| !goes_on || it != &OsString::from("--overwrite")));
+        if goes_on {
+            command.arg("--resume");
+        }
+        if self.args.out.is_none() {
+            command.arg("--out").arg(self.out);
+        }
+        command.env(WORKER, "1").env(REFUSALS, refusals);
+        if let Some(death) = self.death() {
+            command.env(DEATH, serde_json::to_string(&death)?);
+        }
+        Ok(command)
+    }
+
+    /// Whether a worker has begun a log: not one that it was to overwrite, and did not come to.
+    fn has_begun(&self) -> bool {
+        let log = identity(self.out);
+        log.is_some() && log != self.first_log
+    }
+
+    /// Notes how a worker died; a new checkpoint makes the deaths before it bygones.
+    fn count(&mut self, ended: Ended, verdict: Verdict) {
+        let Standing { step, rung, capacity, checkpoint } = Standing::of(self.out);
+        if self.reached < checkpoint {
+            self.reached = checkpoint;
+            self.deaths.clear();
+        }
+        let place = step.map_or("before its first step".to_owned(), |step| format!("after step {step}"));
+        let what = format!("{ended} {place}; {verdict}");
+        let capacity = match verdict {
+            Verdict::Refused(Refusal { held, .. }) => Some(held),
+            // A lower rung was not enough.
+            Verdict::GroupFull | Verdict::MachineFull if self.deaths.iter().any(|it| it.of_memory) => {
+                capacity.map(|it| Bytes(it.0 / 2))
+            }
+            _ => None,
+        };
+        // What is held before the first step is not what steps have.
+        let capacity = capacity.filter(|_| step.is_some());
+        self.deaths.push(Death { what, of_memory: verdict.is_memory(), rung, capacity });
+    }
+
+    /// Returns what the next worker is to know: the last death, and the lowest rung of those that died of memory, which
+    /// the checkpoint before them knows nothing of.
+    fn death(&self) -> Option<Death> {
+        let work = |rung: Knobs| u64::from(rung.micro_batch_size) * u64::from(rung.patch_size).pow(2);
+        let of_memory = || self.deaths.iter().filter(|it| it.of_memory);
+        let what = self.deaths.last()?.what.clone();
+        Some(Death {
+            what,
+            of_memory: of_memory().next().is_some(),
+            rung: of_memory().filter_map(|it| it.rung).min_by_key(|it| work(*it)),
+            capacity: of_memory().filter_map(|it| it.capacity).min(),
+        })
+    }
+
+    /// Says in one line that a worker has died, and where the next one begins.
+    fn announce(&self, verdict: Verdict) {
+        let what = self.deaths.last().map_or("", |it| &it.what);
+        let from = self.reached.unwrap_or(0);
+        let rung = if verdict.is_memory() { ", lower" } else { "" };
+        print(&format!("\nworker {what}: starting again at step {from}{rung}\n"));
+    }
+
+    /// Says why there is no further attempt, and what would help.
+    fn report(&self, verdict: Verdict) -> String {
+        let deaths: String = self.deaths.iter().map(|it| format!("\n  {}", it.what)).collect();
+        let n = self.deaths.len();
+        let help = if verdict.is_memory() {
+            "a smaller capacity than what was there, gradient checkpointing, a smaller patch or a smaller model"
+        } else {
+            "what its last lines above say; `--no-supervise` runs it without another attempt"
+        };
+        let from = self.reached.unwrap_or(0);
+        format!(
+            "finish the run: its worker died {n} times without a new checkpoint:{deaths}\nwhat would help: {help}; \
+             `--resume` goes on at step {from}"
+        )
+    }
+}
+
+/// Reads the kernel's counts; where they cannot be read, they say nothing.
+fn oom_kills() -> OomKills {
+    Host::new().oom_kills().unwrap_or_default()
+}
+
+/// Reads what the worker noted, and clears it for the next one.
+fn take_refusal(file: &NamedTempFile) -> Option<Refusal> {
+    let text = fs::read_to_string(file.path()).ok()?;
+    // A note that stays would be taken for the next worker's.
+    drop(file.as_file().set_len(0));
+    text.parse().ok()
+}

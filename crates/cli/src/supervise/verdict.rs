@@ -1,0 +1,139 @@
+//! What a worker died of.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use plimsoll_probe::{OomKills, Refusal};
+use signal_hook::consts::{SIGABRT, SIGKILL};
+use signal_hook::low_level::signal_name;
+
+use crate::exit::POISONED;
+
+/// How a worker ended without saying that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// A signal that did not come through the supervisor.
+    Signal(i32),
+    /// Its device was lost to it.
+    Poisoned,
+}
+
+/// What a worker died of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// An allocation that the system refused.
+    Refused(Refusal),
+    /// The kernel, because the control group had no memory left.
+    GroupFull,
+    /// The kernel, because the machine had no memory left.
+    MachineFull,
+    /// Something other than memory.
+    Other,
+}
+
+impl Ended {
+    /// Returns how a worker died, or `None` when it ended with a code of its own.
+    pub(super) fn of(status: ExitStatus) -> Option<Self> {
+        match status.code() {
+            Some(code) if code == i32::from(POISONED) => Some(Self::Poisoned),
+            Some(_) => None,
+            None => Some(Self::Signal(status.signal().unwrap_or(0))),
+        }
+    }
+}
+
+impl Verdict {
+    /// Judges by what the worker noted, and by the kernel's counts before its start and after its end.
+    pub(super) fn of(ended: Ended, refusal: Option<Refusal>, before: OomKills, after: OomKills) -> Self {
+        let rose = |count: fn(OomKills) -> Option<u64>| count(before).unwrap_or(0) < count(after).unwrap_or(0);
+        match (ended, refusal) {
+            // A program that lives on after a refusal may die of anything later, but not by this signal.
+            (Ended::Signal(SIGABRT), Some(refusal)) => Self::Refused(refusal),
+            (Ended::Signal(SIGKILL), _) if rose(|it| it.group) => Self::GroupFull,
+            (Ended::Signal(SIGKILL), _) if rose(|it| it.machine) => Self::MachineFull,
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn is_memory(self) -> bool {
+        self != Self::Other
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Poisoned => f.write_str("lost its device"),
+            Self::Signal(signal) => match signal_name(*signal) {
+                Some(name) => write!(f, "killed by {name}"),
+                None => write!(f, "killed by signal {signal}"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(Refusal { asked, held }) => {
+                write!(f, "an allocation of {asked} was refused while {held} were held")
+            }
+            Self::GroupFull => f.write_str("the out-of-memory count of its control group rose"),
+            Self::MachineFull => f.write_str("the kernel's out-of-memory count rose"),
+            Self::Other => f.write_str("nothing says that memory was the cause"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::Bytes;
+    use signal_hook::consts::{SIGBUS, SIGSEGV};
+
+    use super::*;
+
+    const REFUSAL: Refusal = Refusal { asked: Bytes::mib(4), held: Bytes::mib(90) };
+    const CALM: OomKills = OomKills { group: Some(3), machine: Some(5) };
+
+    #[track_caller]
+    fn check(ended: Ended, refusal: Option<Refusal>, after: OomKills, expected: Verdict) {
+        assert_eq!(Verdict::of(ended, refusal, CALM, after), expected);
+    }
+
+    #[test]
+    fn a_refused_allocation_counts_with_the_abort_that_follows_it() {
+        check(Ended::Signal(SIGABRT), Some(REFUSAL), CALM, Verdict::Refused(REFUSAL));
+        check(Ended::Signal(SIGABRT), None, CALM, Verdict::Other);
+        for ended in [Ended::Signal(SIGKILL), Ended::Signal(SIGSEGV), Ended::Poisoned] {
+            check(ended, Some(REFUSAL), CALM, Verdict::Other);
+        }
+    }
+
+    #[test]
+    fn a_count_that_rose_counts_with_the_signal_that_the_kernel_sends() {
+        let group = OomKills { group: Some(4), machine: Some(6) };
+        let machine = OomKills { machine: Some(6), ..CALM };
+        check(Ended::Signal(SIGKILL), None, group, Verdict::GroupFull);
+        check(Ended::Signal(SIGKILL), None, machine, Verdict::MachineFull);
+        check(Ended::Signal(SIGBUS), None, group, Verdict::Other);
+        check(Ended::Poisoned, None, group, Verdict::Other);
+    }
+
+    #[test]
+    fn without_counts_a_kill_is_not_taken_for_memory() {
+        check(Ended::Signal(SIGKILL), None, OomKills::default(), Verdict::Other);
+        let verdict = Verdict::of(Ended::Signal(SIGKILL), None, OomKills::default(), OomKills::default());
+        assert!(!verdict.is_memory());
+    }
+
+    #[test]
+    fn codes_are_answers_and_not_deaths() {
+        let code = |code: i32| ExitStatus::from_raw(code << 8);
+        for answer in [0, 1, 2, 101, 130, 143] {
+            assert_eq!(Ended::of(code(answer)), None);
+        }
+        assert_eq!(Ended::of(code(75)), Some(Ended::Poisoned));
+        assert_eq!(Ended::of(ExitStatus::from_raw(SIGKILL)).unwrap().to_string(), "killed by SIGKILL");
+    }
+}

@@ -1,0 +1,50 @@
+//! The process that trains, as its supervisor starts it.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use plimsoll_probe::note_refusals_in;
+use plimsoll_train::Death;
+
+use crate::exit::user_error;
+
+/// Set for a worker.
+pub(crate) const WORKER: &str = "PLIMSOLL_WORKER";
+/// The file in which it notes an allocation that was refused.
+pub(crate) const REFUSALS: &str = "PLIMSOLL_REFUSALS";
+/// How the worker before it died, in JSON.
+pub(crate) const DEATH: &str = "PLIMSOLL_DEATH";
+
+/// Whether this process was started by a supervisor.
+pub(crate) fn is_one() -> bool {
+    env::var_os(WORKER).is_some()
+}
+
+/// Prepares a worker for its own end and for its supervisor's; returns how the one before it died.
+///
+/// Does nothing in a process without a supervisor.
+pub(crate) fn begin() -> anyhow::Result<Option<Death>> {
+    if !is_one() {
+        return Ok(None);
+    }
+    #[cfg(unix)]
+    end_with_supervisor();
+    if let Some(path) = env::var_os(REFUSALS) {
+        let file = OpenOptions::new().write(true).open(&path);
+        let path = Path::new(&path).display();
+        note_refusals_in(file.map_err(|error| user_error(format!("write {path}: {error}")))?);
+    }
+    let Ok(death) = env::var(DEATH) else { return Ok(None) };
+    Ok(serde_json::from_str(&death).map_err(|error| user_error(format!("read {DEATH}: {error}")))?)
+}
+
+/// Takes the end of standard input for a SIGTERM: the supervisor holds the other side, and lets go only when it dies.
+#[cfg(unix)]
+fn end_with_supervisor() {
+    std::thread::spawn(|| {
+        // However it ends, nobody holds the other side any more.
+        drop(std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()));
+        drop(signal_hook::low_level::raise(signal_hook::consts::SIGTERM));
+    });
+}

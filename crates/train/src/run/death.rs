@@ -1,0 +1,45 @@
+//! The death of the process that worked on the run before this one.
+
+use plimsoll_types::{Attempt, Bytes, Event, Knobs, Stage, StepFailed};
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::error::TrainError;
+use crate::job::Job;
+
+/// How the process before this one died; told to the one that goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Death {
+    /// What happened, in words.
+    pub what: String,
+    /// Whether memory was the cause.
+    pub of_memory: bool,
+    /// The knobs that it last ran with; those that the run goes on with, where it did not get that far.
+    pub rung: Option<Knobs>,
+    /// All that there was, where that is known to be less than the capacity.
+    pub capacity: Option<Bytes>,
+}
+
+impl<J: Job> Run<'_, J> {
+    /// Logs a death of memory at the step where the run goes on, and lets the policy answer.
+    ///
+    /// A deterministic run does not: its sizes come from the plan alone.
+    pub(super) fn log_death(&mut self, death: &Death) -> Result<(), TrainError> {
+        if self.config.deterministic || !death.of_memory {
+            return Ok(());
+        }
+        let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::Process);
+        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
+        let rung = death.rung.unwrap_or(self.controller.policy().knobs());
+        let attempt = Attempt::new(rung.shape(), resident);
+        let sizes =
+            |it: &Self| (it.controller.policy().knobs(), it.controller.policy().batch_sizes().map(<[u32]>::to_vec));
+        let before = sizes(self);
+        self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
+        if sizes(self) == before && rung == before.0 {
+            // There is nothing smaller to go on with.
+            self.spare_memory()?;
+        }
+        Ok(())
+    }
+}
