@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
 use plimsoll_train::{Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError, fit};
 use plimsoll_types::{Bytes, Event, StepDone};
 
@@ -22,6 +22,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 pub(crate) struct Ran {
     pub(crate) outcome: Result<Outcome, TrainError>,
     pub(crate) events: Vec<Event>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Runs the job with so much room above what is in use; `stop_after` steps a signal arrives.
@@ -33,10 +34,27 @@ pub(crate) fn run<J: Job>(
     existing: Existing,
     stop_after: Option<u64>,
 ) -> Ran {
+    run_on(flex_with(room), job, config, path, existing, stop_after)
+}
+
+/// Opens the heap with so much room above what is in use.
+pub(crate) fn flex_with(room: Bytes) -> Box<dyn Probe> {
+    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap()
+}
+
+/// As [`run`], with a probe of one's own.
+pub(crate) fn run_on<J: Job>(
+    probe: Box<dyn Probe>,
+    job: &J,
+    config: &FitConfig,
+    path: &Path,
+    existing: Existing,
+    stop_after: Option<u64>,
+) -> Ran {
     let mut run_dir = RunDir::open(path, existing).unwrap();
     let stop = StopFlag::default();
-    let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    let probe = open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap();
+    let mut warnings = Vec::new();
     let signal = stop.clone();
     let mut observer = |event: &Event, _: &plimsoll_monitor::Progress| {
         if let Event::StepDone(done) = event
@@ -53,12 +71,12 @@ pub(crate) fn run<J: Job>(
         probe,
         stop,
         observer: &mut observer,
-        warn: &mut |warning| panic!("{warning}"),
+        warn: &mut |warning| warnings.push(warning.to_owned()),
         death: None,
         config_text: "",
     };
     let outcome = fit(job, config, shell);
-    Ran { outcome, events: run_dir.events().unwrap() }
+    Ran { outcome, events: run_dir.events().unwrap(), warnings }
 }
 
 pub(crate) fn steps(events: &[Event]) -> Vec<&StepDone> {

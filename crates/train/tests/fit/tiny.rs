@@ -1,0 +1,170 @@
+//! A tiny job, and how it is run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
+use plimsoll_predict::PredictorConfig;
+use plimsoll_train::{
+    BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, LearningRate, LoaderConfig, Loss, Metric,
+    OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation,
+};
+use plimsoll_types::{Bytes, Fraction, Knobs, StepShape};
+
+pub(crate) const N_SAMPLES: u64 = 40;
+const WIDTH: usize = 64;
+
+/// Samples are rows of numbers that depend on their id.
+pub(crate) struct Rows {
+    pub(crate) broken: Option<u64>,
+    pub(crate) panics: bool,
+}
+
+impl Source for Rows {
+    type Item = ();
+    type Buffer = (Vec<f32>, usize);
+
+    fn n_samples(&self) -> u64 {
+        N_SAMPLES
+    }
+
+    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
+        Bytes(u64::from(largest.samples) * u64::from(largest.edge) * 4 * WIDTH as u64)
+    }
+
+    fn buffer(&self, largest: StepShape) -> Self::Buffer {
+        (vec![0.0; largest.samples as usize * largest.edge as usize * WIDTH], 0)
+    }
+
+    fn read(&self, _epoch: u64, id: u64) -> Result<(), SourceError> {
+        if Some(id) == self.broken {
+            return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
+        }
+        Ok(())
+    }
+
+    fn collate(&self, draw: &Draw, _items: &[()], (values, edge): &mut Self::Buffer) -> Result<(), SourceError> {
+        assert!(!self.panics, "a worker of this test panics");
+        *edge = draw.parts[0].edge as usize;
+        for (row, id) in values.chunks_exact_mut(*edge * WIDTH).zip(draw.ids()) {
+            for (at, value) in row.iter_mut().enumerate() {
+                *value = ((id * 31 + at as u64 * 7 + draw.epoch) % 17) as f32 / 17.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Module, Debug)]
+pub(crate) struct Net {
+    pub(crate) first: Linear,
+    second: Linear,
+}
+
+pub(crate) struct Tiny {
+    pub(crate) rows: Arc<Rows>,
+}
+
+impl Tiny {
+    pub(crate) fn new() -> Self {
+        Self { rows: Arc::new(Rows { broken: None, panics: false }) }
+    }
+}
+
+impl Job for Tiny {
+    type Source = Rows;
+    type Model = Net;
+    type Batch = Tensor<2>;
+
+    fn name(&self) -> &'static str {
+        "tiny"
+    }
+
+    fn program(&self) -> String {
+        "tiny".to_owned()
+    }
+
+    fn fingerprint(&self) -> String {
+        "tiny".to_owned()
+    }
+
+    fn source(&self) -> Arc<Rows> {
+        Arc::clone(&self.rows)
+    }
+
+    fn init(&self, device: &Device) -> Net {
+        Net { first: LinearConfig::new(WIDTH, 256).init(device), second: LinearConfig::new(256, 1).init(device) }
+    }
+
+    fn batch(&self, (values, edge): &(Vec<f32>, usize), samples: Range<usize>, device: &Device) -> Tensor<2> {
+        let row = edge * WIDTH;
+        let data = values[samples.start * row..samples.end * row].to_vec();
+        Tensor::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device)
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Tensor<2> {
+        Tensor::zeros([(shape.samples * shape.edge) as usize, WIDTH], device)
+    }
+
+    fn mean_loss(&self, net: &Net, rows: Tensor<2>, _task_weights: &[f32]) -> Loss {
+        let target = rows.clone().mean_dim(1);
+        let output = net.second.forward(burn::tensor::activation::relu(net.first.forward(rows)));
+        (output - target).powi_scalar(2).mean().into()
+    }
+
+    fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
+        self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
+    }
+
+    fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+        let mut seen = [0; 5];
+        inference.run(5, 16, &mut |range| {
+            seen[range].fill(1);
+            Ok(())
+        })?;
+        let value = f64::from(seen.iter().sum::<i32>());
+        Ok(Metric { name: "items".to_owned(), value, baseline: 0.0, goal: Goal::Highest }.into())
+    }
+}
+
+fn bounds() -> Bounds {
+    Bounds { patch_min: 16, patch_max: 64, patch_multiple: 16, batch_min: 2, batch_max: 16 }
+}
+
+pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
+    FitConfig {
+        device: "flex".to_owned(),
+        seed: 3,
+        deterministic: false,
+        may_checkpoint: false,
+        optimizer_recovery: OptimizerRecovery::Restore,
+        n_steps,
+        learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },
+        // All of the capacity: what other tests left in the heap must not shrink the room of this one.
+        target: Fraction::ONE,
+        controller: ControllerConfig {
+            predictor: PredictorConfig::default(),
+            policy,
+            checkpointing: false,
+            platform: plimsoll_predict::Platform::default(),
+            planned: Vec::new(),
+            small_batch: 0,
+        },
+        tasks: BalanceConfig::default(),
+        loader: LoaderConfig { workers: 2, ..LoaderConfig::cut(3, 16, 64, Bytes::mib(4)) },
+        validate_every: 5,
+        checkpoint_every: 4,
+        keep_checkpoints: 2,
+    }
+}
+
+pub(crate) fn certified() -> PolicyConfig {
+    PolicyConfig::Certified(CertifiedConfig { bounds: bounds(), ..CertifiedConfig::default() })
+}
+
+pub(crate) fn fixed() -> PolicyConfig {
+    PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 16 }))
+}
