@@ -39,6 +39,25 @@ const SMALL: [&str; 14] = [
     "--out",
 ];
 
+/// Knobs whose largest rung needs far more than the smallest; the way up begins after a checkpoint.
+const LARGE: [&str; 12] = [
+    "--set",
+    "policy.warm_up_steps=7",
+    "--set",
+    "batch.effective_batch_size=64",
+    "--set",
+    "batch.batch_min=2",
+    "--set",
+    "batch.batch_max=64",
+    "--set",
+    "batch.patch_max=64",
+    "--set",
+    "sr.channels=8",
+];
+
+/// The room that a limit leaves above what a run on its smallest rung takes: less than the largest needs.
+const ROOM_KIB: u64 = 40 << 10;
+
 /// A run in a folder that goes with it.
 struct Run {
     folder: TempDir,
@@ -59,12 +78,25 @@ impl Run {
         command
     }
 
-    /// Starts the run below a shell that does something first, such as setting a limit.
+    /// Returns the run below a shell that does something first, such as setting a limit.
     fn below_shell(&self, first: &str, args: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{first} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_plimsoll")]);
-        command.args(SMALL).arg(self.out()).args(args);
+        command.args(SMALL).arg(self.out()).args(LARGE).args(args).env("MALLOC_ARENA_MAX", "1");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// Checks that a worker died of memory, that the policy was told, and that the log replays.
+    #[track_caller]
+    fn check_death(&self, stderr: &str, verdict: &str) {
+        assert!(stderr.contains(verdict), "{stderr}");
+        let events = events(&self.out());
+        let death = events.iter().find(|it| it["event"] == "step_failed" && it["stage"] == "process");
+        assert!(death.is_some(), "no death in the log: {stderr}");
+        let mut replay = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let replay = replay.arg("replay").arg(self.out().join("events.jsonl")).output().unwrap();
+        assert!(replay.status.success(), "{}", text(&replay.stdout));
     }
 
     /// Starts the run in a process group of its own, as a terminal would.
@@ -241,4 +273,89 @@ fn a_supervisor_that_gives_up_says_what_each_worker_died_of() {
     let (_, report) = stderr.split_once("failed to finish the run").unwrap();
     assert!(report.contains("died 2 times without a new checkpoint"), "{report}");
     assert_eq!(report.matches("killed by SIGKILL").count(), 2, "{report}");
+}
+
+/// Returns the address space that a run on its smallest rung takes, in KiB.
+fn small_address_space() -> u64 {
+    let run = Run::new();
+    let fixed = [
+        "--no-supervise",
+        "--capacity",
+        "2GiB",
+        "--steps",
+        "100000",
+        "--set",
+        "batch.batch_size=2",
+        "--set",
+        "batch.patch_max=16",
+    ];
+    let child = run.below_shell("true", &fixed).spawn().unwrap();
+    run.wait_for_checkpoint(5);
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    signal("KILL", child.id());
+    end(child);
+    let peak = status.lines().find_map(|it| it.strip_prefix("VmPeak:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_run_that_outgrows_its_address_space_finishes_with_less() {
+    let run = Run::new();
+    let limit = format!("ulimit -v {}", small_address_space() + ROOM_KIB);
+    let (code, stderr) = end(run.below_shell(&limit, &["--steps", "16", "--capacity", "2GiB"]).spawn().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    run.check_death(&stderr, "killed by SIGABRT");
+    assert!(stderr.contains("was refused while"), "{stderr}");
+    run.check(16);
+}
+
+/// A memory control group of the first version, below that of this process.
+struct Group(PathBuf);
+
+impl Group {
+    /// Makes one where that is allowed.
+    fn try_new() -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let name =
+            groups.lines().find_map(|line| Some(line.split_once(":memory:")?.1.trim_start_matches('/').to_owned()))?;
+        let path = Path::new("/sys/fs/cgroup/memory").join(name).join(format!("plimsoll-{}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self(path))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What is left of it harms nobody.
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+#[test]
+fn a_run_that_the_kernel_kills_for_its_memory_finishes_with_less() {
+    let Some(group) = Group::try_new() else {
+        eprintln!("skipped: this process may not make a memory control group of the first version");
+        return;
+    };
+    // Other processes of the group hold most of it, which the run cannot know, and are not killed for it.
+    fs::write(group.file("memory.limit_in_bytes"), "300M").unwrap();
+    let join = format!("echo $$ > {}", group.file("cgroup.procs").display());
+    let hold = format!(
+        "{join} && echo -1000 > /proc/self/oom_score_adj && exec sh -c 'head -c 200m /dev/zero | tail | sleep 1000'"
+    );
+    let mut hog = Command::new("sh").args(["-c", &hold]).process_group(0).spawn().unwrap();
+    let held = || fs::read_to_string(group.file("memory.usage_in_bytes")).unwrap().trim().parse::<u64>().unwrap();
+    wait("memory that is held", || 190 << 20 < held());
+    let run = Run::new();
+    let ended = end(run.below_shell(&join, &["--steps", "16", "--capacity", "device"]).spawn().unwrap());
+    drop(Command::new("kill").args(["-KILL", "--", &format!("-{}", hog.id())]).status());
+    hog.wait().unwrap();
+    let (code, stderr) = ended;
+    assert_eq!(code, Some(0), "{stderr}");
+    run.check_death(&stderr, "the out-of-memory count of its control group rose");
+    run.check(16);
 }
