@@ -1,6 +1,7 @@
 //! Layers of configuration: documented defaults, a file, the environment, flags.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
@@ -37,11 +38,13 @@ impl Layers {
     }
 
     fn load_with(&self, variables: impl Iterator<Item = (String, String)>) -> Result<Loaded, UserError> {
+        let variables: Map<_, _> = variables.filter(|(key, _)| key.starts_with("PLIMSOLL__")).collect();
+        variables.keys().try_for_each(|key| refuse_deep("the environment", key.matches("__").count()))?;
         let environment = Environment::with_prefix("PLIMSOLL")
             .prefix_separator("__")
             .separator("__")
             .try_parsing(true)
-            .source(Some(variables.filter(|(key, _)| key.starts_with("PLIMSOLL__")).collect()));
+            .source(Some(variables));
         let mut builder = Config::builder();
         for path in &self.files {
             if !path.is_file() {
@@ -50,6 +53,7 @@ impl Layers {
                     path.display()
                 )));
             }
+            refuse_deep_file(path)?;
             let file = File::from(path.as_path()).format(FileFormat::Toml);
             refuse_unknown(&path.display().to_string(), Config::builder().add_source(file.clone()))?;
             builder = builder.add_source(file);
@@ -58,6 +62,7 @@ impl Layers {
         builder = builder.add_source(environment);
         for set in &self.sets {
             let (key, value) = parse_set(set)?;
+            refuse_deep("--set", nesting(key))?;
             let overridden = |it: Builder| it.set_override(key, value.clone()).map_err(|error| config_error(&error));
             refuse_unknown("--set", overridden(Config::builder())?)?;
             builder = overridden(builder)?;
@@ -127,6 +132,39 @@ fn flatten(table: Map<String, Value>) -> Map<String, Value> {
         }
     }
     flat
+}
+
+/// The most dots and brackets of a layer: far more than every key at once has, far fewer than the stack holds levels.
+const MOST_NESTING: usize = 1000;
+/// The largest file in bytes; with every key and its comment, one has 7 KB.
+const LARGEST_FILE: u64 = 64 << 10;
+
+/// Counts what can open a level; a line that is a comment opens none.
+fn nesting(toml: &str) -> usize {
+    let lines = toml.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.map(|line| line.matches(['.', '[', '{']).count()).sum()
+}
+
+/// Refuses what is nested so deeply that reading it would need more stack than there is.
+fn refuse_deep(layer: &str, found: usize) -> Result<(), UserError> {
+    if found <= MOST_NESTING {
+        return Ok(());
+    }
+    Err(user_error(format!(
+        "read the configuration from {layer}: it nests too deeply, with {found} dots and brackets; \
+         {MOST_NESTING} are allowed, and no key needs more than one, as in `memory.target`"
+    )))
+}
+
+fn refuse_deep_file(path: &Path) -> Result<(), UserError> {
+    let layer = path.display().to_string();
+    let failed = |error: &dyn Display| user_error(format!("read the configuration from {layer}: {error}"));
+    let size = path.metadata().map_err(|error| failed(&error))?.len();
+    if LARGEST_FILE < size {
+        return Err(failed(&format!("it has {size} bytes, at most {LARGEST_FILE} are allowed")));
+    }
+    let text = std::fs::read(path).map_err(|error| failed(&error))?;
+    refuse_deep(&layer, nesting(&String::from_utf8_lossy(&text)))
 }
 
 /// Names the first key of a layer that no default documents, with the nearest one that does.
@@ -242,6 +280,24 @@ mod tests {
     fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         refused(&["memory.taget=0.8"], &[], &["`memory.taget`", "did you mean `memory.target`?"]);
         refused(&[], &[("PLIMSOLL__TRAIN__STEP", "9")], &["`train.step`", "did you mean `train.steps`?"]);
+    }
+
+    #[test]
+    fn what_nests_deeper_than_the_stack_is_refused() {
+        let (deep, variable) = ("a.".repeat(15_000), format!("PLIMSOLL{}", "__A".repeat(15_000)));
+        refused(&[&format!("{deep}a=1")], &[], &["--set", "nests too deeply", "15000 dots"]);
+        refused(&[], &[(&variable, "1")], &["the environment", "nests too deeply"]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep.toml");
+        for text in [format!("{deep}a = 1"), format!("[{deep}a]"), format!("a = {}", "{a=".repeat(15_000))] {
+            std::fs::write(&path, text).unwrap();
+            let layers = Layers { files: vec![path.clone()], sets: Vec::new() };
+            let error = layers.load_with(std::iter::empty()).err().unwrap().to_string();
+            assert!(error.contains("deep.toml: it nests too deeply"), "{error}");
+        }
+        std::fs::File::create(&path).unwrap().set_len(LARGEST_FILE + 1).unwrap();
+        let error = Layers { files: vec![path], sets: Vec::new() }.load_with(std::iter::empty()).err().unwrap();
+        assert!(error.to_string().contains("it has 65537 bytes, at most 65536 are allowed"), "{error}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod args;
 mod display;
 mod exit;
 mod find;
+#[cfg(test)]
+mod fuzz;
 mod generate;
 mod jobs;
 mod lengths;

@@ -161,7 +161,7 @@ impl Bucketed {
 
     /// Answers a micro-batch whose peak is too high, for which no cooldown counts.
     fn step_down(&mut self, done: &StepDone) -> Option<Decision> {
-        let (now, limit) = (done.step + 1, share(done.budget, LOWER_ABOVE));
+        let (now, limit) = (done.step.saturating_add(1), share(done.budget, LOWER_ABOVE));
         // After a failure, the peak may be that of the batch that failed.
         if done.peak <= limit || self.failures.failed(done.step) {
             return None;
@@ -204,7 +204,7 @@ fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
 
 impl Controller for Bucketed {
     fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
-        let now = done.step + 1;
+        let now = done.step.saturating_add(1);
         if let Some(decision) = self.step_down(done) {
             return decision;
         }
@@ -222,7 +222,7 @@ impl Controller for Bucketed {
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
-        let (now, StepShape { samples, edge }) = (failed.step + 1, failed.attempt.shape);
+        let (now, StepShape { samples, edge }) = (failed.step.saturating_add(1), failed.attempt.shape);
         let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);

@@ -152,7 +152,7 @@ impl Certified {
 
 impl Controller for Certified {
     fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
-        let now = done.step + 1;
+        let now = done.step.saturating_add(1);
         // The step in which the knobs moved still ran with the old ones, and says nothing of the new rung.
         if done.rung == self.knobs() {
             self.window.n_steps = self.window.n_steps.saturating_add(1);
@@ -170,7 +170,7 @@ impl Controller for Certified {
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
-        let now = failed.step + 1;
+        let now = failed.step.saturating_add(1);
         if self.failures.on_step_failed(failed.step) {
             let at = self.ladder.index_of(failed.rung).unwrap_or(self.rung);
             let to = self.retreat(at);

@@ -133,11 +133,11 @@ impl Controller for Stepwise {
         if done.rung == self.knobs {
             self.window_peak = self.window_peak.max(Some(done.peak));
         }
-        self.judge(done.step + 1, done.capacity)
+        self.judge(done.step.saturating_add(1), done.capacity)
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
-        let now = failed.step + 1;
+        let now = failed.step.saturating_add(1);
         let is_first = self.failures.on_step_failed(failed.step);
         if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
             return decision;

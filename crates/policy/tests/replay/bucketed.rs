@@ -292,3 +292,8 @@ fn after_the_brake_the_only_way_is_down() {
         ],
     );
 }
+
+#[test]
+fn no_step_number_is_too_large() {
+    scene::check_last_step(with(config()));
+}

@@ -264,3 +264,8 @@ fn a_late_failure_of_a_rung_already_left_closes_it_without_another_step_down() {
     let expected = "patch 32, batch 38: at most 480 B needed, 985 B allowed";
     assert_eq!(climbed.map(|it| scene::shown(&it)).as_deref(), Some(expected));
 }
+
+#[test]
+fn no_step_number_is_too_large() {
+    scene::check_last_step(with(config()));
+}

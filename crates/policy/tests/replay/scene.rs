@@ -117,3 +117,16 @@ pub(crate) fn shown(decision: &Decision) -> String {
         Decision::Brake { adjustments } => format!("brake after {adjustments}"),
     }
 }
+
+/// Feeds what a damaged log may hold: steps with the last number that there is.
+#[track_caller]
+pub(crate) fn check_last_step(mut policy: Policy) {
+    let (rung, budget) = (policy.knobs(), whole(100));
+    let events = [
+        done(u64::MAX, rung, 200, budget),
+        failed(u64::MAX, rung, budget.capacity),
+        budget_changed(u64::MAX, budget),
+        done(0, rung, 1, budget),
+    ];
+    assert!(events.iter().all(|event| policy.on_event(event, &unknown).is_some()));
+}

@@ -257,3 +257,8 @@ fn the_average_is_over_the_last_50_peaks() {
     }
     assert_eq!(stepwise(&policy).statistics().average, Bytes(81), "the mean is 80.56 B");
 }
+
+#[test]
+fn no_step_number_is_too_large() {
+    scene::check_last_step(from(knobs(64, 4)));
+}

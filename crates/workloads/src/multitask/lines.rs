@@ -85,7 +85,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Line, String> {
         return Err(format!("a sample of task `{task}` has {wanted} in `subjects`, not {n_subjects}"));
     }
     let counts = raw.counts.filter(|_| task == Task::Pair).unwrap_or_else(|| vec![n_images]);
-    if counts.len() != n_subjects || counts.iter().sum::<usize>() != n_images || counts.contains(&0) {
+    let sum = counts.iter().try_fold(0, |sum: usize, n| sum.checked_add(*n));
+    if counts.len() != n_subjects || sum != Some(n_images) || counts.contains(&0) {
         return Err(format!("`counts` divides {n_images} images into {counts:?}, not into {n_subjects} groups"));
     }
     if task == Task::Single && n_images != 1 {
@@ -136,6 +137,9 @@ mod tests {
         refused(&line("pair", r#""a","b""#, r#""1","2""#, ""), "divides 2 images into [2], not into 2 groups");
         refused(&line("pair", r#""a","b""#, r#""1","2""#, r#""counts":[2,1],"#), "divides 2 images into [2, 1]");
         refused(&line("pair", r#""a","b""#, r#""1","2""#, r#""counts":[2,0],"#), "divides 2 images into [2, 0]");
+        // Two counts whose sum does not fit into a number, and comes out right where it wraps.
+        let counts = format!(r#""counts":[{},3],"#, usize::MAX);
+        refused(&line("pair", r#""a","b""#, r#""1","2""#, &counts), "divides 2 images into [18446744073709551615, 3]");
         assert!(parse(b"\xff{}").unwrap_err().contains("invalid utf-8"));
     }
 }

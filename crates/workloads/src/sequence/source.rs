@@ -84,7 +84,8 @@ impl FrameBuffer {
 }
 
 impl RecordingStream {
-    pub(crate) fn new(recordings: Arc<Recordings>, is_streamed: bool) -> Self {
+    /// Draws from these recordings; streamed, none of their lengths but the longest is told before they are read.
+    pub fn new(recordings: Arc<Recordings>, is_streamed: bool) -> Self {
         let longest = recordings.train.iter().map(|it| it.n_frames).max().unwrap_or(0);
         Self { recordings, is_streamed, longest }
     }

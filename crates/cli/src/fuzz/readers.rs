@@ -1,0 +1,238 @@
+//! The readers, each with inputs that it accepts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_fixtures::dir;
+use plimsoll_monitor::decode;
+use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
+use plimsoll_predict::{Phase, Source as KnownBy};
+use plimsoll_sampler::EpochCursor;
+use plimsoll_train::{
+    BadSample, Checkpoint, Controller, EVENTS_FILE, Existing, LoaderPosition, RunDir, RunState, Source, TaskBalance,
+    replay,
+};
+use plimsoll_types::{Bytes, Event, Fraction, StepShape};
+use plimsoll_workloads::multitask::{Samples, SamplesConfig};
+use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
+use tempfile::{TempDir, tempdir};
+
+use super::Reader;
+use crate::load::{DEFAULTS, Layers};
+
+const JSON: &[&str] = &["null", "true", "false", "[]", "{}", ":", "\"\":", "\\u0000", "1.5", "-", "\"kind\":\"keep\""];
+
+/// Writes an input over a file, and returns the path.
+fn put(folder: &TempDir, name: &str, input: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, input).unwrap();
+    path
+}
+
+/// A file of settings, and what `--set` and the environment pass.
+#[test]
+fn configuration() {
+    const WORDS: &[&str] = &["train.steps", "[memory]", "policy.kind=", "auto", "= ", "inf", "\"1 GiB\"", "[[a]]", "#"];
+    let folder = tempdir().unwrap();
+    let mut read = |input: &[u8]| {
+        let path = put(&folder, "config.toml", input);
+        let line = String::from_utf8_lossy(input).lines().next().unwrap_or_default().to_owned();
+        let file = Layers { files: vec![path], sets: Vec::new() };
+        let set = Layers { files: Vec::new(), sets: vec![line] };
+        [file, set].iter().any(|layers| layers.load().is_ok_and(|it| !it.to_toml().is_empty()))
+    };
+    let short = "job = \"sr\"\n[memory]\ntarget = 0.75\ncapacity = \"1.5 GiB\"\n[train]\nsteps = 12\n";
+    let sets = ["memory.target=0.8", "train.steps=3", "job=sr", "batch.batch_size=4", "memory.capacity=2 GiB"];
+    let corpus = [DEFAULTS, short].into_iter().chain(sets).map(|it| it.as_bytes().to_vec()).collect();
+    Reader { name: "configuration", corpus, words: WORDS, read: &mut read }.fuzz();
+}
+
+fn logs() -> Vec<Vec<u8>> {
+    ["certified", "fixed", "stepwise"].map(|name| fs::read(dir().join(format!("logs/{name}.jsonl"))).unwrap()).into()
+}
+
+/// A log, read and replayed.
+#[test]
+fn events() {
+    let folder = tempdir().unwrap();
+    let mut read = |input: &[u8]| {
+        put(&folder, EVENTS_FILE, input);
+        let events = RunDir::open(folder.path(), Existing::Resume).unwrap().events();
+        events.is_ok_and(|events| replay(&events).is_ok())
+    };
+    Reader { name: "events", corpus: logs(), words: JSON, read: &mut read }.fuzz();
+}
+
+fn fingerprint() -> Fingerprint {
+    Fingerprint {
+        model: "edsr".to_owned(),
+        optimizer: "adam".to_owned(),
+        dtype: "f32".to_owned(),
+        checkpointing: false,
+        effective_batch_size: 16,
+        device: "flex".to_owned(),
+        fusion: false,
+        autotune: false,
+        versions: Fingerprint::versions(),
+    }
+}
+
+fn memory_plan() -> MemoryPlan {
+    let cell = |phase: Phase, batch: u32| PlannedCell {
+        phase,
+        batch,
+        edge: 32,
+        resident: Bytes::mib(1),
+        reserved: Bytes::mib(10),
+        upper: Bytes::mib(11),
+        in_run: None,
+        in_use: Some(Bytes::mib(9)),
+        upper_in_use: None,
+        page: Bytes::mib(2),
+        largest_allocation: Bytes::mib(1),
+        source: KnownBy::DryRun,
+        fit: Fit::Fits,
+        planning_ms: 1.5,
+    };
+    let (high_water, high_water_kept, high_water_as_drawn) = (Bytes::mib(20), Bytes::mib(22), Bytes::mib(30));
+    let first = StepShape::new(8, 32);
+    let cells = vec![cell(Phase::Train, 4), cell(Phase::Train, 8), cell(Phase::Infer, 8)];
+    let mut plan = MemoryPlan::new(fingerprint(), Bytes::mib(100), Fraction::try_new(0.9).unwrap(), cells);
+    plan.ladder = vec![StepShape::new(4, 32), first];
+    plan.schedule = Some(Schedule { n_steps: 3, first, high_water, high_water_kept, high_water_as_drawn });
+    plan
+}
+
+/// A plan, read and held against another capacity, as a run does.
+#[test]
+fn plan() {
+    let folder = tempdir().unwrap();
+    let mut read = |input: &[u8]| {
+        let plan = MemoryPlan::read(&put(&folder, "memory_plan.json", input), &fingerprint());
+        plan.is_ok_and(|plan| {
+            let plan = plan.under(Bytes::gib(1), Fraction::try_new(0.5).unwrap());
+            drop((plan.first(Phase::Train).cloned(), plan.needs()));
+            plan.check().is_ok()
+        })
+    };
+    let path = folder.path().join("memory_plan.json");
+    memory_plan().write(&path).unwrap();
+    let corpus = vec![fs::read(path).unwrap()];
+    Reader { name: "plan", corpus, words: JSON, read: &mut read }.fuzz();
+}
+
+/// The state of a run that has seen the events of a log.
+fn state(log: &[u8]) -> RunState {
+    let events = decode(std::str::from_utf8(log).unwrap()).unwrap().events;
+    let Some(Event::RunStarted(head)) = events.first() else { panic!("the log has no head") };
+    let mut controller = Controller::try_new(serde_json::from_str(&head.controller).unwrap()).unwrap();
+    events.iter().for_each(|event| controller.learn(event).unwrap());
+    RunState {
+        version: RunState::VERSION,
+        fingerprint: "sr".to_owned(),
+        step: 40,
+        seconds: 1.5,
+        position: LoaderPosition::Cut(EpochCursor::try_new(100, 7).unwrap()),
+        epoch_samples: 16,
+        controller,
+        balance: TaskBalance::Fixed { weights: vec![1.0, 1.0] },
+    }
+}
+
+/// The state beside a checkpoint's tensors.
+#[test]
+fn checkpoint() {
+    let folder = tempdir().unwrap();
+    let mut read = |input: &[u8]| {
+        put(&folder, "checkpoints/step-00000040/state.json", input);
+        Checkpoint::of_any(folder.path()).is_ok()
+    };
+    let corpus = logs().iter().map(|log| serde_json::to_vec(&state(log)).unwrap()).collect();
+    Reader { name: "checkpoint", corpus, words: JSON, read: &mut read }.fuzz();
+}
+
+/// One sample of each task.
+fn list(bavo: &str, dilu: &str) -> [String; 3] {
+    let line = |task: &str, subjects: &str, images: &str, counts: &str| {
+        format!(r#"{{"task":"{task}","subjects":[{subjects}],"images":[{images}],{counts}"text":"a {task} sample"}}"#)
+            + "\n"
+    };
+    [
+        line("single", r#""bavo""#, &format!("{bavo:?}"), ""),
+        line("subject", r#""dilu""#, &format!("{dilu:?}"), ""),
+        line("pair", r#""bavo","dilu""#, &format!("{bavo:?},{dilu:?}"), r#""counts":[1,1],"#),
+    ]
+}
+
+/// `samples.jsonl`, with every image that it names.
+#[test]
+fn samples() {
+    const WORDS: &[&str] = &["\"counts\":[1,1],", "images/bavo/0.png", "../", "/", "\"pair\"", "\"subject\"", "\"a\","];
+    let folder = tempdir().unwrap();
+    let names = |subject: &str| (0..6).map(|n| format!("images/{subject}/{n}.png")).collect::<Vec<_>>();
+    for name in ["bavo", "dilu"].iter().flat_map(|subject| names(subject)) {
+        put(&folder, &name, &fs::read(dir().join("multitask").join(&name)).unwrap());
+    }
+    let corpus = names("bavo").iter().zip(names("dilu")).flat_map(|(a, b)| list(a, &b)).collect::<String>();
+    let mut read = |input: &[u8]| {
+        put(&folder, "samples.jsonl", input);
+        let config = SamplesConfig::new(folder.path().to_owned());
+        let config = SamplesConfig { image_size: 8, validation_share: 0.5, ..config };
+        let lenient = SamplesConfig { bad_sample: BadSample::Skip, ..config.clone() };
+        [config, lenient].iter().all(|config| Samples::read(config).is_ok())
+    };
+    Reader { name: "samples", corpus: vec![corpus.into_bytes()], words: WORDS, read: &mut read }.fuzz();
+}
+
+/// Reads a folder of recordings, and all that it lists.
+fn read_recordings(folder: &Path) -> bool {
+    let config = RecordingsConfig {
+        folder: folder.to_owned(),
+        validation_share: 0.3,
+        bad_sample: BadSample::Skip,
+        classes: Vec::new(),
+    };
+    let Ok(recordings) = Recordings::read(&config) else { return false };
+    let is_whole = recordings.skipped.is_empty();
+    let stream = RecordingStream::new(Arc::new(recordings), false);
+    (0..stream.n_samples()).all(|id| stream.read(0, id).is_ok()) && is_whole
+}
+
+/// The list of a folder, with the head of every file that it names.
+#[test]
+fn labels() {
+    const WORDS: &[&str] = &["path", "label", "wav/00_fall.wav,fall\n", "../", "/", "\"\"", ".wav", ".txt", ","];
+    let folder = tempdir().unwrap();
+    let list = fs::read_to_string(dir().join("sequence/labels.csv")).unwrap();
+    let short: Vec<_> = list.lines().take(11).collect();
+    for line in &short[1..] {
+        let (name, _) = line.split_once(',').unwrap();
+        put(&folder, name, &fs::read(dir().join("sequence").join(name)).unwrap());
+    }
+    let mut read = |input: &[u8]| {
+        put(&folder, "labels.csv", input);
+        read_recordings(folder.path())
+    };
+    let corpus = vec![short.join("\n").into_bytes(), format!("speaker,{}", short.join("\n\"a, b\",")).into_bytes()];
+    Reader { name: "labels", corpus, words: WORDS, read: &mut read }.fuzz();
+}
+
+/// A sound, among others that are in order.
+#[test]
+fn sound() {
+    const WORDS: &[&str] = &["RIFF", "WAVE", "fmt ", "data", "LIST", "fact", "\u{10}\0\0\0", "\u{1}\0", "\0\0\0\0"];
+    let folder = tempdir().unwrap();
+    let sounds =
+        ["00_fall", "01_hop", "02_rise"].map(|it| fs::read(dir().join(format!("sequence/wav/{it}.wav"))).unwrap());
+    for (n, name) in ["a", "b", "c"].iter().enumerate() {
+        put(&folder, &format!("{name}.wav"), &sounds[n]);
+    }
+    put(&folder, "labels.csv", b"path,label\na.wav,x\nb.wav,x\nc.wav,x\nd.wav,y\n");
+    let mut read = |input: &[u8]| {
+        put(&folder, "d.wav", input);
+        read_recordings(folder.path())
+    };
+    Reader { name: "sound", corpus: sounds.to_vec(), words: WORDS, read: &mut read }.fuzz();
+}
