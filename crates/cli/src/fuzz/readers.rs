@@ -132,8 +132,13 @@ fn state(log: &[u8]) -> RunState {
     RunState {
         version: RunState::VERSION,
         fingerprint: "sr".to_owned(),
+        seed: 0,
         step: 40,
         seconds: 1.5,
+        log_bytes: log.len() as u64,
+        validated: true,
+        best: None,
+        budget: head.budget,
         position: LoaderPosition::Cut(EpochCursor::try_new(100, 7).unwrap()),
         epoch_samples: 16,
         controller,
