@@ -10,6 +10,7 @@ mod tiny;
 use std::path::Path;
 use std::sync::Arc;
 
+use burn::module::Module;
 use burn::tensor::Device;
 use plimsoll_train::{Existing, Job, replay};
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Knobs, StepDone};
@@ -144,7 +145,7 @@ fn a_run_that_resumes_with_less_memory_steps_down_and_one_with_other_settings_is
 fn a_sample_that_cannot_be_read_names_its_file() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let job = Tiny { rows: Arc::new(Rows { broken: Some(7), panics: false }) };
+    let job = Tiny { rows: Arc::new(Rows { broken: Some(7), panics: false }), ..Tiny::new() };
     let ran = run(&job, &config(12, fixed()), Bytes::gib(1), folder.path(), Existing::Refuse, None);
     assert_eq!(ran.outcome.unwrap_err().to_string(), "read sample 7: rows/7.txt: is gone");
 }
@@ -153,7 +154,7 @@ fn a_sample_that_cannot_be_read_names_its_file() {
 fn a_worker_that_panics_is_an_error_and_no_shorter_epoch() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let job = Tiny { rows: Arc::new(Rows { broken: None, panics: true }) };
+    let job = Tiny { rows: Arc::new(Rows { broken: None, panics: true }), ..Tiny::new() };
     let ran = run(&job, &config(12, fixed()), Bytes::gib(1), folder.path(), Existing::Refuse, None);
     let text = ran.outcome.unwrap_err().to_string();
     assert_eq!(text, "collate a step: a worker panicked: a worker of this test panics");

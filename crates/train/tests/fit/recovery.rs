@@ -8,7 +8,7 @@ use plimsoll_train::{Existing, FitConfig, Incident, OptimizerRecovery, TrainErro
 use plimsoll_types::{Bytes, EndReason, Event, MemoryReading, Stage, StepFailed};
 
 use crate::common::{Ran, alone, check_epochs, flex_with, run, run_on, steps};
-use crate::tiny::{N_SAMPLES, Tiny, certified, config, fixed};
+use crate::tiny::{N_SAMPLES, Tiny, config, fixed};
 
 /// The reading after the optimizer's step comes fourth after a part has begun: at its start, after its backward pass,
 /// and after its gradients were added there were others.
@@ -134,17 +134,19 @@ fn an_optimizer_step_that_fails_twice_ends_the_run_with_the_numbers() {
 #[test]
 fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without() {
     let _alone = alone();
-    let rooms = (20..80).step_by(2).map(|n| Bytes::kib(64 * n));
+    // What they leave behind is much more than all else that a step needs.
+    let job = Tiny { n_cheap: 64, ..Tiny::new() };
     let tried = |room, may_checkpoint| {
         let folder = tempfile::tempdir().unwrap();
-        let config = FitConfig { may_checkpoint, ..config(6, certified()) };
-        run(&Tiny::new(), &config, room, folder.path(), Existing::Refuse, None)
+        let config = FitConfig { may_checkpoint, ..config(6, fixed()) };
+        run(&job, &config, room, folder.path(), Existing::Refuse, None)
     };
-    // The least room in which one sample fits only so.
-    let ran = rooms.map(|room| tried(room, true)).find(|it| it.outcome.is_ok()).unwrap();
-    let on = ran.events.iter().filter(|it| matches!(it, Event::GradientCheckpointing(_))).count();
-    assert_eq!((on, steps(&ran.events).len()), (1, 6));
-    assert!(replay(&ran.events).unwrap().mismatches.is_empty());
+    let room = (4..40).map(|n| Bytes::kib(256 * n)).find(|room| tried(*room, true).outcome.is_ok()).unwrap();
+    let (without, with) = (tried(room, false), tried(room, true));
+    assert!(without.outcome.unwrap_err().to_string().contains("one sample alone does not fit"));
+    let on = with.events.iter().filter(|it| matches!(it, Event::GradientCheckpointing(_))).count();
+    assert_eq!((with.outcome.unwrap().reason, on, steps(&with.events).len()), (EndReason::Completed, 1, 6));
+    assert!(replay(&with.events).unwrap().mismatches.is_empty());
 }
 
 #[test]
