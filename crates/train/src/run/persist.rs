@@ -22,7 +22,8 @@ impl<J: Job> Run<'_, J> {
         if self.is_due(self.config.checkpoint_every) {
             self.save()?;
         }
-        if self.is_due(self.config.validate_every) {
+        // Where saving found lost weights, the run went back and has validated there.
+        if self.is_due(self.config.validate_every) && !self.validated {
             self.validate()?;
         }
         Ok(())
