@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use plimsoll_probe::{Host, OomKills, Refusal};
+use plimsoll_probe::{DeviceKind, Host, OomKills, Refusal};
 use plimsoll_train::Death;
 use plimsoll_types::{Bytes, Knobs};
 use tempfile::NamedTempFile;
@@ -19,14 +19,15 @@ use self::standing::{Standing, identity};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::display::print;
+use crate::settings::Settings;
 use crate::worker::{DEATH, REFUSALS, WORKER};
 
 /// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
-pub(crate) fn supervise(args: &TrainArgs, out: &Path, max_restarts: u32) -> anyhow::Result<ExitCode> {
+pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut signals = listen()?;
     let refusals = NamedTempFile::new()?;
-    let mut run =
-        Run { args, out, first_log: identity(out), reached: Standing::of(out).checkpoint, deaths: Vec::new() };
+    let (first_log, reached) = (identity(out), Standing::of(out).checkpoint);
+    let mut run = Run { args, out, device: settings.device, first_log, reached, deaths: Vec::new() };
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
@@ -39,7 +40,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, max_restarts: u32) -> anyh
         };
         let verdict = Verdict::of(ended, take_refusal(&refusals), before, oom_kills());
         run.count(ended, verdict);
-        if u32::try_from(run.deaths.len()).is_ok_and(|n| max_restarts < n) {
+        if u32::try_from(run.deaths.len()).is_ok_and(|n| settings.train.max_restarts < n) {
             return Err(anyhow::anyhow!(run.report(verdict)));
         }
         run.announce(verdict);
@@ -50,6 +51,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, max_restarts: u32) -> anyh
 struct Run<'a> {
     args: &'a TrainArgs,
     out: &'a Path,
+    device: DeviceKind,
     /// The log that was there before the first worker.
     first_log: Option<(u64, u64)>,
     /// The last checkpoint.
@@ -72,6 +74,10 @@ impl Run<'_> {
             command.arg("--out").arg(self.out);
         }
         command.env(WORKER, "1").env(REFUSALS, refusals);
+        // Burn reads an optimizer's state onto its default device first: in a build for several, that may be one that
+        // this machine lacks, or that takes memory which the run was not given.
+        let device = self.device.to_string();
+        command.env("BURN_DEVICE", device.split(':').next().unwrap_or(&device));
         if let Some(death) = self.death() {
             command.env(DEATH, serde_json::to_string(&death)?);
         }

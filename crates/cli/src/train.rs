@@ -44,7 +44,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.config.layers(resumed).load()?;
     if is_supervised(args) {
         #[cfg(unix)]
-        return crate::supervise::supervise(args, &out, loaded.settings.train.max_restarts);
+        return crate::supervise::supervise(args, &out, &loaded.settings);
     }
     with_job(&loaded, Train { loaded: &loaded, out: &out, existing, death: worker::begin()? })
 }

@@ -41,7 +41,9 @@ const SMALL: [&str; 14] = [
 ];
 
 /// Knobs whose largest rung needs far more than the smallest; the way up begins after a checkpoint.
-const LARGE: [&str; 12] = [
+const LARGE: [&str; 14] = [
+    "--set",
+    "data.buffer_limit=32 MiB",
     "--set",
     "policy.warm_up_steps=7",
     "--set",
@@ -342,13 +344,11 @@ fn a_run_that_the_kernel_kills_for_its_memory_finishes_with_less() {
         eprintln!("skipped: this process may not make a memory control group of the first version");
         return;
     };
-    // Other processes of the group hold most of it, which the run cannot know, and are not killed for it.
+    // Other processes of the group hold most of it, which the run cannot know; each is smaller than it becomes.
     fs::write(group.file("memory.limit_in_bytes"), "300M").unwrap();
     let join = format!("echo $$ > {}", group.file("cgroup.procs").display());
-    let hold = format!(
-        "{join} && echo -1000 > /proc/self/oom_score_adj && exec sh -c 'head -c 200m /dev/zero | tail | sleep 1000'"
-    );
-    let mut hog = Command::new("sh").args(["-c", &hold]).process_group(0).spawn().unwrap();
+    let hold = format!("{join} && for i in 1 2 3 4; do dd if=/dev/zero bs=50M count=1 | sleep 1000 & done; wait");
+    let mut hog = Command::new("sh").args(["-c", &hold]).stderr(Stdio::null()).process_group(0).spawn().unwrap();
     let in_use = || fs::read_to_string(group.file("memory.usage_in_bytes")).unwrap().trim().parse::<u64>().unwrap();
     wait("memory that is held", || 190 << 20 < in_use());
     let run = Run::new();
