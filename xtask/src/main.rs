@@ -16,6 +16,7 @@ mod vulkan;
 mod bench;
 mod check;
 mod fixtures;
+mod fuzz;
 mod gpu_check;
 mod replay;
 mod train;
@@ -78,7 +79,7 @@ struct Task {
     run: fn(&[OsString]) -> anyhow::Result<()>,
 }
 
-const TASKS: [&str; 6] = ["train", "check", "bench", "gpu-check", "replay", "fixtures"];
+const TASKS: [&str; 7] = ["train", "check", "bench", "fuzz", "gpu-check", "replay", "fixtures"];
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
@@ -88,6 +89,7 @@ fn task(name: &str) -> anyhow::Result<Task> {
         "generate" => Task { help: train::HELP, run: train::generate },
         "check" => Task { help: check::HELP, run: check::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
+        "fuzz" => Task { help: fuzz::HELP, run: fuzz::run },
         "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },
         "replay" => Task { help: replay::HELP, run: replay::run },
         "fixtures" => Task { help: fixtures::HELP, run: fixtures::run },
@@ -122,6 +124,7 @@ mod tests {
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
         check(&["bench", "end-to-end", "--data-text"], Some(only));
+        check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N and --seed S"));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
     }
 }

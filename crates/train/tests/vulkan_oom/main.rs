@@ -1,0 +1,163 @@
+//! Real shortages on a software Vulkan device: its driver refuses memory at moments that a test chooses.
+#![cfg(all(unix, feature = "vulkan"))]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod net;
+mod shim;
+
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::Device;
+use net::{N_SAMPLES, Net, Values, mean_loss, values_of};
+use plimsoll_guard::{Cause, classify};
+use plimsoll_probe::{DeviceKind, open};
+use plimsoll_train::{GuardedStep, Loss, StepOutcome, StepRequest, Stopwatch, open_device};
+use plimsoll_types::{Budget, Bytes, Knobs};
+use shim::{Refusal, under_shim};
+
+const LEARNING_RATE: f64 = 1e-2;
+/// What pages of tensors have.
+const PAGES: RangeInclusive<Bytes> = Bytes::mib(2)..=Bytes::MAX;
+/// What the buffers have that the runtime keeps arguments of kernels in.
+const ARGUMENTS: RangeInclusive<Bytes> = Bytes(1)..=Bytes::mib(1);
+
+/// When a step asks for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Forward,
+    Backward,
+}
+
+struct Bench {
+    device: Device,
+    net: Net,
+    guarded: GuardedStep,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let probe = open(DeviceKind::Vulkan(0), None).unwrap();
+        let device = open_device(DeviceKind::Vulkan(0), false).unwrap();
+        Self { net: Net::init(&device), guarded: GuardedStep::new(probe, device.clone()), device }
+    }
+
+    /// Runs a step on pages of its own, and calls `on` whenever a pass is about to begin one of its halves.
+    fn step(&mut self, on: &dyn Fn(Moment)) -> StepOutcome {
+        let Self { device, net, guarded } = self;
+        device.memory_cleanup();
+        let knobs = Knobs { patch_size: 1, micro_batch_size: 4 };
+        let request = StepRequest::of_edge(N_SAMPLES, knobs, Budget { capacity: Bytes::gib(1), budget: Bytes::gib(1) });
+        let loss = |net: &Net, samples| {
+            on(Moment::Forward);
+            let loss = mean_loss(net, samples, device);
+            device.sync().unwrap();
+            on(Moment::Backward);
+            Loss::from(loss)
+        };
+        guarded.run(net, &request, &|_, _| None, &loss, &mut Stopwatch::with_capacity(1)).unwrap()
+    }
+
+    /// Runs a step whose first pass is refused such memory from a moment on.
+    fn refused_step(&mut self, moment: Moment, sizes: &RangeInclusive<Bytes>) -> StepOutcome {
+        let (refusal, passes) = (RefCell::new(None), RefCell::new(0));
+        let outcome = self.step(&|now| {
+            *passes.borrow_mut() += usize::from(now == Moment::Forward);
+            if *passes.borrow() == 2 {
+                drop(refusal.borrow_mut().take());
+            } else if now == moment && *passes.borrow() == 1 {
+                *refusal.borrow_mut() = Some(Refusal::begin(sizes));
+            }
+        });
+        assert!(refusal.borrow().is_none(), "the first pass was not refused anything");
+        outcome
+    }
+}
+
+fn all(read: Vec<Result<Values, String>>) -> Vec<Values> {
+    read.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_pass_that_is_refused_memory_runs_again_and_has_the_same_gradient() {
+    under_shim("a_pass_that_is_refused_memory_runs_again_and_has_the_same_gradient", || {
+        let mut bench = Bench::new();
+        let before = all(bench.net.try_values());
+        let whole = bench.step(&|_| ());
+        assert_eq!((whole.parts.len(), whole.failures.len()), (1, 0));
+        let expected = values_of(&bench.net, &whole.gradients);
+        for moment in [Moment::Forward, Moment::Backward] {
+            let refused = bench.refused_step(moment, &PAGES);
+            assert!(!refused.failures.is_empty(), "{moment:?}: nobody noticed");
+            let samples = refused.parts.iter().map(|(part, _)| part.samples.len()).sum::<usize>();
+            assert_eq!(samples, N_SAMPLES, "{moment:?}: {:?}", refused.parts);
+            let difference = net::relative_difference(&expected, &values_of(&bench.net, &refused.gradients));
+            assert!(difference < 1e-6, "{moment:?}: {difference:e}");
+            assert!((whole.loss - refused.loss).abs() < 1e-6 * whole.loss, "{} {}", whole.loss, refused.loss);
+            assert_eq!(all(bench.net.try_values()), before, "{moment:?}: the weights changed");
+        }
+    });
+}
+
+/// Steps while memory is refused, and checks what became of the model.
+fn step_refused(bench: &mut Bench, optimizer: &mut ModuleOptimizer) -> Net {
+    let outcome = bench.step(&|_| ());
+    bench.device.memory_cleanup();
+    let refusal = Refusal::begin(&PAGES);
+    let mut stepped = optimizer.step(LEARNING_RATE, bench.net.clone(), outcome.gradients);
+    assert!(bench.device.sync().is_ok(), "a failure shows only where values are read");
+    drop(refusal);
+    bench.device.memory_cleanup();
+    let errors: Vec<_> = stepped.try_values().into_iter().filter_map(Result::err).collect();
+    let is_memory = |error: &String| matches!(classify(error), Cause::OutOfMemory { allocation: Some(_) });
+    assert!(!errors.is_empty() && errors.iter().all(is_memory), "{errors:?}");
+    let before = all(bench.net.try_values());
+    stepped.write(&before);
+    assert_eq!(all(stepped.try_values()), before, "what is written reads again");
+    stepped
+}
+
+#[test]
+fn an_optimizer_step_that_is_refused_memory_is_taken_again_from_what_was_kept() {
+    under_shim("an_optimizer_step_that_is_refused_memory_is_taken_again_from_what_was_kept", || {
+        let mut bench = Bench::new();
+        let mut optimizer: ModuleOptimizer = AdamConfig::new().init();
+        let (folder, before) = (tempfile::tempdir().unwrap(), all(bench.net.try_values()));
+        // The first step makes the moments, the second changes them.
+        for path in ["0.bpk", "1.bpk"].map(|name| folder.path().join(name)) {
+            let kept = optimizer.clone();
+            optimizer.save(&path).unwrap();
+            let mut undisturbed = optimizer.clone();
+            let gradients = bench.step(&|_| ()).gradients;
+            let expected = all(undisturbed.step(LEARNING_RATE, bench.net.clone(), gradients).try_values());
+
+            let written = step_refused(&mut bench, &mut optimizer);
+            assert_eq!(all(bench.net.try_values()), before, "the model that was kept has changed");
+            // The optimizer that took the refused step is damaged for good; one that was kept, or saved, is not.
+            for mut whole in [kept, AdamConfig::new().init().load(&path).unwrap()] {
+                let gradients = bench.step(&|_| ()).gradients;
+                let again = whole.step(LEARNING_RATE, written.clone(), gradients);
+                assert_eq!(all(again.try_values()), expected);
+            }
+            optimizer = undisturbed;
+        }
+    });
+}
+
+#[test]
+fn a_pass_whose_kernels_get_no_arguments_ends_in_a_panic_and_changes_nothing() {
+    under_shim("a_pass_whose_kernels_get_no_arguments_ends_in_a_panic_and_changes_nothing", || {
+        let mut bench = Bench::new();
+        let before = all(bench.net.try_values());
+        for moment in [Moment::Forward, Moment::Backward] {
+            let panicked = catch_unwind(AssertUnwindSafe(|| bench.refused_step(moment, &ARGUMENTS))).err().unwrap();
+            let text = panicked.downcast_ref::<String>().unwrap();
+            assert!(matches!(classify(text), Cause::OutOfMemory { allocation: Some(_) }), "{text}");
+            assert_eq!(all(bench.net.try_values()), before, "{moment:?}");
+            assert_eq!(bench.step(&|_| ()).failures.len(), 0, "{moment:?}: the device does not go on");
+        }
+    });
+}
