@@ -1,19 +1,16 @@
 //! The readers, each with inputs that it accepts.
 
+mod checkpoint;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_fixtures::dir;
-use plimsoll_monitor::decode;
 use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
 use plimsoll_predict::{Phase, Source as KnownBy};
-use plimsoll_sampler::EpochCursor;
-use plimsoll_train::{
-    BadSample, Checkpoint, Controller, EVENTS_FILE, Existing, LoaderPosition, RunDir, RunState, Source, TaskBalance,
-    replay,
-};
-use plimsoll_types::{Bytes, Event, Fraction, StepShape};
+use plimsoll_train::{BadSample, EVENTS_FILE, Existing, RunDir, Source, replay};
+use plimsoll_types::{Bytes, Fraction, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
 use tempfile::{TempDir, tempdir};
@@ -121,41 +118,6 @@ fn plan() {
     memory_plan().write(&path).unwrap();
     let corpus = vec![fs::read(path).unwrap()];
     Reader { name: "plan", corpus, words: JSON, read: &mut read }.fuzz();
-}
-
-/// The state of a run that has seen the events of a log.
-fn state(log: &[u8]) -> RunState {
-    let events = decode(std::str::from_utf8(log).unwrap()).unwrap().events;
-    let Some(Event::RunStarted(head)) = events.first() else { panic!("the log has no head") };
-    let mut controller = Controller::try_new(serde_json::from_str(&head.controller).unwrap()).unwrap();
-    events.iter().for_each(|event| controller.learn(event).unwrap());
-    RunState {
-        version: RunState::VERSION,
-        fingerprint: "sr".to_owned(),
-        seed: 0,
-        step: 40,
-        seconds: 1.5,
-        log_bytes: log.len() as u64,
-        validated: true,
-        best: None,
-        budget: head.budget,
-        position: LoaderPosition::Cut(EpochCursor::try_new(100, 7).unwrap()),
-        epoch_samples: 16,
-        controller,
-        balance: TaskBalance::Fixed { weights: vec![1.0, 1.0] },
-    }
-}
-
-/// The state beside a checkpoint's tensors.
-#[test]
-fn checkpoint() {
-    let folder = tempdir().unwrap();
-    let mut read = |input: &[u8]| {
-        put(&folder, "checkpoints/step-00000040/state.json", input);
-        Checkpoint::of_any(folder.path()).is_ok()
-    };
-    let corpus = logs().iter().map(|log| serde_json::to_vec(&state(log)).unwrap()).collect();
-    Reader { name: "checkpoint", corpus, words: JSON, read: &mut read }.fuzz();
 }
 
 /// One sample of each task.

@@ -1,0 +1,84 @@
+//! The parts of a checkpoint that are no tensors.
+
+use plimsoll_monitor::decode;
+use plimsoll_sampler::EpochCursor;
+use plimsoll_train::{Checkpoint, Controller, LoaderPosition, RunState, TaskBalance};
+use plimsoll_types::Event;
+use tempfile::{TempDir, tempdir};
+
+use super::{JSON, logs, put};
+use crate::fuzz::Reader;
+
+const FOLDER: &str = "checkpoints/step-00000040";
+/// What stands for tensors, which are read when the state has been.
+const TENSORS: [&str; 3] = ["model.bpk", "optimizer.bpk", "weights.safetensors"];
+
+/// The state of a run that has seen the events of a log.
+fn state(log: &[u8]) -> RunState {
+    let events = decode(std::str::from_utf8(log).unwrap()).unwrap().events;
+    let Some(Event::RunStarted(head)) = events.first() else { panic!("the log has no head") };
+    let mut controller = Controller::try_new(serde_json::from_str(&head.controller).unwrap()).unwrap();
+    events.iter().for_each(|event| controller.learn(event).unwrap());
+    RunState {
+        version: RunState::VERSION,
+        fingerprint: "sr".to_owned(),
+        seed: 0,
+        step: 40,
+        seconds: 1.5,
+        log_bytes: log.len() as u64,
+        validated: true,
+        best: None,
+        budget: head.budget,
+        position: LoaderPosition::Cut(EpochCursor::try_new(100, 7).unwrap()),
+        epoch_samples: 16,
+        controller,
+        balance: TaskBalance::Fixed { weights: vec![1.0, 1.0] },
+    }
+}
+
+/// CRC-32 (ISO 3309), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let shift = |crc: u32| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| shift(crc)))
+}
+
+/// Returns the checksums of a checkpoint with this state.
+fn sums(state: &[u8]) -> Vec<u8> {
+    let of = |bytes: &[u8]| serde_json::json!({ "bytes": bytes.len(), "crc32": format!("{:08x}", crc32(bytes)) });
+    let empty = TENSORS.map(|name| (name.to_owned(), of(b"")));
+    let all = empty.into_iter().chain([("state.json".to_owned(), of(state))]);
+    serde_json::Value::Object(all.collect()).to_string().into_bytes()
+}
+
+/// Reads a checkpoint with these files.
+fn is_read(folder: &TempDir, state: &[u8], sums: &[u8]) -> bool {
+    put(folder, &format!("{FOLDER}/state.json"), state);
+    put(folder, &format!("{FOLDER}/checksums.json"), sums);
+    Checkpoint::of_any(folder.path()).is_ok()
+}
+
+fn folder() -> TempDir {
+    let folder = tempdir().unwrap();
+    for name in TENSORS {
+        put(&folder, &format!("{FOLDER}/{name}"), b"");
+    }
+    folder
+}
+
+/// The state beside a checkpoint's tensors, whose checksum is right.
+#[test]
+fn checkpoint() {
+    let folder = folder();
+    let mut read = |input: &[u8]| is_read(&folder, input, &sums(input));
+    let corpus = logs().iter().map(|log| serde_json::to_vec(&state(log)).unwrap()).collect();
+    Reader { name: "checkpoint", corpus, words: JSON, read: &mut read }.fuzz();
+}
+
+/// The checksums of a checkpoint.
+#[test]
+fn checksums() {
+    let (folder, state) = (folder(), serde_json::to_vec(&state(&logs()[0])).unwrap());
+    let mut read = |input: &[u8]| is_read(&folder, &state, input);
+    let corpus = vec![sums(&state)];
+    Reader { name: "checksums", corpus, words: JSON, read: &mut read }.fuzz();
+}
