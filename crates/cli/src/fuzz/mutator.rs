@@ -56,7 +56,7 @@ impl Mutator {
     /// Returns the next input.
     pub(super) fn input(&mut self) -> Vec<u8> {
         let mut input = self.other();
-        for _ in 0..1 + self.random.below(4) * self.random.below(3) {
+        for _ in 0..=(self.random.below(4) * self.random.below(3)) {
             self.damage(&mut input);
             input.truncate(LONGEST);
         }
@@ -75,7 +75,10 @@ impl Mutator {
             1 => self.change_byte(input, |_, random| random.to_le_bytes()[0]),
             2 => input.truncate(at),
             3 => drop(input.drain(range)),
-            4 => insert(input, at, &input[range].to_vec()),
+            4 => {
+                let part = input[range].to_vec();
+                insert(input, at, &part);
+            }
             5 => self.splice(input, at),
             6 => self.change_lines(input),
             7 | 8 => self.change_number(input),
@@ -124,7 +127,7 @@ impl Mutator {
 
     /// Writes a number over a field of a binary head, where such are most often.
     fn change_binary_number(&mut self, input: &mut [u8]) {
-        let number = *self.random.pick(&[0, 1, 2, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, u32::MAX]);
+        let number = self.random.pick(&[0, 1, 2, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, u32::MAX]);
         let width = *self.random.pick(&[2, 4]);
         let at = self.random.below(input.len().min(64));
         for (byte, new) in input.iter_mut().skip(at).zip(number.to_le_bytes()).take(width) {

@@ -34,7 +34,9 @@ pub(crate) fn run<J: Job>(
     existing: Existing,
     stop_after: Option<u64>,
 ) -> Ran {
-    run_on(flex_with(room), job, config, path, existing, stop_after)
+    let ran = run_on(flex_with(room), job, config, path, existing, stop_after);
+    assert_eq!(ran.warnings, [] as [&str; 0]);
+    ran
 }
 
 /// Opens the heap with so much room above what is in use.

@@ -18,7 +18,9 @@ fn state(log: &[u8]) -> RunState {
     let events = decode(std::str::from_utf8(log).unwrap()).unwrap().events;
     let Some(Event::RunStarted(head)) = events.first() else { panic!("the log has no head") };
     let mut controller = Controller::try_new(serde_json::from_str(&head.controller).unwrap()).unwrap();
-    events.iter().for_each(|event| controller.learn(event).unwrap());
+    for event in &events {
+        controller.learn(event).unwrap();
+    }
     RunState {
         version: RunState::VERSION,
         fingerprint: "sr".to_owned(),
