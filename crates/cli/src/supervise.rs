@@ -136,7 +136,7 @@ impl Run<'_> {
 
     /// Says why there is no further attempt, and what would help.
     fn report(&self, verdict: Verdict) -> String {
-        let deaths: String = self.deaths.iter().map(|it| format!("\n  {}", it.what)).collect();
+        let deaths = self.deaths.iter().fold(String::new(), |list, it| list + "\n  " + &it.what);
         let n = self.deaths.len();
         let help = if verdict.is_memory() {
             "a smaller capacity than what was there, gradient checkpointing, a smaller patch or a smaller model"

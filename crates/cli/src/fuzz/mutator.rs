@@ -137,7 +137,8 @@ impl Mutator {
 
     /// Opens a bracket more often than anybody closes it.
     fn nest(&mut self, input: &mut Vec<u8>, at: usize) {
-        let bracket: &[u8] = *self.random.pick(&[b"[" as &[u8], b"{\"a\":", b"[[", b"a.", b"{a=", b"\"", b"a,"]);
+        let brackets: [&[u8]; 7] = [b"[", b"{\"a\":", b"[[", b"a.", b"{a=", b"\"", b"a,"];
+        let bracket = *self.random.pick(&brackets);
         insert(input, at, &bracket.repeat(1 << self.random.below(14)));
     }
 }

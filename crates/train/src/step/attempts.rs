@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use plimsoll_guard::Failure;
 use plimsoll_types::{Attempt, Bytes, StepShape};
 
-use super::error::{ReadError, StepError, read_values};
+use super::error::{ReadError, StepError, read_values, unless_out_of_memory};
 use super::{GuardedStep, MeanLoss, StepOutcome, StepPart, StepRequest};
 use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
 use crate::stopwatch::{Lap, Stopwatch};
@@ -89,8 +89,17 @@ impl<'a, M: Module> Attempts<'a, M> {
         }
         let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
         let attempt = Attempt::new(shape, resident);
-        let loss = (self.mean_loss)(self.model, part.samples.clone());
-        let gradients = self.accumulator.backward(self.model, &loss.mean, n_units);
+        // CubeCL panics where it has no memory to pass a kernel its arguments.
+        let (mean_loss, model, accumulator) = (self.mean_loss, self.model, &self.accumulator);
+        let passed = unless_out_of_memory(|| {
+            let loss = mean_loss(model, part.samples.clone());
+            let gradients = accumulator.backward(model, &loss.mean, n_units);
+            (loss, gradients)
+        });
+        let (loss, gradients) = match passed {
+            Ok(passed) => passed,
+            Err(error) => return self.clear(part, attempt, error, GradientsParams::new()),
+        };
         let losses = match self.guarded.read_loss(self.model, loss, &gradients) {
             Ok(losses) => losses,
             Err(error) => return self.clear(part, attempt, error, gradients),

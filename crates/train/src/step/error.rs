@@ -1,5 +1,7 @@
 //! Why a step did not happen.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use burn::tensor::{ExecutionError, Tensor};
 use plimsoll_guard::{Cause, DeviceError, Failure, GuardError, classify};
 use plimsoll_probe::{Probe, ProbeError};
@@ -92,6 +94,18 @@ pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f6
         Cause::Poisoned | Cause::Other => ReadError::Other(Box::new(error.into())),
     })?;
     Ok(data.iter::<f64>().collect())
+}
+
+/// Does something with the device, and takes a panic for want of memory for an error; any other panic goes on.
+pub(super) fn unless_out_of_memory<T>(work: impl FnOnce() -> T) -> Result<T, ReadError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
+        let error = DeviceError { text: text.unwrap_or_default(), is_poisoned: false };
+        match classify(error, Bytes::MAX) {
+            Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
+            _ => resume_unwind(panic),
+        }
+    })
 }
 
 /// Reads a vector from the device and drops it; returns whether there was enough memory.
