@@ -325,3 +325,40 @@ fn every_sample_comes_once_in_every_epoch() {
         fs::read_to_string(whole.path().join(EVENTS_FILE)).unwrap()
     );
 }
+
+/// Names the run directory to the process that has the limit.
+#[cfg(unix)]
+const LIMITED: &str = "PLIMSOLL_TEST_LIMITED_RUN";
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_is_full_at_any_moment_loses_no_checkpoint() {
+    let _alone = alone();
+    if let Some(path) = std::env::var_os(LIMITED) {
+        let ended = run_as(Path::new(&path), Existing::Refuse, None, &mut |_, _| ()).0;
+        panic!("ended with {:?}", ended.map_err(|error| error.to_string()));
+    }
+    let whole = undisturbed();
+    let mut n_cut = 0;
+    for blocks in 1..12 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        // A file that would grow beyond the limit cannot be written to, as on a disk that is full.
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", &script, "sh"]).arg(std::env::current_exe().unwrap());
+        limited.args(["--exact", "a_disk_that_is_full_at_any_moment_loses_no_checkpoint"]).env(LIMITED, &path);
+        let output = String::from_utf8(limited.output().unwrap().stdout).unwrap();
+        assert!(output.contains("ended with Err") && output.contains("too large"), "{blocks} blocks: {output}");
+        assert!(!path.join("checkpoints/unfinished").exists());
+        if path.exists() {
+            n_cut += 1;
+            let warnings = resume(&path);
+            assert!(warnings.is_empty(), "{blocks} blocks: {warnings:?}");
+        } else {
+            start(&path, &mut |_, _| ());
+        }
+        check_same(&path, whole.path(), &format!("with files of at most {blocks} blocks"));
+    }
+    assert!(n_cut > 1, "the limits were all below the first step");
+}
