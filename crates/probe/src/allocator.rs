@@ -1,6 +1,7 @@
 //! An allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr;
 
 use crate::{HeapCounters, refusal};
 
@@ -44,7 +45,7 @@ impl<A> TrackingAllocator<A> {
     /// Counts a block of `size` bytes that `take` asks the system for.
     fn counted(&self, size: usize, take: impl FnOnce() -> *mut u8) -> *mut u8 {
         let held = self.counters.begin(size);
-        let block = take();
+        let block = if self.counters.allows(held) { take() } else { ptr::null_mut() };
         if block.is_null() {
             self.refused(size);
         } else {
@@ -88,8 +89,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let both = self.counters.begin(new_size);
-        // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
-        let resized = unsafe { self.inner.realloc(block, layout, new_size) };
+        let resized = if self.counters.allows(both) {
+            // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
+            unsafe { self.inner.realloc(block, layout, new_size) }
+        } else {
+            ptr::null_mut()
+        };
         if resized.is_null() {
             self.refused(new_size);
             return resized;

@@ -13,6 +13,8 @@ pub struct HeapCounters {
     current: Line,
     peak: Line,
     largest: Line,
+    /// One more than the bytes that may be held; zero without a limit.
+    limit: Line,
 }
 
 /// A counter alone on its cache line (two, as they are fetched in pairs): the peak is mostly read, and reading it must
@@ -21,6 +23,12 @@ pub struct HeapCounters {
 #[repr(align(128))]
 struct Line(AtomicUsize);
 
+impl Line {
+    const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+}
+
 static HEAP: HeapCounters = HeapCounters::new();
 
 // Every access is sequentially consistent. A reset (peak, then current) against an allocation (current, then peak) is
@@ -28,7 +36,7 @@ static HEAP: HeapCounters = HeapCounters::new();
 impl HeapCounters {
     /// Counts from zero.
     pub const fn new() -> Self {
-        Self { current: Line(AtomicUsize::new(0)), peak: Line(AtomicUsize::new(0)), largest: Line(AtomicUsize::new(0)) }
+        Self { current: Line::new(), peak: Line::new(), largest: Line::new(), limit: Line::new() }
     }
 
     /// Returns the counters of this program's heap: [`TrackingAllocator::new`](crate::TrackingAllocator::new) counts in
@@ -58,6 +66,17 @@ impl HeapCounters {
         // A block that is counted between the two lines raises the peak by itself.
         self.peak.0.store(0, SeqCst);
         self.raise(self.current());
+    }
+
+    /// Refuses every block from now on that makes more than `bytes` held at once, as a system does that has no more.
+    pub fn set_limit(&self, bytes: usize) {
+        self.limit.0.store(bytes.saturating_add(1), SeqCst);
+    }
+
+    /// Whether so many bytes may be held.
+    pub(crate) fn allows(&self, held: usize) -> bool {
+        let limit = self.limit.0.load(SeqCst);
+        limit == 0 || held < limit
     }
 
     /// Counts a block that is about to be asked for, and returns the bytes held with it.
@@ -94,6 +113,14 @@ mod tests {
         assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 150, 100));
         counters.reset_peak();
         assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 100, 0));
+    }
+
+    #[test]
+    fn a_limit_is_the_most_that_may_be_held() {
+        let counters = HeapCounters::new();
+        assert!(counters.allows(usize::MAX));
+        counters.set_limit(100);
+        assert_eq!((counters.allows(100), counters.allows(101)), (true, false));
     }
 
     #[test]
