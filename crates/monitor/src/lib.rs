@@ -54,7 +54,7 @@ pub use log::{Log, LogError, decode, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use plan::{PlanCell, PlanSource, PlanView};
-pub use plots::{Plot, memory_timeline, plan_heat_map, task_comparison, training_curves};
+pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, task_comparison, training_curves};
 pub use progress::Progress;
 pub use summary::{RunFacts, TrainingReport};
 pub use task::TaskReport;

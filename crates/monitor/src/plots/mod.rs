@@ -3,6 +3,7 @@
 mod axis;
 mod bitmap;
 mod canvas;
+mod comparison;
 mod header;
 mod heat;
 mod knobs;
@@ -55,6 +56,12 @@ pub fn memory_timeline(events: &[Event]) -> Plot {
 pub fn task_comparison(events: &[Event]) -> Option<Plot> {
     let run = Run::new(events);
     tasks::Comparison::new(&run).map(|it| render(&it))
+}
+
+/// Draws the losses of two runs of the same steps on the same axes, one of them disturbed, with the micro-batches of that
+/// one that ran out of memory, and by how much its losses differ.
+pub fn loss_comparison(undisturbed: &[Event], disturbed: &[Event]) -> Plot {
+    render(&comparison::LossComparison { undisturbed: Run::new(undisturbed), disturbed: Run::new(disturbed) })
 }
 
 /// Draws a memory plan as a grid, batch by edge: the colour and number of a cell are its share of the budget, and a line

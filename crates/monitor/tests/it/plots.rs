@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{Plot, memory_timeline, training_curves};
+use plimsoll_monitor::{Plot, loss_comparison, memory_timeline, training_curves};
 use plimsoll_types::{Bytes, Event, StepDone};
 
 use crate::run;
@@ -25,6 +25,20 @@ fn the_training_curves_say_what_they_show() {
 #[test]
 fn the_memory_timeline_says_what_it_shows() {
     assert_snapshot!(texts(&memory_timeline(&run::small())));
+}
+
+#[test]
+fn the_comparison_of_losses_says_what_it_shows() {
+    let step = |n: u64| Event::StepDone(run::step(n, run::knobs(16, 4)));
+    let calm: Vec<Event> = [run::started(6)].into_iter().chain((0..6).map(step)).collect();
+    let failed = [2, 4].map(|n| run::failed(n, run::knobs(16, 4), None));
+    let mut disturbed = [&calm[..], &failed].concat();
+    if let Event::StepDone(done) = &mut disturbed[6] {
+        done.loss *= 1.002;
+    }
+    assert_snapshot!(texts(&loss_comparison(&calm, &disturbed)));
+    assert!(texts(&loss_comparison(&calm, &[])).contains("no step in common"));
+    assert!(texts(&loss_comparison(&[], &[])).contains("no step yet"));
 }
 
 #[test]
