@@ -5,6 +5,8 @@
 mod args;
 mod display;
 mod exit;
+#[cfg(feature = "chaos")]
+mod faults;
 mod find;
 #[cfg(test)]
 mod fuzz;

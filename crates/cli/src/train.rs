@@ -9,15 +9,19 @@ use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{CappedProbe, DeviceKind, Probe, ProbeError, open};
+#[cfg(not(feature = "chaos"))]
+use plimsoll_train::fit;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, fit, open_device, plan_memory,
+    TrainError, fingerprint, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::{Display, progress_of_planning};
 use crate::exit::{describe, user_error};
+#[cfg(feature = "chaos")]
+use crate::faults::fit;
 use crate::jobs::{WithJob, with_job};
 use crate::load::Loaded;
 use crate::prepare::{Buckets, Prepared, Sizes, open_probe};
