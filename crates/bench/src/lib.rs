@@ -12,6 +12,7 @@
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
 //! The binary `proof` runs steps on real devices, and is the only thing here that takes Burn to build.
+//! The binary `chaos` runs whole trainings under faults, as processes of `plimsoll`.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
@@ -21,6 +22,7 @@
 //! cargo xtask bench finder                         # the finder against other rules
 //! cargo xtask bench sampler                        # epochs of up to ten million samples
 //! cargo xtask bench end-to-end                     # whole runs against random batches
+//! cargo xtask chaos                                # whole runs under faults and kills
 //! ```
 //!
 //! # Invariants

@@ -1,0 +1,61 @@
+//! Whole trainings under faults: is anything lost?
+//!
+//! ```text
+//! chaos PLIMSOLL OUT [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
+//! ```
+//!
+//! `PLIMSOLL` is the program, built with its feature `chaos`; `OUT` a folder for `chaos.json`, `chaos.md` and the
+//! picture.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
+
+mod args;
+mod damage;
+mod images;
+mod kind;
+mod log;
+mod picture;
+mod plan;
+mod process;
+mod references;
+mod report;
+mod rng;
+mod round;
+mod rounds;
+mod setting;
+mod verdict;
+mod watch;
+mod weights;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::args::Args;
+
+/// Why there are no figures.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where everything is.
+#[derive(Debug)]
+struct Place {
+    program: PathBuf,
+    /// Whether the program starts its worker again by itself.
+    is_supervised: bool,
+    /// Where the runs go.
+    work: PathBuf,
+    /// Whether somebody has asked for the end.
+    stop: Arc<AtomicBool>,
+}
+
+fn main() -> ExitCode {
+    match Args::parse(std::env::args().skip(1)).and_then(|args| rounds::command(&args)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: failed to {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

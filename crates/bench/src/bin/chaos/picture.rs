@@ -1,0 +1,108 @@
+//! The loss with many parts that ran out of memory, and with none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use plimsoll_monitor::loss_comparison;
+use plimsoll_types::{Event, StepDone};
+use serde_json::{Value, json};
+
+use crate::log::{RunLog, audit};
+use crate::plan::Plan;
+use crate::references::undisturbed;
+use crate::setting::{Mode, Setting, Size};
+use crate::weights::Weights;
+use crate::{Failed, Place, round};
+
+/// Parts that are made to run out of memory.
+const OOMS: u64 = 100;
+/// Samples of a micro-batch: up to four run other kernels on a CPU, some three times slower, so halves have more.
+const MICRO_BATCH: u32 = 16;
+/// Micro-batches of the run, halves included.
+const PARTS: u64 = 700;
+/// Failures after which the halves' kernels are warm.
+const COLD: usize = 3;
+
+/// What the two runs showed.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    ooms: usize,
+    /// Distance of the final weights.
+    distance: f64,
+    /// The median time of a step that ran out of memory once, over that of a step that did not.
+    recovery: f64,
+    /// The same for the slowest of them.
+    slowest: f64,
+}
+
+/// Runs both, and draws `chaos.svg` and `chaos.png`.
+pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
+    println!("\ntwo longer runs, one of them with {OOMS} micro-batches that run out of memory");
+    let setting = Setting { mode: Mode::Fixed(MICRO_BATCH), seed: 0, size: Size::Timed, keeps_copy: false };
+    let calm = undisturbed(place, setting)?;
+    let folder = place.work.join("picture");
+    let course = round::run(place, &Plan::of_ooms(setting, OOMS, PARTS), &folder)?;
+    if let Some(trouble) = course.trouble {
+        return Err(format!("train with {OOMS} micro-batches that run out of memory: {trouble}").into());
+    }
+    let log = RunLog::of_run(&course.run)?;
+    let audit = audit(&log, &calm.log);
+    if audit != crate::log::Audit::default() {
+        return Err(format!("keep the samples of the picture's run: {audit:?}").into());
+    }
+    let failures = failures(&log);
+    let ooms = failures.values().sum::<usize>();
+    let plot = loss_comparison(&calm.log.events, &log.events);
+    fs::write(out.join("chaos.svg"), plot.svg)?;
+    fs::write(out.join("chaos.png"), plot.png)?;
+    let distance = Weights::of_run(&course.run)?.distance(&calm.weights);
+    let (recovery, slowest) = recovery(&log, &failures);
+    fs::remove_dir_all(&folder)?;
+    Ok(Picture { ooms, distance, recovery, slowest })
+}
+
+/// Counts the failures of each step.
+fn failures(log: &RunLog) -> BTreeMap<u64, usize> {
+    let mut failures = BTreeMap::new();
+    for event in &log.events {
+        if let Event::StepFailed(failed) = event {
+            *failures.entry(failed.step).or_default() += 1;
+        }
+    }
+    failures
+}
+
+fn recovery(log: &RunLog, failures: &BTreeMap<u64, usize>) -> (f64, f64) {
+    let seconds = |of: &dyn Fn(&StepDone) -> bool| -> Vec<f64> {
+        let mut seconds: Vec<_> = log.steps().filter(|it| of(it)).map(|it| it.seconds).collect();
+        seconds.sort_by(f64::total_cmp);
+        seconds
+    };
+    let most = log.steps().map(StepDone::n_samples).max();
+    let is_whole = |it: &StepDone| Some(it.n_samples()) == most;
+    let warm = failures.keys().nth(COLD).copied().unwrap_or(u64::MAX);
+    let ordinary = seconds(&|it| is_whole(it) && !failures.contains_key(&it.step));
+    let failed = seconds(&|it| is_whole(it) && warm <= it.step && failures.get(&it.step) == Some(&1));
+    let middle = |of: &[f64]| of.get(of.len() / 2).copied().unwrap_or(f64::NAN);
+    let slowest = failed.last().copied().unwrap_or(f64::NAN);
+    (middle(&failed) / middle(&ordinary), slowest / middle(&ordinary))
+}
+
+impl Picture {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "out_of_memory": self.ooms,
+            "distance_of_weights": self.distance,
+            "recovery_in_ordinary_steps": self.recovery,
+            "slowest_recovery_in_ordinary_steps": self.slowest,
+        })
+    }
+
+    pub(crate) fn rows(&self, row: &mut impl FnMut(&str, String)) {
+        row("micro-batches out of memory in the picture's run", self.ooms.to_string());
+        row("distance of its weights", format!("{:.1e}", self.distance));
+        let shown = format!("{:.2} ordinary steps, median; {:.2} at most", self.recovery, self.slowest);
+        row("a step that ran out of memory once", shown);
+    }
+}
