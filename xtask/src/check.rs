@@ -5,11 +5,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{layers, tidy, vulkan};
+use crate::{chaos, layers, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--cuda]
-    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure.
+    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos.
     --cuda  type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
 
@@ -25,11 +25,13 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
     // `--all-targets` type-checks the benchmarks too, so no step builds them.
     step("clippy", || {
-        run_command(cargo("clippy --workspace --all-targets --features plimsoll-bench/proof -- -D warnings"))
+        let features = "plimsoll-bench/proof,plimsoll-cli/chaos";
+        run_command(cargo(&format!("clippy --workspace --all-targets --features {features} -- -D warnings")))
     })?;
     step("core tests", core_tests)?;
     step("docs", docs)?;
     step("job tests", || run_command(job_tests()))?;
+    step("chaos", chaos::short)?;
     if with_cuda {
         step("cuda and vulkan", other_devices)?;
     }
@@ -51,21 +53,30 @@ fn core_tests() -> anyhow::Result<()> {
         "test --workspace --exclude plimsoll-plan --exclude plimsoll-train --exclude plimsoll-workloads \
          --exclude plimsoll-cli --exclude plimsoll-bench",
     ))?;
-    run_command(cargo("test -p plimsoll-bench --lib"))
+    run_command(cargo("test -p plimsoll-bench --lib --bin chaos"))
 }
 
 /// Returns cargo that tests the crates that run networks, on an optimised Burn: it is 30 to 70 times slower without.
 ///
 /// Where a Vulkan driver is found the tests of that device run too; elsewhere each says why it is skipped.
 pub(crate) fn job_tests() -> Command {
-    let mut command =
-        cargo("test --profile ci -p plimsoll-plan -p plimsoll-train -p plimsoll-workloads -p plimsoll-cli");
-    match vulkan::find() {
-        Some(vulkan) => {
-            command.arg("--features=plimsoll-cli/vulkan");
-            vulkan.equip(&mut command);
-        }
-        None => println!("no Vulkan driver was found: the tests of that device are left out"),
+    if vulkan::find().is_none() {
+        println!("no Vulkan driver was found: the tests of that device are left out");
+    }
+    job_command("test")
+}
+
+/// Returns cargo that builds or tests those crates, always with the same features, so that nothing is built twice; faults
+/// can be injected into the program.
+pub(crate) fn job_command(action: &str) -> Command {
+    let mut command = cargo(action);
+    command.args(["--profile", "ci", "--features=plimsoll-cli/chaos"]);
+    for package in ["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-cli"] {
+        command.args(["-p", package]);
+    }
+    if let Some(vulkan) = vulkan::find() {
+        command.arg("--features=plimsoll-cli/vulkan");
+        vulkan.equip(&mut command);
     }
     command
 }

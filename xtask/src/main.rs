@@ -14,6 +14,7 @@ mod proof;
 mod vulkan;
 
 mod bench;
+mod chaos;
 mod check;
 mod fixtures;
 mod fuzz;
@@ -79,7 +80,7 @@ struct Task {
     run: fn(&[OsString]) -> anyhow::Result<()>,
 }
 
-const TASKS: [&str; 7] = ["train", "check", "bench", "fuzz", "gpu-check", "replay", "fixtures"];
+const TASKS: [&str; 8] = ["train", "check", "bench", "chaos", "fuzz", "gpu-check", "replay", "fixtures"];
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
@@ -89,6 +90,7 @@ fn task(name: &str) -> anyhow::Result<Task> {
         "generate" => Task { help: train::HELP, run: train::generate },
         "check" => Task { help: check::HELP, run: check::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
+        "chaos" => Task { help: chaos::HELP, run: chaos::run },
         "fuzz" => Task { help: fuzz::HELP, run: fuzz::run },
         "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },
         "replay" => Task { help: replay::HELP, run: replay::run },

@@ -12,7 +12,7 @@ use crate::process::{Stop, cargo};
 use crate::vulkan;
 
 /// The variable that names the cargo profile.
-const PROFILE: &str = "PLIMSOLL_PROFILE";
+pub(crate) const PROFILE: &str = "PLIMSOLL_PROFILE";
 
 /// Builds the binary, and returns a command that runs `task`, writes to `out`, and passes on the rest of `args`.
 pub(crate) fn proof(task: &str, out: &Path, args: &[OsString]) -> anyhow::Result<Command> {
@@ -31,13 +31,8 @@ pub(crate) fn proof(task: &str, out: &Path, args: &[OsString]) -> anyhow::Result
 
 fn build(profile: &str, vulkan: bool, cuda: bool) -> anyhow::Result<PathBuf> {
     let mut command = cargo("build --package plimsoll-bench --package plimsoll-cli --no-default-features --bin proof");
-    command.arg("--message-format=json-render-diagnostics").arg("--profile").arg(profile);
-    command.arg("--features").arg(features(vulkan, cuda)).stderr(Stdio::inherit());
-    let output = command.output().context("failed to start cargo")?;
-    if !output.status.success() {
-        return Err(Stop::Child { code: 101 }.into());
-    }
-    executable(&String::from_utf8_lossy(&output.stdout)).context("cargo named no executable")
+    command.arg("--profile").arg(profile).arg("--features").arg(features(vulkan, cuda));
+    built(command)
 }
 
 /// Returns the features of both packages.
@@ -50,7 +45,17 @@ fn features(vulkan: bool, cuda: bool) -> String {
     format!("plimsoll-cli/default,plimsoll-bench/proof{}", devices.collect::<String>())
 }
 
-/// Returns the one executable among cargo's messages.
+/// Runs a command that builds one executable, and returns where that is.
+pub(crate) fn built(mut command: Command) -> anyhow::Result<PathBuf> {
+    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = command.output().context("failed to start cargo")?;
+    if !output.status.success() {
+        return Err(Stop::Child { code: 101 }.into());
+    }
+    executable(&String::from_utf8_lossy(&output.stdout)).context("cargo named no executable")
+}
+
+/// Returns the last executable among cargo's messages.
 fn executable(messages: &str) -> Option<PathBuf> {
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     parsed.filter_map(|it| it.get("executable")?.as_str().map(PathBuf::from)).next_back()
