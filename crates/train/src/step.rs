@@ -22,7 +22,7 @@ mod pages;
 use self::attempts::Attempts;
 pub use self::error::StepError;
 use self::error::{ReadError, read_values};
-pub(crate) use self::error::{is_readable, step_error};
+pub(crate) use self::error::{is_readable, step_error, unless_out_of_memory};
 pub(crate) use self::pages::Pages;
 
 /// What a step is asked to do.

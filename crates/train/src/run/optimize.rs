@@ -7,6 +7,7 @@ use super::{Run, present};
 use crate::config::OptimizerRecovery;
 use crate::error::TrainError;
 use crate::job::Job;
+use crate::step::unless_out_of_memory;
 use crate::stopwatch::Lap;
 
 /// How the optimizer's step ended.
@@ -36,21 +37,28 @@ impl<J: Job> Run<'_, J> {
     /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then.
     pub(super) fn optimize(&mut self, rate: f64, gradients: GradientsParams) -> Result<Optimized, TrainError> {
         let kept = self.kept();
-        let optimizer = &mut self.optimizer;
-        self.model = self.model.take().map(|model| optimizer.step(rate, model, gradients));
-        let reading = self.stopwatch.time(Lap::Probe, || self.guarded.read());
-        let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
-        let is_exact = self.guarded.probe().has_exact_peak();
-        let is_above = is_exact && self.bound().capacity < reading.peak;
-        // Without a copy there is no hurry: the next step cannot read a loss of lost weights.
-        if !is_above && (is_exact || kept.is_none() || self.has_whole_weights()?) {
-            return Ok(Optimized::Done(reading));
+        let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
+        // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
+        // reading is one, so that the panic is not taken for that of the next forward pass.
+        let stepped = unless_out_of_memory(|| {
+            *model = model.take().map(|model| optimizer.step(rate, model, gradients));
+            self.stopwatch.time(Lap::Probe, || guarded.read())
+        });
+        let mut peak = None;
+        if let Some(reading) = stepped {
+            let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+            let is_exact = self.guarded.probe().has_exact_peak();
+            peak = Some(reading.peak).filter(|peak| is_exact && self.bound().capacity < *peak);
+            // Without a copy there is no hurry: the next step cannot read a loss of lost weights.
+            if peak.is_none() && (is_exact || kept.is_none() || self.has_whole_weights()?) {
+                return Ok(Optimized::Done(reading));
+            }
         }
         let is_back = kept.is_some();
         if let Some((model, optimizer)) = kept {
             (self.model, self.optimizer) = (Some(model), optimizer);
         }
-        Ok(Optimized::OutOfMemory { peak: is_above.then_some(reading.peak), is_back })
+        Ok(Optimized::OutOfMemory { peak, is_back })
     }
 
     /// Whether every weight can be read.

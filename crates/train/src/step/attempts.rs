@@ -96,9 +96,8 @@ impl<'a, M: Module> Attempts<'a, M> {
             let gradients = accumulator.backward(model, &loss.mean, n_units);
             (loss, gradients)
         });
-        let (loss, gradients) = match passed {
-            Ok(passed) => passed,
-            Err(error) => return self.clear(part, attempt, error, GradientsParams::new()),
+        let Some((loss, gradients)) = passed else {
+            return self.clear(part, attempt, ReadError::OutOfMemory { refused: None }, GradientsParams::new());
         };
         let losses = match self.guarded.read_loss(self.model, loss, &gradients) {
             Ok(losses) => losses,

@@ -1,5 +1,6 @@
 //! Why a step did not happen.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use burn::tensor::{ExecutionError, Tensor};
@@ -96,16 +97,17 @@ pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f6
     Ok(data.iter::<f64>().collect())
 }
 
-/// Does something with the device, and takes a panic for want of memory for an error; any other panic goes on.
-pub(super) fn unless_out_of_memory<T>(work: impl FnOnce() -> T) -> Result<T, ReadError> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+/// Does something with the device; returns `None` after a panic for want of memory. Any other panic goes on.
+pub(crate) fn unless_out_of_memory<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let explain = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
         let error = DeviceError { text: text.unwrap_or_default(), is_poisoned: false };
         match classify(error, Bytes::MAX) {
-            Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
+            Cause::OutOfMemory { .. } => None,
             _ => resume_unwind(panic),
         }
-    })
+    };
+    catch_unwind(AssertUnwindSafe(work)).map_or_else(explain, Some)
 }
 
 /// Reads a vector from the device and drops it; returns whether there was enough memory.

@@ -135,7 +135,7 @@ fn an_optimizer_step_that_fails_twice_ends_the_run_with_the_numbers() {
 fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without() {
     let _alone = alone();
     // What they leave behind is much more than all else that a step needs.
-    let job = Tiny { n_cheap: 64, ..Tiny::new() };
+    let job = Tiny { n_products: 24, ..Tiny::new() };
     let tried = |room, may_checkpoint| {
         let folder = tempfile::tempdir().unwrap();
         let config = FitConfig { may_checkpoint, ..config(6, fixed()) };

@@ -66,13 +66,13 @@ pub(crate) struct Net {
 
 pub(crate) struct Tiny {
     pub(crate) rows: Arc<Rows>,
-    /// Cheap operations after the first layer, which gradient checkpointing would run again.
-    pub(crate) n_cheap: usize,
+    /// Products after the first layer, each with cheap operations that gradient checkpointing would run again.
+    pub(crate) n_products: usize,
 }
 
 impl Tiny {
     pub(crate) fn new() -> Self {
-        Self { rows: Arc::new(Rows { broken: None, panics: false }), n_cheap: 0 }
+        Self { rows: Arc::new(Rows { broken: None, panics: false }), n_products: 0 }
     }
 }
 
@@ -114,7 +114,11 @@ impl Job for Tiny {
     fn mean_loss(&self, net: &Net, rows: Tensor<2>, _task_weights: &[f32]) -> Loss {
         let target = rows.clone().mean_dim(1);
         let hidden = burn::tensor::activation::relu(net.first.forward(rows));
-        let output = net.second.forward((0..self.n_cheap).fold(hidden, |it, _| it.sin()));
+        let product = |it: Tensor<2>, _| {
+            let unit = Tensor::eye(256, &it.device());
+            it.matmul(unit).sin().sin().sin().sin()
+        };
+        let output = net.second.forward((0..self.n_products).fold(hidden, product));
         (output - target).powi_scalar(2).mean().into()
     }
 
