@@ -21,9 +21,14 @@ const SHORT: [&str; 4] = ["--rounds", "14", "--seed", "5"];
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let profile = env::var(PROFILE).unwrap_or_else(|_| "release".to_owned());
-    let mut command = cargo("build --package plimsoll-cli --features chaos --profile");
-    command.arg(&profile);
-    let mut command = driver(&built(command)?)?;
+    let build = if profile == "ci" {
+        job_command("build")
+    } else {
+        let mut command = cargo("build --package plimsoll-cli --features chaos --profile");
+        command.arg(&profile);
+        command
+    };
+    let mut command = driver(&built(build)?)?;
     command.args(args);
     run_instead(command)
 }

@@ -120,11 +120,18 @@ fn lasting(event: &Event) -> Option<String> {
         Event::StepFailed(StepFailed { step, rung, stage: Stage::Process, .. }) => {
             Some(format!("step {step}: the process before this one ran out of memory at {rung}"))
         }
+        Event::StepFailed(StepFailed { step, stage: Stage::Optimizer, .. }) => {
+            Some(format!("step {step}: the optimizer's step ran out of memory, and is taken again"))
+        }
+        Event::GradientCheckpointing(it) => Some(format!(
+            "step {}: one sample alone does not fit: gradient checkpointing is on from here, for less memory and more time",
+            it.step
+        )),
         Event::StepFailed(failed) => {
             let peak = failed.attempt.peak.map(|it| format!(" (peak {it}, capacity {})", failed.capacity));
             let shape = failed.attempt.shape;
             Some(format!(
-                "step {}: {shape} ran out of memory{}, in halves again",
+                "step {}: {shape} ran out of memory{}, and runs again in parts",
                 failed.step,
                 peak.unwrap_or_default()
             ))

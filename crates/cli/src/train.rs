@@ -8,14 +8,14 @@ use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
-use plimsoll_probe::{CappedProbe, DeviceKind, Probe, ProbeError, open};
+use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag,
     TrainError, fingerprint, open_device, plan_memory,
 };
-use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepShape};
+use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::{Display, progress_of_planning};
@@ -123,13 +123,11 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: {warning}");
             warnings.push(warning.to_owned());
         };
-        let capacity = death.as_ref().and_then(|it| it.capacity).filter(|_| !config.deterministic);
-        let probe = at_most(self.probe, capacity).map_err(TrainError::from)?;
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
             device,
-            probe,
+            probe: self.probe,
             stop: stop.clone(),
             observer: &mut observer,
             warn: &mut warn,
@@ -194,14 +192,6 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: skipped {} files in all; the report names them", self.skipped.len());
         }
         eprintln!("run         {}", out.display());
-    }
-}
-
-/// Caps a device at what a process before this one found to be all that there was.
-fn at_most(probe: Box<dyn Probe>, capacity: Option<Bytes>) -> Result<Box<dyn Probe>, ProbeError> {
-    match capacity {
-        Some(capacity) if capacity < probe.capacity()? => Ok(Box::new(CappedProbe::try_new(probe, capacity)?)),
-        _ => Ok(probe),
     }
 }
 

@@ -37,12 +37,31 @@ pub enum TrainError {
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// A step failed.
-    #[error("take step {step}: {source}{}", step_advice(source))]
+    #[error("take step {step}: {source}")]
     Step {
         /// The step.
         step: u64,
         /// Why.
         source: StepError,
+    },
+    /// One sample alone does not fit, whatever was tried.
+    #[error(
+        "take step {step}: {source}: sample {sample} at edge {edge}{}; a capacity{}{} would help",
+        largest(*.largest_allocation), enough(source), others(*.is_checkpointing)
+    )]
+    NeverFits {
+        /// The step.
+        step: u64,
+        /// The numbers: [`StepError::NeverFits`].
+        source: StepError,
+        /// The sample.
+        sample: u64,
+        /// What it was cut or padded to.
+        edge: u32,
+        /// The largest single allocation of the last attempt, where it is known.
+        largest_allocation: Option<Bytes>,
+        /// Whether activations were recomputed already.
+        is_checkpointing: bool,
     },
     /// The optimizer's step needed more than there is.
     #[error(
@@ -101,20 +120,31 @@ fn reached(peak: Option<Bytes>) -> String {
     peak.map_or_else(String::new, |peak| format!(": peak {peak}"))
 }
 
-fn step_advice(source: &StepError) -> String {
-    advice(source, "a smaller patch, gradient checkpointing or a smaller model")
+fn largest(allocation: Option<Bytes>) -> String {
+    allocation.map_or_else(String::new, |it| format!(", whose largest allocation is {it}"))
+}
+
+fn others(is_checkpointing: bool) -> &'static str {
+    if is_checkpointing {
+        ", a smaller patch or a smaller model"
+    } else {
+        ", a smaller patch, gradient checkpointing or a smaller model"
+    }
 }
 
 fn validation_advice(source: &StepError) -> String {
-    advice(source, "a smaller validation tile")
+    let enough = enough(source);
+    if enough.is_empty() { enough } else { format!("; a capacity{enough}, a smaller validation tile would help") }
 }
 
-/// Says what would help where one sample alone does not fit.
-fn advice(source: &StepError, what: &str) -> String {
-    let StepError::NeverFits { source: GuardError::NeverFits { needed: Some(needed), budget, .. }, capacity } = source
-    else {
-        return String::new();
-    };
-    let enough = Bytes::from_f64_ceil(needed.as_f64() * capacity.as_f64() / budget.as_f64().max(1.0));
-    format!("; a capacity of {enough}, {what} would help")
+/// Says which capacity would do where one sample alone does not fit.
+fn enough(source: &StepError) -> String {
+    match source {
+        StepError::NeverFits { source: GuardError::NeverFits { needed: Some(needed), budget, .. }, capacity } => {
+            let enough = needed.as_f64() * capacity.as_f64() / budget.as_f64().max(1.0);
+            format!(" of {}", Bytes::from_f64_ceil(enough))
+        }
+        StepError::NeverFits { capacity, .. } => format!(" above {capacity}"),
+        _ => String::new(),
+    }
 }

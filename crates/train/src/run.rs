@@ -1,6 +1,7 @@
 //! A run under way: what it holds, and what it does before, in and between steps.
 
 mod death;
+mod guess;
 mod optimize;
 mod persist;
 mod record;
@@ -36,6 +37,7 @@ use crate::step::{GuardedStep, StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::{Lap, Stopwatch};
 
 pub use self::death::Death;
+use self::guess::read_budget;
 
 /// A capacity that rises by less than this share of it is no news: what other processes leave moves all the time. A fall
 /// always counts.
@@ -64,6 +66,8 @@ pub(crate) struct Run<'a, J: Job> {
     recorder: Recorder,
     /// The samples of the step under way.
     under_way: Vec<u64>,
+    /// The capacity as a process that died of memory found it; the device may say more.
+    guess: Option<Bytes>,
     /// The last step whose optimizer ran out of memory.
     recovered: Option<u64>,
     budget: Budget,
@@ -86,8 +90,8 @@ impl<J: Job> Run<'_, J> {
 
     /// Notices before a step when there is more or less memory than before.
     pub(crate) fn follow_budget(&mut self) -> Result<(), TrainError> {
-        let (guarded, config) = (&self.guarded, self.config);
-        let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config))?;
+        let (guarded, config, guess) = (&self.guarded, self.config, self.guess);
+        let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config, guess))?;
         let (was, now) = (self.budget.capacity.as_f64(), budget.capacity.as_f64());
         if was <= now && now < was * (1.0 + LEAST_RISE) {
             return Ok(());
@@ -107,9 +111,9 @@ impl<J: Job> Run<'_, J> {
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
         self.under_way.clear();
         self.under_way.extend(samples.draw.ids());
-        let request = self.request(&samples);
+        let mut request = self.request(&samples);
         let done = loop {
-            let outcome = match self.run_or_spare(knobs, &request, &samples) {
+            let outcome = match self.run_or_spare(knobs, &mut request, &samples) {
                 // An optimizer's step has lost them, and only now does it show.
                 Err(TrainError::Step { source: StepError::Damaged, .. }) => return self.go_back(knobs, None),
                 outcome => outcome?,
@@ -156,7 +160,7 @@ impl<J: Job> Run<'_, J> {
     fn run_or_spare(
         &mut self,
         rung: Knobs,
-        request: &StepRequest,
+        request: &mut StepRequest,
         samples: &StepSamples<<J::Source as Source>::Buffer>,
     ) -> Result<StepOutcome, TrainError> {
         loop {
@@ -170,9 +174,30 @@ impl<J: Job> Run<'_, J> {
                 self.record("a micro-batch ran out of memory, and its samples ran again".to_owned())?;
             }
             match outcome {
-                Err(TrainError::Step { source: StepError::NeverFits { .. }, .. }) if self.spare_memory()? => (),
+                Err(TrainError::Step { source: StepError::NeverFits { .. }, .. })
+                    if self.raise_guess()? || self.spare_memory()? =>
+                {
+                    self.follow_budget()?;
+                    request.budget = self.bound();
+                }
+                Err(TrainError::Step { step, source: source @ StepError::NeverFits { .. } }) => {
+                    return Err(self.never_fits(step, source, request));
+                }
                 outcome => return outcome,
             }
+        }
+    }
+
+    /// Says all there is to say of a sample that does not fit.
+    fn never_fits(&self, step: u64, source: StepError, request: &StepRequest) -> TrainError {
+        let sample = source.sample().unwrap_or(0);
+        TrainError::NeverFits {
+            step,
+            source,
+            sample: self.under_way.get(sample).copied().unwrap_or_default(),
+            edge: request.edge_of(sample),
+            largest_allocation: self.guarded.probe().largest_taken(),
+            is_checkpointing: self.controller.is_checkpointing(),
         }
     }
 
@@ -270,6 +295,10 @@ impl<J: Job> Run<'_, J> {
         let peak = inference.peak();
         let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
+            Err(StepError::NeverFits { .. }) if self.raise_guess()? => {
+                self.follow_budget()?;
+                return self.validate();
+            }
             validation => validation.map_err(|source| TrainError::Validation { step: self.step, source })?,
         };
         let tasks = tasks.into_iter().map(|Metric { name, value, baseline, .. }| TaskMetric {
@@ -329,11 +358,6 @@ fn narrowed(weight: f64) -> f32 {
 
 fn present<M>(model: Option<&M>) -> &M {
     model.unwrap_or_else(|| unreachable!("only the optimizer takes it, and gives it back"))
-}
-
-fn read_budget(guarded: &GuardedStep, config: &FitConfig) -> Result<Budget, TrainError> {
-    let capacity = guarded.probe().capacity()?;
-    Ok(Budget { capacity, budget: capacity.scale(config.target) })
 }
 
 /// What the next step is to be filled with.

@@ -68,7 +68,7 @@ impl StepRequest {
     }
 
     /// Returns the edge of a sample.
-    fn edge_of(&self, sample: usize) -> u32 {
+    pub(crate) fn edge_of(&self, sample: usize) -> u32 {
         let at = self.micro_batches.partition_point(|it| it.samples.end <= sample);
         self.micro_batches.get(at).map_or(0, |it| it.edge)
     }

@@ -3,7 +3,8 @@
 use burn::optim::AdamConfig;
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
-use super::{Run, read_budget, wanted};
+use super::guess::read_budget;
+use super::{Run, wanted};
 use crate::balance::TaskBalance;
 use crate::checkpoint::{Checkpoint, remove_after};
 use crate::config::FitConfig;
@@ -48,6 +49,8 @@ impl<'a, J: Job> Run<'a, J> {
             run.follow_budget()?;
             run.catch_up()?;
         } else {
+            // There may have been too little for what is resident.
+            run.budget = read_budget(&run.guarded, config, run.guess)?;
             run.log_head()?;
             // What does not fit into a validation then shows before anything is trained.
             run.between_steps()?;
@@ -57,7 +60,9 @@ impl<'a, J: Job> Run<'a, J> {
     }
 
     fn untrained(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, device, probe, observer, warn, stop, .. } = shell;
+        let Shell { run_dir, device, probe, observer, warn, stop, death, .. } = shell;
+        // A deterministic run takes nothing from readings, nor from what others read.
+        let guess = death.and_then(|it| it.capacity).filter(|_| !config.deterministic);
         device.seed(config.seed);
         let (model, optimizer) = (job.init(&device), AdamConfig::new().init());
         let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
@@ -65,7 +70,7 @@ impl<'a, J: Job> Run<'a, J> {
         let controller = Controller::try_new(config.controller.clone())?;
         let loader = Loader::try_new(&job.source(), None, &wanted(&controller), &config.loader)?;
         let guarded = GuardedStep::new(probe, device.clone());
-        let budget = read_budget(&guarded, config)?;
+        let budget = read_budget(&guarded, config, guess)?;
         Ok(Self {
             job,
             config,
@@ -79,6 +84,7 @@ impl<'a, J: Job> Run<'a, J> {
             optimizer,
             recorder: Recorder::new(controller.clone()),
             under_way: Vec::new(),
+            guess,
             recovered: None,
             meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),
             controller,
@@ -120,12 +126,15 @@ impl<'a, J: Job> Run<'a, J> {
     }
 
     /// Refuses a capacity that what is resident fills already.
-    fn check_room(&self) -> Result<(), TrainError> {
+    fn check_room(&mut self) -> Result<(), TrainError> {
         let step = self.step;
         let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
-        let Budget { capacity, budget } = read_budget(&self.guarded, self.config)?;
+        let Budget { capacity, budget } = read_budget(&self.guarded, self.config, self.guess)?;
         if resident < budget {
             return Ok(());
+        }
+        if self.raise_guess()? {
+            return self.check_room();
         }
         let target = self.config.target.get();
         let needed = Bytes::from_f64_ceil(resident.as_f64() / target);

@@ -50,6 +50,17 @@ pub enum StepError {
     },
 }
 
+impl StepError {
+    /// Returns the place inside the step of the sample that does not fit.
+    pub(crate) fn sample(&self) -> Option<usize> {
+        match self {
+            Self::NeverFits { source: GuardError::NeverFits { sample, .. }, .. }
+            | Self::NeverFits { source: GuardError::TensorNeverFits { sample, .. }, .. } => Some(*sample),
+            _ => None,
+        }
+    }
+}
+
 impl From<ExecutionError> for StepError {
     fn from(error: ExecutionError) -> Self {
         let reason = error.reason().to_owned();

@@ -119,7 +119,10 @@ fn a_capacity_below_what_one_sample_needs_is_refused_with_the_need() {
     let ran = run(&Tiny::new(), &config(3, certified()), Bytes::kib(1400), folder.path(), Existing::Refuse, None);
     let error = ran.outcome.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("one sample alone does not fit: needs") && text.contains("a capacity of"), "{text}");
+    for part in ["one sample alone does not fit: needs", "a capacity of", "sample ", " at edge ", "largest allocation"]
+    {
+        assert!(text.contains(part), "`{part}` is not in `{text}`");
+    }
     assert!(steps(&ran.events).is_empty());
 }
 
