@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_monitor::decode;
+use plimsoll_monitor::decode_bytes;
 use plimsoll_train::{Incident, Mismatch, Replay};
 use plimsoll_types::Decision;
 
@@ -24,16 +24,16 @@ pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
 }
 
 fn replay_one(path: &Path) -> anyhow::Result<Replay> {
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    let bytes = std::fs::read(path);
+    let bytes = bytes.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
     if is_incident(path) {
-        let incident = Incident::parse(&text);
+        let incident = Incident::parse(&String::from_utf8_lossy(&bytes));
         let incident = incident.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
         println!("{}: at step {}, {}", path.display(), incident.step, incident.failure);
         let replay = plimsoll_train::replay_incident(&incident);
         return Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?);
     }
-    let log = decode(&text).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    let log = decode_bytes(&bytes).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
     if log.truncated {
         println!("{}: the last line is cut short and left out", path.display());
     }

@@ -50,7 +50,7 @@ mod task;
 mod text;
 
 pub use adjustment::{Adjustment, Setting};
-pub use log::{Log, LogError, decode, encode};
+pub use log::{Log, LogError, decode, decode_bytes, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use plan::{PlanCell, PlanSource, PlanView};

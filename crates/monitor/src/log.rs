@@ -74,6 +74,25 @@ pub fn decode(text: &str) -> Result<Log, LogError> {
     Ok(log)
 }
 
+/// Reads a file of such lines; a kill may have cut the last one short in the middle of a character.
+///
+/// # Errors
+///
+/// As [`decode`]; a line with bytes that are no text is [`LogError::BadLine`].
+pub fn decode_bytes(bytes: &[u8]) -> Result<Log, LogError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => decode(text),
+        Err(error) if error.error_len().is_none() => {
+            let (whole, _) = bytes.split_at(error.valid_up_to());
+            decode(&String::from_utf8_lossy(whole)).map(|log| Log { truncated: true, ..log })
+        }
+        Err(error) => {
+            let line = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).matches('\n').count() + 1;
+            Err(LogError::BadLine { line, problem: "it is not UTF-8".to_owned() })
+        }
+    }
+}
+
 fn decode_line(line: usize, text: &str) -> Result<Event, LogError> {
     // The slow way costs a second parse, and only lines with a missing number or a fault need it.
     let event = serde_json::from_str(text).or_else(|_| decode_patiently(line, text))?;

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{Log, LogError, decode, encode};
+use plimsoll_monitor::{Log, LogError, decode, decode_bytes, encode};
 use plimsoll_types::{Event, StepDone};
 
 use crate::run;
@@ -69,4 +69,15 @@ fn a_diverged_step_can_be_read_back() {
         StepDone { loss: 1.0, gradient_norm: 1.0, ..diverged }
     );
     assert_eq!(read.predicted, None, "an option that is null stays an option");
+}
+
+#[test]
+fn a_log_may_be_cut_in_the_middle_of_a_character() {
+    let whole = encode(&run::started(6)).replace("\"sr\"", "\"größer\"");
+    let cut = &whole.as_bytes()[..whole.find('ö').unwrap() + 1];
+    let both = [whole.as_bytes(), cut].concat();
+    let log = decode_bytes(&both).unwrap();
+    assert_eq!((log.events.len(), log.truncated), (1, true));
+    let damaged = [whole.as_bytes(), b"{\xff}\n"].concat();
+    assert!(matches!(decode_bytes(&damaged), Err(LogError::BadLine { line: 2, .. })));
 }

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Log, decode, encode};
+use plimsoll_monitor::{Log, decode, decode_bytes, encode};
 use plimsoll_types::Event;
 
 use super::{RunDirError, io_error, sync_folder};
@@ -58,9 +58,9 @@ impl EventLog {
 
     /// Reads everything; a last line that a kill cut short is left out.
     pub(super) fn events(&self) -> Result<Vec<Event>, RunDirError> {
-        let text = std::fs::read_to_string(&self.path).map_err(|source| io_error("read", &self.path, source))?;
+        let bytes = std::fs::read(&self.path).map_err(|source| io_error("read", &self.path, source))?;
         let damaged = |source| RunDirError::Log { path: self.path.clone(), source };
-        let Log { events, .. } = decode(&text).map_err(damaged)?;
+        let Log { events, .. } = decode_bytes(&bytes).map_err(damaged)?;
         Ok(events)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Failed;
 use crate::kind::Kind;
-use crate::log::{Audit, RunLog, audit};
+use crate::log::{self, Audit, RunLog, audit};
 use crate::plan::Plan;
 use crate::references::Undisturbed;
 use crate::round::Course;
@@ -60,12 +60,15 @@ fn compare(verdict: &mut Verdict, plan: &Plan, undisturbed: &Undisturbed, tolera
             problems.push(format!("the weights differ by {distance:.1e}, more than {tolerance:.1e}"));
         }
     }
-    for (kind, cost) in verdict.course.costs() {
-        // The one before a damaged checkpoint is an interval older.
-        let most = CHECKPOINT_EVERY * if kind == Kind::DamagedCheckpoint { 2 } else { 1 };
-        if let Some((_, repeated)) = cost.filter(|it| most < it.1) {
-            problems.push(format!("{repeated} steps were repeated after {}", kind.name()));
-        }
+    // Each damaged checkpoint sends the run back by one more.
+    let is_damage = |it: &&(Kind, u64)| it.0 == Kind::DamagedCheckpoint;
+    let most = CHECKPOINT_EVERY * (1 + verdict.course.faults.iter().filter(is_damage).count() as u64);
+    if let Some(undone) = log::undone_steps(&verdict.course.run)?.into_iter().find(|it| most < *it) {
+        problems.push(format!("{undone} steps were undone at once, more than {most}"));
+    }
+    if !problems.is_empty() {
+        let faults: Vec<_> = verdict.course.faults.iter().map(|it| it.0.name()).collect();
+        problems.push(format!("its faults were {}", faults.join(", ")));
     }
     Ok(())
 }
