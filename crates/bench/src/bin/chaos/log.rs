@@ -114,7 +114,7 @@ fn shortened(text: &str) -> String {
 pub(crate) fn undone_steps(run: &Path) -> Result<Vec<u64>, Failed> {
     let text = fs::read_to_string(run.join("processes.jsonl"))?;
     let undone = |line: &str| -> Result<u64, Failed> {
-        let process: serde_json::Value = serde_json::from_str(line)?;
+        let process: Value = serde_json::from_str(line)?;
         Ok(process["undone_steps"].as_u64().ok_or("a process does not say what it has undone")?)
     };
     text.lines().map(undone).collect()
