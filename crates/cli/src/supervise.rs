@@ -27,7 +27,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
     let mut signals = listen()?;
     let refusals = NamedTempFile::new()?;
     let (first_log, reached) = (identity(out), Standing::of(out).checkpoint);
-    let mut run = Run { args, out, device: settings.device, first_log, reached, deaths: Vec::new() };
+    let mut run = Run { args, out, device: settings.device, first_log, reached, deaths: Vec::new(), least: None };
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
@@ -58,6 +58,8 @@ struct Run<'a> {
     reached: Option<u64>,
     /// The deaths since then.
     deaths: Vec<Death>,
+    /// The least capacity that any death has taught.
+    least: Option<Bytes>,
 }
 
 impl Run<'_> {
@@ -109,6 +111,7 @@ impl Run<'_> {
         };
         // What is held before the first step is not what steps have.
         let capacity = capacity.filter(|_| step.is_some());
+        self.least = self.least.into_iter().chain(capacity).min();
         self.deaths.push(Death { what, of_memory: verdict.is_memory(), rung, capacity });
     }
 
@@ -122,7 +125,7 @@ impl Run<'_> {
             what,
             of_memory: of_memory().next().is_some(),
             rung: of_memory().filter_map(|it| it.rung).min_by_key(|it| work(*it)),
-            capacity: of_memory().filter_map(|it| it.capacity).min(),
+            capacity: self.least,
         })
     }
 

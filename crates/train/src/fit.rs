@@ -69,5 +69,5 @@ pub fn fit<'a, J: Job>(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> R
         let taken = run.follow_budget().and_then(|()| run.one_step()).and_then(|()| run.between_steps());
         taken.map_err(|error| run.recorded(error))?;
     }
-    run.end()
+    run.end().map_err(|error| run.recorded(error))
 }

@@ -8,7 +8,7 @@ use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
-use crate::step::{Pages, StepError, step_error};
+use crate::step::{Pages, StepError, step_error, unless_out_of_memory};
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
@@ -93,9 +93,9 @@ impl<'a> Inference<'a> {
         let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
-        match forward(part) {
-            Err(StepError::OutOfMemory(_)) => return self.failed(None),
-            done => done.map_err(other)?,
+        match unless_out_of_memory(|| forward(part)) {
+            None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
+            Some(done) => done.map_err(other)?,
         }
         let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
         if self.heeds {

@@ -70,6 +70,8 @@ pub(crate) struct Run<'a, J: Job> {
     guess: Option<Bytes>,
     /// The last step whose optimizer ran out of memory.
     recovered: Option<u64>,
+    /// How often it has since the last new checkpoint.
+    n_recoveries: u32,
     budget: Budget,
     step: u64,
     /// Samples that the epoch has trained on so far.
@@ -295,6 +297,10 @@ impl<J: Job> Run<'_, J> {
         let peak = inference.peak();
         let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
+            // Lost weights fit nowhere.
+            Err(StepError::NeverFits { .. }) if !self.has_weights()? => {
+                return self.go_back(self.controller.policy().knobs(), None);
+            }
             Err(StepError::NeverFits { .. }) if self.raise_guess()? => {
                 self.follow_budget()?;
                 return self.validate();

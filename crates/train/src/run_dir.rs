@@ -202,7 +202,8 @@ impl Drop for RunDir {
 
 fn occupied(path: &Path) -> bool {
     match fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_some(),
+        // A process that died before it wrote anything leaves its lock.
+        Ok(entries) => entries.flatten().any(|it| it.file_name() != lock::FILE),
         Err(_) => false,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use burn::module::{Module, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use plimsoll_guard::Guard;
+use plimsoll_guard::{Guard, GuardError};
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
 
@@ -199,7 +199,12 @@ impl GuardedStep {
             Err(StepError::OutOfMemory(_)) => self.give_back()?,
             ran => return ran,
         }
-        self.run_once(model, request, predict, mean_loss, stopwatch)
+        let Budget { capacity, budget } = request.budget;
+        let source = || GuardError::NeverFits { sample: 0, needed: None, budget };
+        self.run_once(model, request, predict, mean_loss, stopwatch).map_err(|error| match error {
+            StepError::OutOfMemory(_) => StepError::NeverFits { source: source(), capacity },
+            error => error,
+        })
     }
 
     fn run_once<M: Module>(

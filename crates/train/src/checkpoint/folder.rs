@@ -63,6 +63,8 @@ pub(super) fn publish(run_dir: &Path, unfinished: &Path, step: u64) -> Result<()
     sync_folder(unfinished)?;
     if path.exists() {
         let replaced = folder.join(format!("{REPLACED}{step:08}"));
+        // One that a kill has left is older than what is there now.
+        remove(&replaced)?;
         fs::rename(&path, &replaced).map_err(|source| io_error("move aside", &path, source))?;
     }
     fs::rename(unfinished, &path).map_err(|source| io_error("write", &path, source))?;

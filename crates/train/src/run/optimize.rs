@@ -10,6 +10,9 @@ use crate::job::Job;
 use crate::step::unless_out_of_memory;
 use crate::stopwatch::Lap;
 
+/// Optimizer's steps out of memory between two checkpoints after which the run gives up: it gets nowhere.
+const MOST_RECOVERIES: u32 = 5;
+
 /// How the optimizer's step ended.
 pub(super) enum Optimized {
     /// As it should, with this reading after it.
@@ -61,8 +64,13 @@ impl<J: Job> Run<'_, J> {
         Ok(Optimized::OutOfMemory { peak, is_back })
     }
 
+    /// Whether the weights are there, for all that is known: where a failure is never silent, they are.
+    pub(super) fn has_weights(&mut self) -> Result<bool, TrainError> {
+        Ok(self.guarded.probe().has_exact_peak() || self.has_whole_weights()?)
+    }
+
     /// Whether every weight can be read.
-    pub(super) fn has_whole_weights(&mut self) -> Result<bool, TrainError> {
+    fn has_whole_weights(&mut self) -> Result<bool, TrainError> {
         let (guarded, model) = (&self.guarded, present(self.model.as_ref()));
         let is_whole = self.stopwatch.time(Lap::Check, || guarded.weights_are_whole(model));
         is_whole.map_err(|source| TrainError::Step { step: self.step, source })
@@ -77,7 +85,7 @@ impl<J: Job> Run<'_, J> {
     ///
     /// # Errors
     ///
-    /// [`TrainError::OptimizerNeverFits`] when the same step has failed so before.
+    /// [`TrainError::OptimizerNeverFits`] when the same step has failed so before, or too many have.
     pub(super) fn try_again(&mut self, rung: Knobs, peak: Option<Bytes>) -> Result<(), TrainError> {
         self.note_failure(peak, "the optimizer's step ran out of memory, and is taken again from a copy of the state")?;
         self.tell_policy(rung)
@@ -87,7 +95,7 @@ impl<J: Job> Run<'_, J> {
     ///
     /// # Errors
     ///
-    /// [`TrainError::OptimizerNeverFits`] when the same step has failed so before.
+    /// As [`Self::try_again`].
     pub(super) fn go_back(&mut self, rung: Knobs, peak: Option<Bytes>) -> Result<(), TrainError> {
         let failure = "the optimizer's step ran out of memory, and the run went back to its last checkpoint";
         self.note_failure(peak, failure)?;
@@ -99,7 +107,8 @@ impl<J: Job> Run<'_, J> {
 
     fn note_failure(&mut self, peak: Option<Bytes>, failure: &str) -> Result<(), TrainError> {
         let (step, capacity) = (self.step, self.budget.capacity);
-        if self.recovered.replace(step) == Some(step) {
+        self.n_recoveries += 1;
+        if self.recovered.replace(step) == Some(step) || MOST_RECOVERIES < self.n_recoveries {
             return Err(TrainError::OptimizerNeverFits { step, peak, capacity });
         }
         self.record(failure.to_owned())?;

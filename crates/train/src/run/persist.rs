@@ -19,7 +19,7 @@ impl<J: Job> Run<'_, J> {
     /// Validates and saves when it is time to.
     pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
         // Saved first: a validation that does not fit must not cost the steps before it.
-        if self.is_due(self.config.checkpoint_every) {
+        if self.is_due(self.config.checkpoint_every) && self.saved_step != Some(self.step) {
             self.save()?;
         }
         // Where saving found lost weights, the run went back and has validated there.
@@ -30,7 +30,7 @@ impl<J: Job> Run<'_, J> {
     }
 
     /// Saves what is not saved yet, and logs the end.
-    pub(crate) fn end(mut self) -> Result<Outcome, TrainError> {
+    pub(crate) fn end(&mut self) -> Result<Outcome, TrainError> {
         // A validation that a signal broke off is still to be done.
         let is_validated = self.validated || !self.is_due(self.config.validate_every);
         let is_completed = self.config.n_steps <= self.step && is_validated;
@@ -56,9 +56,9 @@ impl<J: Job> Run<'_, J> {
             (self.warn)(&format!("passed over a damaged checkpoint: {damage}"));
         }
         self.load(&checkpoint)?;
-        let RunState { step, log_bytes, best, .. } = checkpoint.state;
+        let RunState { step, log_bytes, .. } = checkpoint.state;
         remove_after(self.dir.path(), Some(step))?;
-        note_best(self.dir.path(), best.as_ref())?;
+        note_best(self.dir.path(), self.best.as_ref())?;
         Ok(self.dir.undo_after(log_bytes)?)
     }
 
@@ -67,6 +67,8 @@ impl<J: Job> Run<'_, J> {
         let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, .. } =
             checkpoint.state.clone();
         (self.step, self.epoch_samples, self.validated, self.saved_step) = (step, epoch_samples, validated, None);
+        // The best of then may have gone since, when a better one was found that is undone now.
+        let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
         // Dropped first, so that there are never two.
         (self.model, self.optimizer) = (None, AdamConfig::new().init());
@@ -116,7 +118,7 @@ impl<J: Job> Run<'_, J> {
 
     fn save(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
-        if !self.guarded.probe().has_exact_peak() && !self.has_whole_weights()? {
+        if !self.has_weights()? {
             // Lost weights must never reach a checkpoint.
             return self.go_back(self.controller.policy().knobs(), None);
         }
@@ -138,6 +140,7 @@ impl<J: Job> Run<'_, J> {
         let model = present(self.model.as_ref());
         state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
         self.stopwatch.book_checkpoint(start.elapsed());
+        self.n_recoveries = 0;
         self.log_saved()
     }
 

@@ -11,7 +11,7 @@ use crate::step::StepError;
 impl<J: Job> Run<'_, J> {
     /// Switches gradient checkpointing on and says so, unless it is on already or must not be.
     pub(super) fn spare_memory(&mut self) -> Result<bool, TrainError> {
-        if self.controller.is_checkpointing() || !self.config.may_checkpoint {
+        if self.controller.is_checkpointing() || !self.config.may_checkpoint || self.config.deterministic {
             return Ok(false);
         }
         self.answer(Event::GradientCheckpointing(GradientCheckpointing { step: self.step }))?;

@@ -86,6 +86,7 @@ impl<'a, J: Job> Run<'a, J> {
             under_way: Vec::new(),
             guess,
             recovered: None,
+            n_recoveries: 0,
             meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),
             controller,
             balance,

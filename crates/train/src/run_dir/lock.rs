@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{RunDirError, io_error};
 
 /// The file whose lock is the right to write.
-const FILE: &str = "lock";
+pub(super) const FILE: &str = "lock";
 /// How long a process that is told to end may take to save its checkpoint and write its reports.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);

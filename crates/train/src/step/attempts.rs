@@ -109,7 +109,11 @@ impl<'a, M: Module> Attempts<'a, M> {
             let peak = self.guarded.pages.shows(shape).then_some(peak);
             return self.clear(part, Attempt { peak, ..attempt }, ReadError::OutOfMemory { refused: None }, gradients);
         }
-        self.accumulator.add(self.model, gradients);
+        let (accumulator, model) = (&mut self.accumulator, self.model);
+        if unless_out_of_memory(|| accumulator.add(model, gradients)).is_none() {
+            // Nobody knows what is in the sum now.
+            return Err(other(StepError::OutOfMemory("the sum of the step's gradients".to_owned())));
+        }
         self.add_losses(&losses, n_units);
         // Adding takes memory too, and the next part starts a new high-water mark.
         let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
