@@ -74,7 +74,7 @@ fn a_diverged_step_can_be_read_back() {
 #[test]
 fn a_log_may_be_cut_in_the_middle_of_a_character() {
     let whole = encode(&run::started(6)).replace("\"sr\"", "\"größer\"");
-    let cut = &whole.as_bytes()[..whole.find('ö').unwrap() + 1];
+    let cut = &whole.as_bytes()[..=whole.find('ö').unwrap()];
     let both = [whole.as_bytes(), cut].concat();
     let log = decode_bytes(&both).unwrap();
     assert_eq!((log.events.len(), log.truncated), (1, true));
