@@ -180,13 +180,20 @@ fn a_checkpoint_beyond_the_end_of_the_log_is_passed_over() {
 }
 
 #[test]
+fn what_a_kill_has_left_of_a_replaced_checkpoint_is_in_nobodys_way() {
+    let run = run(&[4]);
+    fs::create_dir_all(run.path().join(FOLDER_NAME).join("replaced-00000004/in the way")).unwrap();
+    save(run.path(), &RunState { seed: 9, ..state(4) }).unwrap();
+    assert_eq!(Checkpoint::last(run.path(), "a net").unwrap().state.seed, 9);
+}
+
+#[test]
 fn a_checkpoint_that_cannot_be_written_leaves_the_earlier_ones_and_nothing_else() {
     let run = run(&[4]);
-    // A folder in the place of the new checkpoint's name, which no rename replaces.
-    let blocked = run.path().join(FOLDER_NAME).join("replaced-00000004/in the way");
-    fs::create_dir_all(&blocked).unwrap();
+    // A file where the checkpoint of the same step has to wait, which is no folder that could be deleted.
+    fs::write(run.path().join(FOLDER_NAME).join("replaced-00000004"), "in the way").unwrap();
     let error = save(run.path(), &RunState { seed: 9, ..state(4) }).unwrap_err().to_string();
-    assert!(error.contains("step-00000004"), "{error}");
+    assert!(error.contains("replaced-00000004"), "{error}");
     assert!(!run.path().join(FOLDER_NAME).join("unfinished").exists());
     assert_eq!(Checkpoint::last(run.path(), "a net").unwrap().state, state(4));
     let file = run.path().join("file");
