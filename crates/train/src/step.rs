@@ -237,8 +237,14 @@ impl GuardedStep {
         let begun = Instant::now();
         let ran = guard.run(whole, |part| attempts.run(&part, &too_large));
         attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
-        ran.map_err(|error| step_error(error, request.budget.capacity))?;
-        attempts.finish(resident, stopwatch)
+        match ran.map_err(|error| step_error(error, request.budget.capacity)) {
+            Ok(_) => attempts.finish(resident, stopwatch),
+            // With weights that an earlier optimizer's step has lost, nothing fits.
+            Err(StepError::NeverFits { .. }) if !self.pages.are_exact() && !self.weights_are_whole(model)? => {
+                Err(StepError::Damaged)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads memory after the optimizer's step; the peak includes that step where the device measures peaks exactly.
@@ -256,7 +262,8 @@ impl GuardedStep {
     ///
     /// [`StepError`] when the device fails in another way.
     pub(crate) fn weights_are_whole<M: Module>(&self, model: &M) -> Result<bool, StepError> {
-        is_readable(squared_weights(model, &self.device), self.probe())
+        let read = unless_out_of_memory(|| is_readable(squared_weights(model, &self.device), self.probe()));
+        read.unwrap_or(Ok(false))
     }
 
     /// Starts a new high-water mark for a part of this shape.

@@ -29,7 +29,6 @@ pub(super) struct Attempts<'a, M: Module> {
     peak: Bytes,
     /// The part that failed last.
     failed: Option<StepPart>,
-    weights_are_whole: bool,
     pub(super) times: Times,
 }
 
@@ -62,7 +61,6 @@ impl<'a, M: Module> Attempts<'a, M> {
             parts: Vec::new(),
             peak: Bytes::ZERO,
             failed: None,
-            weights_are_whole: false,
             times: Times::default(),
         }
     }
@@ -149,17 +147,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         let is_second = self.failed.replace(part.clone()).as_ref() == Some(part);
         let is_worth_a_retry = !is_second && (was_refused || self.guarded.pages.were_shared());
         self.probe_time(GuardedStep::give_back).map_err(other)?;
-        self.check_weights()?;
         Err(error.failure(attempt.peak, is_worth_a_retry))
-    }
-
-    /// Tells a part that does not fit from weights that an earlier optimizer's step has lost, which nothing fits.
-    fn check_weights(&mut self) -> Tried {
-        let is_known = self.guarded.pages.are_exact() || std::mem::replace(&mut self.weights_are_whole, true);
-        if is_known || self.guarded.weights_are_whole(self.model).map_err(other)? {
-            return Ok(());
-        }
-        Err(other(StepError::Damaged))
     }
 
     pub(super) fn finish(mut self, resident: Bytes, stopwatch: &mut Stopwatch) -> Result<StepOutcome, StepError> {
