@@ -100,16 +100,16 @@ impl ReadError {
 pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
     // A device that does not know its limit has none that a tensor could be above.
     let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
-    // CubeCL panics at the next read when it had no memory to pass a kernel its arguments.
-    let Some(read) = unless_out_of_memory(|| tensor.try_into_data()) else {
+    // CubeCL panics at the next read when it had no memory to pass a kernel its arguments; a read ends where it is used.
+    let values = || tensor.try_into_data().map(|data| data.iter::<f64>().collect());
+    let Some(read) = unless_out_of_memory(values) else {
         return Err(ReadError::OutOfMemory { refused: None });
     };
-    let data = read.map_err(|error| match cause(&error, largest()) {
+    read.map_err(|error| match cause(&error, largest()) {
         Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
         Cause::NeverFits { allocation, largest } => ReadError::NeverFits { allocation, largest },
         Cause::Poisoned | Cause::Other => ReadError::Other(Box::new(error.into())),
-    })?;
-    Ok(data.iter::<f64>().collect())
+    })
 }
 
 /// Does something with the device; returns `None` after a panic for want of memory. Any other panic goes on.
