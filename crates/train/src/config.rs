@@ -15,7 +15,7 @@ pub struct FitConfig {
     /// Seed of everything random.
     pub seed: u64,
     /// Whether readings of memory are logged and nothing more: no decision, no bound and no split depends on them, so that
-    /// the same settings give the same weights, bit by bit, on the same machine.
+    /// the same micro-batches give the same weights, bit by bit, on the same machine.
     ///
     /// The policy must be one that never moves. An allocation that fails is still split.
     pub deterministic: bool,

@@ -14,7 +14,9 @@ use std::time::Instant;
 
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
-use plimsoll_types::{Budget, BudgetChanged, Bytes, Decided, Event, TaskMetric, Validated};
+use plimsoll_types::{
+    Attempt, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric, Validated,
+};
 
 use crate::balance::TaskBalance;
 use crate::checkpoint::Best;
@@ -148,6 +150,14 @@ impl<J: Job> Run<'_, J> {
     /// Seeds the device anew, so that what is random in a step is the same after a resumption.
     fn seed(&self) {
         self.device.seed(self.config.seed.wrapping_add(self.step.wrapping_mul(SEED_STRIDE)));
+    }
+
+    /// Answers a failure of the step under way at which nothing but the rung is known.
+    fn answer_failure(&mut self, rung: Knobs, stage: Stage) -> Result<(), TrainError> {
+        let (step, capacity) = (self.step, self.budget.capacity);
+        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
+        let attempt = Attempt::new(rung.shape(), resident);
+        self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))
     }
 
     /// Learns from an event and decides, and logs both the event and the decision.

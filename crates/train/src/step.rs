@@ -111,12 +111,13 @@ pub struct StepOutcome {
 /// A part that runs out of memory, or whose measured peak exceeded the capacity, is discarded and run again in two
 /// halves, and every later part of its size in the step runs in halves at once: the same samples, weighted so that the
 /// gradient is the one of the undivided step. Before the optimizer may step, one scalar that depends on every gradient
-/// is read, because a failed allocation on `CubeCL` shows only there.
+/// is read, because a failed allocation on `CubeCL` shows only there. A panic of `CubeCL` for want of memory counts as
+/// such a failure.
 ///
 /// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go
 /// back to it after a failure and before a step of another shape than the last, so that a peak is never that of an
-/// earlier, larger part. A part that failed among the pages of earlier ones is tried again without them before it is
-/// split.
+/// earlier, larger part. A part that failed among the pages of earlier ones, or was refused an allocation, is tried once
+/// more after the cleanup before it is split.
 ///
 /// # Example
 ///

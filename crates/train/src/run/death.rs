@@ -1,6 +1,6 @@
 //! The death of the process that worked on the run before this one.
 
-use plimsoll_types::{Attempt, Bytes, Event, Knobs, Stage, StepFailed};
+use plimsoll_types::{Bytes, Knobs, Stage};
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -28,14 +28,11 @@ impl<J: Job> Run<'_, J> {
         if self.config.deterministic || !death.of_memory {
             return Ok(());
         }
-        let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::Process);
-        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
         let rung = death.rung.unwrap_or(self.controller.policy().knobs());
-        let attempt = Attempt::new(rung.shape(), resident);
         let sizes =
             |it: &Self| (it.controller.policy().knobs(), it.controller.policy().batch_sizes().map(<[u32]>::to_vec));
         let before = sizes(self);
-        self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
+        self.answer_failure(rung, Stage::Process)?;
         if sizes(self) == before && rung == before.0 {
             // There is nothing smaller to go on with.
             self.spare_memory()?;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
-use super::optimize::{Committed, Optimized};
+use super::optimize::Optimized;
 use super::{Run, present, tasks, wanted};
 use crate::config::FitConfig;
 use crate::error::TrainError;
@@ -31,9 +31,9 @@ impl<J: Job> Run<'_, J> {
                 outcome => outcome?,
             };
             match self.commit(knobs, &samples, outcome, start)? {
-                Committed::Done(done) => break done,
-                Committed::OutOfMemory { peak, is_back: false } => return self.go_back(knobs, peak),
-                Committed::OutOfMemory { peak, is_back: true } => self.try_again(knobs, peak)?,
+                Optimized::Done(done) => break done,
+                Optimized::OutOfMemory { peak, is_back: false } => return self.go_back(knobs, peak),
+                Optimized::OutOfMemory { peak, is_back: true } => self.try_again(knobs, peak)?,
             }
         };
         self.epoch_samples += done.n_samples();
@@ -150,7 +150,7 @@ impl<J: Job> Run<'_, J> {
         samples: &StepSamples<<J::Source as Source>::Buffer>,
         outcome: StepOutcome,
         start: Instant,
-    ) -> Result<Committed, TrainError> {
+    ) -> Result<Optimized<StepDone>, TrainError> {
         let learning_rate = self.learning_rate(samples);
         let tasks = tasks::task_steps(&self.balance, &samples.tasks, &outcome);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
@@ -158,7 +158,7 @@ impl<J: Job> Run<'_, J> {
         let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident));
         let reading = match self.optimize(learning_rate, gradients)? {
             Optimized::Done(reading) => reading,
-            Optimized::OutOfMemory { peak, is_back } => return Ok(Committed::OutOfMemory { peak, is_back }),
+            Optimized::OutOfMemory { peak, is_back } => return Ok(Optimized::OutOfMemory { peak, is_back }),
         };
         tasks::observe(&mut self.balance, &tasks);
         let Budget { capacity, budget } = self.budget;
@@ -168,7 +168,7 @@ impl<J: Job> Run<'_, J> {
             let peak = peak.filter(|_| tells_parts);
             MicroBatch { ids: ids[part.samples].to_vec(), edge: part.edge, peak }
         };
-        Ok(Committed::Done(StepDone {
+        Ok(Optimized::Done(StepDone {
             step: self.step,
             epoch: draw.epoch,
             rung,

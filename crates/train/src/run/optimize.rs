@@ -1,7 +1,7 @@
 //! The optimizer's step, and the way back when it runs out of memory.
 
 use burn::optim::{GradientsParams, ModuleOptimizer};
-use plimsoll_types::{Attempt, Bytes, Event, Knobs, MemoryReading, Stage, StepDone, StepFailed};
+use plimsoll_types::{Bytes, Knobs, MemoryReading, Stage};
 
 use super::{Run, present};
 use crate::config::OptimizerRecovery;
@@ -14,9 +14,9 @@ use crate::stopwatch::Lap;
 const MOST_RECOVERIES: u32 = 5;
 
 /// How the optimizer's step ended.
-pub(super) enum Optimized {
-    /// As it should, with this reading after it.
-    Done(MemoryReading),
+pub(super) enum Optimized<T> {
+    /// As it should, with this to say of it.
+    Done(T),
     /// It ran out of memory.
     OutOfMemory {
         /// What it reached, where the device could say.
@@ -26,19 +26,15 @@ pub(super) enum Optimized {
     },
 }
 
-/// How a step ended whose gradients were known to be good.
-pub(super) enum Committed {
-    /// As it should.
-    Done(StepDone),
-    /// As [`Optimized::OutOfMemory`].
-    OutOfMemory { peak: Option<Bytes>, is_back: bool },
-}
-
 impl<J: Job> Run<'_, J> {
-    /// Lets the optimizer step.
+    /// Lets the optimizer step, and reads the memory after it.
     ///
     /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then.
-    pub(super) fn optimize(&mut self, rate: f64, gradients: GradientsParams) -> Result<Optimized, TrainError> {
+    pub(super) fn optimize(
+        &mut self,
+        rate: f64,
+        gradients: GradientsParams,
+    ) -> Result<Optimized<MemoryReading>, TrainError> {
         let kept = self.kept();
         let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
         // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
@@ -119,9 +115,6 @@ impl<J: Job> Run<'_, J> {
         if self.config.deterministic {
             return Ok(());
         }
-        let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::Optimizer);
-        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
-        let attempt = Attempt::new(rung.shape(), resident);
-        self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))
+        self.answer_failure(rung, Stage::Optimizer)
     }
 }
