@@ -1,12 +1,15 @@
 //! Inputs that look like those of a run.
 
-use plimsoll_types::{Bytes, Knobs, MicroBatch, N_FEATURES, Observation, StepDone, StepShape};
+use plimsoll_types::{Bytes, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
 
 /// Bytes per feature at three instants of a made-up training step, with the sizes of a small convolutional network.
 ///
 /// Each is the peak of some shapes, so that no observation makes the others redundant.
-const INSTANTS: [[f64; N_FEATURES]; 3] =
-    [[4e6, 1e4, 1200.0, 2500.0], [1e6, 2e4, 3000.0, 2460.0], [5e5, 3e5, 100.0, 2540.0]];
+const INSTANTS: [[f64; 6]; 3] = [
+    [4e6, 1e3, 100.0, 1e4, 1200.0, 2500.0],
+    [1e6, 2e3, 300.0, 2e4, 3000.0, 2460.0],
+    [5e5, 3e4, 10.0, 3e5, 100.0, 2540.0],
+];
 
 const RESIDENT: Bytes = Bytes::mib(12);
 
@@ -15,7 +18,8 @@ const EFFECTIVE_BATCH_SIZE: u64 = 32;
 
 /// Returns what a step of this shape was seen to need.
 pub fn observation(shape: StepShape) -> Observation {
-    let need = |theta: [f64; N_FEATURES]| theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum::<f64>();
+    let features = Features::default().of(shape);
+    let need = |theta: [f64; 6]| theta.iter().zip(features).map(|(a, b)| a * b).sum::<f64>();
     let peak = RESIDENT.saturating_add(Bytes::from_f64_ceil(INSTANTS.map(need).into_iter().fold(0.0, f64::max)));
     Observation { shape, resident: RESIDENT, peak }
 }
@@ -40,7 +44,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         step,
         epoch: step * EFFECTIVE_BATCH_SIZE / 832_000,
         rung,
-        micro_batches: chunks.map(|ids| MicroBatch { ids: ids.to_vec(), edge: rung.patch_size, peak: None }).collect(),
+        micro_batches: chunks.map(|ids| MicroBatch::new(ids.to_vec(), rung.patch_size)).collect(),
         predicted: Some(peak),
         upper: Some(peak.saturating_add(Bytes::mib(1))),
         resident,

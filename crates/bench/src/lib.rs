@@ -39,11 +39,11 @@
 //! use std::hint::black_box;
 //!
 //! use plimsoll_bench::{observation, run};
-//! use plimsoll_types::StepShape;
+//! use plimsoll_types::{Features, StepShape};
 //!
 //! run(|criterion| {
 //!     let shape = StepShape::new(4, 32);
-//!     criterion.bench_function("features", |b| b.iter(|| black_box(shape).features()));
+//!     criterion.bench_function("features", |b| b.iter(|| Features::default().of(black_box(shape))));
 //!     criterion.bench_function("observation", |b| b.iter(|| observation(black_box(shape))));
 //! });
 //! ```

@@ -213,7 +213,7 @@ fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
     let first = plan.first(Phase::Train).map(PlannedCell::shape);
     if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
         let fits = |shape: &StepShape| needs.clone().any(|it| it.shape == *shape);
-        policy.start = first.filter(fits).map(|it| Knobs { patch_size: it.edge, micro_batch_size: it.samples });
+        policy.start = first.filter(fits).map(|it| Knobs { patch_size: it.edge(), micro_batch_size: it.samples });
     }
 }
 
@@ -221,7 +221,7 @@ fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
 fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
     let Some(first) = plan.first(Phase::Train).filter(|_| policy.from_plan).map(PlannedCell::shape) else { return };
     match sizes {
-        Sizes::Cut(_) => policy.knobs = Knobs { patch_size: first.edge, micro_batch_size: first.samples },
+        Sizes::Cut(_) => policy.knobs = Knobs { patch_size: first.edge(), micro_batch_size: first.samples },
         Sizes::Padded(Buckets { edges, batch_max }) => {
             let fitting = || plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
             // A batch of an edge that was not planned is held against the next longer one.

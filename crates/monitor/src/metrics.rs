@@ -97,7 +97,7 @@ impl<'a> BatchRow<'a> {
             learning_rate: step.learning_rate,
             patch_size: step.rung.patch_size,
             micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
-            edge: step.largest_shape().map(|it| it.edge),
+            edge: step.largest_shape().map(|it| it.edge()),
             edges: several_edges(step),
             resident_bytes: step.resident,
             in_use_bytes: step.in_use,
@@ -124,7 +124,7 @@ struct TaskRow<'a> {
 }
 
 fn several_edges(step: &StepDone) -> Vec<u32> {
-    let edges: Vec<u32> = step.micro_batches.iter().map(|it| it.edge).collect();
+    let edges: Vec<u32> = step.micro_batches.iter().map(|it| it.edges.edge()).collect();
     if edges.iter().all(|it| Some(it) == edges.first()) { Vec::new() } else { edges }
 }
 

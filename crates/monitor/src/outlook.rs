@@ -42,7 +42,7 @@ impl Outlook {
         let time = self.seconds.map_or("unknown until a step has been timed".to_owned(), time);
         rows.extend([
             ("epochs", if self.epochs.fract() == 0.0 { self.epochs.to_string() } else { short(self.epochs) }),
-            ("batch", format!("{} samples at edge {}", self.shape.samples, self.shape.edge)),
+            ("batch", format!("{} samples at edge {}", self.shape.samples, self.shape.extent())),
             ("batches", self.batches.to_string()),
             ("steps", format!("{} of {} batches each", self.steps, self.accumulation_steps)),
             ("memory per batch", size(self.batch_memory)),

@@ -26,7 +26,7 @@ impl PlanView {
                 Some(_) if it.fits(self.budget) => "yes",
                 Some(_) => "no",
             };
-            let (batch, edge) = (it.shape.samples.to_string(), it.shape.edge.to_string());
+            let (batch, edge) = (it.shape.samples.to_string(), it.shape.extent().to_string());
             [batch, edge, size(it.reserved), size(it.in_use), share, fits.to_owned(), it.source.to_string()]
         });
         let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(cells).collect();

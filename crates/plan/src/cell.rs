@@ -104,9 +104,9 @@ const DISTINCT: usize = 3;
 pub fn micro_batches(shape: StepShape, n_samples: u32) -> Vec<StepShape> {
     let batch = shape.samples.clamp(1, n_samples.max(1));
     let (full, ragged) = (n_samples / batch, n_samples % batch);
-    let mut parts = vec![StepShape::new(batch, shape.edge); (full as usize).clamp(1, DISTINCT)];
+    let mut parts = vec![shape.with_samples(batch); (full as usize).clamp(1, DISTINCT)];
     if ragged > 0 {
-        parts.push(StepShape::new(ragged, shape.edge));
+        parts.push(shape.with_samples(ragged));
     }
     parts
 }

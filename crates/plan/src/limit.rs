@@ -54,7 +54,7 @@ impl PageLimit {
     /// Returns the least that the largest allocation of a shape can be.
     fn least(&self, shape: StepShape) -> Bytes {
         let mut row: Vec<(f64, f64)> = (self.whole.iter())
-            .filter(|(it, _)| it.edge == shape.edge && it.samples < shape.samples)
+            .filter(|(it, _)| it.extent() == shape.extent() && it.samples < shape.samples)
             .map(|(it, largest)| (f64::from(it.samples), largest.as_f64()))
             .collect();
         row.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -88,7 +88,7 @@ impl ProbePlanner {
         PlannedCell {
             phase,
             batch: shape.samples,
-            edge: shape.edge,
+            edge: shape.edge(),
             resident: Bytes::ZERO,
             reserved: it.expected,
             upper: it.upper,
@@ -144,7 +144,7 @@ mod tests {
         let shapes: Vec<_> =
             [16, 32, 64].into_iter().flat_map(|edge| (1..=40).map(move |n| StepShape::new(n, edge))).collect();
         let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
-        let need = |it: StepShape| Bytes(1_000_000 + 1200 * u64::from(it.samples * it.edge * it.edge));
+        let need = |it: StepShape| Bytes(1_000_000 + 1200 * u64::from(it.samples * it.edge() * it.edge()));
         let resident = Bytes::mib(10);
         let mut tried = Vec::new();
         let mut measure = |shape| {

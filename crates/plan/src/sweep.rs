@@ -64,7 +64,7 @@ impl<'a, P: Program> Sweep<'a, P> {
     pub fn cell(&mut self, shape: StepShape, n_samples: u32) -> Result<Rehearsed, PlanError> {
         let halves = std::iter::successors(Some(shape.samples / 2), |n| Some(n / 2)).take_while(|n| *n > 0);
         for samples in halves.collect::<Vec<_>>().into_iter().rev() {
-            let half = StepShape::new(samples, shape.edge);
+            let half = shape.with_samples(samples);
             if !self.whole.knows(half) {
                 self.rehearse(half, samples)?;
             }
@@ -96,7 +96,7 @@ impl<'a, P: Program> Sweep<'a, P> {
         progress: OnProgress<'_>,
     ) -> Result<Vec<Rehearsed>, PlanError> {
         let mut shapes = shapes.to_vec();
-        shapes.sort_by_key(|it| (u64::from(it.edge).pow(2) * u64::from(it.samples), it.edge));
+        shapes.sort_by_key(|it| (it.positions().saturating_mul(it.edge().into()), it.extent()));
         let smallest = *shapes.first().ok_or(PlanError::NoCell)?;
         let mut cells = Vec::with_capacity(shapes.len());
         for (n_done, shape) in shapes.iter().enumerate() {
@@ -132,7 +132,7 @@ fn planned(phase: Phase, shape: StepShape, pools: &Pools, failed: Option<Bytes>,
     PlannedCell {
         phase,
         batch: shape.samples,
-        edge: shape.edge,
+        edge: shape.edge(),
         resident: pools.in_use,
         reserved: pools.reserved,
         upper: pools.reserved,

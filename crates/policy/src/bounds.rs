@@ -162,7 +162,7 @@ mod tests {
             prop_assert_eq!(ladder.at(ladder.top()), Knobs { patch_size: patch_max, micro_batch_size: batch_max });
             for pair in ladder.rungs().windows(2) {
                 prop_assert!(bounds.contain(pair[1]));
-                let (lower, upper) = (pair[0].shape().features()[3], pair[1].shape().features()[3]);
+                let (lower, upper) = (pair[0].work(), pair[1].work());
                 prop_assert!(pair[0].micro_batch_size < 13 || pair[0].patch_size < patch_max || upper <= 1.08 * lower);
             }
         }

@@ -169,11 +169,11 @@ impl Bucketed {
         let highest = done.micro_batches.iter().filter(|it| it.peak.is_some()).max_by_key(|it| it.peak);
         let high = highest.map(MicroBatch::shape).or(done.largest_shape())?;
         let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
-        let to = self.capped(most, high.edge);
+        let to = self.capped(most, high.edge());
         if to == self.sizes {
             return None;
         }
-        self.close(most, high.edge, now, false);
+        self.close(most, high.edge(), now, false);
         Some(self.resize(to, now, MoveReason::PeakTooHigh { peak: done.peak, limit }))
     }
 
@@ -222,7 +222,8 @@ impl Controller for Bucketed {
     }
 
     fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
-        let (now, StepShape { samples, edge }) = (failed.step.saturating_add(1), failed.attempt.shape);
+        let (now, shape) = (failed.step.saturating_add(1), failed.attempt.shape);
+        let (samples, edge) = (shape.samples, shape.edge());
         let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);

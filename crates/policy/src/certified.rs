@@ -135,9 +135,9 @@ impl Certified {
         (0..failed).rev().find(|rung| self.work(*rung) <= most).unwrap_or(0)
     }
 
-    /// Returns `n·e²`, the work of a step, and nearly its memory less what is constant.
+    /// Returns the work of a step on a rung.
     fn work(&self, rung: usize) -> f64 {
-        self.ladder.at(rung).shape().features()[3]
+        self.ladder.at(rung).work()
     }
 
     fn move_to(&mut self, rung: usize, now: u64, reason: MoveReason) -> Decision {

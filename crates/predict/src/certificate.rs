@@ -1,10 +1,10 @@
 //! A hard upper bound from the peaks of other shapes.
 
-use plimsoll_types::{Bytes, N_FEATURES, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::PredictError;
-use crate::simplex::{self, MAX_ROWS};
+use crate::simplex::{self, MAX_ROWS, Vector};
 
 /// Relative error that the bound adds on top of the linear program's value.
 ///
@@ -36,7 +36,7 @@ pub struct ShapeNeed {
 /// An optimal `theta` is itself a possible program: nothing tighter follows from the same readings.
 /// After one observation the bound is `a_1` times the largest of the ratios `phi_j(x) / phi_j(x_1)`.
 ///
-/// It needs a program that is fixed, and readings that are not too low.
+/// It needs a program that is fixed, features that are complete for it ([`Features`]), and readings that are not too low.
 /// Readings that no fixed program explains may leave `bound(x_i)` below `a_i`; [`Predictor`](crate::Predictor) makes up
 /// for that.
 ///
@@ -49,26 +49,47 @@ pub struct ShapeNeed {
 /// always one.
 /// A dropped constraint only loosens the bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<ShapeNeed>", into = "Vec<ShapeNeed>")]
+#[serde(try_from = "State", into = "State")]
 pub struct Certificate {
+    features: Features,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
     /// The most that each coefficient of `theta` can be, in bytes per feature.
-    scales: [f64; N_FEATURES],
+    scales: Vector,
     /// The constraints that bind, scaled to `row · z <= 1` with entries within 0 and 1.
-    rows: Vec<[f64; N_FEATURES]>,
+    rows: Vec<Vector>,
 }
 
 impl Certificate {
+    /// Starts without an observation, for programs whose tensors are combinations of these features.
+    pub fn new(features: Features) -> Self {
+        Self { features, ..Self::default() }
+    }
+
+    /// Learns several needs, in this order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::observe`].
+    pub fn try_new(features: Features, needs: impl IntoIterator<Item = ShapeNeed>) -> Result<Self, PredictError> {
+        let mut certificate = Self::new(features);
+        needs.into_iter().try_for_each(|it| certificate.observe(it))?;
+        Ok(certificate)
+    }
+
     /// Learns what a step of some shape needed.
     ///
     /// # Errors
     ///
-    /// [`PredictError::EmptyShape`] or [`PredictError::NothingNeeded`]; nothing is stored then.
+    /// [`PredictError::EmptyShape`], [`PredictError::OtherAxes`] or [`PredictError::NothingNeeded`]; nothing is stored
+    /// then.
     pub fn observe(&mut self, observed: ShapeNeed) -> Result<(), PredictError> {
         let ShapeNeed { shape, need } = observed;
-        if shape.samples == 0 || shape.edge == 0 {
+        if shape.is_empty() {
             return Err(PredictError::EmptyShape(shape));
+        }
+        if !self.features.fit(shape) {
+            return Err(PredictError::OtherAxes { shape, n_axes: self.features.n_axes() });
         }
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident: Bytes::ZERO, peak: need });
@@ -95,14 +116,20 @@ impl Certificate {
         self.rebuild();
     }
 
-    /// Returns the most that a step of this shape can need, or `None` without an observation.
+    /// Returns the most that a step of this shape can need, or `None` without an observation, and for a shape with other
+    /// axes than those that were observed.
     pub fn bound(&self, shape: StepShape) -> Option<Bytes> {
-        (!self.needs.is_empty()).then(|| Bytes::from_f64_ceil(self.ceiling(shape)))
+        (!self.needs.is_empty() && self.features.fit(shape)).then(|| Bytes::from_f64_ceil(self.ceiling(shape)))
     }
 
     /// Returns the least that a step of this shape needs: the largest need of a shape that it covers.
     pub fn lower(&self, shape: StepShape) -> Bytes {
         self.needs.iter().filter(|it| shape.covers(it.shape)).map(|it| it.need).max().unwrap_or_default()
+    }
+
+    /// Returns what tensors are combinations of.
+    pub fn features(&self) -> &Features {
+        &self.features
     }
 
     /// Returns the needs behind the bound, one per shape, oldest first.
@@ -120,23 +147,32 @@ impl Certificate {
         if self.needs.is_empty() {
             return 0.0;
         }
-        let objective = multiply(shape.features(), self.scales);
+        let objective = multiply(self.features.of(shape), self.scales);
         let largest = objective.into_iter().fold(0.0, f64::max);
-        largest * simplex::maximise(objective.map(|it| it / largest), &self.rows)
+        let objective = objective.map(|it| it / largest);
+        largest * simplex::maximise(&objective[..self.features.len()], &self.rows)
     }
 
     /// Returns the constraints of all needs, scaled by the returned factors.
-    pub(crate) fn scaled(&self) -> (Vec<[f64; N_FEATURES]>, [f64; N_FEATURES]) {
-        (self.needs.iter().map(|it| row(*it, self.scales)).collect(), self.scales)
+    pub(crate) fn scaled(&self) -> (Vec<Vector>, Vector) {
+        (self.needs.iter().map(|it| self.row(*it)).collect(), self.scales)
     }
 
     fn rebuild(&mut self) {
-        self.scales = self.needs.iter().fold([f64::INFINITY; N_FEATURES], |scales, it| {
-            let (features, need) = (it.shape.features(), it.need.as_f64());
-            std::array::from_fn(|feature| scales[feature].min(need / features[feature]))
-        });
+        self.scales = Vector::default();
+        self.scales[..self.features.len()].fill(f64::INFINITY);
+        for it in &self.needs {
+            let (values, need) = (self.features.of(it.shape), it.need.as_f64());
+            for (scale, value) in self.scales[..self.features.len()].iter_mut().zip(values) {
+                *scale = scale.min(need / value);
+            }
+        }
         let binding = self.needs.iter().filter(|it| !self.is_dominated(**it));
-        self.rows = binding.map(|it| row(*it, self.scales)).collect();
+        self.rows = binding.map(|it| self.row(*it)).collect();
+    }
+
+    fn row(&self, it: ShapeNeed) -> Vector {
+        multiply(self.features.of(it.shape), self.scales).map(|cost| cost / it.need.as_f64())
     }
 
     /// Whether a larger shape that needed no more makes the constraint redundant.
@@ -154,33 +190,35 @@ impl Certificate {
     }
 
     fn bound_by_others(&self, at: usize) -> f64 {
-        let mut others = Self { needs: self.needs.clone(), ..Self::default() };
+        let mut others = Self { needs: self.needs.clone(), ..Self::new(self.features) };
         let own = others.needs.remove(at);
         others.rebuild();
         others.value(own.shape)
     }
 }
 
-fn multiply(a: [f64; N_FEATURES], b: [f64; N_FEATURES]) -> [f64; N_FEATURES] {
+fn multiply(a: Vector, b: Vector) -> Vector {
     std::array::from_fn(|feature| a[feature] * b[feature])
 }
 
-fn row(it: ShapeNeed, scales: [f64; N_FEATURES]) -> [f64; N_FEATURES] {
-    multiply(it.shape.features(), scales).map(|cost| cost / it.need.as_f64())
+/// A certificate as it is written: observations only.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    features: Features,
+    needs: Vec<ShapeNeed>,
 }
 
-impl TryFrom<Vec<ShapeNeed>> for Certificate {
+impl TryFrom<State> for Certificate {
     type Error = PredictError;
 
-    fn try_from(needs: Vec<ShapeNeed>) -> Result<Self, PredictError> {
-        let mut certificate = Self::default();
-        needs.into_iter().try_for_each(|it| certificate.observe(it))?;
-        Ok(certificate)
+    fn try_from(state: State) -> Result<Self, PredictError> {
+        Self::try_new(state.features, state.needs)
     }
 }
 
-impl From<Certificate> for Vec<ShapeNeed> {
+impl From<Certificate> for State {
     fn from(certificate: Certificate) -> Self {
-        certificate.needs
+        Self { features: certificate.features, needs: certificate.needs }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Features};
 use serde::{Deserialize, Serialize};
 
 use crate::PredictError;
@@ -23,11 +23,13 @@ pub struct PredictorConfig {
     ///
     /// 0 suits devices that report bytes; on one that reserves in pages the last page is partly empty.
     pub page: Bytes,
+    /// What the tensors of a step are combinations of; a bound holds as far as they are complete for the job.
+    pub features: Features,
 }
 
 impl Default for PredictorConfig {
     fn default() -> Self {
-        Self { rounding_margin: 0.01, regime_margin: 3.0, page: Bytes::ZERO }
+        Self { rounding_margin: 0.01, regime_margin: 3.0, page: Bytes::ZERO, features: Features::complete(1) }
     }
 }
 

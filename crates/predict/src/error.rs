@@ -20,6 +20,14 @@ pub enum PredictError {
     /// An observation without a sample, or of samples without an extent.
     #[error("learn from a step of shape {0}: it holds nothing")]
     EmptyShape(StepShape),
+    /// A step whose samples extend along other axes than the features of its job.
+    #[error("learn from a step of shape {shape}: the features of the job are over {n_axes} axes")]
+    OtherAxes {
+        /// Shape of the step.
+        shape: StepShape,
+        /// Axes of the features.
+        n_axes: usize,
+    },
     /// A peak that is not above what was resident before the step: no step needs nothing, so the reading is wrong.
     #[error("learn from a step of shape {shape}: its peak of {peak} is not above the resident {resident}")]
     NothingNeeded {

@@ -1,8 +1,9 @@
 //! The best single guess of a step's need.
 
-use plimsoll_types::N_FEATURES;
+use plimsoll_types::MAX_FEATURES;
 
 use crate::certificate::Certificate;
+use crate::simplex::Vector;
 
 /// Pull towards zero, in units of one observation.
 ///
@@ -10,8 +11,11 @@ use crate::certificate::Certificate;
 /// between coefficients that the observations cannot tell apart, and then in favour of equal shares.
 const RIDGE: f64 = 1e-6;
 
-type Vector = [f64; N_FEATURES];
-type Matrix = [Vector; N_FEATURES];
+/// Slopes of the squared error below this count as none: coefficients are within 0 and 1, and there are at most 64
+/// observations.
+const EPSILON: f64 = 1e-10;
+
+type Matrix = [Vector; MAX_FEATURES];
 
 /// Returns the coefficients, in bytes per feature, that explain the needs best and are not negative.
 ///
@@ -19,48 +23,114 @@ type Matrix = [Vector; N_FEATURES];
 ///
 /// # Sources
 ///
-/// Lawson and Hanson, *Solving Least Squares Problems* (1974), problem NNLS; with four coefficients all 15 supports are
-/// tried instead of searched.
+/// Lawson and Hanson, *Solving Least Squares Problems* (1974), algorithm NNLS; on the normal equations, as in Bro and
+/// de Jong, *A fast non-negativity-constrained least squares algorithm* (1997).
 pub(crate) fn fit(certificate: &Certificate) -> Vector {
     let (rows, scales) = certificate.scaled();
-    let (gram, sums) = normal_equations(&rows);
-    let on_supports = (1_u32..1 << N_FEATURES).map(|support| solve(restricted(&gram, &sums, support)));
-    let allowed = on_supports.filter(|z| z.iter().all(|it| *it >= 0.0));
-    // At a stationary point the squared error falls short of that at zero by exactly this product.
-    let best = allowed.max_by(|a, b| dot(&sums, a).total_cmp(&dot(&sums, b))).unwrap_or_default();
-    std::array::from_fn(|feature| best[feature] * scales[feature])
+    let z = Problem::new(&rows, certificate.features().len()).solve();
+    std::array::from_fn(|feature| z[feature] * scales[feature])
 }
 
-/// Returns the matrix and the right-hand side of `row · z = 1` for all rows, in the sense of least squares.
-fn normal_equations(rows: &[Vector]) -> (Matrix, Vector) {
-    let sum_of = |term: &dyn Fn(&Vector) -> f64| rows.iter().map(term).sum::<f64>();
-    let gram = std::array::from_fn(|i| {
-        std::array::from_fn(|j| sum_of(&|row| row[i] * row[j]) + if i == j { RIDGE } else { 0.0 })
-    });
-    (gram, std::array::from_fn(|i| sum_of(&|row| row[i])))
+/// The normal equations of `row · z = 1` for all rows, to be solved with `z >= 0`.
+struct Problem {
+    n: usize,
+    gram: Matrix,
+    sums: Vector,
 }
 
-/// Returns the system whose solution is zero outside of the support, a bit per feature.
-fn restricted(gram: &Matrix, sums: &Vector, support: u32) -> (Matrix, Vector) {
-    let has = |feature: usize| support >> feature & 1 == 1;
-    let identity = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
-    let matrix =
-        std::array::from_fn(|i| std::array::from_fn(|j| if has(i) && has(j) { gram[i][j] } else { identity(i, j) }));
-    (matrix, std::array::from_fn(|i| if has(i) { sums[i] } else { 0.0 }))
+/// Features that are not zero, in the order in which they came in.
+#[derive(Default)]
+struct Support {
+    features: [usize; MAX_FEATURES],
+    len: usize,
 }
 
-/// Solves a positive definite system, which needs no exchange of rows.
-fn solve((mut matrix, mut sums): (Matrix, Vector)) -> Vector {
-    for at in 0..N_FEATURES {
-        let (line, sum) = (matrix[at].map(|cell| cell / matrix[at][at]), sums[at] / matrix[at][at]);
-        for i in 0..N_FEATURES {
-            let factor = matrix[i][at];
-            matrix[i].iter_mut().zip(line).for_each(|(cell, own)| *cell -= factor * own);
-            sums[i] -= factor * sum;
+impl Problem {
+    fn new(rows: &[Vector], n: usize) -> Self {
+        let mut it = Self { n, gram: [Vector::default(); MAX_FEATURES], sums: Vector::default() };
+        for row in rows {
+            for i in 0..n {
+                it.sums[i] += row[i];
+                (0..n).for_each(|j| it.gram[i][j] += row[i] * row[j]);
+            }
         }
-        (matrix[at], sums[at]) = (line, sum);
+        (0..n).for_each(|i| it.gram[i][i] += RIDGE);
+        it
     }
-    sums
+
+    /// Lets in the feature that lowers the error most, and lets out what it makes negative, until none helps.
+    fn solve(&self) -> Vector {
+        let (mut z, mut support) = (Vector::default(), Support::default());
+        // Each round lowers the error, so that no support comes twice; rounding is what the limit is for.
+        for _ in 0..3 * self.n {
+            let Some(entering) = self.steepest(&z, &support) else { break };
+            support.push(entering);
+            self.descend(&mut z, &mut support);
+        }
+        z
+    }
+
+    /// Returns the feature outside of the support along which the error falls fastest, if it falls at all.
+    fn steepest(&self, z: &Vector, support: &Support) -> Option<usize> {
+        let slope = |feature: usize| self.sums[feature] - dot(&self.gram[feature], z);
+        let outside = (0..self.n).filter(|it| !support.as_slice().contains(it)).map(|it| (slope(it), it));
+        outside.filter(|it| it.0 > EPSILON).max_by(|a, b| a.0.total_cmp(&b.0)).map(|it| it.1)
+    }
+
+    /// Goes to the least error on the support, as far as nothing becomes negative; what becomes zero leaves.
+    fn descend(&self, z: &mut Vector, support: &mut Support) {
+        while support.len > 0 {
+            let goal = self.solve_on(support.as_slice());
+            let stops =
+                support.as_slice().iter().filter(|it| goal[**it] <= 0.0).map(|it| z[*it] / (z[*it] - goal[*it]));
+            let share = stops.fold(1.0, f64::min).max(0.0);
+            (0..self.n).for_each(|it| z[it] += share * (goal[it] - z[it]));
+            if share >= 1.0 && support.as_slice().iter().all(|it| goal[*it] > 0.0) {
+                return;
+            }
+            support.retain(|feature| goal[feature] > 0.0 || z[feature] > EPSILON);
+            (0..self.n).filter(|it| !support.as_slice().contains(it)).for_each(|it| z[it] = 0.0);
+        }
+    }
+
+    /// Solves the equations of the support, which are positive definite, so that no rows need to be exchanged.
+    fn solve_on(&self, support: &[usize]) -> Vector {
+        let mut system = [[0.0; MAX_FEATURES + 1]; MAX_FEATURES];
+        let n = support.len();
+        for (line, i) in system.iter_mut().zip(support) {
+            line.iter_mut().zip(support).for_each(|(cell, j)| *cell = self.gram[*i][*j]);
+            line[n] = self.sums[*i];
+        }
+        for at in 0..n {
+            let mut line = system[at];
+            line[at..=n].iter_mut().for_each(|cell| *cell /= system[at][at]);
+            for (_, other) in system[..n].iter_mut().enumerate().filter(|(i, _)| *i != at) {
+                let factor = other[at];
+                other[at..=n].iter_mut().zip(&line[at..=n]).for_each(|(cell, own)| *cell -= factor * own);
+            }
+            system[at] = line;
+        }
+        let mut z = Vector::default();
+        support.iter().zip(&system).for_each(|(feature, line)| z[*feature] = line[n]);
+        z
+    }
+}
+
+impl Support {
+    fn as_slice(&self) -> &[usize] {
+        &self.features[..self.len]
+    }
+
+    fn push(&mut self, feature: usize) {
+        self.features[self.len] = feature;
+        self.len += 1;
+    }
+
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let (all, n) = (self.features, self.len);
+        self.len = 0;
+        all[..n].iter().filter(|it| keep(**it)).for_each(|it| self.push(*it));
+    }
 }
 
 /// Returns the scalar product.
@@ -70,19 +140,24 @@ pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Bytes, StepShape};
+    use plimsoll_types::{Bytes, Features, StepShape};
     use proptest::prelude::*;
 
     use super::*;
     use crate::ShapeNeed;
 
-    const SHAPES: [(u32, u32); 7] = [(1, 16), (2, 16), (8, 16), (1, 64), (4, 64), (2, 256), (16, 32)];
+    const SHAPES: [(u32, u32); 9] =
+        [(1, 16), (2, 16), (8, 16), (1, 64), (4, 64), (2, 256), (16, 32), (1, 256), (8, 128)];
+
+    fn phi(samples: u32, edge: u32) -> Vector {
+        Features::default().of(StepShape::new(samples, edge))
+    }
 
     fn fitted(need_of: impl Fn(Vector) -> f64) -> Vector {
         let mut certificate = Certificate::default();
         for (samples, edge) in SHAPES {
-            let shape = StepShape::new(samples, edge);
-            certificate.observe(ShapeNeed { shape, need: Bytes::from_f64_ceil(need_of(shape.features())) }).unwrap();
+            let need = Bytes::from_f64_ceil(need_of(phi(samples, edge)));
+            certificate.observe(ShapeNeed { shape: StepShape::new(samples, edge), need }).unwrap();
         }
         fit(&certificate)
     }
@@ -90,24 +165,25 @@ mod tests {
     #[test]
     fn a_coefficient_that_would_be_negative_is_zero() {
         // Concave in the edge, which only a negative last coefficient fits exactly.
-        let theta = fitted(|phi| 1e6 + 1e5 * phi[1] * (phi[2] / phi[1]).sqrt());
-        assert!(theta.iter().all(|it| *it >= 0.0) && theta[3] == 0.0, "{theta:?}");
+        let theta = fitted(|phi| 1e6 + 1e5 * phi[3] * phi[1].sqrt());
+        assert!(theta.iter().all(|it| *it >= 0.0) && theta[5] == 0.0, "{theta:?}");
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn a_linear_program_is_recovered(truth in prop::array::uniform4(1e3..1e6)) {
-            let theta = fitted(|phi| dot(&truth, &phi));
+        fn a_linear_program_is_recovered(truth in prop::array::uniform6(1e3..1e6)) {
+            let of_truth = |phi: &Vector| truth.iter().zip(phi).map(|(a, b)| a * b).sum::<f64>();
+            let theta = fitted(|phi| of_truth(&phi));
             for (samples, edge) in SHAPES {
-                let phi = StepShape::new(samples, edge).features();
-                prop_assert!((dot(&theta, &phi) / dot(&truth, &phi) - 1.0).abs() < 1e-3, "{theta:?} for {truth:?}");
+                let phi = phi(samples, edge);
+                prop_assert!((dot(&theta, &phi) / of_truth(&phi) - 1.0).abs() < 1e-3, "{theta:?} for {truth:?}");
             }
         }
 
         #[test]
-        fn no_small_step_away_fits_better(needs in prop::array::uniform7(1e6..1e9), at in 0..N_FEATURES, up in any::<bool>()) {
+        fn no_small_step_away_fits_better(needs in prop::array::uniform9(1e6..1e9), at in 0..6usize, up in any::<bool>()) {
             let mut certificate = Certificate::default();
             for ((samples, edge), need) in SHAPES.into_iter().zip(needs) {
                 let need = Bytes::from_f64_ceil(need);
@@ -115,7 +191,7 @@ mod tests {
             }
             let (rows, scales) = certificate.scaled();
             let theta = fit(&certificate);
-            let z: Vector = std::array::from_fn(|j| theta[j] / scales[j]);
+            let z: Vector = std::array::from_fn(|j| if j < 6 { theta[j] / scales[j] } else { 0.0 });
             let loss = |z: &Vector| {
                 rows.iter().map(|row| (dot(row, z) - 1.0).powi(2)).sum::<f64>() + RIDGE * dot(z, z)
             };

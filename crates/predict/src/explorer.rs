@@ -107,15 +107,15 @@ impl Explorer {
         max_trials: u32,
     ) -> Result<Self, PredictError> {
         let mut cells: Vec<StepShape> = cells.into_iter().collect();
-        cells.sort_unstable_by_key(|it| (it.edge, it.samples));
+        cells.sort_unstable_by_key(|it| (it.extent(), it.samples));
         cells.dedup();
-        if let Some(empty) = cells.iter().find(|it| it.samples == 0 || it.edge == 0) {
+        if let Some(empty) = cells.iter().find(|it| it.is_empty()) {
             return Err(PredictError::EmptyShape(*empty));
         }
         if cells.is_empty() || max_trials == 0 {
             return Err(PredictError::NoCell(if cells.is_empty() { "n_cells" } else { "max_trials" }));
         }
-        let rows: Vec<_> = cells.chunk_by(|a, b| a.edge == b.edge).map(<[_]>::to_vec).collect();
+        let rows: Vec<_> = cells.chunk_by(|a, b| a.extent() == b.extent()).map(<[_]>::to_vec).collect();
         Ok(Self { budget, max_trials, tried: Vec::new(), certified: vec![0; rows.len()], n_idle: 0, rows })
     }
 
@@ -145,7 +145,7 @@ impl Explorer {
 
     /// Returns the largest certified cell of each edge that has one, shortest edge first.
     pub fn certified(&self, predict: impl Fn(StepShape) -> Option<Prediction>) -> Vec<StepShape> {
-        let best = |row: &Vec<StepShape>| StepShape { samples: self.largest(row, &predict, upper), ..row[0] };
+        let best = |row: &Vec<StepShape>| row[0].with_samples(self.largest(row, &predict, upper));
         self.rows.iter().map(best).filter(|it| it.samples > 0).collect()
     }
 
@@ -165,7 +165,7 @@ impl Explorer {
         let offers = self.rows.iter().filter_map(|row| {
             let samples = self.largest(row, predict, upper);
             let growth = f64::from(self.largest(row, predict, hoped)) / f64::from(samples.max(1));
-            let shape = StepShape { samples, ..row[0] };
+            let shape = row[0].with_samples(samples);
             (samples > 0 && growth > 1.0 + PROGRESS && !self.tried.contains(&shape)).then_some((growth, shape))
         });
         offers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|it| it.1)

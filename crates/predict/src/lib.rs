@@ -43,7 +43,7 @@
 //! * **Proved**, when every step of a key is one fixed program and no peak is read too low: the bound is never below
 //!   the peak, and no tighter bound follows from the same readings ([`Certificate`]).
 //!   *Fixed program* means that each tensor's size is a non-negative combination of
-//!   [`StepShape::features`](plimsoll_types::StepShape::features) and is freed at the same point for every shape.
+//!   the job's [`Features`](plimsoll_types::Features) and is freed at the same point for every shape.
 //!   Hence also, above what is resident: a larger shape never has a smaller bound, `k` times the samples have at most `k`
 //!   times the bound, `k` times the edge at most `k²` times, and another observation raises it nowhere.
 //! * **Proved**, whatever the readings are: a shape that has run is bounded by what was read of it; a reading above its

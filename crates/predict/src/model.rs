@@ -1,9 +1,10 @@
 //! What one key has taught.
 
-use plimsoll_types::{Bytes, N_FEATURES, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::{dot, fit};
+use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
 
 /// The bound and the estimate of one key, both functions of its observations alone.
@@ -11,7 +12,7 @@ use crate::{PredictError, PredictorConfig};
 pub(crate) struct Model {
     certificate: Certificate,
     /// Coefficients of the point estimate, in bytes per feature.
-    theta: [f64; N_FEATURES],
+    theta: Vector,
     /// The smallest factor, at least 1, that lifts the upper bound over every need that is kept.
     scale: f64,
 }
@@ -42,7 +43,7 @@ impl Model {
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let bound = self.bound(shape);
         let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.page);
-        let point = Bytes::from_f64_ceil(dot(&self.theta, &shape.features()).min(bound));
+        let point = Bytes::from_f64_ceil(dot(&self.theta, &self.certificate.features().of(shape)).min(bound));
         Need { upper, expected: point.max(self.certificate.lower(shape)).min(upper) }
     }
 
@@ -64,7 +65,8 @@ impl Model {
         config: &PredictorConfig,
     ) -> Result<(Self, Option<f64>), PredictError> {
         let factor = known.and_then(|model| model.violation(it, config));
-        let mut certificate = known.map_or_else(Certificate::default, |model| model.certificate.clone());
+        let mut certificate =
+            known.map_or_else(|| Certificate::new(config.features), |model| model.certificate.clone());
         certificate.widen(factor.unwrap_or(1.0));
         certificate.observe(it)?;
         Ok((Self::new(certificate, config), factor))

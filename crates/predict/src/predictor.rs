@@ -67,11 +67,15 @@ impl Predictor {
     ///
     /// # Errors
     ///
-    /// [`PredictError::EmptyShape`] without a sample or an extent, [`PredictError::NothingNeeded`] when the peak is
-    /// not above the resident bytes; nothing is stored then.
+    /// [`PredictError::EmptyShape`] without a sample or an extent, [`PredictError::OtherAxes`] when the job's features are
+    /// over others, [`PredictError::NothingNeeded`] when the peak is not above the resident bytes; nothing is stored
+    /// then.
     pub fn observe(&mut self, key: Key, observation: Observation) -> Result<Residual, PredictError> {
         let Observation { shape, resident, peak } = observation;
         let need = peak.saturating_sub(resident);
+        if !self.config.features.fit(shape) {
+            return Err(PredictError::OtherAxes { shape, n_axes: self.config.features.n_axes() });
+        }
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }
@@ -91,7 +95,8 @@ impl Predictor {
         Ok(residual(factor.is_some()))
     }
 
-    /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known.
+    /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known, and for
+    /// other axes than those of the job's features.
     ///
     /// While the key itself has no observation, the sibling regime (same phase, checkpointing and platform) with
     /// the largest bound stands in, and the bound is multiplied by [`PredictorConfig::regime_margin`]: assumed, not proved.
@@ -110,6 +115,9 @@ impl Predictor {
     }
 
     fn need(&self, key: Key, shape: StepShape) -> Option<Need> {
+        if !self.config.features.fit(shape) {
+            return None;
+        }
         if let Some(own) = self.models.get(&key) {
             return Some(own.need(shape, 1.0, &self.config));
         }
@@ -126,12 +134,12 @@ fn above(resident: Bytes, need: Need) -> Prediction {
 #[derive(Serialize, Deserialize)]
 struct State {
     config: PredictorConfig,
-    models: Vec<(Key, Certificate)>,
+    models: Vec<(Key, Vec<ShapeNeed>)>,
 }
 
 impl From<Predictor> for State {
     fn from(predictor: Predictor) -> Self {
-        let models = predictor.models.iter().map(|(key, model)| (*key, model.certificate().clone())).collect();
+        let models = predictor.models.iter().map(|(key, model)| (*key, model.certificate().needs().to_vec())).collect();
         Self { config: predictor.config, models }
     }
 }
@@ -141,8 +149,10 @@ impl TryFrom<State> for Predictor {
 
     fn try_from(state: State) -> Result<Self, PredictError> {
         let mut predictor = Self::try_new(state.config)?;
-        let restored = |(key, it)| Model::restored(it, &state.config).map(|model| (key, model));
-        predictor.models.extend(state.models.into_iter().filter_map(restored));
+        for (key, needs) in state.models {
+            let certificate = Certificate::try_new(state.config.features, needs)?;
+            predictor.models.extend(Model::restored(certificate, &state.config).map(|model| (key, model)));
+        }
         Ok(predictor)
     }
 }

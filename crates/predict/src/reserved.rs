@@ -5,7 +5,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use self::packing::Packing;
@@ -65,14 +65,20 @@ pub struct Reserved {
 }
 
 impl Reserved {
+    /// Starts without an observation, for programs whose tensors are combinations of these features.
+    pub fn new(features: Features) -> Self {
+        Self { packing: Packing::new(features), ..Self::default() }
+    }
+
     /// Learns what a step reserved and tells how it compares with the prediction.
     ///
     /// # Errors
     ///
-    /// [`PredictError::EmptyShape`], [`PredictError::NothingRead`] for a size of zero, [`PredictError::NothingNeeded`]
-    /// for a peak in use that is not above the resident bytes; nothing is stored then.
+    /// [`PredictError::EmptyShape`], [`PredictError::OtherAxes`], [`PredictError::NothingRead`] for a size of zero,
+    /// [`PredictError::NothingNeeded`] for a peak in use that is not above the resident bytes; nothing is stored then.
     pub fn observe(&mut self, observation: ReservedObservation) -> Result<ReservedResidual, PredictError> {
         observation.check()?;
+        self.packing.check(observation.shape)?;
         let ReservedObservation { shape, reserved, .. } = observation;
         let predicted = self.predict(shape);
         let violated = predicted.filter(|it| reserved > it.upper);

@@ -13,7 +13,7 @@ fn explorer(max_trials: u32) -> Explorer {
 /// A prediction of so many MiB for each sample and position.
 fn linear(expected: u64, upper: u64) -> impl Fn(StepShape) -> Option<Prediction> + Copy {
     move |shape| {
-        let size = |each: u64| Bytes::mib(each * u64::from(shape.samples) * u64::from(shape.edge));
+        let size = |each: u64| Bytes::mib(each * u64::from(shape.samples) * u64::from(shape.edge()));
         Some(Prediction { expected: size(expected), upper: size(upper) })
     }
 }

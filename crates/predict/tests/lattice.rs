@@ -47,8 +47,8 @@ proptest! {
     ) {
         let lattice = Lattice::try_new(edges(&lengths, k, 16).unwrap().edges, rungs(max).unwrap()).unwrap();
         for length in lengths {
-            let covering = lattice.cells().filter(|it| it.samples >= samples && it.edge >= length);
-            let smallest = covering.min_by_key(|it| (it.edge, it.samples));
+            let covering = lattice.cells().filter(|it| it.samples >= samples && it.edge() >= length);
+            let smallest = covering.min_by_key(|it| (it.edge(), it.samples));
             prop_assert_eq!(lattice.cell_for(samples, length), smallest);
             prop_assert_eq!(smallest.is_some(), samples <= max);
         }
@@ -65,7 +65,7 @@ proptest! {
 #[test]
 fn cells_come_edge_by_edge() {
     let lattice = Lattice::try_new(vec![64, 32, 64], vec![3, 2, 1]).unwrap();
-    let cells: Vec<_> = lattice.cells().map(|it| (it.samples, it.edge)).collect();
+    let cells: Vec<_> = lattice.cells().map(|it| (it.samples, it.edge())).collect();
     assert_eq!(cells, [(1, 32), (2, 32), (3, 32), (1, 64), (2, 64), (3, 64)]);
     assert_eq!((lattice.edges(), lattice.rungs()), (&[32, 64][..], &[1, 2, 3][..]));
     assert_eq!(lattice.cell_for(0, 0), Some(StepShape::new(1, 32)));

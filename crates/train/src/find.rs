@@ -8,7 +8,7 @@ use plimsoll_plan::{DryRunPlanner, Fit, PlanError, Rehearsed, Sweep};
 use plimsoll_policy::{Finder, FinderConfig, Found, Outcome, Planned, PolicyError, Race, Search, Source, Winner};
 use plimsoll_predict::{Key, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_types::{Bytes, Prediction, StepShape};
+use plimsoll_types::{Bytes, Features, Prediction, StepShape};
 
 use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
@@ -105,7 +105,7 @@ pub fn find_batch_size<J: Job>(
     let name = probe.name();
     drop(probe);
     let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
-    let mut search = BatchSearch { request, finder, trials, ran: Vec::new(), on_trial };
+    let mut search = BatchSearch { request, features: job.features(), finder, trials, ran: Vec::new(), on_trial };
     let found = match request.device {
         DeviceKind::Flex => search.by_probes(&name)?,
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
@@ -139,7 +139,8 @@ pub fn find_inference_batch(
     let edge = finder.edge;
     let mut finder = Finder::try_new(finder, capacity)?;
     let key = |shape| keys.key(Phase::Infer, shape);
-    by_probes(&mut finder, key, |_| Bytes::ZERO, edge, &mut |finder, batch| {
+    let bounds = Predictor::try_new(PredictorConfig::default())?;
+    by_probes(&mut finder, bounds, key, |_| Bytes::ZERO, edge, &mut |finder, batch| {
         let shape = StepShape::new(batch, edge);
         let ran = step(finder, batch, forward_trial(probe, capacity, shape, || run(shape)))?;
         ran.iter().for_each(&mut *on_trial);
@@ -165,12 +166,12 @@ type RealStep<'a> = &'a mut dyn FnMut(&mut Finder, u32) -> Result<Option<Trial>,
 /// Searches by real steps, each certain to fit but the first; `host` is what is resident for the samples of a shape.
 fn by_probes(
     finder: &mut Finder,
+    mut predictor: Predictor,
     key: impl Fn(StepShape) -> Key,
     host: impl Fn(StepShape) -> Bytes,
     edge: u32,
     step: RealStep<'_>,
 ) -> Result<Found, FindError> {
-    let mut predictor = Predictor::try_new(PredictorConfig::default())?;
     let mut resident = Bytes::ZERO;
     loop {
         let bound = |shape| -> Option<Prediction> {
@@ -191,6 +192,7 @@ fn by_probes(
 
 struct BatchSearch<'a, J: Job> {
     request: &'a FindRequest,
+    features: Features,
     finder: Finder,
     trials: Trials<'a, J>,
     ran: Vec<Trial>,
@@ -208,11 +210,13 @@ impl<J: Job> BatchSearch<'_, J> {
         let host = |shape: StepShape| match request.phase {
             Phase::Train => {
                 let n_samples = request.effective_batch_size.unwrap_or(0).max(shape.samples);
-                source.buffer_bytes(StepShape::new(n_samples, shape.edge))
+                source.buffer_bytes(shape.with_samples(n_samples))
             }
             Phase::Infer => Bytes::ZERO,
         };
-        by_probes(&mut finder, key, host, request.finder.edge, &mut |finder, batch| {
+        let config = PredictorConfig { features: self.features, ..PredictorConfig::default() };
+        let bounds = Predictor::try_new(config)?;
+        by_probes(&mut finder, bounds, key, host, request.finder.edge, &mut |finder, batch| {
             let trial = step(finder, batch, self.real(batch))?;
             self.ran.extend(trial.map(Trial::steady));
             Ok(trial)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Features, StepShape};
 
 use crate::inference::Inference;
 use crate::source::Source;
@@ -30,6 +30,14 @@ pub trait Job {
 
     /// Describes what a checkpoint of this job fits: the model's size and the data's.
     fn fingerprint(&self) -> String;
+
+    /// Names the monomials, in the number of samples and the edges, that the size of every tensor of a step is a
+    /// combination of, forward passes without gradients included; see [`Features`].
+    ///
+    /// The default suits samples with one axis, be it a sequence with attention or a square patch.
+    fn features(&self) -> Features {
+        Features::complete(1)
+    }
 
     /// Returns the training data.
     fn source(&self) -> Arc<Self::Source>;

@@ -52,7 +52,7 @@ impl Meter {
                 progress.epoch = done.epoch;
                 progress.loss = done.loss;
                 progress.knobs = done.rung;
-                progress.has_lengths |= done.micro_batches.iter().any(|it| it.edge != done.rung.patch_size);
+                progress.has_lengths |= done.micro_batches.iter().any(|it| it.edges.edge() != done.rung.patch_size);
                 progress.peak = done.peak;
                 progress.budget = done.budget;
                 progress.samples_per_second = self.samples as f64 / seconds;

@@ -35,7 +35,7 @@ pub struct PlanRequest {
     pub inference: Vec<StepShape>,
     /// The loader of the run: the samples of an optimizer step, and the host memory that is filled ahead of need.
     pub loader: LoaderConfig,
-    /// Bounds, where certified probes plan.
+    /// Bounds, where certified probes plan; the features are those of the job.
     pub predictor: PredictorConfig,
     /// Most probes of each phase, where certified probes plan.
     pub max_probes: u32,
@@ -115,7 +115,7 @@ impl<J: Job> Planning<'_, J> {
             Phase::Train => ladder.iter().chain(lattice).copied().collect(),
             Phase::Infer => inference.clone(),
         };
-        shapes.sort_unstable_by_key(|it: &StepShape| (it.edge, it.samples));
+        shapes.sort_unstable_by_key(|it: &StepShape| (it.extent(), it.samples));
         shapes.dedup();
         shapes
     }

@@ -4,7 +4,7 @@ use plimsoll_types::Event;
 use serde_json::Value;
 
 use crate::balance::TaskBalance;
-use crate::config::FitConfig;
+use crate::controller::ControllerConfig;
 use crate::error::TrainError;
 
 /// Compares the settings with those in the log's head.
@@ -13,14 +13,14 @@ use crate::error::TrainError;
 ///
 /// [`TrainError::Changed`] names the first setting of predictor, policy or device that is not what it was: the state
 /// in the checkpoint belongs to the old one.
-pub(crate) fn check(head: Option<&Event>, config: &FitConfig) -> Result<(), TrainError> {
+pub(crate) fn check(head: Option<&Event>, controller: &ControllerConfig, device: &str) -> Result<(), TrainError> {
     let Some(Event::RunStarted(head)) = head else {
         return Err(TrainError::Head("it is not `run_started`".to_owned()));
     };
     let unreadable = |error: serde_json::Error| TrainError::Head(error.to_string());
     let was = without_plan(serde_json::from_str(&head.controller).map_err(unreadable)?);
-    let now = without_plan(serde_json::to_value(&config.controller).map_err(unreadable)?);
-    let device = (Value::from(head.device.as_str()), Value::from(config.device.as_str()));
+    let now = without_plan(serde_json::to_value(controller).map_err(unreadable)?);
+    let device = (Value::from(head.device.as_str()), Value::from(device));
     let changed = difference("", &was, &now).or_else(|| difference("device", &device.0, &device.1));
     changed.map_or(Ok(()), |(key, was, now)| Err(TrainError::Changed { key, was, now }))
 }

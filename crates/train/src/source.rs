@@ -36,7 +36,7 @@ pub trait Source: Send + Sync + 'static {
     /// Returns how much a buffer for steps up to `largest` holds.
     fn buffer_bytes(&self, largest: StepShape) -> Bytes;
 
-    /// Allocates a buffer for steps of up to `largest.samples · largest.edge` padded positions; it never grows.
+    /// Allocates a buffer for steps of up to `largest.positions()` padded positions; it never grows.
     fn buffer(&self, largest: StepShape) -> Self::Buffer;
 
     /// Fills `buffer` with the samples of a draw, cropped or padded to the edges of its parts, in its order.

@@ -229,8 +229,7 @@ impl GuardedStep {
         let too_large = Cell::new(None);
         let known = |samples: &Range<usize>| {
             let shape = request.run(samples).shape();
-            let failed =
-                too_large.get().is_some_and(|it: StepShape| it.samples <= shape.samples && it.edge <= shape.edge);
+            let failed = too_large.get().is_some_and(|it: StepShape| shape.covers(it));
             if failed { Some(BEYOND) } else { predict(shape, resident) }
         };
         let guard = Guard { budget: request.budget.budget, predict: known };

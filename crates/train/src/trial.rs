@@ -177,10 +177,10 @@ impl<'a, J: Job> Trials<'a, J> {
     /// [`TrialError::OutOfMemory`] when a micro-batch did not fit, [`TrialError::Source`] when a sample cannot be read.
     pub fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
         let n_samples = n_samples.max(shape.samples);
-        let has_room = n_samples <= self.room.samples && shape.edge <= self.room.edge;
+        let has_room = n_samples <= self.room.samples && shape.edge() <= self.room.edge();
         let held = if has_room { self.buffers.pop() } else { None };
         let is_held = held.is_some();
-        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge)));
+        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge())));
         let ran = self.collate_and_step(shape, n_samples, &mut buffer);
         self.buffers.extend(Some(buffer).filter(|_| is_held));
         let Ran { trial, failures } = ran?;
@@ -197,7 +197,7 @@ impl<'a, J: Job> Trials<'a, J> {
         n_samples: u32,
         buffer: &mut <J::Source as Source>::Buffer,
     ) -> Result<Ran, TrialError> {
-        let (draw, items) = samples(&*self.source, n_samples, shape.edge)?;
+        let (draw, items) = samples(&*self.source, n_samples, shape.edge())?;
         self.source.collate(&draw, &items, buffer)?;
         let lengths: Vec<_> = items.iter().map(Item::length).collect();
         drop(items);

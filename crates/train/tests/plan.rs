@@ -67,7 +67,7 @@ impl Step {
 }
 
 fn images(shape: StepShape, device: &Device) -> Tensor<4> {
-    let (n, edge) = (shape.samples as usize, shape.edge as usize);
+    let (n, edge) = (shape.samples as usize, shape.edge() as usize);
     Tensor::zeros([n, 3, edge, edge], device)
 }
 
@@ -134,7 +134,7 @@ impl Real {
     fn of(phase: Phase, shape: StepShape, n_samples: u32) -> Self {
         let mut parts = vec![shape; (n_samples / shape.samples) as usize];
         let ragged = n_samples % shape.samples;
-        parts.extend((ragged > 0).then_some(StepShape::new(ragged, shape.edge)));
+        parts.extend((ragged > 0).then_some(shape.with_samples(ragged)));
         match phase {
             Phase::Train => Self::Train(parts),
             Phase::Infer => Self::Infer(shape),

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Knobs, StepShape};
+use crate::{Bytes, Decision, Extent, Knobs, StepShape};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One line of a run's log.
 ///
@@ -81,17 +81,26 @@ pub struct RunStarted {
 pub struct MicroBatch {
     /// Sample ids, in order.
     pub ids: Vec<u64>,
-    /// Edge that the samples were padded or cropped to.
-    pub edge: u32,
-    /// High-water mark of this micro-batch, where the micro-batches of a step differ in shape.
+    /// What the samples were padded or cropped to.
+    pub edges: Extent,
+    /// Bytes in use before this micro-batch, where it was measured by itself: the gradients that those before it have
+    /// accumulated are among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident: Option<Bytes>,
+    /// High-water mark of this micro-batch, where it was measured by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Bytes>,
 }
 
 impl MicroBatch {
+    /// Describes samples that were not measured by themselves.
+    pub fn new(ids: Vec<u64>, edges: impl Into<Extent>) -> Self {
+        Self { ids, edges: edges.into(), resident: None, peak: None }
+    }
+
     /// Returns the shape of the micro-batch.
     pub fn shape(&self) -> StepShape {
-        StepShape::new(u32::try_from(self.ids.len()).unwrap_or(u32::MAX), self.edge)
+        StepShape::of(u32::try_from(self.ids.len()).unwrap_or(u32::MAX), self.edges)
     }
 }
 
@@ -161,10 +170,7 @@ impl StepDone {
 
     /// Returns the largest micro-batch's shape, which is the one that made the peak.
     pub fn largest_shape(&self) -> Option<StepShape> {
-        self.micro_batches
-            .iter()
-            .map(MicroBatch::shape)
-            .max_by_key(|it| (u64::from(it.samples) * u64::from(it.edge), *it))
+        self.micro_batches.iter().map(MicroBatch::shape).max_by_key(|it| (it.positions(), *it))
     }
 }
 

@@ -20,6 +20,12 @@ impl Knobs {
     pub const fn shape(self) -> StepShape {
         StepShape::new(self.micro_batch_size, self.patch_size)
     }
+
+    /// Returns `n·e²`, the work of a step on square patches, and nearly its memory less what is constant.
+    pub fn work(self) -> f64 {
+        let (samples, edge) = (f64::from(self.micro_batch_size), f64::from(self.patch_size));
+        samples * edge * edge
+    }
 }
 
 impl fmt::Display for Knobs {

@@ -18,13 +18,14 @@
 //! let capacity: Bytes = "1.5 GiB".parse()?;
 //! let budget = capacity.scale(Fraction::try_new(0.9)?);
 //! assert_eq!(budget.to_string(), "1.35 GiB");
-//! assert_eq!(StepShape::new(4, 32).features(), [1.0, 4.0, 128.0, 4096.0]);
+//! assert!(StepShape::new(4, 32).covers(StepShape::new(3, 32)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod bytes;
 mod decision;
 mod event;
+mod features;
 mod fraction;
 mod knobs;
 mod memory;
@@ -36,7 +37,8 @@ pub use event::{
     Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, GradientCheckpointing,
     MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep, Validated,
 };
+pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction};
-pub use shape::{N_FEATURES, StepShape};
+pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};

@@ -136,7 +136,7 @@ mod tests {
 
     /// A transformer with 10 MiB resident, and what it needs above.
     fn observation(shape: StepShape) -> Observation {
-        let (n, length) = (u64::from(shape.samples), u64::from(shape.edge));
+        let (n, length) = (u64::from(shape.samples), u64::from(shape.edge()));
         let need = Bytes(1_000_000 + n * (2_000 + 20_000 * length + 40 * length * length));
         Observation { shape, resident: Bytes::mib(10), peak: Bytes::mib(10).saturating_add(need) }
     }

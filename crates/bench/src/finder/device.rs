@@ -2,7 +2,7 @@
 
 use plimsoll_policy::Planned;
 use plimsoll_predict::page_for;
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Fraction};
 
 use super::oracle::{Outcome, Pool, Reading, Setting};
 use super::random::SplitMix64;
@@ -112,8 +112,9 @@ impl Simulated {
     }
 
     fn in_use(&self, batch: u32) -> Bytes {
-        let [_, features @ ..] = StepShape::new(batch, self.edge).features();
-        let activations: f64 = self.coefficients.iter().zip(features).map(|(bytes, count)| bytes * count).sum();
+        let (n, e) = (f64::from(batch), f64::from(self.edge));
+        let activations: f64 =
+            self.coefficients.iter().zip([n, n * e, n * e * e]).map(|(bytes, count)| bytes * count).sum();
         Bytes::from_f64_ceil(self.resident + self.constant + activations)
     }
 

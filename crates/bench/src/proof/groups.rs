@@ -17,7 +17,7 @@ pub struct Group {
 impl Group {
     /// Returns the shape of the largest optimizer step.
     pub fn largest(&self) -> StepShape {
-        let edge = self.training.iter().map(|it| it.edge).max().unwrap_or(1);
+        let edge = self.training.iter().map(|it| it.edge()).max().unwrap_or(1);
         StepShape::new(self.effective_batch_size, edge)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
                 (values().min(), values().max())
             };
             assert_eq!(spread(|it| it.samples), (Some(1), Some(64)));
-            assert_eq!(spread(|it| it.edge), (Some(16), Some(64)));
+            assert_eq!(spread(|it| it.edge()), (Some(16), Some(64)));
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
         let n: usize = few.iter().map(|it| it.training.len() + it.inference.len()).sum();
         assert!((12..=14).contains(&n), "{n}");
         assert_eq!(few[0].training[0], StepShape::new(1, 16));
-        assert!(few[0].training.iter().any(|it| 48 <= it.edge), "{few:?}");
+        assert!(few[0].training.iter().any(|it| 48 <= it.edge()), "{few:?}");
         assert_eq!(thin(&pooled_groups(), 1000), pooled_groups());
     }
 }

@@ -63,7 +63,7 @@ pub fn draw(n_steps: usize, seed: u64) -> Vec<StepShape> {
 
 /// Returns the shape with the most positions, whose activations are the largest allocations of a convolutional net.
 pub fn first(drawn: &[StepShape]) -> Option<StepShape> {
-    drawn.iter().copied().max_by_key(|it| u64::from(it.samples) * u64::from(it.edge).pow(2))
+    drawn.iter().copied().max_by_key(|it| u64::from(it.samples) * u64::from(it.edge()).pow(2))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_run_is_mostly_small_and_its_large_steps_do_not_come_first() {
         let drawn = draw(200, 0);
-        let is_large = |it: &StepShape| LARGE.contains(&(it.samples, it.edge));
+        let is_large = |it: &StepShape| LARGE.contains(&(it.samples, it.edge()));
         let n_large = drawn.iter().filter(|it| is_large(it)).count();
         assert!((4..=16).contains(&n_large), "{n_large}");
         assert!(LARGE.iter().all(|(n, edge)| drawn.contains(&StepShape::new(*n, *edge))), "{drawn:?}");

@@ -90,10 +90,10 @@ impl Settings {
         }
     }
 
-    /// Returns how needs are bounded on a device with pages of this size.
+    /// Returns how needs are bounded on a device with pages of this size; the job names the features.
     pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
-        PredictorConfig { rounding_margin, regime_margin, page }
+        PredictorConfig { rounding_margin, regime_margin, page, ..PredictorConfig::default() }
     }
 
     /// Returns the settings of the run; `name` is the device's own.

@@ -64,7 +64,7 @@ impl Knobs<'_> {
     /// The shortest and the longest edge of each step.
     fn edges(&self) -> Vec<Range> {
         let edges = |step: &StepDone| {
-            let edges = || step.micro_batches.iter().map(|it| it.edge);
+            let edges = || step.micro_batches.iter().map(|it| it.edges.edge());
             Some((step.step as f64, [edges().min()?, edges().max()?]))
         };
         self.run.steps().filter_map(edges).collect()

@@ -59,7 +59,7 @@ pub(crate) fn ladder() -> PlanView {
         near.then_some(if edge == 80 && batch == 1 { PlanSource::Memo } else { PlanSource::DryRun })
     };
     let mut plan = plan(&batches, &[16, 32, 48, 64, 80], source);
-    for it in plan.cells.iter_mut().filter(|it| 8 <= it.shape.samples && 64 <= it.shape.edge) {
+    for it in plan.cells.iter_mut().filter(|it| 8 <= it.shape.samples && 64 <= it.shape.edge()) {
         it.reserved = None;
     }
     plan

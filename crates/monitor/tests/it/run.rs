@@ -39,7 +39,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         rung,
         micro_batches: ids
             .chunks(rung.micro_batch_size as usize)
-            .map(|it| MicroBatch { ids: it.to_vec(), edge: rung.patch_size, peak: None })
+            .map(|it| MicroBatch::new(it.to_vec(), rung.patch_size))
             .collect(),
         predicted: (step > 0).then_some(peak),
         upper: (step > 0).then(|| peak.saturating_add(Bytes::mib(2))),

@@ -37,9 +37,8 @@ fn step(step: u64, sizes: [u32; 4], vary: bool) -> StepDone {
     // Not every edge is in every step.
     let edges = sizes.iter().zip(EDGES).filter(|(_, edge)| u64::from(*edge) >= 16 << (step % 3));
     let micro_batch = |(size, edge): (&u32, u32)| MicroBatch {
-        ids: (0..u64::from(*size)).collect(),
-        edge,
         peak: Some(Bytes::mib(24 + u64::from(size * edge) / 6)),
+        ..MicroBatch::new((0..u64::from(*size)).collect(), edge)
     };
     let mut micro_batches: Vec<_> = edges.map(micro_batch).collect();
     micro_batches.reverse();

@@ -22,7 +22,7 @@ enum Then {
 use Then::{Budget as NewBudget, Fails, Peaks, Steps};
 
 fn need(shape: StepShape) -> u64 {
-    100 + u64::from(shape.samples) * u64::from(shape.edge)
+    100 + u64::from(shape.samples) * u64::from(shape.edge())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
@@ -52,9 +52,8 @@ fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> 
     let peak = batches.iter().map(|(_, _, peak)| *peak).max().unwrap_or(0);
     let Event::StepDone(mut done) = scene::done(step, rung, peak, budget) else { unreachable!("a step") };
     let micro_batch = |(n, edge, peak): &(u32, u32, u64)| MicroBatch {
-        ids: (0..u64::from(*n)).collect(),
-        edge: *edge,
         peak: Some(Bytes(*peak)),
+        ..MicroBatch::new((0..u64::from(*n)).collect(), *edge)
     };
     done.micro_batches = batches.iter().map(micro_batch).collect();
     Event::StepDone(done)
@@ -137,7 +136,7 @@ fn without_a_bound_no_batch_is_raised() {
 
 #[test]
 fn an_edge_without_a_bound_stays_as_it_is() {
-    let only_short = |shape: StepShape| exact(shape).filter(|_| shape.edge < 40);
+    let only_short = |shape: StepShape| exact(shape).filter(|_| shape.edge() < 40);
     check(
         &mut with(config()),
         1000,
@@ -152,7 +151,7 @@ fn an_edge_without_a_bound_stays_as_it_is() {
 #[test]
 fn a_longer_edge_never_has_more_than_a_shorter_one() {
     // The middle edge needs twice as much as it should.
-    let odd = |shape: StepShape| exact(if shape.edge == 20 { StepShape::new(shape.samples, 80) } else { shape });
+    let odd = |shape: StepShape| exact(if shape.edge() == 20 { StepShape::new(shape.samples, 80) } else { shape });
     check(
         &mut with(config()),
         1000,
@@ -202,7 +201,7 @@ fn a_budget_below_a_bound_lowers_that_edge_at_once_and_longer_ones_to_no_more() 
 
 #[test]
 fn an_edge_whose_single_sample_does_not_fit_keeps_no_other_edge_down() {
-    let loose = |shape: StepShape| exact(if shape.edge == 40 { StepShape::new(10, 40) } else { shape });
+    let loose = |shape: StepShape| exact(if shape.edge() == 40 { StepShape::new(10, 40) } else { shape });
     let table =
         [(Steps(1), "keep: warming up for 1 more steps"), (Steps(1), "[3, 1, 1]: at most 130 B needed, 137 B allowed")];
     check(&mut with(config()), 140, &loose, &table);

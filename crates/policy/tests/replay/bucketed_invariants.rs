@@ -67,7 +67,7 @@ fn uppers() -> impl Strategy<Value = Vec<Option<u64>>> {
 }
 
 fn lookup(uppers: &[Option<u64>], shape: StepShape) -> Option<Prediction> {
-    let at = (shape.samples * 7 + shape.edge) as usize % uppers.len();
+    let at = (shape.samples * 7 + shape.edge()) as usize % uppers.len();
     uppers[at].map(|upper| Prediction { expected: Bytes(upper / 2), upper: Bytes(upper) })
 }
 
@@ -94,7 +94,7 @@ fn done(step: u64, policy: &Policy, shape: StepShape, peak: u64, bytes: u64) -> 
     let Event::StepDone(done) = scene::done(step, policy.knobs(), peak, whole(bytes)) else { unreachable!("a step") };
     let ids = (0..u64::from(shape.samples)).collect();
     Event::StepDone(StepDone {
-        micro_batches: vec![MicroBatch { ids, edge: shape.edge, peak: Some(Bytes(peak)) }],
+        micro_batches: vec![MicroBatch { peak: Some(Bytes(peak)), ..MicroBatch::new(ids, shape.extent()) }],
         ..done
     })
 }
@@ -198,7 +198,7 @@ proptest! {
         let turns = drive(&mut policy(PolicyConfig::Bucketed(config)), 0, &inputs, &|it| lookup(&uppers, it));
         for turn in &turns {
             if let Event::StepFailed(failed) = &turn.event {
-                let StepShape { samples, edge } = failed.attempt.shape;
+                let (samples, edge) = (failed.attempt.shape.samples, failed.attempt.shape.edge());
                 for (after, _) in turn.after.iter().zip(EDGES).filter(|(_, own)| edge <= *own) {
                     let most = (f64::from(samples) * 0.85).max(1.0);
                     prop_assert!(f64::from(*after) <= most, "{turn:?}");
@@ -221,7 +221,7 @@ proptest! {
         let mut closed: Vec<(StepShape, u64)> = vec![];
         for turn in drive(&mut policy(PolicyConfig::Bucketed(config)), 0, &inputs, &|it| lookup(&uppers, it)) {
             for (shape, until) in closed.iter().filter(|(_, until)| turn.now < *until) {
-                for (after, _) in turn.after.iter().zip(EDGES).filter(|(_, own)| shape.edge <= *own) {
+                for (after, _) in turn.after.iter().zip(EDGES).filter(|(_, own)| shape.edge() <= *own) {
                     prop_assert!(*after < shape.samples.max(2), "{turn:?}, {shape} closed until {until}");
                 }
             }

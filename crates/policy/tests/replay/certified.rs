@@ -9,7 +9,7 @@ use crate::scene::{self, Then, check, failed, knobs, policy, unknown};
 const BOUNDS: Bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
 
 fn need(shape: StepShape) -> u64 {
-    100 + 10 * u64::from(shape.samples) * u64::from(shape.edge) * u64::from(shape.edge) / 1024
+    100 + 10 * u64::from(shape.samples) * u64::from(shape.edge()) * u64::from(shape.edge()) / 1024
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]

@@ -59,7 +59,7 @@ fn uppers() -> impl Strategy<Value = Vec<Option<u64>>> {
 }
 
 fn lookup(uppers: &[Option<u64>], shape: StepShape) -> Option<Prediction> {
-    let at = (shape.samples * 7 + shape.edge) as usize % uppers.len();
+    let at = (shape.samples * 7 + shape.edge()) as usize % uppers.len();
     uppers[at].map(|upper| Prediction { expected: Bytes(upper / 2), upper: Bytes(upper) })
 }
 

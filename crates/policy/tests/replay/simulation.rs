@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, Predict};
-use plimsoll_types::{Bytes, Change, Decision, Event, MoveReason, Prediction, StepShape};
+use plimsoll_types::{Bytes, Change, Decision, Event, Features, MoveReason, Prediction, StepShape};
 use proptest::prelude::*;
 
 use crate::scene::{done, failed, policy, whole};
@@ -18,7 +18,7 @@ struct Law {
 
 impl Law {
     fn need(self, shape: StepShape) -> f64 {
-        self.constant + self.per_work * shape.features()[3]
+        self.constant + self.per_work * Features::default().of(shape)[5]
     }
 }
 
@@ -68,7 +68,7 @@ fn world(most: f64) -> impl Strategy<Value = (Bounds, Law)> {
         let room = 0.985 * budget * (1.0 - constant);
         // The bottom rung takes from nearly all of the room down to a five-hundredth of it.
         let bottom = room * 1e-3f64.powf(log_share);
-        let per_work = bottom / bounds.smallest().shape().features()[3];
+        let per_work = bottom / bounds.smallest().work();
         (bounds, Law { constant: 0.985 * budget * constant, per_work })
     })
 }
@@ -90,7 +90,8 @@ fn reversals(changes: &[Change]) -> usize {
 /// What an observation says of another shape, if every tensor is a non-negative combination of the features.
 fn bound(observations: &[(StepShape, f64)], shape: StepShape) -> Option<f64> {
     let ratio = |seen: StepShape| {
-        shape.features().iter().zip(seen.features()).map(|(own, theirs)| own / theirs).fold(0.0, f64::max)
+        let (own, theirs) = (Features::default().of(shape), Features::default().of(seen));
+        (0..Features::default().len()).map(|at| own[at] / theirs[at]).fold(0.0, f64::max)
     };
     observations.iter().map(|(seen, peak)| peak * ratio(*seen)).reduce(f64::min)
 }
@@ -145,7 +146,7 @@ proptest! {
         prop_assert!(changes.len() <= 6, "{changes:?}");
         prop_assert!(changes.iter().all(|it| matches!(it.reason, MoveReason::Certified { .. })), "{changes:?}");
         let (ladder, limit) = (policy.ladder().unwrap(), 0.985 * Bytes(BUDGET).as_f64());
-        let work = |rung: usize| ladder.at(rung).shape().features()[3];
+        let work = |rung: usize| ladder.at(rung).work();
         let stands = ladder.index_of(policy.knobs()).unwrap();
         let fits = |rung: &usize| upper(ladder.at(*rung).shape()).unwrap().as_f64() <= limit;
         let highest = (0..=ladder.top()).rev().find(fits).unwrap();

@@ -1,6 +1,6 @@
 //! What an allocator reserves for a step that was neither run nor planned.
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, ShapeNeed};
@@ -11,12 +11,15 @@ use crate::{PredictError, PredictorConfig, ReservedObservation, page_for};
 const ROUNDING: f64 = 1.01;
 
 /// The bare bounds: rounding is applied to what is resident as well, and pages are what is added here.
-const BARE: PredictorConfig = PredictorConfig { rounding_margin: 0.0, regime_margin: 1.0, page: Bytes::ZERO };
+const fn bare(features: Features) -> PredictorConfig {
+    PredictorConfig { rounding_margin: 0.0, regime_margin: 1.0, page: Bytes::ZERO, features }
+}
 
 /// The certificate route from in-use to reserved: bounds of peak and largest allocation, and the worst packing seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "State", into = "State")]
 pub(crate) struct Packing {
+    features: Features,
     in_use: Option<Model>,
     largest: Option<Model>,
     /// The most that was resident before any observed step.
@@ -33,11 +36,23 @@ struct Worst {
 }
 
 impl Packing {
-    /// Learns a step; its sizes have been checked.
+    /// Starts without an observation.
+    pub(crate) fn new(features: Features) -> Self {
+        Self { features, ..Self::default() }
+    }
+
+    /// Refuses a shape over other axes than the features.
+    pub(crate) fn check(&self, shape: StepShape) -> Result<(), PredictError> {
+        let n_axes = self.features.n_axes();
+        if self.features.fit(shape) { Ok(()) } else { Err(PredictError::OtherAxes { shape, n_axes }) }
+    }
+
+    /// Learns a step; its shape and sizes have been checked.
     pub(crate) fn observe(&mut self, it: ReservedObservation) -> Result<(), PredictError> {
-        learn(&mut self.largest, ShapeNeed { shape: it.shape, need: it.largest })?;
+        let config = bare(self.features);
+        learn(&mut self.largest, &config, ShapeNeed { shape: it.shape, need: it.largest })?;
         if let Some(peak) = it.in_use {
-            learn(&mut self.in_use, ShapeNeed { shape: it.shape, need: peak.saturating_sub(it.resident) })?;
+            learn(&mut self.in_use, &config, ShapeNeed { shape: it.shape, need: peak.saturating_sub(it.resident) })?;
             self.resident = self.resident.max(it.resident);
             let seen = Worst { reserved: it.reserved.max(peak), in_use: peak };
             self.worst = Some(self.worst.filter(|worst| worst.ratio() >= seen.ratio()).unwrap_or(seen));
@@ -54,10 +69,12 @@ impl Packing {
 
     /// Returns the bounds of a step's reserved bytes, or `None` before the first peak in use.
     pub(crate) fn need(&self, shape: StepShape) -> Option<Need> {
+        self.check(shape).ok()?;
         let (in_use, largest, worst) = (self.in_use.as_ref()?, self.largest.as_ref()?, self.worst?);
-        let need = in_use.need(shape, 1.0, &BARE);
+        let config = bare(self.features);
+        let need = in_use.need(shape, 1.0, &config);
         let packed = |peak: Bytes| self.resident.saturating_add(peak).as_f64() * worst.ratio();
-        let half_page = page_for(largest.need(shape, 1.0, &BARE).upper).as_f64() / 2.0;
+        let half_page = page_for(largest.need(shape, 1.0, &config).upper).as_f64() / 2.0;
         let upper = Bytes::from_f64_ceil(packed(need.upper) * ROUNDING + half_page);
         Some(Need { upper, expected: Bytes::from_f64_ceil(packed(need.expected)).min(upper) })
     }
@@ -69,9 +86,9 @@ impl Worst {
     }
 }
 
-fn learn(model: &mut Option<Model>, observed: ShapeNeed) -> Result<(), PredictError> {
+fn learn(model: &mut Option<Model>, config: &PredictorConfig, observed: ShapeNeed) -> Result<(), PredictError> {
     if !model.as_ref().is_some_and(|it| it.certificate().knows(observed)) {
-        *model = Some(Model::learn(model.as_ref(), observed, &BARE)?.0);
+        *model = Some(Model::learn(model.as_ref(), observed, config)?.0);
     }
     Ok(())
 }
@@ -80,6 +97,7 @@ fn learn(model: &mut Option<Model>, observed: ShapeNeed) -> Result<(), PredictEr
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
+    features: Features,
     in_use: Certificate,
     largest: Certificate,
     resident: Bytes,
@@ -88,15 +106,16 @@ struct State {
 
 impl From<Packing> for State {
     fn from(packing: Packing) -> Self {
-        let kept = |model: Option<Model>| model.map_or_else(Certificate::default, |it| it.certificate().clone());
-        let Packing { in_use, largest, resident, worst } = packing;
-        Self { in_use: kept(in_use), largest: kept(largest), resident, worst }
+        let Packing { features, in_use, largest, resident, worst } = packing;
+        let kept = |it: Option<Model>| it.map_or_else(|| Certificate::new(features), |it| it.certificate().clone());
+        Self { features, in_use: kept(in_use), largest: kept(largest), resident, worst }
     }
 }
 
 impl From<State> for Packing {
     fn from(state: State) -> Self {
-        let State { in_use, largest, resident, worst } = state;
-        Self { in_use: Model::restored(in_use, &BARE), largest: Model::restored(largest, &BARE), resident, worst }
+        let State { features, in_use, largest, resident, worst } = state;
+        let restored = |it| Model::restored(it, &bare(features));
+        Self { features, in_use: restored(in_use), largest: restored(largest), resident, worst }
     }
 }

@@ -71,7 +71,7 @@ impl ReservedObservation {
 
 /// Refuses a shape that holds nothing and a size, by its name, of nothing.
 pub(super) fn check(shape: StepShape, sizes: &[(&'static str, Bytes)]) -> Result<(), PredictError> {
-    if shape.samples == 0 || shape.edge == 0 {
+    if shape.is_empty() {
         return Err(PredictError::EmptyShape(shape));
     }
     match sizes.iter().find(|(_, size)| *size == Bytes::ZERO) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_predict::{Certificate, Coverage, Reserved, ReservedObservation, ShapeNeed, Source};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::arena::Arena;
 use crate::program::{MAX_EDGE, Program};
@@ -46,8 +46,8 @@ fn no_peak_in_use_is_above_the_certificate_and_one_percent() {
         let (program, mut rng) = random_program(seed);
         let need = |it: &ReservedObservation| it.in_use.unwrap().saturating_sub(it.resident);
         let seen: Vec<_> = (0..N_SEEN).map(|_| step_in_budget(&program, &mut rng)).collect();
-        let needs: Vec<_> = seen.iter().map(|it| ShapeNeed { shape: it.shape, need: need(it) }).collect();
-        let certificate = Certificate::try_from(needs).unwrap();
+        let needs = seen.iter().map(|it| ShapeNeed { shape: it.shape, need: need(it) });
+        let certificate = Certificate::try_new(Features::default(), needs).unwrap();
         for asked in (0..N_ASKED).map(|_| step_in_budget(&program, &mut rng)) {
             let upper = certificate.bound(asked.shape).unwrap().as_f64() * 1.01;
             n += 1;

@@ -1,13 +1,13 @@
 //! Straight-line programs: tensors whose sizes grow with the shape, in an order that does not.
 
 use plimsoll_predict::ReservedObservation;
-use plimsoll_types::{Bytes, N_FEATURES, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use super::arena::Arena;
 use super::rng::Rng;
 
-/// Bytes of one tensor per feature.
-type Theta = [f64; N_FEATURES];
+/// Bytes of one tensor: constant, per sample, per position, and per pair of positions of one sample.
+type Theta = [f64; 4];
 
 enum Action {
     Allocate(usize, Theta),
@@ -101,5 +101,6 @@ fn activation(rng: &mut Rng) -> Theta {
 }
 
 fn size(theta: &Theta, shape: StepShape) -> u64 {
-    Bytes::from_f64_ceil(theta.iter().zip(shape.features()).map(|(a, b)| a * b).sum()).0
+    let (n, e) = (f64::from(shape.samples), f64::from(shape.edge()));
+    Bytes::from_f64_ceil(theta.iter().zip([1.0, n, n * e, n * e * e]).map(|(a, b)| a * b).sum()).0
 }

@@ -40,7 +40,7 @@ fn search(seed: u64, n_rows: u32, max_trials: u32) -> (Search, StopReason) {
     let certified = explorer.certified(|shape| steps.predict(shape));
     let shares = certified
         .iter()
-        .map(|it| f64::from(it.samples) / f64::from(*fits(it.edge).expect("one sample fits")))
+        .map(|it| f64::from(it.samples) / f64::from(*fits(it.edge()).expect("one sample fits")))
         .collect();
     (Search { n_trials: explorer.n_trials(), n_above_budget, shares }, reason)
 }

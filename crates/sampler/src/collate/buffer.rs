@@ -59,7 +59,7 @@ impl HostBuffer {
     /// [`SamplerError::BeyondCapacity`] when there are more samples, or a longer edge, than the buffer was built for.
     pub fn begin(&mut self, ids: &[u64], edge: u32) -> Result<(), SamplerError> {
         let samples = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        if samples > self.most.samples || edge > self.most.edge {
+        if samples > self.most.samples || edge > self.most.edge() {
             return Err(SamplerError::BeyondCapacity { wanted: StepShape::new(samples, edge), most: self.most });
         }
         self.ids.clear();
@@ -111,7 +111,7 @@ impl HostBuffer {
 
 /// Returns the bytes of a batch's planes at `scale` times its edge.
 fn batch_len(shape: StepShape, scale: u32) -> usize {
-    let edge = shape.edge as usize * scale as usize;
+    let edge = shape.edge() as usize * scale as usize;
     edge.checked_mul(edge)
         .and_then(|area| area.checked_mul(3 * shape.samples as usize))
         .expect("a micro-batch that can be addressed")

@@ -1,7 +1,7 @@
 //! Plans by certified probes: real steps, each certain to fit by those before it.
 
 use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, ProbePlanner};
-use plimsoll_predict::Phase;
+use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
 use super::{OnPlanned, Planning, failed};
@@ -23,7 +23,8 @@ impl<J: Job> Planning<'_, J> {
     ) -> Result<MemoryPlan, PlanError> {
         let (request, n_samples) = (self.request, self.n_samples());
         let (budget, max_trials) = (capacity.scale(request.target), request.max_probes);
-        let planner = ProbePlanner { predictor: request.predictor, budget, max_trials };
+        let predictor = PredictorConfig { features: self.job.features(), ..request.predictor };
+        let planner = ProbePlanner { predictor, budget, max_trials };
         let (checkpointing, small_batch) = (request.checkpointing, small_batch_regime(request.device));
         let keys = Keys { checkpointing, platform: self.platform, small_batch };
         let mut trials = self.trials()?;

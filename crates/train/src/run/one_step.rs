@@ -166,7 +166,7 @@ impl<J: Job> Run<'_, J> {
         let (ids, tells_parts): (Vec<_>, _) = (draw.ids().collect(), draw.parts.len() > 1);
         let micro_batch = |(part, peak): (StepPart, Option<Bytes>)| {
             let peak = peak.filter(|_| tells_parts);
-            MicroBatch { ids: ids[part.samples].to_vec(), edge: part.edge, peak }
+            MicroBatch { peak, ..MicroBatch::new(ids[part.samples].to_vec(), part.edge) }
         };
         Ok(Optimized::Done(StepDone {
             step: self.step,

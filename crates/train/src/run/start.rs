@@ -27,7 +27,8 @@ impl<'a, J: Job> Run<'a, J> {
         let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
         if goes_on {
-            resume::check(shell.run_dir.head()?.as_ref(), config)?;
+            let controller = config.controller.with_features(job.features());
+            resume::check(shell.run_dir.head()?.as_ref(), &controller, &config.device)?;
         }
         let mut run = Self::untrained(job, config, shell)?;
         let undone = match existing {
@@ -67,7 +68,7 @@ impl<'a, J: Job> Run<'a, J> {
         let (model, optimizer) = (job.init(&device), AdamConfig::new().init());
         let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
         balance.check(job.task_probes(&model).len())?;
-        let controller = Controller::try_new(config.controller.clone())?;
+        let controller = Controller::try_new(config.controller.with_features(job.features()))?;
         let loader = Loader::try_new(&job.source(), None, &wanted(&controller), &config.loader)?;
         let guarded = GuardedStep::new(probe, device.clone());
         let budget = read_budget(&guarded, config, guess)?;
@@ -110,7 +111,7 @@ impl<'a, J: Job> Run<'a, J> {
     }
 
     fn log_head(&mut self) -> Result<(), TrainError> {
-        let controller = serde_json::to_string(&self.config.controller);
+        let controller = serde_json::to_string(&self.config.controller.with_features(self.job.features()));
         let controller = controller.map_err(|error| TrainError::Head(error.to_string()))?;
         self.log(&[Event::RunStarted(RunStarted {
             schema_version: SCHEMA_VERSION,

@@ -105,7 +105,7 @@ impl Pages {
 }
 
 fn smallest_cover(a: StepShape, b: StepShape) -> StepShape {
-    StepShape::new(a.samples.max(b.samples), a.edge.max(b.edge))
+    StepShape::new(a.samples.max(b.samples), a.edge().max(b.edge()))
 }
 
 #[cfg(test)]

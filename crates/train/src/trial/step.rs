@@ -43,7 +43,7 @@ impl<J: Job> Trials<'_, J> {
         let mean_loss = |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, device), &task_weights);
         let outcome = self.guarded.run(&model, &request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1));
         let shapes = request.micro_batches.iter().map(StepPart::shape);
-        let shape = shapes.max_by_key(|it| it.samples * it.edge).unwrap_or(StepShape::new(0, 0));
+        let shape = shapes.max_by_key(|it| it.positions()).unwrap_or(StepShape::new(0, 0));
         match outcome {
             Ok(outcome) => self.committed(model, outcome, shape, start),
             Err(StepError::NeverFits { source: GuardError::NeverFits { needed: peak, .. }, .. }) => {

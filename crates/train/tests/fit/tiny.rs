@@ -32,11 +32,11 @@ impl Source for Rows {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        Bytes(u64::from(largest.samples) * u64::from(largest.edge) * 4 * WIDTH as u64)
+        Bytes(largest.positions() * 4 * WIDTH as u64)
     }
 
     fn buffer(&self, largest: StepShape) -> Self::Buffer {
-        (vec![0.0; largest.samples as usize * largest.edge as usize * WIDTH], 0)
+        (vec![0.0; largest.samples as usize * largest.edge() as usize * WIDTH], 0)
     }
 
     fn read(&self, _epoch: u64, id: u64) -> Result<(), SourceError> {
@@ -108,7 +108,7 @@ impl Job for Tiny {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> Tensor<2> {
-        Tensor::zeros([(shape.samples * shape.edge) as usize, WIDTH], device)
+        Tensor::zeros([(shape.samples * shape.edge()) as usize, WIDTH], device)
     }
 
     fn mean_loss(&self, net: &Net, rows: Tensor<2>, _task_weights: &[f32]) -> Loss {

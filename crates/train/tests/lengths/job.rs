@@ -76,11 +76,11 @@ impl Source for Rows {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        Bytes(u64::from(largest.samples) * u64::from(largest.edge) * 4 * WIDTH as u64)
+        Bytes(largest.positions() * 4 * WIDTH as u64)
     }
 
     fn buffer(&self, largest: StepShape) -> Buffer {
-        let room = largest.samples as usize * largest.edge as usize * WIDTH;
+        let room = largest.samples as usize * largest.edge() as usize * WIDTH;
         Buffer { values: Vec::with_capacity(room), samples: Vec::new() }
     }
 
@@ -174,7 +174,7 @@ impl Job for Tiny {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> Batch {
-        let (n, edge) = (shape.samples as usize, shape.edge as usize);
+        let (n, edge) = (shape.samples as usize, shape.edge() as usize);
         (Tensor::zeros([n, edge, WIDTH], device), Tensor::zeros([n, edge, 1], device))
     }
 

@@ -72,7 +72,7 @@ fn ids(events: &[Event]) -> Vec<(u64, Vec<u64>)> {
 fn check_epochs(events: &[Event], n_epochs: usize) {
     assert!(common::check_epochs(events, N_SAMPLES) >= n_epochs, "too few epochs");
     for batch in steps(events).iter().flat_map(|it| &it.micro_batches) {
-        assert!(batch.ids.iter().all(|id| length(*id) <= batch.edge), "{batch:?}");
+        assert!(batch.ids.iter().all(|id| length(*id) <= batch.edges.edge()), "{batch:?}");
     }
 }
 
@@ -97,7 +97,7 @@ fn batches_grow_with_what_is_certain_to_fit_and_every_sample_comes_once() {
         let sizes = resizes.next().unwrap();
         assert!(sizes[0] > sizes[3] && sizes[3] > 1, "{sizes:?}");
         let batches = || steps.iter().flat_map(|it| &it.micro_batches);
-        assert!(batches().any(|it| it.edge == 40 && it.ids.len() > 1), "nothing grew");
+        assert!(batches().any(|it| it.edges.edge() == 40 && it.ids.len() > 1), "nothing grew");
         assert!(steps.iter().all(|it| it.peak <= it.capacity), "above capacity");
         assert!(steps.iter().skip(2).all(|it| it.upper.is_some_and(|upper| it.peak <= upper)), "above the bound");
         assert!(replay(&ran.events).unwrap().mismatches.is_empty());

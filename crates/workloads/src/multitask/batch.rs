@@ -75,7 +75,7 @@ impl MixedTensors {
 
     /// Makes a batch of nothing on the device.
     pub(crate) fn blank(shape: StepShape, sizes: Sizes, device: &Device) -> Self {
-        let (n, edge) = (shape.samples as usize, shape.edge as usize);
+        let (n, edge) = (shape.samples as usize, shape.edge() as usize);
         Self {
             pixels: Tensor::zeros([n * edge, 3, sizes.image, sizes.image], device),
             groups: Tensor::zeros([n, 2, edge], device),

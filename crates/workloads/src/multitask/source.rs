@@ -164,11 +164,11 @@ const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, p
 
 /// The largest step, and one of as many images that are samples of their own.
 fn cells(samples: &Samples, largest: StepShape) -> [(u32, MixedShape); 2] {
-    [(largest.samples, cell(samples, largest.edge)), (most_samples(largest), cell(samples, 1))]
+    [(largest.samples, cell(samples, largest.edge())), (most_samples(largest), cell(samples, 1))]
 }
 
 fn most_samples(largest: StepShape) -> u32 {
-    largest.samples.saturating_mul(largest.edge)
+    largest.samples.saturating_mul(largest.edge())
 }
 
 fn cell(samples: &Samples, images: u32) -> MixedShape {

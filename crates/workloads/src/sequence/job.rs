@@ -136,7 +136,7 @@ impl Job for SequenceJob {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> LabelledFrames {
-        let (samples, edge) = (shape.samples as usize, shape.edge as usize);
+        let (samples, edge) = (shape.samples as usize, shape.edge() as usize);
         LabelledFrames {
             frames: Tensor::zeros([samples, edge, self.recordings.n_values()], device),
             mask: Tensor::ones([samples, edge, 1], device),

@@ -99,7 +99,7 @@ impl RecordingStream {
     }
 
     fn n_values(&self, shape: StepShape) -> usize {
-        shape.samples as usize * shape.edge as usize * self.recordings.n_values()
+        shape.samples as usize * shape.edge() as usize * self.recordings.n_values()
     }
 }
 

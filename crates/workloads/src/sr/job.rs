@@ -208,7 +208,7 @@ pub struct Pairs {
 
 /// Returns black images of `scale` times the edge.
 fn blank(shape: StepShape, scale: u32, device: &Device) -> Tensor<4> {
-    let edge = (shape.edge * scale) as usize;
+    let edge = (shape.edge() * scale) as usize;
     Tensor::zeros([shape.samples as usize, 3, edge, edge], device)
 }
 

@@ -57,13 +57,13 @@ impl Source for Crops {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        let pixels = HostBuffer::byte_capacity(largest.samples, largest.edge, SCALE);
-        pixels.saturating_add(Bytes(scratch_len(largest.edge) as u64))
+        let pixels = HostBuffer::byte_capacity(largest.samples, largest.edge(), SCALE);
+        pixels.saturating_add(Bytes(scratch_len(largest.edge()) as u64))
     }
 
     fn buffer(&self, largest: StepShape) -> CropBuffer {
-        let pixels = HostBuffer::with_capacity(largest.samples, largest.edge, SCALE);
-        CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge)] }
+        let pixels = HostBuffer::with_capacity(largest.samples, largest.edge(), SCALE);
+        CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge())] }
     }
 
     /// Nothing yet: which pixels are read depends on the edge.

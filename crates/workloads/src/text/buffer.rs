@@ -42,15 +42,15 @@ pub struct Tokens {
 }
 
 impl TokenBuffer {
-    /// Takes the memory for `most.samples · most.edge` padded positions, which more samples of a smaller edge may share.
+    /// Takes the memory for `most.positions()` padded positions, which more samples of a smaller edge may share.
     pub fn with_capacity(most: StepShape) -> Self {
-        let n = most.samples as usize * most.edge as usize;
+        let n = most.samples as usize * most.edge() as usize;
         Self { inputs: Vec::with_capacity(n), targets: Vec::with_capacity(n), parts: Vec::new() }
     }
 
     /// Returns how many bytes of tokens a buffer of this capacity takes.
     pub fn byte_capacity(most: StepShape) -> Bytes {
-        Bytes(2 * size_of::<u16>() as u64).saturating_mul(u64::from(most.samples) * u64::from(most.edge))
+        Bytes(2 * size_of::<u16>() as u64).saturating_mul(most.positions())
     }
 
     /// Forgets all samples.
@@ -100,7 +100,7 @@ impl TokenBuffer {
 impl Tokens {
     /// Returns tokens of this shape, of which none is padding.
     pub(crate) fn blank(shape: StepShape, device: &Device) -> Self {
-        let shape = [shape.samples as usize, shape.edge as usize];
+        let shape = [shape.samples as usize, shape.edge() as usize];
         let integers = || Tensor::zeros(shape, device);
         Self { inputs: integers(), targets: integers(), weights: Tensor::ones(shape, device) }
     }

@@ -99,13 +99,13 @@ pub fn generate(
 /// Runs the parts of a generation that take the most memory, with any values: the longest prompt that leaves room for a
 /// token, and the last token.
 ///
-/// `shape.edge` is the number of positions.
+/// `shape.edge()` is the number of positions.
 ///
 /// # Shapes
 ///
 /// - output: `[shape.samples · vocabulary]`, all that is read of it
 pub fn blank_generation(model: &Gpt, shape: StepShape, device: &Device) -> Tensor<1> {
-    let (n, positions) = (shape.samples as usize, shape.edge as usize);
+    let (n, positions) = (shape.samples as usize, shape.edge() as usize);
     let mut cache = model.cache(&vec![0; n], positions, device);
     let tokens = |edge| Tensor::zeros([n, edge], device);
     if 1 < positions {

@@ -142,7 +142,7 @@ impl Order {
 
 /// Returns the loader of a run whose largest step is this one.
 pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
-    LoaderConfig::cut(0, largest.samples, largest.edge, BUFFER_LIMIT)
+    LoaderConfig::cut(0, largest.samples, largest.edge(), BUFFER_LIMIT)
 }
 
 fn times(cells: &[PlannedCell]) -> Vec<f64> {

@@ -54,7 +54,7 @@ mod tests {
             for (samples, sign) in (1..).zip(signs.chars()) {
                 let shape = StepShape::new(samples, 16 * edge);
                 plan.batches.push(shape.samples);
-                plan.edges.push(shape.edge);
+                plan.edges.push(shape.edge());
                 let cell = |reserved| PlanCell { shape, reserved, in_use: None, source: PlanSource::DryRun };
                 plan.cells.extend(reserved(sign).map(cell));
             }
