@@ -12,6 +12,8 @@ use plimsoll_train::Job;
 
 pub(crate) use self::text::TOKENIZER_FILE;
 use crate::exit::{UserError, describe, user_error};
+#[cfg(feature = "chaos")]
+use crate::faults::watched;
 use crate::load::Loaded;
 use crate::prepare::Prepared;
 use crate::values::JobName;
@@ -27,11 +29,17 @@ pub(crate) trait WithJob {
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
     match settings.job {
-        JobName::Sr => then.with(sr::prepare(settings)?),
-        JobName::Sequence => then.with(sequence::prepare(settings)?),
-        JobName::Multitask => then.with(multitask::prepare(settings)?),
-        JobName::Text => then.with(text::prepare(settings)?),
+        JobName::Sr => then.with(watched(sr::prepare(settings)?)),
+        JobName::Sequence => then.with(watched(sequence::prepare(settings)?)),
+        JobName::Multitask => then.with(watched(multitask::prepare(settings)?)),
+        JobName::Text => then.with(watched(text::prepare(settings)?)),
     }
+}
+
+/// Nobody watches a job outside of tests.
+#[cfg(not(feature = "chaos"))]
+fn watched<J>(prepared: Prepared<J>) -> Prepared<J> {
+    prepared
 }
 
 fn data_error(error: &(dyn Error + 'static)) -> UserError {

@@ -3,11 +3,15 @@
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, ladder};
 use plimsoll_predict::rungs;
-use plimsoll_probe::{Probe, open};
+use plimsoll_probe::Probe;
+#[cfg(not(feature = "chaos"))]
+use plimsoll_probe::open;
 use plimsoll_train::{Job, LoaderConfig, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::exit::{UserError, describe, user_error};
+#[cfg(feature = "chaos")]
+use crate::faults::open;
 use crate::settings::{Notes, Settings};
 use crate::values::BatchSize;
 
@@ -89,6 +93,26 @@ pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes)
     let probe = open(settings.device, settings.memory.capacity.0).map_err(failed)?;
     let capacity = probe.capacity().map_err(failed)?;
     Ok((probe, capacity))
+}
+
+#[cfg(feature = "chaos")]
+impl<J> Prepared<J> {
+    /// Returns the same for a job that is made of this one.
+    pub(crate) fn with_job<K>(self, of: impl FnOnce(J) -> K) -> Prepared<K> {
+        Prepared {
+            probe: self.probe,
+            capacity: self.capacity,
+            job: of(self.job),
+            sizes: self.sizes,
+            loader: self.loader,
+            largest_sample: self.largest_sample,
+            inference_edges: self.inference_edges,
+            notes: self.notes,
+            data: self.data,
+            skipped: self.skipped,
+            files: self.files,
+        }
+    }
 }
 
 impl<J: Job> Prepared<J> {

@@ -21,18 +21,32 @@ pub trait Hooks: Send + Sync + 'static {
     /// [`SourceError`] when it is not to be read.
     fn on_read(&self, epoch: u64, id: u64) -> Result<(), SourceError>;
 
-    /// So many samples are about to run forward and backward together.
-    fn on_part(&self, n_samples: usize);
+    /// Samples of a step are about to run forward and backward together.
+    fn on_part(&self, part: &HookedPart);
+
+    /// A batch of this shape is about to run forward, without gradients.
+    fn on_forward(&self, shape: StepShape);
 
     /// A validation is about to begin, or has ended.
     fn on_validation(&self, is_running: bool);
 }
 
+/// Some samples of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookedPart {
+    /// How many they are, and their edge.
+    pub shape: StepShape,
+    /// Which of the step's samples they are.
+    pub samples: Range<usize>,
+    /// How many samples the step has.
+    pub n_samples: usize,
+}
+
 /// A job that is otherwise the one that it wraps.
 #[derive(Debug)]
-pub struct Hooked<'a, J, H> {
+pub struct Hooked<J, H> {
     /// The job.
-    pub job: &'a J,
+    pub job: J,
     /// Who is told.
     pub hooks: Arc<H>,
 }
@@ -44,7 +58,26 @@ pub struct HookedSource<S, H> {
     hooks: Arc<H>,
 }
 
-impl<J: Job, H: Hooks> Job for Hooked<'_, J, H> {
+/// A buffer that knows what is in it.
+#[derive(Debug)]
+pub struct HookedBuffer<B> {
+    buffer: B,
+    draw: Draw,
+}
+
+impl<B> HookedBuffer<B> {
+    fn part(&self, samples: Range<usize>) -> HookedPart {
+        let ends = self.draw.parts.iter().scan(0, |end, part| {
+            *end += part.ids.len();
+            Some((*end, part.edge))
+        });
+        let edge = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(0, |(_, edge)| edge);
+        let shape = StepShape::new(u32::try_from(samples.len()).unwrap_or(u32::MAX), edge);
+        HookedPart { shape, samples, n_samples: self.draw.n_samples() }
+    }
+}
+
+impl<J: Job, H: Hooks> Job for Hooked<J, H> {
     type Source = HookedSource<J::Source, H>;
     type Model = J::Model;
     type Batch = J::Batch;
@@ -81,9 +114,14 @@ impl<J: Job, H: Hooks> Job for Hooked<'_, J, H> {
         self.job.task_probes(model)
     }
 
-    fn batch(&self, buffer: &<J::Source as Source>::Buffer, samples: Range<usize>, device: &Device) -> J::Batch {
-        self.hooks.on_part(samples.len());
-        self.job.batch(buffer, samples, device)
+    fn batch(
+        &self,
+        buffer: &HookedBuffer<<J::Source as Source>::Buffer>,
+        samples: Range<usize>,
+        device: &Device,
+    ) -> J::Batch {
+        self.hooks.on_part(&buffer.part(samples.clone()));
+        self.job.batch(&buffer.buffer, samples, device)
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> J::Batch {
@@ -95,6 +133,7 @@ impl<J: Job, H: Hooks> Job for Hooked<'_, J, H> {
     }
 
     fn blank_forward(&self, model: &J::Model, shape: StepShape, device: &Device) -> Tensor<1> {
+        self.hooks.on_forward(shape);
         self.job.blank_forward(model, shape, device)
     }
 
@@ -104,6 +143,8 @@ impl<J: Job, H: Hooks> Job for Hooked<'_, J, H> {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Validation, StepError> {
+        let hooks = Arc::clone(&self.hooks);
+        inference.tell(Box::new(move |shape| hooks.on_forward(shape)));
         self.hooks.on_validation(true);
         let validation = self.job.validate(model, device, inference);
         self.hooks.on_validation(false);
@@ -113,7 +154,7 @@ impl<J: Job, H: Hooks> Job for Hooked<'_, J, H> {
 
 impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
     type Item = S::Item;
-    type Buffer = S::Buffer;
+    type Buffer = HookedBuffer<S::Buffer>;
 
     fn n_samples(&self) -> u64 {
         self.source.n_samples()
@@ -132,11 +173,29 @@ impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
         self.source.buffer_bytes(largest)
     }
 
-    fn buffer(&self, largest: StepShape) -> S::Buffer {
-        self.source.buffer(largest)
+    fn buffer(&self, largest: StepShape) -> Self::Buffer {
+        let draw = Draw { epoch: 0, parts: Vec::new() };
+        HookedBuffer { buffer: self.source.buffer(largest), draw }
     }
 
-    fn collate(&self, draw: &Draw, items: &[S::Item], buffer: &mut S::Buffer) -> Result<(), SourceError> {
-        self.source.collate(draw, items, buffer)
+    fn collate(&self, draw: &Draw, items: &[S::Item], buffer: &mut Self::Buffer) -> Result<(), SourceError> {
+        buffer.draw.clone_from(draw);
+        self.source.collate(draw, items, &mut buffer.buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Part;
+
+    #[test]
+    fn a_part_has_the_edge_of_its_place_in_the_step() {
+        let part = |ids: &[u64], edge| Part { ids: ids.to_vec(), edge };
+        let draw = Draw { epoch: 0, parts: vec![part(&[5, 1, 7], 32), part(&[2], 64)] };
+        let buffer = HookedBuffer { buffer: (), draw };
+        let shapes = [0..3, 1..2, 3..4].map(|samples| buffer.part(samples).shape);
+        assert_eq!(shapes, [StepShape::new(3, 32), StepShape::new(1, 32), StepShape::new(1, 64)]);
+        assert_eq!(buffer.part(1..2).n_samples, 4);
     }
 }

@@ -26,7 +26,12 @@ pub struct Inference<'a> {
     stop: StopFlag,
     /// Whether readings decide anything.
     heeds: bool,
+    /// Told of each batch.
+    tell: Option<Tell>,
 }
+
+/// Told of the shape of a batch before it runs.
+type Tell = Box<dyn Fn(StepShape)>;
 
 type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
 
@@ -36,13 +41,18 @@ impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop, heeds: true }
+        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop, heeds: true, tell: None }
     }
 
     /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
     #[must_use]
     pub fn deterministic(self, is_so: bool) -> Self {
         Self { heeds: !is_so, ..self }
+    }
+
+    /// Tells somebody of every batch from here on.
+    pub(crate) fn tell(&mut self, tell: Tell) {
+        self.tell = Some(tell);
     }
 
     /// Returns the high-water mark so far.
@@ -93,6 +103,7 @@ impl<'a> Inference<'a> {
         let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
+        self.tell.iter().for_each(|tell| tell(shape));
         match unless_out_of_memory(|| forward(part)) {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done.map_err(other)?,

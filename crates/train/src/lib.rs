@@ -63,7 +63,7 @@ pub use error::TrainError;
 pub use find::{FindError, FindRequest, FoundBatch, Objective, OpenProbe, find_batch_size, find_inference_batch};
 pub use fit::{Observer, Outcome, Shell, Warn, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
-pub use hooked::{Hooked, HookedSource, Hooks};
+pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use incident::{Incident, IncidentError, Surroundings};
 pub use inference::Inference;
 pub use job::{Goal, Job, Loss, Metric, Unit, Validation};

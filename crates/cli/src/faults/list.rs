@@ -45,6 +45,8 @@ pub(super) enum Kind {
         /// From a micro-batch of so many samples on.
         samples: usize,
     },
+    /// The process is killed before a micro-batch.
+    Kill,
     /// A thread that reads samples panics.
     WorkerPanic,
     /// A sample cannot be read, but at the second try.
