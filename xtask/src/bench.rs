@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::{self, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::process::{Stop, cargo, plimsoll, root, run as run_command};
+use crate::networks;
+use crate::process::{Stop, cargo, root, run as run_command};
 use crate::proof::proof;
 
 pub(crate) const HELP: &str = "\
@@ -29,6 +31,8 @@ bench end-to-end [--data-text DIR] [--data-sequence DIR]
     Trains with planned batches and with batches drawn at random, at one capacity, and writes
     target/bench/end-to-end.json; the data are read from there, or else from ../shared/data/text-docs and
     ../shared/data/seq-fsdd if they are there, or else from fixtures. Takes some ten minutes on two idle cores.
+    What runs networks shares the build of `check`, with Burn as fast as it ships and the checks on in our own crates;
+    PLIMSOLL_PROFILE=release measures what ships.
 ";
 
 const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
@@ -39,7 +43,12 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         [] => run_command(command),
         [name, rest @ ..] if name == "predict" || name == "finder" => {
             let name = name.to_string_lossy();
-            run_command(proof(&name, &root().join(format!("target/bench/{name}.json")), rest)?)
+            run_command(proof(
+                networks::command("build"),
+                &name,
+                &root().join(format!("target/bench/{name}.json")),
+                rest,
+            )?)
         }
         [name, rest @ ..] if name == "end-to-end" => end_to_end(rest),
         [name] if name == "overhead" => overhead(),
@@ -55,9 +64,8 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 fn overhead() -> anyhow::Result<()> {
     let folder = root().join("target/bench");
     let out = folder.join("overhead-run");
-    let args = ["train", "--steps", "200", "--overwrite", "--out"].map(OsString::from);
-    let mut command = plimsoll(None, &args)?;
-    command.arg(&out).current_dir(root());
+    let mut command = Command::new(networks::program("plimsoll")?);
+    command.args(["train", "--steps", "200", "--overwrite", "--out"]).arg(&out).current_dir(root());
     fs::create_dir_all(&folder)?;
     run_command(command)?;
 
@@ -105,7 +113,8 @@ fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
         }
     }
     println!("text of {}, recordings of {}", text.display(), sequence.display());
-    run_command(proof("end-to-end", &root().join("target/bench/end-to-end.json"), &[text.into(), sequence.into()])?)
+    let out = root().join("target/bench/end-to-end.json");
+    run_command(proof(networks::command("build"), "end-to-end", &out, &[text.into(), sequence.into()])?)
 }
 
 /// Returns the folder of a data pack, or of the fixtures of a job where there is none.

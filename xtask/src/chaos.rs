@@ -1,13 +1,10 @@
 //! `cargo xtask chaos`: whole trainings under faults.
 
-use std::env;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::Command;
 
-use crate::check::job_command;
-use crate::process::{cargo, root, run as run_command, run_instead};
-use crate::proof::{PROFILE, built};
+use crate::networks::program;
+use crate::process::{root, run as run_command, run_instead};
 
 pub(crate) const HELP: &str = "\
 chaos [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
@@ -20,30 +17,21 @@ chaos [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
 const SHORT: [&str; 4] = ["--rounds", "14", "--seed", "5"];
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
-    let profile = env::var(PROFILE).unwrap_or_else(|_| "release".to_owned());
-    let build = if profile == "ci" {
-        job_command("build")
-    } else {
-        let mut command = cargo("build --package plimsoll-cli --features chaos --profile");
-        command.arg(&profile);
-        command
-    };
-    let mut command = driver(&built(build)?)?;
+    let mut command = driver()?;
     command.args(args);
     run_instead(command)
 }
 
-/// Runs some rounds with the program that the tests of the jobs have built.
+/// Runs some rounds.
 pub(crate) fn short() -> anyhow::Result<()> {
-    let mut command = driver(&built(job_command("build"))?)?;
+    let mut command = driver()?;
     command.args(SHORT).arg("--no-picture");
     run_command(command)
 }
 
-/// Builds the driver, and returns the command that runs it on this program.
-fn driver(program: &Path) -> anyhow::Result<Command> {
-    let driver = built(cargo("build --package plimsoll-bench --no-default-features --bin chaos"))?;
-    let mut command = Command::new(driver);
-    command.arg(program).arg(root().join("target/bench"));
+/// Builds the driver and the program, and returns the command that runs the one on the other.
+fn driver() -> anyhow::Result<Command> {
+    let mut command = Command::new(program("chaos")?);
+    command.arg(program("plimsoll")?).arg(root().join("target/bench"));
     Ok(command)
 }

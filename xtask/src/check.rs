@@ -5,11 +5,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, layers, tidy, vulkan};
+use crate::{chaos, layers, networks, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--cuda]
-    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos.
+    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
+    runs of `logs` are among the tests.
     --cuda  type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
 
@@ -52,33 +53,17 @@ fn core_tests() -> anyhow::Result<()> {
     run_command(cargo(
         "test --workspace --exclude plimsoll-plan --exclude plimsoll-train --exclude plimsoll-workloads \
          --exclude plimsoll-cli --exclude plimsoll-bench",
-    ))?;
-    run_command(cargo("test -p plimsoll-bench --lib --bin chaos"))
+    ))
 }
 
-/// Returns cargo that tests the crates that run networks, on an optimised Burn: it is 30 to 70 times slower without.
+/// Returns cargo that tests the crates that run networks, golden runs included.
 ///
 /// Where a Vulkan driver is found the tests of that device run too; elsewhere each says why it is skipped.
 pub(crate) fn job_tests() -> Command {
     if vulkan::find().is_none() {
         println!("no Vulkan driver was found: the tests of that device are left out");
     }
-    job_command("test")
-}
-
-/// Returns cargo that builds or tests those crates, always with the same features, so that nothing is built twice; faults
-/// can be injected into the program.
-pub(crate) fn job_command(action: &str) -> Command {
-    let mut command = cargo(action);
-    command.args(["--profile", "ci", "--features=plimsoll-cli/chaos"]);
-    for package in ["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-cli"] {
-        command.args(["-p", package]);
-    }
-    if let Some(vulkan) = vulkan::find() {
-        command.arg("--features=plimsoll-cli/vulkan");
-        vulkan.equip(&mut command);
-    }
-    command
+    networks::command("test")
 }
 
 fn docs() -> anyhow::Result<()> {

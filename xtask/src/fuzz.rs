@@ -15,7 +15,7 @@ use crate::process::{Stop, root, run as run_command};
 pub(crate) const HELP: &str = "\
 fuzz [--seconds N] [--seed S]
     Damages valid input of every reader for N seconds each (default: 30) and writes target/bench/fuzz.json: an input
-    may be refused, but none may panic, take more than 2 s, or hold more than 64 MiB. What does lies in target/fuzz/, or,
+    may be refused, but none may panic, take more than 2 s of processor time, or hold more than 64 MiB. What does lies in target/fuzz/, or,
     where it ended the program, under plimsoll-fuzz-READER.bin in the folder for temporary files.
     Without --seed each run tries other inputs; the seed is printed.
 ";

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::networks;
 use crate::process::{root, run as run_command};
 use crate::proof::proof;
 
@@ -18,5 +19,5 @@ gpu-check [--cuda]
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
-    run_command(proof("gpu-check", &root().join("target/bench"), args)?)
+    run_command(proof(networks::shipped("build"), "gpu-check", &root().join("target/bench"), args)?)
 }

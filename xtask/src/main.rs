@@ -9,6 +9,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the person who started it")]
 
+mod networks;
 mod process;
 mod proof;
 mod vulkan;
@@ -19,6 +20,7 @@ mod check;
 mod fixtures;
 mod fuzz;
 mod gpu_check;
+mod logs;
 mod replay;
 mod train;
 
@@ -80,7 +82,7 @@ struct Task {
     run: fn(&[OsString]) -> anyhow::Result<()>,
 }
 
-const TASKS: [&str; 8] = ["train", "check", "bench", "chaos", "fuzz", "gpu-check", "replay", "fixtures"];
+const TASKS: [&str; 9] = ["train", "check", "logs", "bench", "chaos", "fuzz", "gpu-check", "replay", "fixtures"];
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
@@ -89,6 +91,7 @@ fn task(name: &str) -> anyhow::Result<Task> {
         "find" => Task { help: train::HELP, run: train::find },
         "generate" => Task { help: train::HELP, run: train::generate },
         "check" => Task { help: check::HELP, run: check::run },
+        "logs" => Task { help: logs::HELP, run: logs::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
         "chaos" => Task { help: chaos::HELP, run: chaos::run },
         "fuzz" => Task { help: fuzz::HELP, run: fuzz::run },
@@ -122,6 +125,7 @@ mod tests {
         check(&[], Some("no task given"));
         check(&["fly"], Some("unknown task `fly`"));
         check(&["check", "--all"], Some("`check` takes nothing but --cuda"));
+        check(&["logs", "--all"], Some("`logs` takes nothing but --accept"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::process::{plimsoll, root, run as run_command};
+use crate::networks::program;
+use crate::process::{root, run as run_command};
 
 pub(crate) const HELP: &str = "\
 replay [FILE..]
@@ -16,10 +18,9 @@ replay [FILE..]
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let logs = if args.is_empty() { recorded()? } else { args.to_vec() };
-    for log in logs {
-        run_command(plimsoll(None, &["replay".into(), log])?)?;
-    }
-    Ok(())
+    let mut command = Command::new(program("plimsoll")?);
+    command.arg("replay").args(logs);
+    run_command(command)
 }
 
 fn recorded() -> anyhow::Result<Vec<OsString>> {

@@ -1,0 +1,101 @@
+//! Cargo for the crates that run networks.
+//!
+//! Every task names the same packages, features and profile, so that Burn is built once for all of them: with other
+//! packages its dependencies would get other features, and all of it would be built again.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::process::{Stop, cargo};
+use crate::vulkan;
+
+/// The variable that names the cargo profile.
+const PROFILE: &str = "PLIMSOLL_PROFILE";
+
+/// The profile of the tests: an optimised Burn, which is 30 to 70 times faster, and our own crates with their checks.
+const TESTED: &str = "ci";
+
+const PACKAGES: [&str; 5] = ["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-cli", "plimsoll-bench"];
+
+/// Faults can be injected into `plimsoll`, and `proof` is built. Without the default features of plimsoll-bench, because
+/// criterion changes those of Burn's dependencies.
+const FEATURES: &str = "plimsoll-cli/default,plimsoll-cli/chaos,plimsoll-bench/proof";
+
+/// Returns cargo that builds or tests those crates; Vulkan is built in where a driver is found.
+pub(crate) fn command(action: &str) -> Command {
+    command_in(&env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned()), action)
+}
+
+/// Returns the same in the profile that is named, or else in that of what ships.
+pub(crate) fn shipped(action: &str) -> Command {
+    command_in(&env::var(PROFILE).unwrap_or_else(|_| "release".to_owned()), action)
+}
+
+fn command_in(profile: &str, action: &str) -> Command {
+    let mut command = cargo(action);
+    command.args(["--profile", profile, "--no-default-features", "--features", FEATURES]);
+    for package in PACKAGES {
+        command.args(["-p", package]);
+    }
+    if let Some(vulkan) = vulkan::find() {
+        with_device(&mut command, "vulkan");
+        vulkan.equip(&mut command);
+    }
+    command
+}
+
+/// Builds a device in.
+pub(crate) fn with_device(command: &mut Command, name: &str) {
+    command.arg(format!("--features=plimsoll-cli/{name},plimsoll-bench/{name}"));
+}
+
+/// Builds a program, and returns where it is.
+pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let mut command = command("build");
+    command.args(["--bin", name]);
+    built(command)
+}
+
+/// Runs a command that builds one executable, and returns where that is.
+pub(crate) fn built(mut command: Command) -> anyhow::Result<PathBuf> {
+    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = command.output().context("failed to start cargo")?;
+    if !output.status.success() {
+        return Err(Stop::Child { code: 101 }.into());
+    }
+    executable(&String::from_utf8_lossy(&output.stdout)).context("cargo named no executable")
+}
+
+/// Returns the last executable among cargo's messages.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    parsed.filter_map(|it| it.get("executable")?.as_str().map(PathBuf::from)).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_programs_get_the_same_devices() {
+        let mut command = cargo("build");
+        with_device(&mut command, "cuda");
+        let last = command.get_args().last().unwrap().to_owned();
+        assert_eq!(last, "--features=plimsoll-cli/cuda,plimsoll-bench/cuda");
+    }
+
+    #[test]
+    fn the_executable_is_found_among_the_messages() {
+        let messages = "\
+{\"reason\":\"compiler-artifact\",\"executable\":null}
+a warning
+{\"reason\":\"compiler-artifact\",\"executable\":\"/target/proof\"}
+{\"reason\":\"build-finished\",\"success\":true}";
+        assert_eq!(executable(messages), Some(PathBuf::from("/target/proof")));
+        assert_eq!(executable("{}"), None);
+    }
+}
