@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use common::{json, refused, text};
 
 /// How long anything may take that is waited for: far more than it does, on a machine with other work to do.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A run of seconds, of several epochs.
 const SMALL: [&str; 14] = [

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_probe::HeapCounters;
 
-/// Above it an input hangs the reader.
+/// Processor time above which an input hangs the reader: on a machine with other work to do the clock says nothing.
 const MOST_TIME: Duration = Duration::from_secs(2);
 /// Above it nobody waits for the reader to return.
 const MOST_PATIENCE: Duration = Duration::from_secs(30);
@@ -32,12 +32,12 @@ static BEGAN: Mutex<Option<Instant>> = Mutex::new(None);
 /// Reads an input, or says which limit it broke.
 pub(super) fn attempt(input: &[u8], read: &mut dyn FnMut(&[u8]) -> bool) -> Result<Cost, String> {
     watch();
-    let began = Instant::now();
-    set_began(Some(began));
+    set_began(Some(Instant::now()));
+    let began = processor_time();
     let before = HEAP.current();
     HEAP.reset_peak();
     let result = catch_unwind(AssertUnwindSafe(|| read(input)));
-    let (time, memory) = (began.elapsed(), HEAP.peak().saturating_sub(before));
+    let (time, memory) = (processor_time().saturating_sub(began), HEAP.peak().saturating_sub(before));
     set_began(None);
     let accepted = result.map_err(|payload| format!("it panics: {}", message(&*payload)))?;
     if time > MOST_TIME {
@@ -47,6 +47,20 @@ pub(super) fn attempt(input: &[u8], read: &mut dyn FnMut(&[u8]) -> bool) -> Resu
         return Err(format!("it holds {memory} bytes more than before, {MOST_MEMORY} are allowed"));
     }
     Ok(Cost { accepted, time, memory })
+}
+
+/// Returns the processor time of this thread.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Returns the time since some moment, where there is no better clock.
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// Writes a file, and the folder above it.
