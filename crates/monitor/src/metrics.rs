@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, Event, StepDone, TaskStep};
+use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
 use serde::Serialize;
 
 use crate::run::Run;
@@ -97,7 +97,7 @@ impl<'a> BatchRow<'a> {
             learning_rate: step.learning_rate,
             patch_size: step.rung.patch_size,
             micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
-            edge: step.largest_shape().map(|it| it.edge()),
+            edge: step.largest_shape().map(StepShape::edge),
             edges: several_edges(step),
             resident_bytes: step.resident,
             in_use_bytes: step.in_use,

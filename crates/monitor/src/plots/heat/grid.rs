@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::{PlanCell, PlanView};
 
@@ -23,7 +23,7 @@ impl<'a> Grid<'a> {
     pub(super) fn new(plan: &'a PlanView) -> Self {
         let shapes = || plan.cells.iter().map(|it| it.shape);
         let batches = ascending(plan.batches.iter().copied().chain(shapes().map(|it| it.samples)));
-        let edges = ascending(plan.edges.iter().copied().chain(shapes().map(|it| it.edge())));
+        let edges = ascending(plan.edges.iter().copied().chain(shapes().map(StepShape::edge)));
         let at = |values: &[u32], value| values.partition_point(|it| *it < value);
         let place = |it: &PlanCell| (at(&batches, it.shape.samples), at(&edges, it.shape.edge()));
         let cells = plan.cells.iter().map(|it| (place(it), it)).collect();
