@@ -37,6 +37,12 @@ pub enum StepError {
     /// The device ran out of memory where nothing can be split.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
+    /// The host had no memory left that it could pin for transfers to the device; smaller parts free none of it.
+    #[error(
+        "the host has no memory left to pin for transfers, which a smaller batch does not free; a smaller \
+         `data.buffer_limit` or fewer programs on this machine would help: {0}"
+    )]
+    HostMemory(String),
     /// Data cannot be used.
     #[error("{0}")]
     Data(String),
@@ -67,6 +73,7 @@ impl From<ExecutionError> for StepError {
         match cause(&error, Bytes::MAX) {
             Cause::Poisoned => Self::Poisoned(reason),
             Cause::OutOfMemory { .. } | Cause::NeverFits { .. } => Self::OutOfMemory(reason),
+            Cause::HostMemory => Self::HostMemory(reason),
             Cause::Other => Self::Device(reason),
         }
     }
@@ -108,7 +115,7 @@ pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f6
     read.map_err(|error| match cause(&error, largest()) {
         Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
         Cause::NeverFits { allocation, largest } => ReadError::NeverFits { allocation, largest },
-        Cause::Poisoned | Cause::Other => ReadError::Other(Box::new(error.into())),
+        Cause::HostMemory | Cause::Poisoned | Cause::Other => ReadError::Other(Box::new(error.into())),
     })
 }
 
@@ -145,5 +152,19 @@ pub(crate) fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> 
         source @ (GuardError::NeverFits { .. } | GuardError::TensorNeverFits { .. }) => {
             StepError::NeverFits { source, capacity }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_pinned_on_the_host_is_no_reason_to_halve_a_step() {
+        let reason = "Unknown error happened during execution: cuMemAllocHost_v2 failed with error code: \
+                      CUDA_ERROR_OUT_OF_MEMORY";
+        let error = StepError::from(ExecutionError::generic(reason));
+        assert!(matches!(error, StepError::HostMemory(_)), "{error}");
+        assert!(error.to_string().contains("a smaller batch does not free"), "{error}");
     }
 }
