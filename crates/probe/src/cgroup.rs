@@ -1,4 +1,4 @@
-//! The limits that control groups set on this process, and where they count what the kernel killed.
+//! The control groups of this process: their limits, what they hold, and where they count what the kernel killed.
 
 use std::num::ParseIntError;
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ProbeError;
 use crate::host::read_if_there;
+use crate::reread::Reread;
 
 /// The tightest limit among a process's control groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,20 +19,38 @@ pub struct CgroupLimit {
     pub path: PathBuf,
 }
 
-/// Where a hierarchy is mounted, and which files of a group hold its limit and the count of its killed processes.
+/// Where a hierarchy is mounted, and in which files a group says what.
+#[derive(Debug)]
 struct Hierarchy {
     mount: &'static str,
+    /// What its processes may hold together.
     limit: &'static str,
+    /// What they hold, cached files included.
+    usage: &'static str,
+    /// The key of `memory.stat` for cached files that nobody has used lately, in the group and all below it.
+    inactive_file: &'static str,
+    /// How many of its processes were killed.
     kills: &'static str,
 }
 
 /// The second version, alone on the machine.
-const V2: Hierarchy = Hierarchy { mount: "sys/fs/cgroup", limit: "memory.max", kills: "memory.events" };
+const V2: Hierarchy = Hierarchy {
+    mount: "sys/fs/cgroup",
+    limit: "memory.max",
+    usage: "memory.current",
+    inactive_file: "inactive_file",
+    kills: "memory.events",
+};
 /// The second version beside the first.
 const V2_HYBRID: Hierarchy = Hierarchy { mount: "sys/fs/cgroup/unified", ..V2 };
 /// The memory controller of the first version.
-const V1: Hierarchy =
-    Hierarchy { mount: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", kills: "memory.oom_control" };
+const V1: Hierarchy = Hierarchy {
+    mount: "sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    inactive_file: "total_inactive_file",
+    kills: "memory.oom_control",
+};
 
 /// The first version has no word for "no limit": it shows the largest number of whole pages, near 2⁶³, whose last
 /// digits depend on the page size. No machine has a quarter of that.
@@ -43,7 +62,7 @@ const V1_NO_LIMIT: u64 = 1 << 61;
 /// is passed over.
 pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
     let mut tightest: Option<CgroupLimit> = None;
-    for path in limit_files(root)? {
+    for path in groups(root)?.concat().into_iter().map(|it| it.folder.join(it.hierarchy.limit)) {
         let Some(text) = read_if_there(&path)? else { continue };
         let limit = parse_limit(&text, &path)?;
         if let Some(limit) = limit.filter(|limit| tightest.as_ref().is_none_or(|it| *limit < it.limit)) {
@@ -53,38 +72,98 @@ pub(crate) fn tightest(root: &Path) -> Result<Option<CgroupLimit>, ProbeError> {
     Ok(tightest)
 }
 
-/// Returns the files that may limit this process, whether they are there or not.
-pub(crate) fn limit_files(root: &Path) -> Result<Vec<PathBuf>, ProbeError> {
-    Ok(files(root, |it| it.limit)?.concat())
+/// Opens the groups that may limit this process.
+pub(crate) fn open_groups(root: &Path) -> Result<Vec<OpenGroup>, ProbeError> {
+    groups(root)?.concat().iter().filter_map(|it| it.open().transpose()).collect()
 }
 
 /// Returns, for each hierarchy, the files that may count killed processes, innermost first.
 pub(crate) fn kill_files(root: &Path) -> Result<Vec<Vec<PathBuf>>, ProbeError> {
-    files(root, |it| it.kills)
+    let files = |groups: Vec<Group>| groups.into_iter().map(|it| it.folder.join(it.hierarchy.kills)).collect();
+    Ok(groups(root)?.into_iter().map(files).collect())
 }
 
-fn files(root: &Path, kind: fn(&Hierarchy) -> &'static str) -> Result<Vec<Vec<PathBuf>>, ProbeError> {
+/// A control group, which may be there or not.
+#[derive(Clone)]
+struct Group {
+    folder: PathBuf,
+    hierarchy: &'static Hierarchy,
+}
+
+impl Group {
+    /// Opens the files of a group that has a limit or may be given one.
+    fn open(&self) -> Result<Option<OpenGroup>, ProbeError> {
+        let open = |name: &str| Reread::open_if_there(self.folder.join(name));
+        let Some(limit) = open(self.hierarchy.limit)? else { return Ok(None) };
+        let (usage, stat) = (open(self.hierarchy.usage)?, open("memory.stat")?);
+        Ok(Some(OpenGroup { limit, usage, stat, inactive_file: self.hierarchy.inactive_file }))
+    }
+}
+
+/// A control group whose files are open.
+#[derive(Debug)]
+pub(crate) struct OpenGroup {
+    limit: Reread,
+    usage: Option<Reread>,
+    stat: Option<Reread>,
+    inactive_file: &'static str,
+}
+
+impl OpenGroup {
+    /// Returns the limit as it is now, if there is one; a group that was removed limits nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Io`] and [`ProbeError::Malformed`].
+    pub(crate) fn limit(&self) -> Result<Option<Bytes>, ProbeError> {
+        self.limit.read()?.map_or(Ok(None), |text| parse_limit(&text, self.limit.path()))
+    }
+
+    /// Returns what the processes of the group hold together, cached files that nobody uses left out: the kernel gives
+    /// those back before it kills anybody.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Io`] and [`ProbeError::Malformed`].
+    pub(crate) fn held(&self) -> Result<Bytes, ProbeError> {
+        let text = |file: &Option<Reread>| file.as_ref().map_or(Ok(None), Reread::read);
+        let (Some(file), Some(usage)) = (&self.usage, text(&self.usage)?) else { return Ok(Bytes::ZERO) };
+        let malformed = |_| ProbeError::Malformed { path: file.path().to_owned(), what: "a number of bytes" };
+        let usage = usage.trim().parse().map(Bytes).map_err(malformed)?;
+        let inactive = text(&self.stat)?.and_then(|text| counter(&text, self.inactive_file));
+        Ok(usage.saturating_sub(inactive.unwrap_or(Bytes::ZERO)))
+    }
+}
+
+/// Reads one line, `key number`, of a `memory.stat`.
+fn counter(text: &str, key: &str) -> Option<Bytes> {
+    let number = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok().map(Bytes);
+    text.lines().find_map(number)
+}
+
+/// Returns, for each hierarchy, the groups of this process and those above, innermost first.
+fn groups(root: &Path) -> Result<Vec<Vec<Group>>, ProbeError> {
     let groups = read_if_there(&root.join("proc/self/cgroup"))?.unwrap_or_default();
-    let below = |files: Vec<PathBuf>| files.into_iter().map(|path| root.join(path)).collect();
-    Ok(groups.lines().flat_map(|line| files_of(line, kind)).map(below).collect())
+    Ok(groups.lines().flat_map(|line| groups_of(line, root)).collect())
 }
 
-/// Returns, for each hierarchy that one line of `/proc/self/cgroup` (`id:controllers:path`) may mean, the files of its
-/// group and of those above, innermost first.
-fn files_of(line: &str, kind: fn(&Hierarchy) -> &'static str) -> Vec<Vec<PathBuf>> {
+/// Returns the groups that one line of `/proc/self/cgroup` (`id:controllers:path`) may mean, for each hierarchy.
+fn groups_of(line: &str, root: &Path) -> Vec<Vec<Group>> {
     let mut fields = line.splitn(3, ':');
     let (Some(_), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else {
         return Vec::new();
     };
     // A process that was moved out of its namespace's root sees `/../…`; what lies outside cannot be read anyway.
     let group: PathBuf = Path::new(group).components().filter(|it| matches!(it, Component::Normal(_))).collect();
-    let hierarchies: &[Hierarchy] = match controllers {
-        "" => &[V2, V2_HYBRID],
-        _ if controllers.split(',').any(|it| it == "memory") => &[V1],
+    let hierarchies: &[&Hierarchy] = match controllers {
+        "" => &[&V2, &V2_HYBRID],
+        _ if controllers.split(',').any(|it| it == "memory") => &[&V1],
         _ => &[],
     };
-    let upwards =
-        |it: &Hierarchy| group.ancestors().map(|group| Path::new(it.mount).join(group).join(kind(it))).collect();
+    let upwards = |hierarchy: &&'static Hierarchy| {
+        let group_at = |above: &Path| Group { folder: root.join(hierarchy.mount).join(above), hierarchy };
+        group.ancestors().map(group_at).collect()
+    };
     hierarchies.iter().map(upwards).collect()
 }
 
@@ -93,7 +172,7 @@ fn files_of(line: &str, kind: fn(&Hierarchy) -> &'static str) -> Vec<Vec<PathBuf
 /// # Errors
 ///
 /// [`ProbeError::Malformed`] with the name of the file.
-pub(crate) fn parse_limit(text: &str, path: &Path) -> Result<Option<Bytes>, ProbeError> {
+fn parse_limit(text: &str, path: &Path) -> Result<Option<Bytes>, ProbeError> {
     let bad = |_: ParseIntError| ProbeError::Malformed { path: path.to_owned(), what: "`max` or a number of bytes" };
     match text.trim() {
         "max" => Ok(None),

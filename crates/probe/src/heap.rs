@@ -12,9 +12,12 @@ const HEAP: &HeapCounters = HeapCounters::of_program();
 /// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
 ///
 /// There is one heap in a program, so all heap probes share one peak.
+///
+/// On a system that does not tell its memory only the capacity is missing, and [`CappedProbe`](crate::CappedProbe) sets
+/// one.
 #[derive(Debug)]
 pub struct HeapProbe {
-    limits: Limits,
+    limits: Option<Limits>,
 }
 
 impl HeapProbe {
@@ -22,13 +25,26 @@ impl HeapProbe {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::AllocatorNotInstalled`] when the program does not count its allocations, and those of
-    /// [`Host::capacity`].
+    /// Those of [`try_on`](Self::try_on).
     pub fn try_new() -> Result<Self, ProbeError> {
+        Self::try_on(&Host::new())
+    }
+
+    /// Opens the heap of the running program as if it ran on this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::AllocatorNotInstalled`] when the program does not count its allocations, [`ProbeError::Io`] and
+    /// [`ProbeError::Malformed`] when a file of the system is there that cannot be read.
+    pub fn try_on(host: &Host) -> Result<Self, ProbeError> {
         if !allocations_are_counted() {
             return Err(ProbeError::AllocatorNotInstalled);
         }
-        Ok(Self { limits: Limits::open(&Host::new())? })
+        match Limits::open(host) {
+            Ok(limits) => Ok(Self { limits: Some(limits) }),
+            Err(ProbeError::CapacityUnknown { .. }) => Ok(Self { limits: None }),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -66,10 +82,13 @@ impl Probe for HeapProbe {
         true
     }
 
-    /// Returns the least of the machine's memory, the tightest control group's limit and what other processes leave, as
-    /// they are now.
+    /// Returns what other processes leave of the machine's memory and of each control group's limit, as they are now.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
-        self.limits.capacity(held())
+        let limits = self.limits.as_ref().ok_or_else(|| ProbeError::CapacityUnknown {
+            device: self.name(),
+            reason: "this system does not say how much memory there is as Linux does".into(),
+        })?;
+        limits.capacity(held())
     }
 
     fn page(&self) -> Result<Bytes, ProbeError> {
@@ -87,7 +106,7 @@ impl Probe for HeapProbe {
     }
 
     fn held_by_others(&self) -> Option<Bytes> {
-        self.limits.held_by_others(held()).ok()
+        self.limits.as_ref()?.held_by_others(held()).ok()
     }
 
     fn largest_taken(&self) -> Option<Bytes> {

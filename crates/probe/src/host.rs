@@ -7,6 +7,7 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{self, CgroupLimit};
+use crate::limits::Limits;
 use crate::{OomKills, ProbeError};
 
 /// The files that tell of this machine's memory, below a root directory.
@@ -48,10 +49,7 @@ impl Host {
     /// [`ProbeError::Malformed`] when it cannot be read.
     pub fn memory(&self) -> Result<HostMemory, ProbeError> {
         let path = self.root.join("proc/meminfo");
-        let text = read_if_there(&path)?.ok_or_else(|| ProbeError::CapacityUnknown {
-            device: "this machine".into(),
-            reason: format!("{} is not there, and only Linux is known", path.display()),
-        })?;
+        let text = read_if_there(&path)?.ok_or_else(|| memory_unknown(&path))?;
         parse_meminfo(&text).ok_or(ProbeError::Malformed { path, what: MEMINFO })
     }
 
@@ -73,14 +71,14 @@ impl Host {
         OomKills::read(&self.root)
     }
 
-    /// Returns the smaller of the machine's memory and its control groups' limit.
+    /// Returns what this process may hold when it counts `held` bytes as its own: the least, over the machine and each of
+    /// its control groups, of what others leave.
     ///
     /// # Errors
     ///
     /// Those of [`memory`](Self::memory) and [`cgroup_limit`](Self::cgroup_limit).
-    pub fn capacity(&self) -> Result<Bytes, ProbeError> {
-        let total = self.memory()?.total;
-        Ok(self.cgroup_limit()?.map_or(total, |group| group.limit.min(total)))
+    pub fn capacity(&self, held: Bytes) -> Result<Bytes, ProbeError> {
+        Limits::open(self)?.capacity(held)
     }
 }
 
@@ -102,13 +100,22 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, ProbeError> {
     }
 }
 
+/// Says that a system other than Linux does not tell its memory.
+pub(crate) fn memory_unknown(path: &Path) -> ProbeError {
+    let reason = format!("{} is not there, and only Linux is known", path.display());
+    ProbeError::CapacityUnknown { device: "this machine".into(), reason }
+}
+
 /// Parses `/proc/meminfo`; kernels before 3.14 have no `MemAvailable`, for which `MemFree` stands in.
 pub(crate) fn parse_meminfo(text: &str) -> Option<HostMemory> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.trim().strip_suffix("kB")?.trim().parse().ok().map(Bytes::kib)
-    };
-    Some(HostMemory { total: field("MemTotal")?, available: field("MemAvailable").or_else(|| field("MemFree"))? })
+    let available = kib_field(text, "MemAvailable").or_else(|| kib_field(text, "MemFree"))?;
+    Some(HostMemory { total: kib_field(text, "MemTotal")?, available })
+}
+
+/// Reads the line `name: number kB`.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok().map(Bytes::kib)
 }
 
 #[cfg(test)]
@@ -141,7 +148,7 @@ HugePages_Total:       0
     #[test]
     fn a_system_without_meminfo_says_so() {
         let root = tempfile::tempdir().unwrap();
-        let error = Host::at(root.path()).capacity().unwrap_err();
+        let error = Host::at(root.path()).capacity(Bytes::ZERO).unwrap_err();
         assert!(matches!(error, ProbeError::CapacityUnknown { .. }));
         assert!(error.to_string().ends_with("set one with `--capacity`"), "{error}");
     }
@@ -153,17 +160,17 @@ HugePages_Total:       0
             let group = root.path().join("sys/fs/cgroup");
             fs::create_dir_all(root.path().join("proc/self")).unwrap();
             fs::create_dir_all(&group).unwrap();
-            fs::write(root.path().join("proc/meminfo"), MEMINFO).unwrap();
+            fs::write(root.path().join("proc/meminfo"), MEMINFO.replace("24169484", "24655256")).unwrap();
             fs::write(root.path().join("proc/self/cgroup"), "0::/\n").unwrap();
             fs::write(group.join("memory.max"), limit).unwrap();
-            assert_eq!(Host::at(root.path()).capacity().unwrap(), capacity, "{limit}");
+            assert_eq!(Host::at(root.path()).capacity(Bytes::ZERO).unwrap(), capacity, "{limit}");
         }
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn this_machine_has_memory() {
-        let (memory, capacity) = (Host::new().memory().unwrap(), Host::new().capacity().unwrap());
+        let (memory, capacity) = (Host::new().memory().unwrap(), Host::new().capacity(Bytes::ZERO).unwrap());
         assert!(memory.available <= memory.total && capacity <= memory.total && capacity > Bytes::mib(1));
     }
 }

@@ -50,6 +50,7 @@ mod cgroup;
 mod host;
 mod killed;
 mod limits;
+mod reread;
 
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 mod cube;

@@ -3,7 +3,7 @@
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use plimsoll_probe::{DeviceKind, Probe, ProbeError, TrackingAllocator, open, survey};
+use plimsoll_probe::{CappedProbe, DeviceKind, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open, survey};
 use plimsoll_types::Bytes;
 
 #[global_allocator]
@@ -79,6 +79,19 @@ fn a_cap_makes_the_heap_smaller_and_never_larger() {
     let Err(error) = open(DeviceKind::Flex, Some(most)) else { panic!("a cap of a PiB was accepted") };
     // What other processes leave is another figure at every look.
     assert!(matches!(error, ProbeError::CapacityTooLarge { real, set, .. } if real < set && set == most), "{error}");
+}
+
+#[test]
+fn a_system_that_does_not_tell_its_memory_takes_the_capacity_that_is_set() {
+    let _alone = alone();
+    let nowhere = tempfile::tempdir().unwrap();
+    let heap = || HeapProbe::try_on(&Host::at(nowhere.path())).unwrap();
+    assert_eq!(CappedProbe::try_new(heap(), Bytes::mib(64)).unwrap().capacity().unwrap(), Bytes::mib(64));
+    let capped = CappedProbe::try_new(heap(), Bytes::mib(64)).unwrap();
+    assert_eq!((capped.largest_allocation().unwrap(), capped.held_by_others()), (Bytes::mib(64), None));
+    assert!(capped.read().unwrap().in_use > Bytes::ZERO);
+    let error = heap().capacity().unwrap_err();
+    assert!(error.to_string().ends_with("set one with `--capacity`"), "{error}");
 }
 
 #[test]
