@@ -187,11 +187,10 @@ impl Probe for CubeProbe {
             .map_err(|error| ProbeError::CleanupRefused { device: self.name(), reason: error.to_string() })
     }
 
-    /// On CUDA, what is neither free nor this program's.
+    /// On CUDA, what NVML counts for other processes; neither this one's context nor its kernels are theirs.
     #[cfg(feature = "cuda")]
     fn held_by_others(&self) -> Option<Bytes> {
-        let (free, total) = self.driver.as_ref()?.free_and_total().ok()?;
-        Some(total.saturating_sub(free).saturating_sub(report::backed(&self.report())))
+        self.driver.as_ref()?.held_by_others()
     }
 
     fn largest_taken(&self) -> Option<Bytes> {

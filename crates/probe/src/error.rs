@@ -32,6 +32,21 @@ pub enum ProbeError {
         /// How many there are.
         available: usize,
     },
+    /// An environment variable hides devices from this program.
+    #[error(
+        "open {device}: `{variable}={value}` leaves {available} devices to this program, counted from 0; name more in it, \
+         or unset it"
+    )]
+    DevicesHidden {
+        /// The device that was asked for.
+        device: String,
+        /// How many are left.
+        available: usize,
+        /// The variable.
+        variable: &'static str,
+        /// What it says.
+        value: String,
+    },
     /// The device is there, but does not start.
     #[error("open {device}: {reason}")]
     OpenFailed {

@@ -97,7 +97,9 @@ mod tests {
     impl Machine {
         fn new(files: &[(&str, &str)]) -> Self {
             let machine = Self(tempfile::tempdir().unwrap());
-            files.iter().for_each(|(path, text)| machine.write(path, text));
+            for (path, text) in files {
+                machine.write(path, text);
+            }
             machine
         }
 

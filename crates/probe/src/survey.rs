@@ -27,7 +27,8 @@ pub struct Survey {
 /// Looks at everything that can be seen: the host and its control groups, this program's heap, Vulkan and CUDA devices,
 /// and what the NVIDIA driver says.
 ///
-/// Opens each device for the moment, which takes some memory on it.
+/// A CUDA device is asked through its driver, and no context stays behind; a Vulkan device stays open, with the little
+/// memory that its allocator takes.
 pub fn survey() -> Vec<SurveyEntry> {
     let host = Host::new();
     let mut entries = vec![
@@ -54,6 +55,10 @@ fn cgroup_limit(host: &Host) -> Result<Survey, ProbeError> {
 }
 
 fn probed(kind: DeviceKind) -> Result<Survey, ProbeError> {
+    #[cfg(feature = "cuda")]
+    if let DeviceKind::Cuda(index) = kind {
+        return crate::nvidia::device(index).map(nvidia_figures);
+    }
     let probe = open(kind, None)?;
     let reading = probe.read()?;
     let mut figures = vec![("in use", reading.in_use), ("reserved", reading.reserved), ("peak", reading.peak)];
@@ -90,7 +95,7 @@ fn cuda_kinds() -> impl Iterator<Item = DeviceKind> {
 fn nvidia_entries() -> Vec<SurveyEntry> {
     use crate::nvidia;
     match nvidia::count() {
-        Ok(0) => vec![SurveyEntry { name: "nvidia".into(), found: Err(no_nvidia_device()) }],
+        Ok(0) => vec![SurveyEntry { name: "nvidia".into(), found: Err(nvidia::no_device(0, 0)) }],
         Ok(count) => (0..count)
             .map(|index| SurveyEntry {
                 name: format!("nvidia:{index}"),
@@ -99,11 +104,6 @@ fn nvidia_entries() -> Vec<SurveyEntry> {
             .collect(),
         Err(error) => vec![SurveyEntry { name: "nvidia".into(), found: Err(error) }],
     }
-}
-
-#[cfg(feature = "nvidia")]
-fn no_nvidia_device() -> ProbeError {
-    ProbeError::NoDevice { device: "nvidia:0".into(), available: 0 }
 }
 
 #[cfg(feature = "nvidia")]
@@ -145,6 +145,8 @@ mod tests {
 
     #[test]
     fn every_kind_is_there_with_figures_or_a_reason() {
+        #[cfg(feature = "nvidia")]
+        let _alone = crate::nvidia::ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let entries = survey();
         for name in ["host", "cgroup", "flex", "vulkan:0", "cuda:0", "nvidia"] {
             assert!(entries.iter().any(|it| it.name.starts_with(name)), "{name} is missing in {entries:?}");
