@@ -27,9 +27,10 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Returns the versions that this build plans with.
+    /// Returns the versions that this build plans with: another version may allocate otherwise.
     pub fn versions() -> String {
-        format!("burn 0.22.1, cubecl 0.11.3, plimsoll {}", env!("CARGO_PKG_VERSION"))
+        let (burn, cubecl) = (env!("PLIMSOLL_BURN"), env!("PLIMSOLL_CUBECL"));
+        format!("burn {burn}, cubecl {cubecl}, plimsoll {}", env!("CARGO_PKG_VERSION"))
     }
 
     /// Returns the first thing in which two fingerprints differ: its name, and both values.

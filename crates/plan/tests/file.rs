@@ -75,7 +75,19 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
     refused(Fingerprint { device: "no card".to_owned(), ..fingerprint() }, &["device", "a card", "no card"]);
     refused(Fingerprint { fusion: true, ..fingerprint() }, &["fusion"]);
     refused(Fingerprint { autotune: true, ..fingerprint() }, &["autotune"]);
-    refused(Fingerprint { versions: "burn 0.1".to_owned(), ..fingerprint() }, &["versions", "burn 0.22.1", "burn 0.1"]);
+    refused(
+        Fingerprint { versions: "burn 0.1".to_owned(), ..fingerprint() },
+        &["versions", &Fingerprint::versions(), "burn 0.1"],
+    );
+}
+
+#[test]
+fn the_versions_are_those_of_the_build() {
+    let lock = fs::read_to_string("../../Cargo.lock").unwrap();
+    let named = |name: &str| lock.lines().skip_while(|it| *it != format!("name = \"{name}\"")).nth(1).unwrap();
+    let number = |name: &str| named(name).trim_matches(|it: char| !it.is_ascii_digit()).to_owned();
+    let [burn, cubecl, own] = ["burn", "cubecl", "plimsoll-plan"].map(number);
+    assert_eq!(Fingerprint::versions(), format!("burn {burn}, cubecl {cubecl}, plimsoll {own}"));
 }
 
 #[test]
