@@ -95,6 +95,11 @@ pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes)
     Ok((probe, capacity))
 }
 
+/// Returns the name of the configured device, whatever capacity it is made to have.
+pub(crate) fn device_name(settings: &Settings) -> Result<String, UserError> {
+    Ok(open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name())
+}
+
 #[cfg(feature = "chaos")]
 impl<J> Prepared<J> {
     /// Returns the same for a job that is made of this one.

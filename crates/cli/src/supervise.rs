@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use plimsoll_probe::{DeviceKind, Host, OomKills, Refusal};
+use plimsoll_probe::{Host, OomKills, Refusal};
 use plimsoll_train::Death;
 use plimsoll_types::{Bytes, Knobs};
 use tempfile::NamedTempFile;
@@ -27,7 +27,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
     let mut signals = listen()?;
     let refusals = NamedTempFile::new()?;
     let (first_log, reached) = (identity(out), Standing::of(out).checkpoint);
-    let mut run = Run { args, out, device: settings.device, first_log, reached, deaths: Vec::new(), least: None };
+    let mut run = Run { args, out, first_log, reached, deaths: Vec::new(), least: None };
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
@@ -51,7 +51,6 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
 struct Run<'a> {
     args: &'a TrainArgs,
     out: &'a Path,
-    device: DeviceKind,
     /// The log that was there before the first worker.
     first_log: Option<(u64, u64)>,
     /// The last checkpoint.
@@ -76,10 +75,6 @@ impl Run<'_> {
             command.arg("--out").arg(self.out);
         }
         command.env(WORKER, "1").env(REFUSALS, refusals);
-        // Burn reads an optimizer's state onto its default device first: in a build for several, that may be one that
-        // this machine lacks, or that takes memory which the run was not given.
-        let device = self.device.to_string();
-        command.env("BURN_DEVICE", device.split(':').next().unwrap_or(&device));
         if let Some(death) = self.death() {
             command.env(DEATH, serde_json::to_string(&death)?);
         }

@@ -13,7 +13,7 @@ use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::fit;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, open_device, plan_memory,
+    TrainError, fingerprint, log_head, open_device, plan_memory,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -24,7 +24,7 @@ use crate::exit::{describe, user_error};
 use crate::faults::fit;
 use crate::jobs::{WithJob, with_job};
 use crate::load::Loaded;
-use crate::prepare::{Buckets, Prepared, Sizes, open_probe};
+use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
 use crate::settings::Settings;
 use crate::values::{BatchSize, PlanSetting};
 use crate::{find, reports, signals, worker};
@@ -45,7 +45,12 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let loaded = args.config.layers(resumed).load()?;
+    let mut loaded = args.config.layers(resumed).load()?;
+    if args.resume
+        && let Some(Event::RunStarted(head)) = log_head(&out).map_err(TrainError::from)?
+    {
+        loaded.settings.begun_with = Some(head.budget.capacity);
+    }
     if is_supervised(args) {
         #[cfg(unix)]
         return crate::supervise::supervise(args, &out, &loaded.settings);
@@ -103,7 +108,8 @@ impl<J: Job> Prepared<J> {
         self.introduce(loaded, out);
 
         let page = self.probe.page().map_err(TrainError::from)?;
-        let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &self.probe.name())?;
+        let name = device_name(settings)?;
+        let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
         let plan = if goes_on { None } else { self.plan(settings)? };

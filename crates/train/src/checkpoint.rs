@@ -8,21 +8,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
-use burn::optim::ModuleOptimizer;
+use burn::optim::{ModuleOptimizer, Optimizer};
 use burn::store::ModuleRecord;
+use burn::tensor::Device;
 use plimsoll_types::Budget;
 use serde::{Deserialize, Serialize};
 
 use crate::balance::TaskBalance;
 use crate::controller::Controller;
 use crate::loader::LoaderPosition;
+use crate::optimizer::load_optimizer;
+use crate::resume::{Change, Kept};
 use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
 
 pub use self::folder::Best;
 use self::folder::list;
 pub(crate) use self::folder::{name, note_best, prune, remove_after};
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";
@@ -33,8 +36,8 @@ const WEIGHTS: &str = "weights.safetensors";
 pub struct RunState {
     /// Version of this file.
     pub version: u32,
-    /// What must be equal for the checkpoint to fit: job, model and data.
-    pub fingerprint: String,
+    /// What must be equal for the checkpoint to fit.
+    pub kept: Kept,
     /// Seed of everything random; each step draws from it and its own number.
     pub seed: u64,
     /// Steps done.
@@ -94,15 +97,16 @@ pub enum CheckpointError {
         /// What is wrong.
         reason: String,
     },
-    /// It was made of something else.
-    #[error("resume from {}: it belongs to `{found}`, the configuration asks for `{wanted}`", path.display())]
-    Mismatch {
+    /// It belongs to a run with other settings.
+    #[error(
+        "resume from {}: `{}` was {} when the run started and is {} now; leave it, or start a new run",
+        path.display(), change.key, change.was, change.now
+    )]
+    Changed {
         /// The checkpoint.
         path: PathBuf,
-        /// What it was made of.
-        found: String,
-        /// What is asked for.
-        wanted: String,
+        /// The first setting that is not what it was.
+        change: Change,
     },
 }
 
@@ -194,14 +198,13 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`CheckpointError`] when there is none, all are damaged, or it belongs to something other than `fingerprint`.
-    pub fn last(run_dir: &Path, fingerprint: &str) -> Result<Self, CheckpointError> {
+    /// [`CheckpointError`] when there is none, all are damaged, or one of the settings is not what it was.
+    pub fn last(run_dir: &Path, now: &Kept) -> Result<Self, CheckpointError> {
         let found = Self::newest(run_dir, |state| state.check_log(run_dir))?;
-        if found.state.fingerprint != fingerprint {
-            let (path, found, wanted) = (found.path, found.state.fingerprint, fingerprint.to_owned());
-            return Err(CheckpointError::Mismatch { path, found, wanted });
+        match found.state.kept.change(now) {
+            None => Ok(found),
+            Some(change) => Err(CheckpointError::Changed { path: found.path, change }),
         }
-        Ok(found)
     }
 
     /// Finds the last whole one, whatever it was made of, and reads its state.
@@ -237,19 +240,21 @@ impl Checkpoint {
         })
     }
 
-    /// Puts the recorded tensors into a model and an optimizer.
+    /// Puts the recorded tensors into a model and an optimizer, whose state is read onto the device.
     ///
     /// # Errors
     ///
     /// [`CheckpointError::Record`] when the tensors do not fit.
-    pub fn load<M: Module>(
+    pub fn load<M: Module, O: Optimizer>(
         &self,
         model: M,
-        optimizer: ModuleOptimizer,
+        optimizer: O,
+        device: &Device,
     ) -> Result<(M, ModuleOptimizer), CheckpointError> {
         let model = self.load_model(model)?;
         let path = self.path.join(OPTIMIZER);
-        let optimizer = optimizer.load(&path).map_err(|error| record_error("read", &path, &error))?;
+        let optimizer =
+            load_optimizer(optimizer, &path, device).map_err(|error| record_error("read", &path, &error))?;
         Ok((model, optimizer))
     }
 

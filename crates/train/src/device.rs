@@ -21,11 +21,14 @@ pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, Devi
     Ok(if checkpointing { device.gradient_checkpointing() } else { device })
 }
 
-/// Describes a device, with what changes its memory: fusion and autotune.
+/// Describes a device, with what changes its memory: fusion, autotune and threads.
+///
+/// Flex computes on the thread that calls it: only with Burn's feature `rayon`, which nothing here turns on, would it
+/// use others.
 pub fn describe(kind: DeviceKind) -> String {
     let with = |name: &str, on: bool| if on { name.to_owned() } else { format!("no {name}") };
     match kind {
-        DeviceKind::Flex => format!("flex ({} threads)", std::thread::available_parallelism().map_or(1, usize::from)),
+        DeviceKind::Flex => "flex (1 thread)".to_owned(),
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
             format!("{kind} ({}, {})", with("fusion", has_fusion(kind)), with("autotune", has_autotune(kind)))
         }

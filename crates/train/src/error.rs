@@ -101,17 +101,7 @@ pub enum TrainError {
         /// What would hold what is resident; the first step needs more.
         needed: Bytes,
     },
-    /// The run to resume was started with other settings.
-    #[error("resume: `{key}` was {was} when the run started and is {now} now; leave it, or start a new run")]
-    Changed {
-        /// The setting.
-        key: String,
-        /// Its value in the log's head.
-        was: String,
-        /// Its value now.
-        now: String,
-    },
-    /// The head of the run's log cannot be written or understood.
+    /// The head of the run's log cannot be written.
     #[error("use the head of the log: {0}")]
     Head(String),
 }

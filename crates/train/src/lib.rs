@@ -40,6 +40,7 @@ mod job;
 mod learning_rate;
 mod loader;
 mod meter;
+mod optimizer;
 mod planning;
 mod recorder;
 mod rehearsal;
@@ -71,11 +72,15 @@ pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
 };
+pub use optimizer::load_optimizer;
 pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
+pub use resume::{Change, Kept};
 pub use run::Death;
-pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
+pub use run_dir::{
+    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, log_head,
+};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, StepError, StepOutcome, StepPart, StepRequest};

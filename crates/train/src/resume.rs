@@ -1,61 +1,179 @@
 //! Whether a run may go on with these settings.
 
-use plimsoll_types::Event;
-use serde_json::Value;
+use plimsoll_sampler::TaskMix;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::balance::TaskBalance;
-use crate::controller::ControllerConfig;
-use crate::error::TrainError;
+use crate::config::FitConfig;
+use crate::job::Job;
+use crate::loader::{LoaderConfig, StepUnit};
+use crate::source::{Lengths, Source};
 
-/// Compares the settings with those in the log's head.
+/// Settings that a run keeps from its first step to its last, by their keys in the configuration.
 ///
-/// # Errors
-///
-/// [`TrainError::Changed`] names the first setting of predictor, policy or device that is not what it was: the state
-/// in the checkpoint belongs to the old one.
-pub(crate) fn check(head: Option<&Event>, controller: &ControllerConfig, device: &str) -> Result<(), TrainError> {
-    let Some(Event::RunStarted(head)) = head else {
-        return Err(TrainError::Head("it is not `run_started`".to_owned()));
-    };
-    let unreadable = |error: serde_json::Error| TrainError::Head(error.to_string());
-    let was = without_plan(serde_json::from_str(&head.controller).map_err(unreadable)?);
-    let now = without_plan(serde_json::to_value(controller).map_err(unreadable)?);
-    let device = (Value::from(head.device.as_str()), Value::from(device));
-    let changed = difference("", &was, &now).or_else(|| difference("device", &device.0, &device.1));
-    changed.map_or(Ok(()), |(key, was, now)| Err(TrainError::Changed { key, was, now }))
+/// They decide which samples come in which step and what is made of them, or the state of predictor and policy in a
+/// checkpoint means nothing without them. What is kept is what takes effect: a setting that does nothing for these
+/// samples may change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Kept(Value);
+
+/// A setting that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its key.
+    pub key: String,
+    /// Its value when the run started.
+    pub was: String,
+    /// Its value now.
+    pub now: String,
 }
 
-/// Compares the settings of a balance in a checkpoint with those of a new one.
-///
-/// # Errors
-///
-/// [`TrainError::Changed`].
-pub(crate) fn check_balance(was: &TaskBalance, now: &TaskBalance) -> Result<(), TrainError> {
-    let (was, now) = (was.settings(), now.settings());
-    if was == now { Ok(()) } else { Err(TrainError::Changed { key: "tasks".to_owned(), was, now }) }
+impl Kept {
+    /// Returns the settings that a run of this job keeps.
+    pub fn of<J: Job>(job: &J, config: &FitConfig, balance: &TaskBalance) -> Self {
+        let controller = config.controller.with_features(job.features());
+        let mut memory = value(&controller.predictor);
+        memory["gradient_checkpointing"] = controller.checkpointing.into();
+        let samples = match job.source().lengths() {
+            Lengths::Cut => "cut",
+            Lengths::Known(_) => "padded",
+            Lengths::Streamed { .. } => "streamed",
+        };
+        Self(json!({
+            "job": job.fingerprint(),
+            "samples": samples,
+            "seed": config.seed,
+            "device": class(&config.device),
+            "platform": controller.platform,
+            "train": { "deterministic": config.deterministic },
+            "batch": batch(&config.loader),
+            "tasks": tasks(job.tasks(), &config.loader, balance),
+            "memory": memory,
+            "policy": without_plan(value(&controller.policy)),
+            "small_batch": controller.small_batch,
+        }))
+    }
+
+    /// Returns the first setting in which two runs differ.
+    pub fn change(&self, now: &Self) -> Option<Change> {
+        difference("", &self.0, &now.0)
+    }
+}
+
+/// Returns what of a device's description must stay: the number of threads that compute may change.
+fn class(device: &str) -> &str {
+    device.split_once(" (").map_or(device, |(kind, _)| if kind == "flex" { kind } else { device })
+}
+
+fn batch(loader: &LoaderConfig) -> Value {
+    let unit = match loader.unit {
+        StepUnit::Samples => "samples",
+        StepUnit::Positions => "tokens",
+        StepUnit::Batch => "batch",
+        StepUnit::BatchOfPositions => "batch of tokens",
+    };
+    let mut kept = json!({ "effective_batch_size": loader.effective_batch_size, "effective_unit": unit });
+    if !loader.edges.is_empty() {
+        kept["n_edges"] = json!(loader.edges);
+        kept["batches_per_step"] = loader.batches_per_step.into();
+    }
+    kept
+}
+
+fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Value {
+    let mut kept = json!({});
+    if !loader.edges.is_empty() {
+        let TaskMix { shares, normalize_shares, diversity_weight, homogeneous } = &loader.tasks;
+        kept = json!({
+            "shares": shares,
+            "normalize_shares": normalize_shares,
+            "diversity_weight": diversity_weight,
+            "homogeneous": homogeneous,
+        });
+    }
+    if !names.is_empty() {
+        kept["balance"] = balance.settings().into();
+    }
+    kept
 }
 
 /// Leaves out what depends on the plan, which the checkpoint holds, and which another capacity changes.
-fn without_plan(mut controller: Value) -> Value {
-    if let Value::Object(settings) = &mut controller {
-        settings.remove("planned");
-        let Some(policy) = settings.get_mut("policy").and_then(Value::as_object_mut) else { return controller };
-        policy.remove("start");
-        if policy.get("from_plan") == Some(&Value::Bool(true)) {
-            settings.remove("policy");
+fn without_plan(mut policy: Value) -> Value {
+    if let Value::Object(settings) = &mut policy {
+        settings.remove("start");
+        if settings.get("from_plan") == Some(&Value::Bool(true)) {
+            settings.retain(|key, _| key == "kind" || key == "from_plan");
         }
     }
-    controller
+    policy
 }
 
-/// Returns the path of the first value that differs, with both values.
-fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, String, String)> {
+fn value(settings: &impl Serialize) -> Value {
+    serde_json::to_value(settings).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"))
+}
+
+/// What decides much else comes before it.
+const FIRST: [&str; 3] = ["job", "train", "kind"];
+
+/// Finds the path of the first value that differs.
+fn difference(path: &str, was: &Value, now: &Value) -> Option<Change> {
     let (Value::Object(before), Value::Object(after)) = (was, now) else {
-        return (was != now).then(|| (path.to_owned(), was.to_string(), now.to_string()));
+        let change = || Change { key: path.to_owned(), was: was.to_string(), now: now.to_string() };
+        return (was != now).then(change);
     };
-    let below = |key: &String| if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-    let missing = Value::Null;
-    before.keys().chain(after.keys()).find_map(|key| {
-        difference(&below(key), before.get(key).unwrap_or(&missing), after.get(key).unwrap_or(&missing))
-    })
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let mut keys = FIRST.into_iter().chain(before.keys().chain(after.keys()).map(String::as_str));
+    let at =
+        |settings: &'_ serde_json::Map<String, Value>, key: &str| settings.get(key).cloned().unwrap_or(Value::Null);
+    keys.find_map(|key| difference(&below(key), &at(before, key), &at(after, key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(was: Value, now: Value, change: Option<(&str, &str, &str)>) {
+        let change = change.map(|(key, was, now)| Change { key: key.into(), was: was.into(), now: now.into() });
+        assert_eq!(Kept(was).change(&Kept(now)), change);
+    }
+
+    #[test]
+    fn the_first_setting_that_differs_is_named_by_its_path() {
+        let run = || json!({ "batch": { "n_edges": [4, 8], "batches_per_step": 4 }, "seed": 3 });
+        check(run(), run(), None);
+        let mut other = run();
+        other["batch"]["batches_per_step"] = 2.into();
+        check(run(), other.clone(), Some(("batch.batches_per_step", "4", "2")));
+        check(json!({ "batch": {} }), json!({ "batch": { "n_edges": [1] } }), Some(("batch.n_edges", "null", "[1]")));
+        other["batch"] = run()["batch"].clone();
+        other["seed"] = 4.into();
+        check(run(), other, Some(("seed", "3", "4")));
+    }
+
+    #[test]
+    fn another_choice_is_named_before_its_settings() {
+        let policy = |kind: &str, key: &str| json!({ "policy": { "kind": kind, key: 1 } });
+        let was = policy("certified", "bounds");
+        check(was, policy("fixed", "knobs"), Some(("policy.kind", "\"certified\"", "\"fixed\"")));
+    }
+
+    #[test]
+    fn what_a_plan_has_chosen_is_no_setting() {
+        let fixed = |batch: u32, from_plan: bool| {
+            without_plan(json!({ "kind": "fixed", "knobs": { "micro_batch_size": batch }, "from_plan": from_plan }))
+        };
+        check(fixed(3, true), fixed(5, true), None);
+        check(fixed(3, false), fixed(5, false), Some(("knobs.micro_batch_size", "3", "5")));
+        let certified = |start: Value| without_plan(json!({ "kind": "certified", "start": start }));
+        check(certified(Value::Null), certified(json!([64, 8])), None);
+    }
+
+    #[test]
+    fn another_number_of_threads_is_the_same_device() {
+        assert_eq!(class("flex (8 threads)"), class("flex (1 thread)"));
+        assert_ne!(class("vulkan:0 (fusion, no autotune)"), class("vulkan:0 (no fusion, no autotune)"));
+    }
 }

@@ -198,15 +198,3 @@ fn wanted(controller: &Controller) -> Wanted {
         None => Wanted::Edge(controller.policy().knobs().patch_size),
     }
 }
-
-/// What must be equal for a checkpoint to fit.
-fn fingerprint<J: Job>(job: &J, config: &FitConfig) -> String {
-    let loader = &config.loader;
-    let size = format!("{:?}", loader.step_size()).to_lowercase();
-    let (job, seed) = (job.fingerprint(), config.seed);
-    let seed = if config.deterministic { format!("seed {seed}, deterministic") } else { format!("seed {seed}") };
-    match loader.edges.as_slice() {
-        [] => format!("{job}, effective batch of {size}, {seed}"),
-        edges => format!("{job}, effective batch of {size}, edges {edges:?}, {:?}, {seed}", loader.tasks),
-    }
-}

@@ -15,7 +15,7 @@ use plimsoll_types::Event;
 
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
-pub use self::log::{EVENTS_FILE, UNDONE_FILE};
+pub use self::log::{EVENTS_FILE, UNDONE_FILE, log_head};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
 
@@ -161,11 +161,6 @@ impl RunDir {
         self.log.events()
     }
 
-    /// Reads the first event of the log, if there is one.
-    pub(crate) fn head(&self) -> Result<Option<Event>, RunDirError> {
-        self.log.head()
-    }
-
     /// Flushes the log to the disk and returns its length in bytes: the mark that a checkpoint notes.
     pub(crate) fn mark(&self) -> Result<u64, RunDirError> {
         self.log.sync()?;
@@ -281,7 +276,8 @@ mod tests {
         file.write_all(b"{\"event\":\"epoch_d").unwrap();
         let mut run = RunDir::open(folder.path(), Existing::Resume).unwrap();
         assert_eq!(run.events().unwrap(), [epoch(1), epoch(2), epoch(3)]);
-        assert_eq!(run.head().unwrap(), Some(epoch(1)));
+        assert_eq!(log_head(folder.path()).unwrap(), Some(epoch(1)));
+        assert_eq!(log_head(&folder.path().join("elsewhere")).unwrap(), None);
         assert_eq!(run.undo_after(mark).unwrap(), [epoch(2), epoch(3)]);
         run.log(&[epoch(4)]).unwrap();
         assert_eq!(run.undo_after(mark).unwrap(), [epoch(4)]);

@@ -14,9 +14,10 @@ const SHOWN_NAMES: usize = 8;
 
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Sr>, UserError> {
     let (probe, capacity) = open_device(settings)?;
-    let photos = Photos::read(&settings.photos(settings.smallest_patch(capacity)));
+    let of_presets = settings.begun_with.unwrap_or(capacity);
+    let photos = Photos::read(&settings.photos(settings.smallest_patch(of_presets)));
     let photos = Arc::new(photos.map_err(|error| data_error(&error))?);
-    let (bounds, notes) = settings.bounds(capacity, photos.largest_patch())?;
+    let (bounds, notes) = settings.bounds(of_presets, photos.largest_patch())?;
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
     let names = names(photos.validation.iter().map(|it| it.name.as_str()));
     Ok(Prepared {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use burn::optim::AdamConfig;
 use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
 
-use super::{Run, fingerprint, present, wanted};
+use super::{Run, present, wanted};
 use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, prune, remove_after};
 use crate::error::TrainError;
 use crate::fit::Outcome;
@@ -13,7 +13,7 @@ use crate::job::{Job, Metric};
 use crate::loader::Loader;
 use crate::meter::Meter;
 use crate::recorder::Recorder;
-use crate::resume;
+use crate::resume::Kept;
 
 impl<J: Job> Run<'_, J> {
     /// Validates and saves when it is time to.
@@ -50,8 +50,7 @@ impl<J: Job> Run<'_, J> {
     ///
     /// The caller has the run [`Self::catch_up`] before the next step.
     pub(crate) fn return_to_last(&mut self) -> Result<Vec<Event>, TrainError> {
-        let checkpoint = Checkpoint::last(self.dir.path(), &fingerprint(self.job, self.config))?;
-        resume::check_balance(&checkpoint.state.balance, &self.balance)?;
+        let checkpoint = Checkpoint::last(self.dir.path(), &self.kept_settings())?;
         for damage in &checkpoint.passed_over {
             (self.warn)(&format!("passed over a damaged checkpoint: {damage}"));
         }
@@ -60,6 +59,11 @@ impl<J: Job> Run<'_, J> {
         remove_after(self.dir.path(), Some(step))?;
         note_best(self.dir.path(), self.best.as_ref())?;
         Ok(self.dir.undo_after(log_bytes)?)
+    }
+
+    /// Returns the settings that this run keeps.
+    fn kept_settings(&self) -> Kept {
+        Kept::of(self.job, self.config, &self.balance)
     }
 
     /// Takes everything from a checkpoint that a run has in memory.
@@ -75,7 +79,8 @@ impl<J: Job> Run<'_, J> {
         let plain = self.device.clone().inner().autodiff();
         self.device = if self.controller.is_checkpointing() { plain.gradient_checkpointing() } else { plain };
         self.guarded.set_device(self.device.clone());
-        let (model, optimizer) = checkpoint.load(self.job.init(&self.device), AdamConfig::new().init())?;
+        let model = self.job.init(&self.device);
+        let (model, optimizer) = checkpoint.load(model, AdamConfig::new().build(), &self.device)?;
         (self.model, self.optimizer) = (Some(model), optimizer);
         let wanted = wanted(&self.controller);
         self.loader = Loader::try_new(&self.job.source(), Some(position), &wanted, &self.config.loader)?;
@@ -124,7 +129,7 @@ impl<J: Job> Run<'_, J> {
         }
         let state = RunState {
             version: RunState::VERSION,
-            fingerprint: fingerprint(self.job, self.config),
+            kept: self.kept_settings(),
             seed: self.config.seed,
             step: self.step,
             seconds: self.seconds_before + self.meter.seconds(),

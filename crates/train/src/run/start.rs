@@ -15,7 +15,6 @@ use crate::job::Job;
 use crate::loader::Loader;
 use crate::meter::Meter;
 use crate::recorder::Recorder;
-use crate::resume;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
 use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
@@ -26,10 +25,6 @@ impl<'a, J: Job> Run<'a, J> {
     pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
         let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
-        if goes_on {
-            let controller = config.controller.with_features(job.features());
-            resume::check(shell.run_dir.head()?.as_ref(), &controller, &config.device)?;
-        }
         let mut run = Self::untrained(job, config, shell)?;
         let undone = match existing {
             Existing::Resume if goes_on => run.return_to_last()?,

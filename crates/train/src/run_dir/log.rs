@@ -14,6 +14,21 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 /// The events that did not happen after all, because a run went back to a checkpoint, inside its directory.
 pub const UNDONE_FILE: &str = "undone.jsonl";
 
+/// Reads the first event of the log in a run directory, if there is one; whoever writes it meanwhile is not disturbed.
+///
+/// # Errors
+///
+/// [`RunDirError`] when the log is there and cannot be read.
+pub fn log_head(run_dir: &Path) -> Result<Option<Event>, RunDirError> {
+    let (path, mut line) = (run_dir.join(EVENTS_FILE), String::new());
+    let read = File::open(&path).and_then(|file| BufReader::new(file).read_line(&mut line));
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|source| io_error("read", &path, source))?,
+    };
+    Ok(decode(&line).map_err(|source| RunDirError::Log { path, source })?.events.pop())
+}
+
 /// The lines of a run so far, each of them whole.
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -62,15 +77,6 @@ impl EventLog {
         let damaged = |source| RunDirError::Log { path: self.path.clone(), source };
         let Log { events, .. } = decode_bytes(&bytes).map_err(damaged)?;
         Ok(events)
-    }
-
-    /// Reads the first event, if there is one.
-    pub(super) fn head(&self) -> Result<Option<Event>, RunDirError> {
-        let mut line = String::new();
-        let read = File::open(&self.path).and_then(|file| BufReader::new(file).read_line(&mut line));
-        read.map_err(|source| io_error("read", &self.path, source))?;
-        let damaged = |source| RunDirError::Log { path: self.path.clone(), source };
-        Ok(decode(&line).map_err(damaged)?.events.pop())
     }
 
     /// Moves what follows the first `n_bytes` to the end of `undone.jsonl`, and returns its events.

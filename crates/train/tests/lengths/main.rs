@@ -11,8 +11,8 @@ use std::sync::Arc;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_train::{
-    BadSample, BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery,
-    RunDir, Scaling, StepUnit, Unit, replay,
+    BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
+    OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
@@ -193,6 +193,40 @@ fn a_stream_that_resumes_and_stops_at_once_loses_nothing() {
         run(&job, &of(n_steps), room, folder.path(), Existing::Resume, None).outcome.unwrap();
     }
     check_epochs(&RunDir::open(folder.path(), Existing::Resume).unwrap().events().unwrap(), 4);
+}
+
+#[test]
+fn a_run_goes_on_with_the_rule_that_it_began_with() {
+    let _alone = alone();
+    let config = || config(20, StepUnit::Samples, 16);
+    for streamed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (job, room) = (tiny(streamed, Unit::Samples), Bytes::mib(64));
+        run(&job, &config(), room, folder.path(), Existing::Refuse, Some(7)).outcome.unwrap();
+        let goes_on = |change: &dyn Fn(&mut LoaderConfig)| {
+            let mut config = config();
+            change(&mut config.loader);
+            run(&job, &config, room, folder.path(), Existing::Resume, None).outcome
+        };
+        for (key, change) in [
+            (
+                "batch.batches_per_step",
+                &(|it: &mut LoaderConfig| it.batches_per_step = 2) as &dyn Fn(&mut LoaderConfig),
+            ),
+            ("batch.effective_batch_size", &|it| it.effective_batch_size = 15),
+            ("batch.effective_unit", &|it| it.unit = StepUnit::Batch),
+            ("batch.n_edges", &|it| it.edges = vec![40]),
+            ("tasks.homogeneous", &|it| it.tasks.homogeneous = true),
+            ("tasks.shares", &|it| it.tasks.shares = Some(vec![1.0])),
+        ] {
+            let error = goes_on(change).unwrap_err();
+            let TrainError::Checkpoint(CheckpointError::Changed { change, .. }) = error else { panic!("{error}") };
+            assert_eq!(change.key, key);
+        }
+        let ended = goes_on(&|it| (it.workers, it.look_ahead, it.buffer_limit) = (1, 16, Bytes::mib(20)));
+        assert_eq!(ended.unwrap().reason, EndReason::Completed);
+        check_epochs(&RunDir::open(folder.path(), Existing::Resume).unwrap().events().unwrap(), 2);
+    }
 }
 
 #[test]

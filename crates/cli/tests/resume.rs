@@ -1,0 +1,213 @@
+//! Which settings may change when a run goes on: `docs/resume.md` against the program, key by key.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::thread;
+
+use common::text;
+
+const DEFAULTS: &str = include_str!("../src/default.toml");
+const TABLE: &str = include_str!("../../../docs/resume.md");
+
+/// What each run begins with.
+const RUNS: [(&str, &[&str]); 6] = [
+    ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
+    ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
+    ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
+    ("weighted", &["job=multitask", "multitask.channels=2", "multitask.features=8", "tasks.balance=fixed"]),
+    ("sequence", &["job=sequence", "sequence.head_width=4", "sequence.blocks=1"]),
+    ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
+];
+
+/// A run, a key, another value, and what a refusal names; nothing where the run goes on.
+type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
+
+const GOES_ON: Option<&str> = None;
+
+const CASES: [Case; 83] = [
+    ("sr", "job", "sequence", Some("`job`")),
+    ("sr", "device", "vulkan:99", Some("vulkan:99")),
+    ("sr", "seed", "5", Some("`seed`")),
+    ("sr", "memory.capacity", "3 GiB", GOES_ON),
+    ("sr", "memory.capacity", "39 MiB", GOES_ON),
+    ("stepwise", "memory.capacity", "3 GiB", GOES_ON),
+    ("multitask", "memory.capacity", "3 GiB", GOES_ON),
+    ("text", "memory.capacity", "3 GiB", GOES_ON),
+    ("sr", "memory.target", "0.8", GOES_ON),
+    ("sr", "memory.gradient_checkpointing", "off", GOES_ON),
+    ("sr", "memory.gradient_checkpointing", "on", Some("`memory.gradient_checkpointing`")),
+    ("sr", "memory.plan", "off", GOES_ON),
+    ("sr", "memory.rounding_margin", "0.02", Some("`memory.rounding_margin`")),
+    ("sr", "memory.regime_margin", "4.0", Some("`memory.regime_margin`")),
+    ("sr", "batch.effective_batch_size", "16", Some("`batch.effective_batch_size`")),
+    ("multitask", "batch.effective_unit", "batch", Some("`batch.effective_unit`")),
+    ("multitask", "batch.n_edges", "2", Some("`batch.n_edges`")),
+    ("multitask", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
+    ("sequence", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
+    ("text", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
+    ("sr", "batch.batches_per_step", "2", GOES_ON),
+    ("sr", "batch.batch_size", "2", Some("`policy.kind`")),
+    ("sr", "batch.patch_min", "12", Some("`policy.bounds.patch_min`")),
+    ("sr", "batch.patch_max", "28", Some("`policy.bounds.patch_max`")),
+    ("sr", "batch.batch_min", "2", Some("`policy.bounds.batch_min`")),
+    ("sr", "batch.batch_max", "7", Some("`policy.bounds.batch_max`")),
+    ("multitask", "batch.batch_max", "7", Some("`batch.batches_per_step`")),
+    ("sr", "batch.patch_multiple", "8", Some("`policy.bounds.patch_m")),
+    ("sr", "policy.kind", "fixed", Some("`policy.kind`")),
+    ("sr", "policy.warm_up_steps", "4", Some("`policy.warm_up_steps`")),
+    ("sr", "policy.cooldown_steps", "4", Some("`policy.cooldown_steps`")),
+    ("sr", "policy.max_adjustments", "9", Some("`policy.max_adjustments`")),
+    ("sr", "policy.reopen_after_steps", "9", Some("`policy.reopen_after_steps`")),
+    ("stepwise", "policy.adjustment_frequency", "9", Some("`policy.cooldown_steps`")),
+    ("stepwise", "policy.stepwise_target", "0.8", Some("`policy.target`")),
+    ("stepwise", "policy.stepwise_dead_band", "0.06", Some("`policy.dead_band`")),
+    ("sr", "policy.stepwise_target", "0.8", GOES_ON),
+    ("sr", "train.steps", "4", GOES_ON),
+    ("sr", "train.deterministic", "true", Some("`train.deterministic`")),
+    ("sr", "train.learning_rate", "1e-3", GOES_ON),
+    ("sr", "train.warm_up_steps", "1", GOES_ON),
+    ("sr", "train.final_learning_rate_share", "0.5", GOES_ON),
+    ("multitask", "train.learning_rate_scaling", "sqrt", GOES_ON),
+    ("sr", "train.optimizer_recovery", "keep", GOES_ON),
+    ("sr", "train.validate_every", "7", GOES_ON),
+    ("sr", "train.checkpoint_every", "7", GOES_ON),
+    ("sr", "train.keep_checkpoints", "1", GOES_ON),
+    ("sr", "train.max_restarts", "1", GOES_ON),
+    ("sr", "data.folder", "COPY", GOES_ON),
+    ("sr", "data.folder", "OTHER", Some("`job`")),
+    ("sr", "data.validation_share", "0.5", Some("`job`")),
+    ("sr", "data.bad_sample", "skip", GOES_ON),
+    ("sr", "data.workers", "2", GOES_ON),
+    ("sequence", "data.workers", "2", GOES_ON),
+    ("sr", "data.buffer_limit", "8 MiB", GOES_ON),
+    ("sequence", "data.buffer_limit", "9 MiB", GOES_ON),
+    ("sequence", "data.look_ahead", "40", GOES_ON),
+    ("multitask", "tasks.balance", "fixed", Some("`job`")),
+    ("multitask", "tasks.alpha", "1.0", Some("`tasks.balance`")),
+    ("multitask", "tasks.learning_rate", "0.01", Some("`tasks.balance`")),
+    ("weighted", "tasks.weights", "1, 1, 2", Some("`tasks.balance`")),
+    ("multitask", "tasks.diversity_weight", "0.25", Some("`tasks.diversity_weight`")),
+    ("multitask", "tasks.homogeneous", "true", Some("`tasks.homogeneous`")),
+    ("multitask", "tasks.shares", "0.5, 0.25, 0.25", Some("`tasks.shares`")),
+    ("multitask", "tasks.normalize_shares", "true", Some("`tasks.normalize_shares`")),
+    ("sr", "sr.channels", "3", Some("`job`")),
+    ("sr", "sr.blocks", "2", Some("`job`")),
+    ("sr", "sr.validation_tile", "32", GOES_ON),
+    ("sr", "sr.crops_per_image", "8", Some("`job`")),
+    ("sequence", "sequence.heads", "2", Some("`job`")),
+    ("sequence", "sequence.head_width", "8", Some("`job`")),
+    ("sequence", "sequence.blocks", "2", Some("`job`")),
+    ("sequence", "sequence.stream", "false", Some("`samples`")),
+    ("multitask", "multitask.channels", "3", Some("`job`")),
+    ("multitask", "multitask.features", "16", Some("`job`")),
+    ("multitask", "multitask.label_smoothing", "0.1", GOES_ON),
+    ("multitask", "multitask.image_size", "24", Some("`job`")),
+    ("multitask", "multitask.max_words", "2", Some("`job`")),
+    ("text", "text.vocabulary", "299", Some("`job`")),
+    ("text", "text.longest", "256", Some("`job`")),
+    ("text", "text.layers", "2", Some("`job`")),
+    ("text", "text.width", "32", Some("`job`")),
+    ("text", "text.heads", "2", Some("`job`")),
+];
+
+fn train(out: &Path, args: &[&str], sets: &[&str]) -> Output {
+    let sets = sets.iter().flat_map(|it| ["--set", it]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(["train", "--no-supervise", "--out"]).arg(out).args(args).args(sets).output().unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy(&entry.path(), &to) } else { drop(fs::copy(entry.path(), to).unwrap()) }
+    }
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+/// Does something with each of the items, on two threads.
+fn for_each<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let items = Mutex::new(items);
+    let next = || items.lock().unwrap().next();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
+/// Goes on from a copy of a run with another value.
+fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
+    let out = folder.join(format!("case-{at}"));
+    copy(&folder.join(run), &out);
+    let value = match value {
+        "COPY" => folder.join("data").display().to_string(),
+        "OTHER" => fixtures().join("multitask").display().to_string(),
+        value => value.to_owned(),
+    };
+    let steps = if key == "train.steps" { &[][..] } else { &["--steps", "3"] };
+    let output = train(&out, &[&["--resume"], steps].concat(), &[&format!("{key}={value}")]);
+    let shown = format!("{run}, {key} = {value}: {}", text(&output.stderr));
+    match named {
+        None => assert!(output.status.success(), "{shown}"),
+        Some(named) => {
+            assert_eq!(output.status.code(), Some(2), "{shown}");
+            assert!(shown.contains(named), "{named} is not named: {shown}");
+        }
+    }
+    fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&fixtures().join("sr"), &folder.path().join("data"));
+    for_each(RUNS.iter(), |(name, sets)| {
+        let output = train(&folder.path().join(name), &["--steps", "2"], sets);
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+    });
+    for_each(CASES.into_iter().enumerate(), |(at, case)| check(folder.path(), at, case));
+}
+
+/// Every key of the defaults.
+fn keys() -> Vec<String> {
+    let mut section = String::new();
+    let key = |line: &str| {
+        if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            section = format!("{name}.");
+        }
+        (!line.starts_with('#')).then(|| line.split_once(" = ")).flatten().map(|(key, _)| format!("{section}{key}"))
+    };
+    DEFAULTS.lines().filter_map(key).collect()
+}
+
+#[test]
+fn the_table_has_every_key_and_says_what_the_program_does() {
+    let row = |line: &'static str| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ");
+    let table: BTreeMap<_, _> = TABLE.lines().filter_map(row).collect();
+    for key in keys() {
+        let verdict = table.get(key.as_str()).unwrap_or_else(|| panic!("{key} is not in the table"));
+        let cases = || CASES.iter().filter(|it| it.1 == key);
+        let (goes_on, refused) = (cases().any(|it| it.3.is_none()), cases().any(|it| it.3.is_some()));
+        match verdict.split_once([' ', ',', ':']).map_or(*verdict, |(first, _)| first) {
+            "yes" => assert!(goes_on && !refused, "{key}"),
+            "no" => assert!(refused, "{key}"),
+            _ => assert!(goes_on && refused, "{key}"),
+        }
+    }
+    assert_eq!(table.len(), keys().len(), "the table has a key that is none");
+}
