@@ -6,10 +6,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
-use plimsoll_bench::{observation, run, step_done};
-use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, ladder};
+use plimsoll_bench::{observation, run};
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured, ladder};
 use plimsoll_predict::{Dtype, Key, Phase, Platform, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Decision, Event, KeepReason, Knobs, Ladder, Prediction, StepDone, StepShape};
+use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, Ladder, Prediction, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
 const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
@@ -44,17 +44,17 @@ fn step_done_of_edges(group: &mut BenchmarkGroup<'_, WallTime>, predictor: &Pred
     let config = BucketedConfig { edges, batch_max: 1 << 12, ..BucketedConfig::default() };
     let mut policy = Policy::try_new(PolicyConfig::Bucketed(config)).expect("a valid configuration");
     let knobs = Knobs { patch_size: 32, micro_batch_size: 1 };
-    let event = |step| Event::StepDone(StepDone { budget: Bytes::gib(4), ..step_done(step, knobs) });
+    let signal = |step| done(step, knobs, Bytes::gib(4));
     let predict = |shape| upper(predictor, shape);
-    policy.on_event(&event(STEP), &predict);
-    let event = event(STEP + 10);
+    policy.on_signal(&signal(STEP), &predict);
+    let signal = signal(STEP + 10);
     // Anything else would measure another path.
     let kept = Decision::Keep { reason: KeepReason::HighestCertified };
-    assert_eq!(policy.on_event(&event, &predict), Some(kept), "{:?}", policy.batch_sizes());
+    assert_eq!(policy.on_signal(&signal, &predict), Some(kept), "{:?}", policy.batch_sizes());
     let sizes = policy.batch_sizes().expect("a size for each edge");
     assert!(sizes.iter().all(|size| (2..1 << 12).contains(size)), "{sizes:?}");
     group.bench_function(BenchmarkId::new("step_done_edges", sizes.len()), |b| {
-        b.iter(|| policy.on_event(black_box(&event), &predict));
+        b.iter(|| policy.on_signal(black_box(&signal), &predict));
     });
 }
 
@@ -63,14 +63,14 @@ fn step_done_at(group: &mut BenchmarkGroup<'_, WallTime>, place: &str, settled: 
     let n_rungs = policy.ladder().map_or(0, |it| it.rungs().len());
     let predict = |shape| upper(predictor, shape);
     group.bench_function(BenchmarkId::new(format!("step_done_{place}"), n_rungs), |b| {
-        b.iter(|| policy.on_event(black_box(&settled.event), &predict));
+        b.iter(|| policy.on_signal(black_box(&settled.signal), &predict));
     });
 }
 
 /// A run that stays at its rung, because the next one does not fit.
 struct Settled {
     policy: Policy,
-    event: Event,
+    signal: Signal,
 }
 
 impl Settled {
@@ -79,14 +79,22 @@ impl Settled {
         let config = CertifiedConfig { bounds, start: Some(knobs), ..CertifiedConfig::default() };
         let bound = upper(predictor, knobs.shape()).expect("something was learnt").upper;
         let budget = Bytes::from_f64_ceil(bound.as_f64() / config.raise_below);
-        let event = Event::StepDone(StepDone { budget, ..step_done(STEP, knobs) });
+        let signal = done(STEP, knobs, budget);
         let mut policy = Policy::try_new(PolicyConfig::Certified(config)).expect("valid defaults");
         let predict = |shape| upper(predictor, shape);
-        let decision = (0..10).filter_map(|_| policy.on_event(&event, &predict)).last();
+        let decision = (0..10).filter_map(|_| policy.on_signal(&signal, &predict)).last();
         // Anything else would measure another path.
         assert_eq!(decision, Some(Decision::Keep { reason: KeepReason::HighestCertified }), "at rung {rung}");
-        Self { policy, event }
+        Self { policy, signal }
     }
+}
+
+/// A step with the peak that its knobs need.
+fn done(step: u64, knobs: Knobs, budget: Bytes) -> Signal {
+    let shape = knobs.shape();
+    let (peak, budget) = (observation(shape).peak, Budget { capacity: budget, budget });
+    let in_use = observation(shape).resident;
+    Signal::Done(StepMeasured { step, knobs, is_divided: false, highest: Some(shape), peak, in_use, budget })
 }
 
 fn taught(ladder: &Ladder) -> Predictor {

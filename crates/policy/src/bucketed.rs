@@ -4,18 +4,15 @@ mod config;
 
 use std::ops::Range;
 
-use plimsoll_types::{
-    Budget, BudgetChanged, Bytes, Decision, KeepReason, Knobs, MicroBatch, MoveReason, Resize, StepDone, StepFailed,
-    StepShape,
-};
+use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, MoveReason, Resize, StepShape};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::BucketedConfig;
-use crate::PolicyError;
 use crate::bounds::batches;
 use crate::ceiling::Ceiling;
 use crate::counts::{Brake, Failures, keep, share, too_early};
 use crate::policy::{Controller, Predict};
+use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// A batch is lowered when its peak is above this share of the budget; as in [`crate::CertifiedConfig`].
 const LOWER_ABOVE: f64 = 0.995;
@@ -160,14 +157,13 @@ impl Bucketed {
     }
 
     /// Answers a micro-batch whose peak is too high, for which no cooldown counts.
-    fn step_down(&mut self, done: &StepDone) -> Option<Decision> {
-        let (now, limit) = (done.step.saturating_add(1), share(done.budget, LOWER_ABOVE));
+    fn step_down(&mut self, done: &StepMeasured) -> Option<Decision> {
+        let (now, limit) = (done.step.saturating_add(1), share(done.budget.budget, LOWER_ABOVE));
         // After a failure, the peak may be that of the batch that failed.
         if done.peak <= limit || self.failures.failed(done.step) {
             return None;
         }
-        let highest = done.micro_batches.iter().filter(|it| it.peak.is_some()).max_by_key(|it| it.peak);
-        let high = highest.map(MicroBatch::shape).or(done.largest_shape())?;
+        let high = done.highest?;
         let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
         let to = self.capped(most, high.edge());
         if to == self.sizes {
@@ -203,12 +199,12 @@ fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
 }
 
 impl Controller for Bucketed {
-    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
+    fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision {
         let now = done.step.saturating_add(1);
         if let Some(decision) = self.step_down(done) {
             return decision;
         }
-        match self.judge(now, done.budget, predict) {
+        match self.judge(now, done.budget.budget, predict) {
             Judged::Fell(decision) => {
                 // Readings are noisy, or the bound was too low: the next growth waits twice as long as the last one.
                 self.n_falls = self.n_falls.saturating_add(1);
@@ -221,9 +217,8 @@ impl Controller for Bucketed {
         }
     }
 
-    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
-        let (now, shape) = (failed.step.saturating_add(1), failed.attempt.shape);
-        let (samples, edge) = (shape.samples, shape.edge());
+    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
+        let (now, samples, edge) = (failed.step.saturating_add(1), failed.shape.samples, failed.shape.edge());
         let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);
@@ -237,10 +232,13 @@ impl Controller for Bucketed {
         keep(if samples == 1 { KeepReason::AtBounds } else { waits })
     }
 
-    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision {
-        let (now, Budget { budget, .. }) = (changed.step, changed.budget);
+    fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
         let (Judged::Fell(decision) | Judged::Other(decision)) = self.judge(now, budget, predict);
         decision
+    }
+
+    fn on_checkpointing(&mut self) {
+        self.ceilings.fill(Ceiling::default());
     }
 
     fn knobs(&self) -> Knobs {

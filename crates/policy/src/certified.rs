@@ -2,16 +2,14 @@
 
 mod config;
 
-use plimsoll_types::{
-    Budget, BudgetChanged, Bytes, Change, Decision, KeepReason, Knobs, Ladder, MoveReason, StepDone, StepFailed,
-};
+use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, Ladder, MoveReason};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::CertifiedConfig;
 use crate::ceiling::Ceiling;
 use crate::counts::{Brake, Failures, keep, share, too_early};
 use crate::policy::{Controller, Predict};
-use crate::{PolicyError, ladder};
+use crate::{PolicyError, StepMeasured, StepRefused, ladder};
 
 /// Stands on the highest rung whose upper bound fits the budget, and closes rungs that failed for a time that doubles.
 ///
@@ -151,28 +149,30 @@ impl Certified {
 }
 
 impl Controller for Certified {
-    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision {
+    fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision {
         let now = done.step.saturating_add(1);
         // The step in which the knobs moved still ran with the old ones, and says nothing of the new rung.
-        if done.rung == self.knobs() {
+        if done.knobs == self.knobs() {
             self.window.n_steps = self.window.n_steps.saturating_add(1);
             self.window.peak = self.window.peak.max(done.peak);
         }
-        let limit = share(done.budget, self.config.lower_above);
+        let limit = share(done.budget.budget, self.config.lower_above);
         if limit < self.window.peak {
             return self.step_down(now, limit);
         }
         // A bound above the budget splits every step in two: a rung that fits whole does the same work with less.
         match predict(self.knobs().shape()).map(|it| it.upper) {
-            Some(upper) if done.budget < upper && 0 < self.rung => self.flee(now, upper, done.budget, predict),
-            _ => self.climb(now, done.budget, predict),
+            Some(upper) if done.budget.budget < upper && 0 < self.rung => {
+                self.flee(now, upper, done.budget.budget, predict)
+            }
+            _ => self.climb(now, done.budget.budget, predict),
         }
     }
 
-    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
         let now = failed.step.saturating_add(1);
         if self.failures.on_step_failed(failed.step) {
-            let at = self.ladder.index_of(failed.rung).unwrap_or(self.rung);
+            let at = self.ladder.index_of(failed.knobs).unwrap_or(self.rung);
             let to = self.retreat(at);
             // Under a ceiling this is the second failure of the bounds: trying the rungs between would only repeat it.
             let closed = if self.ceiling.at(now).is_some() { to + 1 } else { at };
@@ -188,8 +188,7 @@ impl Controller for Certified {
         keep(KeepReason::Cooldown { steps_left: self.cooldown_until.saturating_sub(now) })
     }
 
-    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision {
-        let (now, Budget { budget, .. }) = (changed.step, changed.budget);
+    fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
         // Where nothing predicts, what the rung was seen to need stands in for its bound.
         let seen = (0 < self.window.n_steps).then_some(self.window.peak);
         match predict(self.knobs().shape()).map(|it| it.upper).or(seen) {
@@ -197,6 +196,11 @@ impl Controller for Certified {
             Some(upper) if budget < upper => self.flee(now, upper, budget, predict),
             _ => self.climb(now, budget, predict),
         }
+    }
+
+    fn on_checkpointing(&mut self) {
+        self.window = Window::default();
+        self.ceiling = Ceiling::default();
     }
 
     fn knobs(&self) -> Knobs {

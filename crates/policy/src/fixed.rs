@@ -1,11 +1,11 @@
 //! The policy that never moves.
 
-use plimsoll_types::{BudgetChanged, Decision, KeepReason, Knobs, StepDone, StepFailed};
+use plimsoll_types::{Budget, Decision, KeepReason, Knobs};
 use serde::{Deserialize, Serialize};
 
-use crate::PolicyError;
 use crate::counts::{Failures, keep};
 use crate::policy::{Controller, Predict};
+use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// The knobs of a run that never moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,18 +60,20 @@ impl Fixed {
 }
 
 impl Controller for Fixed {
-    fn on_step_done(&mut self, _done: &StepDone, _predict: Predict<'_>) -> Decision {
+    fn on_step_done(&mut self, _done: &StepMeasured, _predict: Predict<'_>) -> Decision {
         keep(KeepReason::Fixed)
     }
 
-    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
         self.failures.on_step_failed(failed.step);
         keep(KeepReason::Fixed)
     }
 
-    fn on_budget_changed(&mut self, _changed: &BudgetChanged, _predict: Predict<'_>) -> Decision {
+    fn on_budget_changed(&mut self, _step: u64, _budget: Budget, _predict: Predict<'_>) -> Decision {
         keep(KeepReason::Fixed)
     }
+
+    fn on_checkpointing(&mut self) {}
 
     fn knobs(&self) -> Knobs {
         self.knobs

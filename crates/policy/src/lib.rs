@@ -1,7 +1,6 @@
 //! What should the next step be?
 //!
-//! A [`Policy`] reads a run's events and answers each one that matters with a decision: keep the knobs, move them,
-//! or switch itself off.
+//! A [`Policy`] answers each [`Signal`] of a run with a decision: keep the knobs, move them, or switch itself off.
 //! There are four.
 //! [`Certified`] is the default and what the headings below describe; [`Bucketed`] does the same for samples of many
 //! lengths, with a batch size for each edge of a lattice in place of the ladder; [`Stepwise`] follows thresholds on the
@@ -56,17 +55,16 @@
 //! # Example
 //!
 //! ```
-//! use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
-//! use plimsoll_types::{Attempt, Bytes, Decision, Event, Knobs, Stage, StepFailed};
+//! use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, Signal, StepRefused};
+//! use plimsoll_types::{Decision, Knobs};
 //!
 //! let bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
 //! let start = Knobs { patch_size: 32, micro_batch_size: 20 };
 //! let config = CertifiedConfig { bounds, start: Some(start), ..CertifiedConfig::default() };
 //! let mut policy = Policy::try_new(PolicyConfig::Certified(config))?;
 //!
-//! let attempt = Attempt::new(start.shape(), Bytes::mib(100));
-//! let failed = StepFailed { step: 7, rung: start, attempt, capacity: Bytes::gib(1), stage: Stage::MicroBatch };
-//! let decision = policy.on_event(&Event::StepFailed(failed), &|_shape| None);
+//! let refused = StepRefused { step: 7, knobs: start, shape: start.shape() };
+//! let decision = policy.on_signal(&Signal::OutOfMemory(refused), &|_shape| None);
 //!
 //! assert!(matches!(decision, Some(Decision::Move(_))));
 //! assert_eq!(policy.knobs(), Knobs { patch_size: 32, micro_batch_size: 17 });
@@ -90,6 +88,7 @@ mod finder;
 mod fixed;
 mod policy;
 mod preset;
+mod signal;
 mod stepwise;
 
 pub use bounds::{Bounds, ladder};
@@ -100,4 +99,5 @@ pub use finder::{Finder, FinderConfig, Found, Outcome, Plan, Planned, Race, Sear
 pub use fixed::{Fixed, FixedConfig};
 pub use policy::{Policy, PolicyConfig, Predict};
 pub use preset::Preset;
+pub use signal::{Signal, StepMeasured, StepRefused};
 pub use stepwise::{Adjustment, Parameter, Stepwise, StepwiseConfig, StepwiseStatistics};

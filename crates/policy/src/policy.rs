@@ -1,10 +1,11 @@
 //! One face for the four policies.
 
-use plimsoll_types::{BudgetChanged, Decision, Event, Knobs, Ladder, Prediction, StepDone, StepFailed, StepShape};
+use plimsoll_types::{Budget, Decision, Knobs, Ladder, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bucketed, BucketedConfig, Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Stepwise, StepwiseConfig,
+    Bucketed, BucketedConfig, Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Signal, StepMeasured,
+    StepRefused, Stepwise, StepwiseConfig,
 };
 
 /// What a step of some shape would need, or `None` while nothing is known.
@@ -46,9 +47,10 @@ pub enum Policy {
 
 /// What the policies have in common.
 pub(crate) trait Controller {
-    fn on_step_done(&mut self, done: &StepDone, predict: Predict<'_>) -> Decision;
-    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision;
-    fn on_budget_changed(&mut self, changed: &BudgetChanged, predict: Predict<'_>) -> Decision;
+    fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision;
+    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision;
+    fn on_budget_changed(&mut self, step: u64, budget: Budget, predict: Predict<'_>) -> Decision;
+    fn on_checkpointing(&mut self);
     fn knobs(&self) -> Knobs;
     fn adjustments(&self) -> u32;
     fn oom_count(&self) -> u32;
@@ -69,16 +71,19 @@ impl Policy {
         })
     }
 
-    /// Answers a committed step, a failed one and a change of the budget; any other event leaves the policy as it is.
+    /// Answers a signal; only that gradient checkpointing is on asks for no answer.
     ///
     /// The decision is already in [`knobs`](Self::knobs).
-    pub fn on_event(&mut self, event: &Event, predict: Predict<'_>) -> Option<Decision> {
+    pub fn on_signal(&mut self, signal: &Signal, predict: Predict<'_>) -> Option<Decision> {
         let controller = self.controller_mut();
-        match event {
-            Event::StepDone(done) if done.committed => Some(controller.on_step_done(done, predict)),
-            Event::StepFailed(failed) => Some(controller.on_step_failed(failed)),
-            Event::BudgetChanged(changed) => Some(controller.on_budget_changed(changed, predict)),
-            _ => None,
+        match signal {
+            Signal::Done(done) => Some(controller.on_step_done(done, predict)),
+            Signal::OutOfMemory(refused) => Some(controller.on_step_failed(refused)),
+            Signal::BudgetChanged { step, budget } => Some(controller.on_budget_changed(*step, *budget, predict)),
+            Signal::Checkpointing => {
+                controller.on_checkpointing();
+                None
+            }
         }
     }
 

@@ -4,15 +4,15 @@ mod config;
 mod rule;
 mod statistics;
 
-use plimsoll_types::{BudgetChanged, Bytes, Change, Decision, KeepReason, Knobs, MoveReason, StepDone, StepFailed};
+use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, MoveReason};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::StepwiseConfig;
 use self::statistics::Readings;
 pub use self::statistics::{Adjustment, Parameter, StepwiseStatistics};
-use crate::PolicyError;
 use crate::counts::{Brake, Failures, keep, too_early};
 use crate::policy::{Controller, Predict};
+use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// Use above this share of the capacity is worth a warning: one larger batch away, memory runs out.
 const ALARM_ABOVE: f64 = 0.95;
@@ -127,16 +127,16 @@ impl Stepwise {
 }
 
 impl Controller for Stepwise {
-    fn on_step_done(&mut self, done: &StepDone, _predict: Predict<'_>) -> Decision {
+    fn on_step_done(&mut self, done: &StepMeasured, _predict: Predict<'_>) -> Decision {
         self.readings.add(done, self.config.history_size);
         // The step in which the knobs moved still ran with the old ones.
-        if done.rung == self.knobs {
+        if done.knobs == self.knobs {
             self.window_peak = self.window_peak.max(Some(done.peak));
         }
-        self.judge(done.step.saturating_add(1), done.capacity)
+        self.judge(done.step.saturating_add(1), done.budget.capacity)
     }
 
-    fn on_step_failed(&mut self, failed: &StepFailed) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
         let now = failed.step.saturating_add(1);
         let is_first = self.failures.on_step_failed(failed.step);
         if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
@@ -151,8 +151,12 @@ impl Controller for Stepwise {
         decision
     }
 
-    fn on_budget_changed(&mut self, changed: &BudgetChanged, _predict: Predict<'_>) -> Decision {
-        self.judge(changed.step, changed.budget.capacity)
+    fn on_budget_changed(&mut self, step: u64, budget: Budget, _predict: Predict<'_>) -> Decision {
+        self.judge(step, budget.capacity)
+    }
+
+    fn on_checkpointing(&mut self) {
+        self.window_peak = None;
     }
 
     fn knobs(&self) -> Knobs {

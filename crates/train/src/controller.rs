@@ -9,8 +9,10 @@ use plimsoll_types::{Bytes, Decision, Event, Features, Observation, Prediction, 
 use serde::{Deserialize, Serialize};
 
 use self::planned::Planned;
+use self::signal::signal;
 
 mod planned;
+mod signal;
 
 /// Everything that a decision depends on besides the events; a log carries it in its head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,7 +186,7 @@ impl Controller {
     pub fn decide(&mut self, event: &Event) -> Option<Decision> {
         let (predictor, plan, keys, resident) = (&self.predictor, &self.plan, self.keys, self.resident);
         let predict = |shape: StepShape| predict(predictor, plan, keys.key(Phase::Train, shape), shape, resident);
-        self.policy.on_event(event, &predict)
+        self.policy.on_signal(&signal(event)?, &predict)
     }
 
     /// Predicts a training step that begins with `resident` bytes in use.

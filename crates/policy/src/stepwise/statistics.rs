@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_types::{Bytes, Knobs, MoveReason, StepDone};
+use plimsoll_types::{Bytes, Knobs, MoveReason};
 use serde::{Deserialize, Serialize};
+
+use crate::StepMeasured;
 
 /// Use of memory, changes and failures so far; shares are `peak.share_of(capacity)` and the like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,8 +65,8 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    pub(super) fn add(&mut self, done: &StepDone, history_size: usize) {
-        (self.current, self.capacity) = (done.in_use, done.capacity);
+    pub(super) fn add(&mut self, done: &StepMeasured, history_size: usize) {
+        (self.current, self.capacity) = (done.in_use, done.budget.capacity);
         self.peak = self.peak.max(done.peak);
         self.peaks.push_back(done.peak);
         if history_size < self.peaks.len() {

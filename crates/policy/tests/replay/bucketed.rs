@@ -1,7 +1,7 @@
 //! The bucketed policy, event by event; the need is 100 B plus 1 B for each padded position, and the certificate exact.
 
-use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict};
-use plimsoll_types::{Attempt, Budget, Bytes, Event, Knobs, MicroBatch, Prediction, Stage, StepFailed, StepShape};
+use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict, Signal, StepMeasured, StepRefused};
+use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
 
 use crate::scene::{self, budget_changed, knobs, policy, shown, unknown, whole};
 
@@ -48,26 +48,16 @@ fn from(sizes: [u32; 3]) -> Policy {
 }
 
 /// A step whose micro-batches had these shapes and peaks.
-fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> Event {
-    let peak = batches.iter().map(|(_, _, peak)| *peak).max().unwrap_or(0);
-    let Event::StepDone(mut done) = scene::done(step, rung, peak, budget) else { unreachable!("a step") };
-    let micro_batch = |(n, edge, peak): &(u32, u32, u64)| MicroBatch {
-        peak: Some(Bytes(*peak)),
-        ..MicroBatch::new((0..u64::from(*n)).collect(), *edge)
-    };
-    done.micro_batches = batches.iter().map(micro_batch).collect();
-    Event::StepDone(done)
+fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> Signal {
+    let highest = batches.iter().max_by_key(|(_, _, peak)| *peak);
+    let peak = highest.map_or(0, |(_, _, peak)| *peak);
+    let highest = highest.map(|(n, edge, _)| StepShape::new(*n, *edge));
+    Signal::Done(StepMeasured { highest, ..scene::measured(step, rung, peak, budget) })
 }
 
-fn failed(step: u64, (samples, edge): (u32, u32), budget: Budget) -> Event {
-    let attempt = Attempt::new(StepShape::new(samples, edge), Bytes::ZERO);
-    Event::StepFailed(StepFailed {
-        step,
-        rung: knobs(edge, samples),
-        attempt,
-        capacity: budget.capacity,
-        stage: Stage::MicroBatch,
-    })
+fn failed(step: u64, (samples, edge): (u32, u32)) -> Signal {
+    let shape = StepShape::new(samples, edge);
+    Signal::OutOfMemory(StepRefused { step, knobs: knobs(edge, samples), shape })
 }
 
 fn full(policy: &Policy) -> Vec<(u32, u32, u64)> {
@@ -80,9 +70,9 @@ fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, table: &[(Then,
     let (mut step, mut budget) = (0, whole(memory));
     for (row, (then, expected)) in table.iter().enumerate() {
         let mut last = String::new();
-        let mut play = |policy: &mut Policy, event: Event| {
+        let mut play = |policy: &mut Policy, signal: Signal| {
             assert!(last.is_empty() || last.starts_with("keep"), "in row {row} the table leaves out: {last}");
-            last = shown(&policy.on_event(&event, predict).expect("a decision"));
+            last = shown(&policy.on_signal(&signal, predict).expect("a decision"));
         };
         match then {
             NewBudget(bytes) => {
@@ -102,9 +92,9 @@ fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, table: &[(Then,
             }
             Fails(attempts) => {
                 for attempt in *attempts {
-                    play(policy, failed(step, *attempt, budget));
+                    play(policy, failed(step, *attempt));
                 }
-                policy.on_event(&done(step, policy.knobs(), &[(1, 40, memory)], budget), predict);
+                policy.on_signal(&done(step, policy.knobs(), &[(1, 40, memory)], budget), predict);
                 step += 1;
             }
         }
@@ -243,15 +233,14 @@ fn a_batch_that_fails_again_is_closed_for_twice_the_time() {
 #[test]
 fn halves_that_fail_too_lower_the_batch_further_but_count_once() {
     let mut policy = from([64, 40, 20]);
-    let budget = whole(10_000);
     let decided: Vec<_> = [(20, 40), (10, 40), (20, 20), (1, 40)]
-        .map(|attempt| shown(&policy.on_event(&failed(0, attempt, budget), &exact).unwrap()))
+        .map(|attempt| shown(&policy.on_signal(&failed(0, attempt), &exact).unwrap()))
         .into();
     let shown = |sizes: &str| format!("{sizes}: out of memory, for the 1st time");
     let at_bounds = "keep: both knobs are at their bounds";
     assert_eq!(decided, [shown("[64, 40, 17]"), shown("[64, 40, 8]"), shown("[64, 17, 8]"), shown("[64, 17, 1]")]);
     assert_eq!(policy.oom_count(), 1);
-    let again = policy.on_event(&failed(1, (1, 40), budget), &exact).unwrap();
+    let again = policy.on_signal(&failed(1, (1, 40)), &exact).unwrap();
     assert_eq!((scene::shown(&again).as_str(), policy.oom_count()), (at_bounds, 2));
 }
 

@@ -1,9 +1,7 @@
 //! What the bucketed policy keeps for every sequence of peaks, budgets, failures and bounds, however absurd.
 
-use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict};
-use plimsoll_types::{
-    Attempt, Bytes, Decision, Event, MicroBatch, MoveReason, Prediction, Resize, Stage, StepDone, StepFailed, StepShape,
-};
+use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict, Signal, StepMeasured, StepRefused};
+use plimsoll_types::{Bytes, Decision, MoveReason, Prediction, Resize, StepShape};
 use proptest::prelude::*;
 
 use crate::scene::{self, budget_changed, policy, whole};
@@ -27,11 +25,11 @@ enum Input {
     },
 }
 
-/// One event, with what surrounds it.
+/// One signal, with what surrounds it.
 #[derive(Clone, Debug, PartialEq)]
 struct Turn {
-    event: Event,
-    /// Steps done, the one of the event included.
+    signal: Signal,
+    /// Steps done, the one of the signal included.
     now: u64,
     budget: Bytes,
     before: Vec<u32>,
@@ -90,16 +88,12 @@ fn config() -> impl Strategy<Value = BucketedConfig> {
     )
 }
 
-fn done(step: u64, policy: &Policy, shape: StepShape, peak: u64, bytes: u64) -> Event {
-    let Event::StepDone(done) = scene::done(step, policy.knobs(), peak, whole(bytes)) else { unreachable!("a step") };
-    let ids = (0..u64::from(shape.samples)).collect();
-    Event::StepDone(StepDone {
-        micro_batches: vec![MicroBatch { peak: Some(Bytes(peak)), ..MicroBatch::new(ids, shape.extent()) }],
-        ..done
-    })
+fn done(step: u64, policy: &Policy, shape: StepShape, peak: u64, bytes: u64) -> Signal {
+    let measured = scene::measured(step, policy.knobs(), peak, whole(bytes));
+    Signal::Done(StepMeasured { highest: Some(shape), ..measured })
 }
 
-fn events(policy: &Policy, step: u64, bytes: u64, input: Input) -> Vec<Event> {
+fn signals(policy: &Policy, step: u64, bytes: u64, input: Input) -> Vec<Signal> {
     let sizes = policy.batch_sizes().unwrap();
     match input {
         Input::Done { edge, peak, fewer } => {
@@ -109,14 +103,10 @@ fn events(policy: &Policy, step: u64, bytes: u64, input: Input) -> Vec<Event> {
         Input::Budget { .. } => vec![budget_changed(step, whole(bytes))],
         Input::OutOfMemory { edge, splits } => {
             let shape = |split: u32| StepShape::new((sizes[edge] >> split).max(1), EDGES[edge]);
-            let attempt = |split| Attempt::new(shape(split), Bytes::ZERO);
-            let failed = |split| {
-                let (rung, attempt) = (policy.knobs(), attempt(split));
-                Event::StepFailed(StepFailed { step, rung, attempt, capacity: Bytes(bytes), stage: Stage::MicroBatch })
-            };
-            let mut events: Vec<_> = (0..splits).map(failed).collect();
-            events.push(done(step, policy, attempt(splits).shape, bytes, bytes));
-            events
+            let failed = |split| Signal::OutOfMemory(StepRefused { step, knobs: policy.knobs(), shape: shape(split) });
+            let mut signals: Vec<_> = (0..splits).map(failed).collect();
+            signals.push(done(step, policy, shape(splits), bytes, bytes));
+            signals
         }
     }
 }
@@ -127,12 +117,12 @@ fn drive(policy: &mut Policy, first_step: u64, inputs: &[Input], predict: Predic
         if let Input::Budget { bytes: changed } = input {
             bytes = *changed;
         }
-        for event in events(policy, step, bytes, *input) {
+        for signal in signals(policy, step, bytes, *input) {
             let sizes = |policy: &Policy| policy.batch_sizes().unwrap().to_vec();
             let before = sizes(policy);
-            let decision = policy.on_event(&event, predict).expect("each of these events is answered");
-            let now = step + u64::from(!matches!(event, Event::BudgetChanged(_)));
-            turns.push(Turn { event, now, budget: Bytes(bytes), before, decision, after: sizes(policy) });
+            let decision = policy.on_signal(&signal, predict).expect("each of these signals is answered");
+            let now = step + u64::from(!matches!(signal, Signal::BudgetChanged { .. }));
+            turns.push(Turn { signal, now, budget: Bytes(bytes), before, decision, after: sizes(policy) });
         }
         step += u64::from(!matches!(input, Input::Budget { .. }));
     }
@@ -197,8 +187,8 @@ proptest! {
     fn a_decrease_follows_at_once(config in config(), inputs in inputs(), uppers in uppers()) {
         let turns = drive(&mut policy(PolicyConfig::Bucketed(config)), 0, &inputs, &|it| lookup(&uppers, it));
         for turn in &turns {
-            if let Event::StepFailed(failed) = &turn.event {
-                let (samples, edge) = (failed.attempt.shape.samples, failed.attempt.shape.edge());
+            if let Signal::OutOfMemory(failed) = &turn.signal {
+                let (samples, edge) = (failed.shape.samples, failed.shape.edge());
                 for (after, _) in turn.after.iter().zip(EDGES).filter(|(_, own)| edge <= *own) {
                     let most = (f64::from(samples) * 0.85).max(1.0);
                     prop_assert!(f64::from(*after) <= most, "{turn:?}");
@@ -225,15 +215,15 @@ proptest! {
                     prop_assert!(*after < shape.samples.max(2), "{turn:?}, {shape} closed until {until}");
                 }
             }
-            if let Event::StepFailed(failed) = &turn.event {
+            if let Signal::OutOfMemory(failed) = &turn.signal {
                 // At least so long; later failures double it.
-                closed.push((failed.attempt.shape, turn.now + t0));
+                closed.push((failed.shape, turn.now + t0));
             }
         }
     }
 
     #[test]
-    fn the_same_events_give_the_same_decisions_from_a_restored_policy(
+    fn the_same_signals_give_the_same_decisions_from_a_restored_policy(
         config in config(), before in inputs(), after in inputs(), uppers in uppers(),
     ) {
         let predict = |shape| lookup(&uppers, shape);

@@ -82,9 +82,9 @@ fn a_gain_below_two_percent_is_not_worth_a_change() {
 fn only_steps_at_the_rung_count_as_samples() {
     let mut policy = from(10);
     for step in 0..5 {
-        policy.on_event(&scene::done(step, knobs(32, 9), 190, scene::whole(1000)), &exact);
+        policy.on_signal(&scene::done(step, knobs(32, 9), 190, scene::whole(1000)), &exact);
     }
-    let decided = policy.on_event(&scene::done(5, knobs(32, 10), 200, scene::whole(1000)), &exact);
+    let decided = policy.on_signal(&scene::done(5, knobs(32, 10), 200, scene::whole(1000)), &exact);
     assert_eq!(decided.map(|it| scene::shown(&it)).as_deref(), Some("keep: 1 of 3 steps seen at this rung"));
 }
 
@@ -134,14 +134,13 @@ fn out_of_memory_steps_down_even_during_the_cooldown() {
 #[test]
 fn a_step_that_is_split_three_times_counts_once() {
     let (mut policy, rung) = (from(20), knobs(32, 20));
-    let decided: Vec<_> = (0..3)
-        .filter_map(|_| policy.on_event(&failed(9, rung, Bytes(1000)), &exact).map(|it| scene::shown(&it)))
-        .collect();
+    let decided: Vec<_> =
+        (0..3).filter_map(|_| policy.on_signal(&failed(9, rung), &exact).map(|it| scene::shown(&it))).collect();
     let again = "keep: cooling down for 3 more steps";
     assert_eq!(decided, ["patch 32, batch 17: out of memory, for the 1st time", again, again]);
     assert_eq!((policy.oom_count(), policy.adjustments()), (1, 1));
     let next = (10..13)
-        .filter_map(|step| policy.on_event(&scene::done(step, knobs(32, 17), 270, scene::whole(1000)), &exact))
+        .filter_map(|step| policy.on_signal(&scene::done(step, knobs(32, 17), 270, scene::whole(1000)), &exact))
         .last();
     let open = "patch 32, batch 19: at most 290 B needed, 985 B allowed";
     assert_eq!(next.map(|it| scene::shown(&it)).as_deref(), Some(open), "only the failed rung is closed");
@@ -227,8 +226,8 @@ fn without_a_bound_a_fallen_budget_is_compared_with_the_window_and_costs_one_run
 #[test]
 fn a_peak_counts_against_the_budget_of_its_own_step() {
     let mut policy = from(20);
-    policy.on_event(&scene::budget_changed(0, scene::whole(1000)), &exact);
-    let decided = policy.on_event(&scene::done(0, knobs(32, 20), 300, scene::whole(290)), &exact);
+    policy.on_signal(&scene::budget_changed(0, scene::whole(1000)), &exact);
+    let decided = policy.on_signal(&scene::done(0, knobs(32, 20), 300, scene::whole(290)), &exact);
     let expected = "patch 32, batch 19: peak 300 B, at most 288 B allowed";
     assert_eq!(decided.map(|it| scene::shown(&it)).as_deref(), Some(expected));
 }
@@ -256,10 +255,10 @@ fn after_the_brake_the_only_way_is_down() {
 fn a_late_failure_of_a_rung_already_left_closes_it_without_another_step_down() {
     let mut policy = from(20);
     let left: Knobs = knobs(32, 40);
-    let decided = policy.on_event(&failed(5, left, Bytes(1000)), &exact).map(|it| scene::shown(&it));
+    let decided = policy.on_signal(&failed(5, left), &exact).map(|it| scene::shown(&it));
     assert_eq!(decided.as_deref(), Some("keep: cooling down for 3 more steps"));
     let climbed = (6..9)
-        .filter_map(|step| policy.on_event(&scene::done(step, knobs(32, 20), 300, scene::whole(1000)), &exact))
+        .filter_map(|step| policy.on_signal(&scene::done(step, knobs(32, 20), 300, scene::whole(1000)), &exact))
         .last();
     let expected = "patch 32, batch 38: at most 480 B needed, 985 B allowed";
     assert_eq!(climbed.map(|it| scene::shown(&it)).as_deref(), Some(expected));

@@ -1,10 +1,11 @@
 //! What the four policies share, and how they are configured.
 
-use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Policy, PolicyConfig, StepwiseConfig};
-use plimsoll_types::{Bytes, EpochDone, Event};
+use plimsoll_policy::{
+    Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Policy, PolicyConfig, Signal, StepwiseConfig,
+};
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak};
-use crate::scene::{check, done, failed, knobs, policy, unknown, whole};
+use crate::scene::{check, failed, knobs, policy, unknown};
 
 fn all() -> [PolicyConfig; 4] {
     [
@@ -24,19 +25,11 @@ fn a_fixed_policy_never_moves() {
 }
 
 #[test]
-fn only_committed_steps_failed_steps_and_budgets_are_answered() {
+fn that_activations_are_recomputed_is_no_question() {
     for mut policy in all().map(policy) {
-        let before = policy.clone();
-        let mut given_up = done(3, policy.knobs(), 10_000, whole(100));
-        if let Event::StepDone(step) = &mut given_up {
-            step.committed = false;
-        }
-        let others = [given_up, Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 })];
-        for event in others {
-            assert_eq!(policy.on_event(&event, &unknown), None, "{}", policy.name());
-        }
-        assert_eq!(policy, before);
-        assert!(policy.on_event(&failed(3, policy.knobs(), Bytes(100)), &unknown).is_some());
+        let knobs = policy.knobs();
+        assert_eq!(policy.on_signal(&Signal::Checkpointing, &unknown), None, "{}", policy.name());
+        assert_eq!(policy.knobs(), knobs);
     }
 }
 
@@ -130,7 +123,7 @@ fn a_value_that_is_not_allowed_is_named_with_its_range() {
 fn sizes_that_are_fixed_stay_for_every_edge() {
     let sizes = |batch_sizes| PolicyConfig::Fixed(FixedConfig { batch_sizes, ..FixedConfig::of(knobs(32, 2)) });
     let mut fixed = policy(sizes(vec![8, 4, 2]));
-    fixed.on_event(&failed(3, knobs(32, 2), Bytes(100)), &unknown);
+    fixed.on_signal(&failed(3, knobs(32, 2)), &unknown);
     assert_eq!(fixed.batch_sizes(), Some(&[8, 4, 2][..]));
     let error = Policy::try_new(sizes(vec![2, 4])).unwrap_err();
     assert!(error.to_string().contains("batch_sizes"), "{error}");

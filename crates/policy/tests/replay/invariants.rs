@@ -1,7 +1,7 @@
 //! What holds for every sequence of peaks, budgets, failures and bounds, however absurd.
 
-use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, Policy, PolicyConfig, Predict, StepwiseConfig};
-use plimsoll_types::{Bytes, Change, Decision, Event, Knobs, MoveReason, Prediction, StepShape};
+use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, Policy, PolicyConfig, Predict, Signal, StepwiseConfig};
+use plimsoll_types::{Bytes, Change, Decision, Knobs, MoveReason, Prediction, StepShape};
 use proptest::prelude::*;
 
 use crate::scene::{budget_changed, done, failed, knobs, policy, whole};
@@ -15,11 +15,11 @@ enum Input {
     Budget { bytes: u64 },
 }
 
-/// One event, with what surrounds it.
+/// One signal, with what surrounds it.
 #[derive(Clone, Debug, PartialEq)]
 struct Turn {
-    event: Event,
-    /// Steps done, the one of the event included.
+    signal: Signal,
+    /// Steps done, the one of the signal included.
     now: u64,
     budget: Bytes,
     before: Knobs,
@@ -63,15 +63,15 @@ fn lookup(uppers: &[Option<u64>], shape: StepShape) -> Option<Prediction> {
     uppers[at].map(|upper| Prediction { expected: Bytes(upper / 2), upper: Bytes(upper) })
 }
 
-fn events(rung: Knobs, step: u64, bytes: u64, input: Input) -> Vec<Event> {
+fn signals(rung: Knobs, step: u64, bytes: u64, input: Input) -> Vec<Signal> {
     let budget = whole(bytes);
     match input {
         Input::Done { peak } => vec![done(step, rung, peak, budget)],
         Input::Budget { .. } => vec![budget_changed(step, budget)],
         Input::OutOfMemory { splits } => {
-            let mut events = vec![failed(step, rung, budget.capacity); splits];
-            events.push(done(step, rung, 1, budget));
-            events
+            let mut signals = vec![failed(step, rung); splits];
+            signals.push(done(step, rung, 1, budget));
+            signals
         }
     }
 }
@@ -82,11 +82,11 @@ fn drive(policy: &mut Policy, first_step: u64, inputs: &[Input], predict: Predic
         if let Input::Budget { bytes: changed } = input {
             bytes = *changed;
         }
-        for event in events(policy.knobs(), step, bytes, *input) {
+        for signal in signals(policy.knobs(), step, bytes, *input) {
             let before = policy.knobs();
-            let decision = policy.on_event(&event, predict).expect("each of these events is answered");
-            let now = step + u64::from(!matches!(event, Event::BudgetChanged(_)));
-            turns.push(Turn { event, now, budget: Bytes(bytes), before, decision, after: policy.knobs() });
+            let decision = policy.on_signal(&signal, predict).expect("each of these signals is answered");
+            let now = step + u64::from(!matches!(signal, Signal::BudgetChanged { .. }));
+            turns.push(Turn { signal, now, budget: Bytes(bytes), before, decision, after: policy.knobs() });
         }
         step += u64::from(!matches!(input, Input::Budget { .. }));
     }
@@ -174,9 +174,9 @@ proptest! {
         let mut failed_step = None;
         for turn in drive(&mut policy, 0, &inputs, &|shape| lookup(&uppers, shape)) {
             let upper = lookup(&uppers, turn.before.shape()).map(|it| it.upper);
-            let must = match &turn.event {
-                Event::StepFailed(failed) => failed_step.replace(failed.step) != Some(failed.step),
-                Event::StepDone(done) => done.rung == turn.before && 0.995 * turn.budget.as_f64() < done.peak.as_f64(),
+            let must = match &turn.signal {
+                Signal::OutOfMemory(failed) => failed_step.replace(failed.step) != Some(failed.step),
+                Signal::Done(done) => done.knobs == turn.before && 0.995 * turn.budget.as_f64() < done.peak.as_f64(),
                 _ => upper.is_some_and(|it| turn.budget < it),
             };
             prop_assert!(!must || turn.lowered() || turn.before == BOUNDS.smallest(), "{turn:?}");
@@ -196,8 +196,8 @@ proptest! {
                 let stays_below = turn.after != *shut && shut.shape().covers(turn.after.shape());
                 prop_assert!(turn.raised().is_none() || *until <= turn.now || stays_below, "{turn:?}, closed {shut}");
             }
-            let closes = match &turn.event {
-                Event::StepFailed(failed) => failed_step.replace(failed.step) != Some(failed.step),
+            let closes = match &turn.signal {
+                Signal::OutOfMemory(failed) => failed_step.replace(failed.step) != Some(failed.step),
                 _ => turn.change().is_some_and(|it| matches!(it.reason, MoveReason::PeakTooHigh { .. })),
             };
             if closes {
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn v10_the_same_events_give_the_same_decisions(config in any_policy(), inputs in inputs(), uppers in uppers()) {
+    fn v10_the_same_signals_give_the_same_decisions(config in any_policy(), inputs in inputs(), uppers in uppers()) {
         let predict = |shape| lookup(&uppers, shape);
         let (mut one, mut other) = (policy(config.clone()), policy(config));
         prop_assert_eq!(drive(&mut one, 0, &inputs, &predict), drive(&mut other, 0, &inputs, &predict));

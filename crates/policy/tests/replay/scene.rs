@@ -1,43 +1,25 @@
-//! Events in few words, and the table that is checked against them.
+//! Signals in few words, and the table that is checked against them.
 
-use plimsoll_policy::{Policy, PolicyConfig, Predict};
-use plimsoll_types::{
-    Attempt, Budget, BudgetChanged, Bytes, Decision, Event, Knobs, Prediction, Stage, StepDone, StepFailed, StepShape,
-};
+use plimsoll_policy::{Policy, PolicyConfig, Predict, Signal, StepMeasured, StepRefused};
+use plimsoll_types::{Budget, Bytes, Decision, Knobs, Prediction, StepShape};
 
 /// A step that was committed with the policy's knobs.
-pub(crate) fn done(step: u64, rung: Knobs, peak: u64, budget: Budget) -> Event {
-    Event::StepDone(StepDone {
-        step,
-        epoch: 0,
-        rung,
-        micro_batches: vec![],
-        predicted: None,
-        upper: None,
-        resident: Bytes::ZERO,
-        in_use: Bytes(peak / 2),
-        reserved: Bytes(peak),
-        peak: Bytes(peak),
-        capacity: budget.capacity,
-        budget: budget.budget,
-        skipped: Vec::new(),
-        tasks: Vec::new(),
-        loss: 1.0,
-        gradient_norm: 1.0,
-        learning_rate: 0.001,
-        seconds: 1.0,
-        committed: true,
-    })
+pub(crate) fn done(step: u64, knobs: Knobs, peak: u64, budget: Budget) -> Signal {
+    Signal::Done(measured(step, knobs, peak, budget))
+}
+
+pub(crate) fn measured(step: u64, knobs: Knobs, peak: u64, budget: Budget) -> StepMeasured {
+    let in_use = Bytes(peak / 2);
+    StepMeasured { step, knobs, is_divided: false, highest: None, peak: Bytes(peak), in_use, budget }
 }
 
 /// A micro-batch that ran out of memory.
-pub(crate) fn failed(step: u64, rung: Knobs, capacity: Bytes) -> Event {
-    let attempt = Attempt::new(rung.shape(), Bytes::ZERO);
-    Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage: Stage::MicroBatch })
+pub(crate) fn failed(step: u64, knobs: Knobs) -> Signal {
+    Signal::OutOfMemory(StepRefused { step, knobs, shape: knobs.shape() })
 }
 
-pub(crate) fn budget_changed(step: u64, budget: Budget) -> Event {
-    Event::BudgetChanged(BudgetChanged { step, budget })
+pub(crate) fn budget_changed(step: u64, budget: Budget) -> Signal {
+    Signal::BudgetChanged { step, budget }
 }
 
 /// A budget that is all of the capacity.
@@ -82,7 +64,7 @@ pub(crate) fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, tabl
             }
             Then::OutOfMemory(peak) => {
                 let rung = policy.knobs();
-                let decided = play(policy, &failed(step, rung, budget.capacity), predict);
+                let decided = play(policy, &failed(step, rung), predict);
                 play(policy, &done(step, rung, peak, budget), predict);
                 step += 1;
                 decided
@@ -105,8 +87,8 @@ fn steps(policy: &mut Policy, step: &mut u64, n: u64, peak: u64, budget: Budget,
     last
 }
 
-fn play(policy: &mut Policy, event: &Event, predict: Predict<'_>) -> String {
-    shown(&policy.on_event(event, predict).expect("a decision"))
+fn play(policy: &mut Policy, signal: &Signal, predict: Predict<'_>) -> String {
+    shown(&policy.on_signal(signal, predict).expect("a decision"))
 }
 
 pub(crate) fn shown(decision: &Decision) -> String {
@@ -122,11 +104,11 @@ pub(crate) fn shown(decision: &Decision) -> String {
 #[track_caller]
 pub(crate) fn check_last_step(mut policy: Policy) {
     let (rung, budget) = (policy.knobs(), whole(100));
-    let events = [
+    let signals = [
         done(u64::MAX, rung, 200, budget),
-        failed(u64::MAX, rung, budget.capacity),
+        failed(u64::MAX, rung),
         budget_changed(u64::MAX, budget),
         done(0, rung, 1, budget),
     ];
-    assert!(events.iter().all(|event| policy.on_event(event, &unknown).is_some()));
+    assert!(signals.iter().all(|it| policy.on_signal(it, &unknown).is_some()));
 }

@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, Predict};
-use plimsoll_types::{Bytes, Change, Decision, Event, Features, MoveReason, Prediction, StepShape};
+use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig, Predict, Signal};
+use plimsoll_types::{Bytes, Change, Decision, Features, MoveReason, Prediction, StepShape};
 use proptest::prelude::*;
 
 use crate::scene::{done, failed, policy, whole};
@@ -36,12 +36,12 @@ fn simulate(
     for step in 0..n_steps {
         let rung = policy.knobs();
         let mut peak = law.need(rung.shape()) * noisy(step);
-        let mut play = |event: Event| match policy.on_event(&event, predict) {
+        let mut play = |signal: Signal| match policy.on_signal(&signal, predict) {
             Some(Decision::Move(change)) => changes.push(change),
             decision => assert!(matches!(decision, Some(Decision::Keep { .. })), "{decision:?}"),
         };
         if budget.capacity.as_f64() < peak {
-            play(failed(step, rung, budget.capacity));
+            play(failed(step, rung));
             peak = (peak / 2.0).min(budget.capacity.as_f64());
         } else {
             observe(rung.shape(), peak);

@@ -163,7 +163,7 @@ fn out_of_memory_halves_both_knobs_and_doubles_the_cooldown_even_during_the_warm
 fn a_step_that_is_split_three_times_halves_the_knobs_once() {
     let mut policy = from(knobs(128, 16));
     for _ in 0..3 {
-        policy.on_event(&failed(5, knobs(128, 16), Bytes(100)), &unknown);
+        policy.on_signal(&failed(5, knobs(128, 16)), &unknown);
     }
     assert_eq!((policy.knobs(), policy.oom_count()), (knobs(64, 8), 1));
 }
@@ -190,7 +190,7 @@ fn at_most_100_adjustments_are_made_by_default() {
         let rung = policy.knobs();
         let peak = if step % 2 == 0 { 95 } else { 10 };
         for of_cooldown in 0..25 {
-            policy.on_event(&scene::done(step * 25 + of_cooldown, rung, peak, scene::whole(100)), &unknown);
+            policy.on_signal(&scene::done(step * 25 + of_cooldown, rung, peak, scene::whole(100)), &unknown);
         }
     }
     assert_eq!(policy.adjustments(), 100);
@@ -213,7 +213,7 @@ fn the_alarm_is_above_95_percent() {
     let mut policy = from(knobs(64, 4));
     check(&mut policy, &[(Peak(95), "keep: warming up for 24 more steps")]);
     assert!(!stepwise(&policy).alarm());
-    policy.on_event(&scene::done(1, knobs(64, 4), 96, scene::whole(100)), &unknown);
+    policy.on_signal(&scene::done(1, knobs(64, 4), 96, scene::whole(100)), &unknown);
     assert!(stepwise(&policy).alarm() && stepwise(&policy).statistics().alarm);
 }
 
@@ -229,8 +229,8 @@ fn the_statistics_say_what_was_seen_and_done() {
     );
     let after_growth = stepwise(&policy).statistics();
     assert_eq!((after_growth.peak, after_growth.average), (Bytes(60), Bytes(41)), "the mean is 40.8 B");
-    policy.on_event(&scene::done(25, policy.knobs(), 50, scene::whole(100)), &unknown);
-    policy.on_event(&failed(26, policy.knobs(), Bytes(100)), &unknown);
+    policy.on_signal(&scene::done(25, policy.knobs(), 50, scene::whole(100)), &unknown);
+    policy.on_signal(&failed(26, policy.knobs()), &unknown);
 
     let statistics = stepwise(&policy).statistics();
     assert_eq!((statistics.peak, statistics.current, statistics.capacity), (Bytes(50), Bytes(25), Bytes(100)));
@@ -253,7 +253,7 @@ fn the_average_is_over_the_last_50_peaks() {
     let mut policy = from(knobs(64, 4));
     for step in 0..51 {
         let peak = if step < 2 { 10 } else { 82 };
-        policy.on_event(&scene::done(step, knobs(64, 4), peak, scene::whole(100)), &unknown);
+        policy.on_signal(&scene::done(step, knobs(64, 4), peak, scene::whole(100)), &unknown);
     }
     assert_eq!(stepwise(&policy).statistics().average, Bytes(81), "the mean is 80.56 B");
 }

@@ -1,0 +1,95 @@
+//! What a policy needs to know of an event.
+
+use plimsoll_policy::{Signal, StepMeasured, StepRefused};
+use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, StepDone, StepFailed, StepShape};
+
+/// Returns what an event tells a policy; most tell it nothing.
+pub(super) fn signal(event: &Event) -> Option<Signal> {
+    Some(match event {
+        Event::StepDone(done) if done.committed => Signal::Done(measured(done)),
+        Event::StepFailed(StepFailed { step, rung, attempt, .. }) => {
+            Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape })
+        }
+        Event::BudgetChanged(BudgetChanged { step, budget }) => Signal::BudgetChanged { step: *step, budget: *budget },
+        Event::GradientCheckpointing(_) => Signal::Checkpointing,
+        _ => return None,
+    })
+}
+
+fn measured(done: &StepDone) -> StepMeasured {
+    let StepDone { step, rung, peak, in_use, capacity, budget, .. } = *done;
+    let budget = Budget { capacity, budget };
+    StepMeasured { step, knobs: rung, is_divided: is_divided(done), highest: highest(done), peak, in_use, budget }
+}
+
+/// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.
+fn is_divided(done: &StepDone) -> bool {
+    let needed = done.n_samples().div_ceil(u64::from(done.rung.micro_batch_size).max(1));
+    needed < done.micro_batches.len() as u64
+}
+
+/// Returns the micro-batch with the highest peak, or the largest where none was measured.
+fn highest(done: &StepDone) -> Option<StepShape> {
+    let measured = done.micro_batches.iter().filter(|it| it.peak.is_some()).max_by_key(|it| it.peak);
+    measured.map(MicroBatch::shape).or(done.largest_shape())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::{Bytes, EpochDone, Knobs};
+
+    use super::*;
+
+    fn done(parts: &[(usize, Option<u64>)]) -> StepDone {
+        let micro_batch =
+            |(n, peak): &(usize, Option<u64>)| MicroBatch { ids: vec![0; *n], edge: 16, peak: peak.map(Bytes) };
+        StepDone {
+            step: 7,
+            epoch: 0,
+            rung: Knobs { patch_size: 16, micro_batch_size: 5 },
+            micro_batches: parts.iter().map(micro_batch).collect(),
+            predicted: None,
+            upper: None,
+            resident: Bytes::ZERO,
+            in_use: Bytes(10),
+            reserved: Bytes(30),
+            peak: Bytes(20),
+            capacity: Bytes(100),
+            budget: Bytes(90),
+            skipped: Vec::new(),
+            tasks: Vec::new(),
+            loss: 1.0,
+            gradient_norm: 1.0,
+            learning_rate: 0.001,
+            seconds: 1.0,
+            committed: true,
+        }
+    }
+
+    #[test]
+    fn a_step_in_more_parts_than_its_knobs_ask_for_was_divided() {
+        let divided = |parts: &[usize]| {
+            let parts: Vec<_> = parts.iter().map(|n| (*n, None)).collect();
+            measured(&done(&parts)).is_divided
+        };
+        assert!(!divided(&[5, 5, 2]) && !divided(&[5]) && !divided(&[3]));
+        assert!(divided(&[3, 2, 5]) && divided(&[2, 1]));
+    }
+
+    #[test]
+    fn the_micro_batch_of_the_peak_is_the_one_that_was_measured_highest_or_else_the_largest() {
+        let highest = |parts: &[(usize, Option<u64>)]| measured(&done(parts)).highest;
+        assert_eq!(highest(&[(5, Some(10)), (2, Some(20)), (4, Some(15))]), Some(StepShape::new(2, 16)));
+        assert_eq!(highest(&[(4, None), (5, None), (2, None)]), Some(StepShape::new(5, 16)));
+        assert_eq!(highest(&[]), None);
+    }
+
+    #[test]
+    fn only_committed_steps_failed_steps_and_the_memory_of_a_step_are_for_a_policy() {
+        let given_up = StepDone { committed: false, ..done(&[(5, None)]) };
+        for event in [Event::StepDone(given_up), Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 })] {
+            assert_eq!(signal(&event), None);
+        }
+        assert!(signal(&Event::StepDone(done(&[]))).is_some());
+    }
+}
