@@ -4,10 +4,11 @@
 //! `draw`, `collate`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
-//! Four modules measure more than a path:
+//! Five modules measure more than a path:
 //!
 //! * [`finder`] compares the finder's answers with those of other tools' search rules;
 //! * [`sampler`] plans whole epochs: how long that takes, how much is padded, and how well samples are mixed;
+//! * [`recovery`] simulates long runs under disturbances that come and go;
 //! * [`proof`] compares plans with real steps;
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
@@ -21,6 +22,7 @@
 //! cargo xtask bench predict                        # plans against real steps
 //! cargo xtask bench finder                         # the finder against other rules
 //! cargo xtask bench sampler                        # epochs of up to ten million samples
+//! cargo xtask bench recovery                       # a million steps under disturbances
 //! cargo xtask bench end-to-end                     # whole runs against random batches
 //! cargo xtask chaos                                # whole runs under faults and kills
 //! ```
@@ -54,6 +56,7 @@ pub mod end_to_end;
 pub mod finder;
 mod input;
 pub mod proof;
+pub mod recovery;
 pub mod sampler;
 
 #[cfg(feature = "criterion")]

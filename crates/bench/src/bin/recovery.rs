@@ -1,0 +1,35 @@
+//! Simulates long runs under disturbances: `recovery OUT.json [STEPS]`.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::{env, fs, io};
+
+use plimsoll_bench::recovery::{Report, cases, simulate, table_head};
+
+/// Steps of each simulation, unless a number is given.
+const N_STEPS: u64 = 1_000_000;
+
+const SEED: u64 = 1;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = env::args().skip(1);
+    let out = PathBuf::from(args.next().ok_or("name the file to write: recovery OUT.json [STEPS]")?);
+    let n_steps = args.next().map_or(Ok(N_STEPS), |steps| steps.parse())?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{n_steps} steps\n{}", table_head())?;
+    let mut report = Report::default();
+    for case in cases() {
+        let row = simulate(&case, n_steps, SEED)?;
+        // A terminal that is gone is no reason to stop.
+        let _ = writeln!(stdout, "{row}");
+        report.rows.push(row);
+    }
+    if let Some(folder) = out.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Written aside and renamed: whoever reads the file never sees half of it.
+    let written = out.with_extension("json.new");
+    fs::write(&written, serde_json::to_string_pretty(&report)?)?;
+    Ok(fs::rename(&written, &out)?)
+}

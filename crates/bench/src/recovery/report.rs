@@ -1,0 +1,202 @@
+//! What came of a simulation.
+
+use std::error::Error;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::case::Case;
+use super::rig::{Kind, Ran, Rig};
+use super::weather::Forecast;
+
+/// Steps in which a run is to be back.
+const IN_TIME: u64 = 200;
+
+/// How much less than undisturbed still counts as back.
+const BACK: f64 = 0.98;
+
+/// Steps after which an undisturbed run has settled.
+const SETTLED: u64 = 3000;
+
+/// What came of one simulation; `recovery`'s documentation says what is counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The case.
+    pub name: &'static str,
+    /// The policy.
+    pub kind: Option<Kind>,
+    /// Steps.
+    pub n_steps: u64,
+    /// Disturbances that ended and were followed by calm for long enough to tell.
+    pub ended: u64,
+    /// Those after which the run was not back in time.
+    pub late: u64,
+    /// Most steps until a run was back.
+    pub slowest: u64,
+    /// Steps that ran out of memory.
+    pub out_of_memory: u64,
+    /// Those that could have been foreseen.
+    pub foreseeable: u64,
+    /// Changes of knobs or sizes in a thousand steps, on average.
+    pub changes_per_1000: f64,
+    /// Most changes in a thousand steps, the first thousand left out.
+    pub most_changes: u32,
+    /// Mean share of the undisturbed work.
+    pub share: f64,
+    /// The undisturbed work's share of what the budget could hold.
+    pub state_early: usize,
+    /// Most bytes of policy and predictor.
+    pub state_most: usize,
+    /// Lines of the log besides those of the steps, in a thousand of them.
+    pub events_per_1000: f64,
+}
+
+/// All rows, as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// One for each case.
+    pub rows: Vec<Row>,
+}
+
+/// Runs one case for so many steps.
+///
+/// # Errors
+///
+/// What policy or predictor refuse.
+pub fn simulate(case: &Case, n_steps: u64, seed: u64) -> Result<Row, Box<dyn Error>> {
+    let undisturbed = undisturbed(case, seed)?;
+    let mut rig = Rig::new(case.kind, case.noise, seed)?;
+    let mut forecast = Forecast::new(case.disturbance, seed ^ 0xa5a5);
+    let mut tally = Tally::new(Row { name: case.name, kind: Some(case.kind), n_steps, ..Row::default() });
+    for step in 0..n_steps {
+        let weather = forecast.next(step);
+        let followed = rig.follow(step, weather.seen);
+        let share = share(&rig.work(), &undisturbed);
+        tally.share(step, share, weather.is_calm());
+        let ran = rig.step(step, &weather)?;
+        tally.count(step, followed, false);
+        tally.count(step, ran, weather.surprises);
+        if step % (n_steps / 50).max(1) == 0 {
+            let policy = serde_json::to_vec(&rig.policy)?.len();
+            tally.state(step, policy + serde_json::to_vec(rig.learnt.predictor())?.len());
+        }
+    }
+    Ok(tally.finish())
+}
+
+/// Returns the work that a run without a disturbance settles at.
+fn undisturbed(case: &Case, seed: u64) -> Result<Vec<f64>, Box<dyn Error>> {
+    let mut rig = Rig::new(case.kind, case.noise, seed)?;
+    let mut calm = Forecast::new(super::Disturbance::Calm, seed);
+    for step in 0..SETTLED {
+        let weather = calm.next(step);
+        rig.follow(step, weather.seen);
+        rig.step(step, &weather)?;
+    }
+    Ok(rig.work())
+}
+
+/// The mean over all edges of the share of the undisturbed work, at most all of it.
+fn share(work: &[f64], undisturbed: &[f64]) -> f64 {
+    work.iter().zip(undisturbed).map(|(work, whole)| (work / whole).min(1.0)).sum::<f64>() / work.len() as f64
+}
+
+/// The counts of a simulation under way.
+struct Tally {
+    row: Row,
+    was_calm: bool,
+    /// The step at which the last disturbance ended, while the run is not back.
+    ended_at: Option<u64>,
+    changes: u64,
+    changes_of_1000: u32,
+    events: u64,
+    shares: f64,
+}
+
+impl Tally {
+    fn new(row: Row) -> Self {
+        Self { row, was_calm: true, ended_at: None, changes: 0, changes_of_1000: 0, events: 0, shares: 0.0 }
+    }
+
+    fn share(&mut self, step: u64, share: f64, is_calm: bool) {
+        self.shares += share;
+        if is_calm && !self.was_calm {
+            self.ended_at = Some(step);
+        }
+        self.was_calm = is_calm;
+        let Some(ended) = self.ended_at else { return };
+        let took = step - ended;
+        if !is_calm || BACK <= share {
+            // Calm that was too short says nothing.
+            let tells = BACK <= share || IN_TIME < took;
+            self.row.ended += u64::from(tells);
+            self.row.late += u64::from(tells && IN_TIME < took);
+            self.row.slowest = self.row.slowest.max(if tells { took } else { 0 });
+            self.ended_at = None;
+        }
+    }
+
+    fn count(&mut self, step: u64, ran: Ran, surprised: bool) {
+        self.row.out_of_memory += u64::from(ran.out_of_memory);
+        self.row.foreseeable += u64::from(ran.out_of_memory && !surprised);
+        self.changes += u64::from(ran.changes);
+        self.events += u64::from(ran.events);
+        if step % 1000 == 0 {
+            self.changes_of_1000 = 0;
+        }
+        self.changes_of_1000 += ran.changes;
+        if 1000 <= step {
+            self.row.most_changes = self.row.most_changes.max(self.changes_of_1000);
+        }
+    }
+
+    fn state(&mut self, step: u64, bytes: usize) {
+        if step * 10 <= self.row.n_steps {
+            self.row.state_early = bytes;
+        }
+        self.row.state_most = self.row.state_most.max(bytes);
+    }
+
+    fn finish(mut self) -> Row {
+        if let Some(took) = self.ended_at.map(|ended| self.row.n_steps - ended).filter(|took| IN_TIME < *took) {
+            self.row.ended += 1;
+            self.row.late += 1;
+            self.row.slowest = self.row.slowest.max(took);
+        }
+        let thousands = self.row.n_steps as f64 / 1000.0;
+        self.row.changes_per_1000 = self.changes as f64 / thousands;
+        self.row.events_per_1000 = self.events as f64 / thousands;
+        self.row.share = self.shares / self.row.n_steps as f64;
+        self.row
+    }
+}
+
+/// Returns the head of the table whose lines rows are.
+pub fn table_head() -> String {
+    format!(
+        "{:<9} {:<24} {:>6} {:>6} {:>8} {:>6} {:>6} {:>8} {:>5} {:>7} {:>6} {:>6} {:>7}",
+        "policy",
+        "world",
+        "ended",
+        "late",
+        "slowest",
+        "oom",
+        "seen",
+        "changes",
+        "most",
+        "share",
+        "state",
+        "most",
+        "events"
+    )
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.kind == Some(Kind::Bucketed) { "bucketed" } else { "certified" };
+        let Self { name, ended, late, slowest, out_of_memory, foreseeable, most_changes, .. } = self;
+        write!(f, "{kind:<9} {name:<24} {ended:>6} {late:>6} {slowest:>8} {out_of_memory:>6} {foreseeable:>6} ")?;
+        write!(f, "{:>8.2} {most_changes:>5} {:>5.1} % ", self.changes_per_1000, 100.0 * self.share)?;
+        write!(f, "{:>6} {:>6} {:>7.2}", self.state_early, self.state_most, self.events_per_1000)
+    }
+}
