@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub use self::config::BucketedConfig;
 use crate::bounds::batches;
 use crate::ceiling::Ceiling;
-use crate::counts::{Brake, Failures, keep, share, too_early};
+use crate::counts::{Failures, Moment, keep, share};
+use crate::pace::{Pace, PaceConfig};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 
@@ -24,9 +25,8 @@ const RETREAT_TO: f64 = 0.85;
 ///
 /// A longer edge never has a larger batch.
 /// One step has micro-batches of many edges, so that all sizes are judged after each step, and change together.
-/// A batch that ran out of memory is closed with all above it, at its edge and at all longer ones, for a time that
-/// doubles; shorter edges keep theirs.
-/// Each time that a bound rises above the budget after it had let the sizes grow, they wait twice as long to grow again.
+/// A batch that ran out of memory is closed with all above it, at its edge and at all longer ones, for a time; shorter
+/// edges keep theirs.
 /// After the brake the sizes still fall, since safety does not depend on how often they changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bucketed {
@@ -36,10 +36,7 @@ pub struct Bucketed {
     sizes: Vec<u32>,
     /// For each edge, the smallest batch that is closed.
     ceilings: Vec<Ceiling>,
-    cooldown_until: u64,
-    /// How often a bound rose above the budget after it had let the sizes grow.
-    n_falls: u32,
-    brake: Brake,
+    pace: Pace,
     failures: Failures,
 }
 
@@ -54,8 +51,8 @@ impl Bucketed {
         let sizes = config.start.clone().unwrap_or_else(|| vec![1; config.edges.len()]);
         let ceilings = vec![Ceiling::default(); config.edges.len()];
         let rungs = batches(1, config.batch_max).collect();
-        let (brake, failures) = Default::default();
-        Ok(Self { config, rungs, sizes, ceilings, cooldown_until: 0, n_falls: 0, brake, failures })
+        let (pace, failures) = Default::default();
+        Ok(Self { config, rungs, sizes, ceilings, pace, failures })
     }
 
     /// Returns the largest micro-batch of each edge.
@@ -63,8 +60,14 @@ impl Bucketed {
         &self.sizes
     }
 
+    /// Hears of the budget that is there.
+    fn hear(&mut self, moment: Moment) {
+        self.pace.on_budget(moment);
+        self.ceilings.iter_mut().for_each(|ceiling| ceiling.on_budget(moment));
+    }
+
     /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
-    fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Judged {
+    fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
         let (limit, mut to, mut most) = (self.limit(budget), self.sizes.clone(), None);
         for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
             let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
@@ -74,17 +77,14 @@ impl Bucketed {
             }
         }
         match most {
-            Some(upper) => Judged::Fell(self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget })),
-            None => Judged::Other(self.climb(now, budget, predict)),
+            Some(upper) => self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget }),
+            None => self.climb(now, budget, predict),
         }
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
-        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+        if let Some(decision) = self.pace.hold(now, self.pace_config()) {
             return decision;
-        }
-        if let Some(reason) = too_early(now, self.config.warm_up_steps, self.cooldown_until) {
-            return keep(reason);
         }
         let limit = self.limit(budget);
         let (to, upper) = self.highest(now, limit, predict);
@@ -97,11 +97,16 @@ impl Bucketed {
         }
     }
 
+    fn pace_config(&self) -> PaceConfig {
+        let BucketedConfig { warm_up_steps, cooldown_steps, max_reversals, .. } = self.config;
+        PaceConfig { warm_up_steps, cooldown_steps, max_reversals }
+    }
+
     /// Returns the largest sizes that are open and certified, with the largest bound of those that are new.
     fn highest(&self, now: u64, limit: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
         let (mut to, mut largest, mut most) = (self.sizes.clone(), None, u32::MAX);
         for (at, size) in to.iter_mut().enumerate() {
-            let closed = self.ceilings[at].at(now).and_then(|closed| u32::try_from(closed).ok());
+            let closed = self.ceilings[at].at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
             let end = closed.unwrap_or(u32::MAX).min(most.saturating_add(1));
             if let Some((larger, upper)) = self.largest_within(at, *size + 1..end, limit, predict) {
                 *size = larger;
@@ -150,9 +155,9 @@ impl Bucketed {
     ///
     /// What is closed already opens no later, unless an increase has `failed` again.
     fn close(&mut self, most: u32, edge: u32, now: u64, failed: bool) {
-        let (smallest, time) = (most as usize + 1, self.config.reopen_after_steps);
+        let (smallest, time, moment) = (most as usize + 1, self.config.reopen_after_steps, self.pace.moment(now));
         for (ceiling, _) in self.ceilings.iter_mut().zip(&self.config.edges).filter(|(_, own)| edge <= **own) {
-            if failed { ceiling.close(smallest, now, time) } else { ceiling.lower(smallest, now, time) }
+            if failed { ceiling.close(smallest, moment, time) } else { ceiling.lower(smallest, moment, time) }
         }
     }
 
@@ -174,18 +179,15 @@ impl Bucketed {
     }
 
     fn resize(&mut self, to: Vec<u32>, now: u64, reason: MoveReason) -> Decision {
-        let from = std::mem::replace(&mut self.sizes, to);
-        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
-        self.brake.on_adjustment();
+        let (from, config) = (std::mem::replace(&mut self.sizes, to), self.pace_config());
+        let grows = matches!(reason, MoveReason::Certified { .. });
+        if grows {
+            self.pace.on_growth(now, config)
+        } else {
+            self.pace.on_fall(now, config)
+        }
         Decision::Resize(Resize { from, to: self.sizes.clone(), reason })
     }
-}
-
-/// What bounds and budget ask for.
-enum Judged {
-    /// Smaller sizes.
-    Fell(Decision),
-    Other(Decision),
 }
 
 /// The sizes with none above that of a shorter edge.
@@ -200,21 +202,13 @@ fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
 
 impl Controller for Bucketed {
     fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision {
-        let now = done.step.saturating_add(1);
-        if let Some(decision) = self.step_down(done) {
-            return decision;
+        let moment = Moment { now: done.step.saturating_add(1), budget: done.budget.budget };
+        self.hear(moment);
+        if !self.failures.failed(done.step) {
+            let sizes = self.sizes.iter().map(|size| *size as usize);
+            self.ceilings.iter_mut().zip(sizes).for_each(|(ceiling, size)| ceiling.on_clean_step(size, moment));
         }
-        match self.judge(now, done.budget.budget, predict) {
-            Judged::Fell(decision) => {
-                // Readings are noisy, or the bound was too low: the next growth waits twice as long as the last one.
-                self.n_falls = self.n_falls.saturating_add(1);
-                let wait =
-                    self.config.cooldown_steps.saturating_mul(1u64.checked_shl(self.n_falls).unwrap_or(u64::MAX));
-                self.cooldown_until = now.saturating_add(wait);
-                decision
-            }
-            Judged::Other(decision) => decision,
-        }
+        self.step_down(done).unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
     }
 
     fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
@@ -223,7 +217,7 @@ impl Controller for Bucketed {
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);
         self.close(most, edge, now, is_first);
-        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+        self.pace.cool_down(now, self.pace_config());
         let to = self.capped(most, edge);
         if to != self.sizes {
             return self.resize(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
@@ -233,8 +227,8 @@ impl Controller for Bucketed {
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
-        let (Judged::Fell(decision) | Judged::Other(decision)) = self.judge(now, budget, predict);
-        decision
+        self.hear(Moment { now, budget });
+        self.judge(now, budget, predict)
     }
 
     fn on_checkpointing(&mut self) {
@@ -247,7 +241,7 @@ impl Controller for Bucketed {
     }
 
     fn adjustments(&self) -> u32 {
-        self.brake.adjustments()
+        self.pace.adjustments()
     }
 
     fn oom_count(&self) -> u32 {

@@ -1,70 +1,225 @@
-//! Rungs, or batch sizes, that failed, closed for a time that doubles.
+//! Rungs, or batch sizes, that failed: closed for a time, and while the memory is that of the failure.
 
+use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The lowest closed rung; all above it are closed too.
+use crate::counts::{Moment, is_well_above};
+
+/// More failures than this at once are merged.
+const MOST_CLOSED: usize = 8;
+
+/// The rungs that are closed; all above a closed one are closed too.
+///
+/// A rung opens when its time is over, or when the budget rises well above the one at which it failed.
+/// The time doubles when a rung fails again before it has been open and in use, without a failure, for as long as it
+/// was closed; each such time without a failure takes one doubling back.
+/// What fails for good is tried ever more seldom, and what failed by chance is forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ceiling {
-    rung: usize,
-    opens_at: u64,
+    /// The latest failure last.
+    closed: Vec<Closed>,
+    /// The latest failure, open or not.
+    last: Closed,
+    /// How many closings in a row count; the time doubles from the second on.
     closings: u32,
+    /// Steps since the latest failure at its rung or above, while all are open.
+    clean: u64,
+}
+
+/// A rung that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Closed {
+    rung: usize,
+    /// The budget at which it failed.
+    budget: Bytes,
+    at: u64,
+    opens_at: u64,
+}
+
+impl Closed {
+    fn holds(&self, moment: Moment) -> bool {
+        moment.now < self.opens_at && !is_well_above(moment.budget, self.budget)
+    }
+
+    fn implies(&self, other: &Self) -> bool {
+        self.rung <= other.rung && other.opens_at <= self.opens_at && other.budget <= self.budget
+    }
+
+    fn merged(self, other: Self) -> Self {
+        Self {
+            rung: self.rung.min(other.rung),
+            budget: self.budget.max(other.budget),
+            at: self.at.max(other.at),
+            opens_at: self.opens_at.max(other.opens_at),
+        }
+    }
 }
 
 impl Ceiling {
-    /// Returns the lowest rung that is closed after `now` steps.
-    pub(crate) fn at(&self, now: u64) -> Option<usize> {
-        (now < self.opens_at).then_some(self.rung)
+    /// Returns the lowest rung that is closed.
+    pub(crate) fn at(&self, moment: Moment) -> Option<usize> {
+        self.closed.iter().filter(|it| it.holds(moment)).map(|it| it.rung).min()
     }
 
-    /// Closes `rung` for `first_time` steps, doubled once for each closing before this one.
-    pub(crate) fn close(&mut self, rung: usize, now: u64, first_time: u64) {
-        self.rung = self.at(now).map_or(rung, |closed| closed.min(rung));
-        let doubled = 1u64.checked_shl(self.closings).unwrap_or(u64::MAX);
-        self.opens_at = now.saturating_add(first_time.saturating_mul(doubled));
-        self.closings = self.closings.saturating_add(1);
+    /// Closes `rung` for `first_time` steps, doubled for each closing in a row before this one.
+    pub(crate) fn close(&mut self, rung: usize, moment: Moment, first_time: u64) {
+        let Moment { now, budget } = moment;
+        self.closings = self.closings_left(moment, first_time).saturating_add(1);
+        let opens_at = now.saturating_add(wait(self.closings, first_time));
+        self.clean = 0;
+        self.push(Closed { rung, budget, at: now, opens_at });
     }
 
     /// Closes what is below too, for as long as the rest, or for `first_time` steps when nothing is closed.
-    pub(crate) fn lower(&mut self, rung: usize, now: u64, first_time: u64) {
-        match self.at(now) {
-            Some(closed) => self.rung = closed.min(rung),
-            None => self.close(rung, now, first_time),
+    pub(crate) fn lower(&mut self, rung: usize, moment: Moment, first_time: u64) {
+        let longest = self.closed.iter().filter(|it| it.holds(moment)).max_by_key(|it| it.opens_at);
+        match longest.map(|it| it.opens_at) {
+            Some(opens_at) => self.push(Closed { rung, budget: moment.budget, at: moment.now, opens_at }),
+            None => self.close(rung, moment, first_time),
         }
     }
+
+    /// Notes a step without a failure at this rung.
+    pub(crate) fn on_clean_step(&mut self, rung: usize, moment: Moment) {
+        if self.last.rung <= rung && self.at(moment).is_none() {
+            self.clean = self.clean.saturating_add(1);
+        }
+    }
+
+    /// Hears of the budget: one that is found lower before the next step was so when this one failed.
+    pub(crate) fn on_budget(&mut self, moment: Moment) {
+        let recent = self.closed.last_mut().filter(|it| moment.now <= it.at);
+        if let Some(closed) = recent {
+            closed.budget = closed.budget.min(moment.budget);
+            self.last = *closed;
+        }
+    }
+
+    /// Returns how many of the closings so far still count.
+    fn closings_left(&self, moment: Moment, first_time: u64) -> u32 {
+        if self.closings == 0 || is_well_above(moment.budget, self.last.budget) {
+            return 0;
+        }
+        let lapsed = self.clean / wait(self.closings, first_time).max(1);
+        self.closings.saturating_sub(u32::try_from(lapsed).unwrap_or(u32::MAX))
+    }
+
+    fn push(&mut self, latest: Closed) {
+        // What the latest one implies stays all the same: a budget that has fallen may yet explain it.
+        let settled: Vec<_> = self.closed.iter().copied().filter(|it| it.at < latest.at).collect();
+        let is_implied = |it: &Closed| settled.iter().any(|other| other != it && other.implies(it));
+        self.closed.retain(|it| latest.at < it.opens_at && !is_implied(it));
+        if let [first, second, ..] = self.closed[..]
+            && MOST_CLOSED <= self.closed.len()
+        {
+            self.closed.remove(0);
+            self.closed[0] = first.merged(second);
+        }
+        self.closed.push(latest);
+        self.last = latest;
+    }
+}
+
+/// Returns how long the last of so many closings in a row lasts.
+fn wait(closings: u32, first_time: u64) -> u64 {
+    first_time.saturating_mul(1u64.checked_shl(closings.saturating_sub(1)).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BUDGET: Bytes = Bytes(1000);
+
+    fn at(now: u64) -> Moment {
+        Moment { now, budget: BUDGET }
+    }
+
+    fn with(now: u64, budget: u64) -> Moment {
+        Moment { now, budget: Bytes(budget) }
+    }
+
     #[test]
-    fn each_closing_lasts_twice_as_long_as_the_one_before() {
+    fn each_closing_in_a_row_lasts_twice_as_long_as_the_one_before() {
         let mut ceiling = Ceiling::default();
-        assert_eq!(ceiling.at(0), None);
-        ceiling.close(7, 10, 200);
-        assert_eq!((ceiling.at(209), ceiling.at(210)), (Some(7), None));
-        ceiling.close(9, 210, 200);
-        assert_eq!((ceiling.at(609), ceiling.at(610)), (Some(9), None));
+        assert_eq!(ceiling.at(at(0)), None);
+        ceiling.close(7, at(10), 200);
+        assert_eq!((ceiling.at(at(209)), ceiling.at(at(210))), (Some(7), None));
+        ceiling.close(9, at(210), 200);
+        assert_eq!((ceiling.at(at(609)), ceiling.at(at(610))), (Some(9), None));
         for _ in 0..100 {
-            ceiling.close(9, 610, 200);
+            ceiling.close(9, at(610), 200);
         }
-        assert_eq!(ceiling.at(u64::MAX - 1), Some(9), "the time saturates");
+        assert_eq!(ceiling.at(at(u64::MAX - 1)), Some(9), "the time saturates");
+    }
+
+    #[test]
+    fn a_closing_is_forgotten_after_as_many_clean_steps_as_it_lasted() {
+        let mut ceiling = Ceiling::default();
+        let mut close = |now, n_clean: u64, rung| {
+            (0..n_clean).for_each(|_| ceiling.on_clean_step(rung, at(now)));
+            ceiling.close(7, at(now), 200);
+            ceiling.last.opens_at - now
+        };
+        assert_eq!(close(0, 0, 7), 200);
+        assert_eq!(close(1000, 199, 7), 400, "too early");
+        assert_eq!(close(2000, 400, 7), 400, "one is forgotten, and one is new");
+        assert_eq!(close(3000, 800, 7), 200);
+        assert_eq!(close(9000, 5000, 6), 400, "steps below it prove nothing");
+    }
+
+    #[test]
+    fn a_rung_opens_when_the_budget_is_well_above_that_of_its_failure_and_then_begins_anew() {
+        let mut ceiling = Ceiling::default();
+        ceiling.close(7, at(0), 200);
+        ceiling.close(7, at(0), 200);
+        assert_eq!((ceiling.at(with(1, 1015)), ceiling.at(with(1, 1016))), (Some(7), None));
+        assert_eq!((ceiling.at(with(1, 500)), ceiling.at(with(399, 1000))), (Some(7), Some(7)), "not for good");
+        ceiling.close(8, with(20, 1100), 200);
+        assert_eq!((ceiling.at(with(219, 1100)), ceiling.at(with(220, 1100))), (Some(8), None));
+    }
+
+    #[test]
+    fn a_budget_that_falls_right_after_the_failure_is_the_one_at_which_it_failed() {
+        let mut ceiling = Ceiling::default();
+        ceiling.close(7, at(10), 200);
+        ceiling.on_budget(with(10, 900));
+        ceiling.on_budget(with(11, 800));
+        assert_eq!((ceiling.at(with(12, 900)), ceiling.at(at(12))), (Some(7), None));
+    }
+
+    #[test]
+    fn what_failed_at_less_opens_first_and_what_failed_at_more_stays() {
+        let mut ceiling = Ceiling::default();
+        ceiling.close(7, at(0), 200);
+        ceiling.close(3, with(10, 700), 200);
+        assert_eq!((ceiling.at(with(11, 700)), ceiling.at(with(11, 1000))), (Some(3), Some(7)));
+    }
+
+    #[test]
+    fn however_many_fail_few_are_kept_and_none_opens_early() {
+        let mut ceiling = Ceiling::default();
+        for i in 0..100u64 {
+            ceiling.close(i as usize, with(i, 100_000 - 100 * i), 1000);
+        }
+        assert!(ceiling.closed.len() <= MOST_CLOSED, "{}", ceiling.closed.len());
+        assert_eq!(ceiling.at(with(999, 100_000)), Some(0));
     }
 
     #[test]
     fn lowering_a_ceiling_does_not_prolong_it() {
         let mut ceiling = Ceiling::default();
-        ceiling.lower(7, 0, 200);
-        ceiling.lower(5, 100, 200);
-        ceiling.lower(6, 150, 200);
-        assert_eq!((ceiling.at(199), ceiling.at(200)), (Some(5), None));
+        ceiling.lower(7, at(0), 200);
+        ceiling.lower(5, at(100), 200);
+        ceiling.lower(6, at(150), 200);
+        assert_eq!((ceiling.at(at(199)), ceiling.at(at(200))), (Some(5), None));
     }
 
     #[test]
-    fn a_closed_rung_stays_closed_when_a_higher_one_fails() {
+    fn a_closed_rung_stays_closed_for_its_time_when_a_higher_one_fails() {
         let mut ceiling = Ceiling::default();
-        ceiling.close(5, 0, 200);
-        ceiling.close(9, 1, 200);
-        assert_eq!(ceiling.at(400), Some(5));
+        ceiling.close(5, at(0), 200);
+        ceiling.close(9, at(1), 200);
+        assert_eq!((ceiling.at(at(199)), ceiling.at(at(200)), ceiling.at(at(401))), (Some(5), Some(9), None));
     }
 }

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::config::CertifiedConfig;
 use crate::ceiling::Ceiling;
-use crate::counts::{Brake, Failures, keep, share, too_early};
+use crate::counts::{Failures, Moment, keep, share};
+use crate::pace::{Pace, PaceConfig};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused, ladder};
 
-/// Stands on the highest rung whose upper bound fits the budget, and closes rungs that failed for a time that doubles.
+/// Stands on the highest rung whose upper bound fits the budget, and closes rungs that failed for a time.
 ///
 /// The crate's documentation says when it moves.
 /// After the brake it still moves down, since safety does not depend on how often it moved.
@@ -21,9 +22,8 @@ pub struct Certified {
     ladder: Ladder,
     rung: usize,
     ceiling: Ceiling,
-    cooldown_until: u64,
     window: Window,
-    brake: Brake,
+    pace: Pace,
     failures: Failures,
 }
 
@@ -48,13 +48,19 @@ impl Certified {
             let allowed = format!("a rung of the ladder from {} to {}", ladder.at(0), ladder.at(ladder.top()));
             return Err(PolicyError::out_of_range("start", start, allowed));
         };
-        let (ceiling, window, brake, failures) = Default::default();
-        Ok(Self { config, ladder, rung, ceiling, cooldown_until: 0, window, brake, failures })
+        let (ceiling, window, pace, failures) = Default::default();
+        Ok(Self { config, ladder, rung, ceiling, window, pace, failures })
     }
 
     /// Returns all rungs.
     pub const fn ladder(&self) -> &Ladder {
         &self.ladder
+    }
+
+    /// Hears of the budget that is there.
+    fn hear(&mut self, moment: Moment) {
+        self.pace.on_budget(moment);
+        self.ceiling.on_budget(moment);
     }
 
     /// Answers a peak that is too high, for which no cooldown counts.
@@ -65,19 +71,20 @@ impl Certified {
             self.window = Window::default();
             return keep(KeepReason::AtBounds);
         }
-        self.ceiling.close(self.rung, now, self.config.reopen_after_steps);
+        self.ceiling.close(self.rung, self.pace.moment(now), self.config.reopen_after_steps);
         self.move_to(self.rung - 1, now, MoveReason::PeakTooHigh { peak, limit })
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
-        if let Some(decision) = self.brake.decision(self.config.max_adjustments) {
+        if let Some(decision) = self.pace.hold(now, self.pace_config()) {
             return decision;
         }
-        if let Some(reason) = self.wait(now) {
-            return keep(reason);
+        let (seen, needed) = (self.window.n_steps, self.config.min_samples);
+        if seen < needed {
+            return keep(KeepReason::TooFewSamples { seen, needed });
         }
         let limit = self.limit(budget);
-        let end = self.ceiling.at(now).unwrap_or(usize::MAX).min(self.ladder.rungs().len());
+        let end = self.ceiling.at(self.pace.moment(now)).unwrap_or(usize::MAX).min(self.ladder.rungs().len());
         match self.highest_within(self.rung + 1, end, limit, predict) {
             None => keep(KeepReason::HighestCertified),
             Some((to, _)) if self.work(to) < self.work(self.rung) * (1.0 + self.config.min_gain) => {
@@ -87,10 +94,9 @@ impl Certified {
         }
     }
 
-    fn wait(&self, now: u64) -> Option<KeepReason> {
-        let (seen, needed) = (self.window.n_steps, self.config.min_samples);
-        too_early(now, self.config.warm_up_steps, self.cooldown_until)
-            .or_else(|| (seen < needed).then_some(KeepReason::TooFewSamples { seen, needed }))
+    fn pace_config(&self) -> PaceConfig {
+        let CertifiedConfig { warm_up_steps, cooldown_steps, max_reversals, .. } = self.config;
+        PaceConfig { warm_up_steps, cooldown_steps, max_reversals }
     }
 
     /// Returns what the upper bound of a rung has to fit into before the rung is entered.
@@ -140,32 +146,38 @@ impl Certified {
 
     fn move_to(&mut self, rung: usize, now: u64, reason: MoveReason) -> Decision {
         let change = Change { from: self.ladder.at(self.rung), to: self.ladder.at(rung), reason };
+        let config = self.pace_config();
+        if self.rung < rung {
+            self.pace.on_growth(now, config)
+        } else {
+            self.pace.on_fall(now, config)
+        }
         self.rung = rung;
         self.window = Window::default();
-        self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
-        self.brake.on_adjustment();
         Decision::Move(change)
     }
 }
 
 impl Controller for Certified {
     fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision {
-        let now = done.step.saturating_add(1);
+        let (now, budget) = (done.step.saturating_add(1), done.budget.budget);
+        self.hear(Moment { now, budget });
         // The step in which the knobs moved still ran with the old ones, and says nothing of the new rung.
         if done.knobs == self.knobs() {
             self.window.n_steps = self.window.n_steps.saturating_add(1);
             self.window.peak = self.window.peak.max(done.peak);
+            if !self.failures.failed(done.step) {
+                self.ceiling.on_clean_step(self.rung, Moment { now, budget });
+            }
         }
-        let limit = share(done.budget.budget, self.config.lower_above);
+        let limit = share(budget, self.config.lower_above);
         if limit < self.window.peak {
             return self.step_down(now, limit);
         }
         // A bound above the budget splits every step in two: a rung that fits whole does the same work with less.
         match predict(self.knobs().shape()).map(|it| it.upper) {
-            Some(upper) if done.budget.budget < upper && 0 < self.rung => {
-                self.flee(now, upper, done.budget.budget, predict)
-            }
-            _ => self.climb(now, done.budget.budget, predict),
+            Some(upper) if budget < upper && 0 < self.rung => self.flee(now, upper, budget, predict),
+            _ => self.climb(now, budget, predict),
         }
     }
 
@@ -175,9 +187,10 @@ impl Controller for Certified {
             let at = self.ladder.index_of(failed.knobs).unwrap_or(self.rung);
             let to = self.retreat(at);
             // Under a ceiling this is the second failure of the bounds: trying the rungs between would only repeat it.
-            let closed = if self.ceiling.at(now).is_some() { to + 1 } else { at };
-            self.ceiling.close(closed, now, self.config.reopen_after_steps);
-            self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
+            let moment = self.pace.moment(now);
+            let closed = if self.ceiling.at(moment).is_some() { to + 1 } else { at };
+            self.ceiling.close(closed, moment, self.config.reopen_after_steps);
+            self.pace.cool_down(now, self.pace_config());
             if to < self.rung {
                 return self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
             }
@@ -185,10 +198,11 @@ impl Controller for Certified {
                 return keep(KeepReason::AtBounds);
             }
         }
-        keep(KeepReason::Cooldown { steps_left: self.cooldown_until.saturating_sub(now) })
+        keep(KeepReason::Cooldown { steps_left: self.pace.cooldown_left(now) })
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
+        self.hear(Moment { now, budget });
         // Where nothing predicts, what the rung was seen to need stands in for its bound.
         let seen = (0 < self.window.n_steps).then_some(self.window.peak);
         match predict(self.knobs().shape()).map(|it| it.upper).or(seen) {
@@ -208,7 +222,7 @@ impl Controller for Certified {
     }
 
     fn adjustments(&self) -> u32 {
-        self.brake.adjustments()
+        self.pace.adjustments()
     }
 
     fn oom_count(&self) -> u32 {

@@ -28,7 +28,7 @@ impl Failures {
     }
 }
 
-/// Adjustments made so far, and whether the policy has said that they are enough.
+/// Adjustments of the stepwise policy so far, and whether it has said that they are enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Brake {
     adjustments: u32,
@@ -52,6 +52,18 @@ impl Brake {
         let announced = std::mem::replace(&mut self.announced, true);
         Some(if announced { keep(KeepReason::Braked) } else { Decision::Brake { adjustments: self.adjustments } })
     }
+}
+
+/// Steps done, and what a step may use then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) now: u64,
+    pub(crate) budget: Bytes,
+}
+
+/// Whether a budget holds in its dead band all that another is: 1.5 %, what a rung is entered below.
+pub(crate) fn is_well_above(budget: Bytes, other: Bytes) -> bool {
+    other <= share(budget, 0.985)
 }
 
 pub(crate) fn keep(reason: KeepReason) -> Decision {

@@ -80,12 +80,15 @@
 
 mod bounds;
 mod bucketed;
+mod capacity;
 mod ceiling;
 mod certified;
 mod counts;
 mod error;
 mod finder;
 mod fixed;
+mod lapsing;
+mod pace;
 mod policy;
 mod preset;
 mod signal;
@@ -93,6 +96,7 @@ mod stepwise;
 
 pub use bounds::{Bounds, ladder};
 pub use bucketed::{Bucketed, BucketedConfig};
+pub use capacity::CapacityWatch;
 pub use certified::{Certified, CertifiedConfig};
 pub use error::PolicyError;
 pub use finder::{Finder, FinderConfig, Found, Outcome, Plan, Planned, Race, Search, Source, Stop, Winner};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use self::config::StepwiseConfig;
 use self::statistics::Readings;
 pub use self::statistics::{Adjustment, Parameter, StepwiseStatistics};
-use crate::counts::{Brake, Failures, keep, too_early};
+use crate::counts::{Brake, Failures, keep, share, too_early};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 
@@ -22,7 +22,10 @@ const ALARM_ABOVE: f64 = 0.95;
 /// The patch grows before the batch, by `trunc(room / 0.05)` pixels or `trunc(room / 0.03)` samples, 2 to 8 each.
 /// The batch shrinks before the patch, by 2, or by 4 far above the target.
 /// Out of memory halves both and doubles the cooldown.
-/// The room is a share of the *capacity*: this policy has its own target and does not look at the budget.
+/// The room is a share of the *capacity*: this policy has its own target.
+///
+/// A step that the preflight check divided reads the peak of its parts, which says nothing of the knobs: it counts as if
+/// it had needed all of its budget, and at least the target, so that knobs which do not fit whole never grow.
 ///
 /// The window starts anew with each change and holds steps at the new knobs only, as a device's reset peak counter
 /// does; the peak in the statistics starts from the peak of the step at which the change was made.
@@ -74,6 +77,12 @@ impl Stepwise {
             oom_count: self.failures.count(),
             history: self.history.clone(),
         }
+    }
+
+    /// Returns what a divided step counts with: undivided it would have needed more than there was.
+    fn at_the_line(&self, done: &StepMeasured) -> Bytes {
+        let target = share(done.budget.capacity, self.config.target);
+        done.peak.max(done.budget.budget).max(target)
     }
 
     fn judge(&mut self, now: u64, capacity: Bytes) -> Decision {
@@ -131,7 +140,8 @@ impl Controller for Stepwise {
         self.readings.add(done, self.config.history_size);
         // The step in which the knobs moved still ran with the old ones.
         if done.knobs == self.knobs {
-            self.window_peak = self.window_peak.max(Some(done.peak));
+            let peak = if done.is_divided { self.at_the_line(done) } else { done.peak };
+            self.window_peak = self.window_peak.max(Some(peak));
         }
         self.judge(done.step.saturating_add(1), done.budget.capacity)
     }

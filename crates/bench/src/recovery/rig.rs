@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use plimsoll_policy::{
-    Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured, StepRefused,
+    Bounds, BucketedConfig, CapacityWatch, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured, StepRefused,
 };
 use plimsoll_types::{Budget, Bytes, Decision, Knobs, StepShape};
 use serde::Serialize;
@@ -18,9 +18,6 @@ const EDGES: [u32; 6] = [64, 96, 128, 192, 256, 384];
 
 /// Micro-batches of a step of several edges.
 const PARTS: u32 = 4;
-
-/// A rise of the capacity by less is no news.
-const LEAST_RISE: f64 = 1.0 / 16.0;
 
 /// Which policy runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +41,7 @@ pub(super) struct Ran {
 pub(super) struct Rig {
     pub(super) policy: Policy,
     pub(super) learnt: Learnt,
+    watch: CapacityWatch,
     budget: Budget,
     noise: f64,
     random: SplitMix64,
@@ -61,7 +59,14 @@ impl Rig {
         };
         let policy = Policy::try_new(config)?;
         let random = SplitMix64::new(seed);
-        Ok(Self { policy, learnt: Learnt::new()?, budget: budget(CAPACITY), noise, random })
+        Ok(Self {
+            policy,
+            learnt: Learnt::new()?,
+            watch: CapacityWatch::new(0, CAPACITY),
+            budget: budget(CAPACITY),
+            noise,
+            random,
+        })
     }
 
     /// What the next step is set to do, for each edge.
@@ -74,11 +79,8 @@ impl Rig {
     /// Reads the capacity, as before each step.
     pub(super) fn follow(&mut self, step: u64, seen: Bytes) -> Ran {
         let mut ran = Ran::default();
-        let (was, now) = (self.budget.capacity.as_f64(), seen.as_f64());
-        if was <= now && now < was * (1.0 + LEAST_RISE) {
-            return ran;
-        }
-        self.budget = budget(seen);
+        let Some(capacity) = self.watch.read(step, seen) else { return ran };
+        self.budget = budget(capacity);
         ran.events += 1;
         self.tell(&mut ran, &Signal::BudgetChanged { step, budget: self.budget });
         ran

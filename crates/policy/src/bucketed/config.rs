@@ -33,10 +33,11 @@ pub struct BucketedConfig {
     pub cooldown_steps: u64,
     /// Least gain in samples, at one edge at least, for which an increase is worth it; 0.02 by default.
     pub min_gain: f64,
-    /// Steps until a closed batch opens for the first time, doubled each time after; 200 by default.
+    /// Steps until a closed batch opens, at a budget that stays; 200 by default.
     pub reopen_after_steps: u64,
-    /// Adjustments after which there is no way up; 100 by default.
-    pub max_adjustments: u32,
+    /// Growths that were undone though the budget was the same, after which there is no way up until a thousand steps
+    /// have taken one off; 20 by default.
+    pub max_reversals: u32,
 }
 
 impl Default for BucketedConfig {
@@ -51,7 +52,7 @@ impl Default for BucketedConfig {
             cooldown_steps: 1,
             min_gain: 0.02,
             reopen_after_steps: 200,
-            max_adjustments: 100,
+            max_reversals: 20,
         }
     }
 }
@@ -77,6 +78,7 @@ impl BucketedConfig {
         check_range("raise_below", &self.raise_below, &(0.5..=super::LOWER_ABOVE))?;
         check_range("noise", &self.noise, &(0.0..=0.25))?;
         check_range("min_gain", &self.min_gain, &(0.0..=1.0))?;
-        check_range("reopen_after_steps", &self.reopen_after_steps, &(1..=1_000_000_000))
+        check_range("reopen_after_steps", &self.reopen_after_steps, &(1..=1_000_000_000))?;
+        check_range("max_reversals", &self.max_reversals, &(1..=1_000_000))
     }
 }

@@ -45,14 +45,16 @@ pub struct CertifiedConfig {
     ///
     /// 0.02 by default: each new shape compiles or tunes anew, and timing noise hides less than 2 %.
     pub min_gain: f64,
-    /// Steps until a closed rung opens for the first time; doubled by each rung that closes afterwards.
+    /// Steps until a closed rung opens, at a budget that stays; doubled where it fails again before it was open and in use
+    /// for as long.
     ///
     /// 200 by default: a failure costs about three steps, so at first at most 1.5 % of the work is lost.
     pub reopen_after_steps: u64,
-    /// Adjustments after which there is no way up; 100 by default.
+    /// Growths that were undone though the budget was the same, after which there is no way up until a thousand steps
+    /// have taken one off; 20 by default.
     ///
-    /// A run that works makes about ten; a hundred mean that something oscillates.
-    pub max_adjustments: u32,
+    /// A run whose bounds hold makes none.
+    pub max_reversals: u32,
 }
 
 impl Default for CertifiedConfig {
@@ -69,7 +71,7 @@ impl Default for CertifiedConfig {
             min_samples: 3,
             min_gain: 0.02,
             reopen_after_steps: 200,
-            max_adjustments: 100,
+            max_reversals: 20,
         }
     }
 }
@@ -83,6 +85,7 @@ impl CertifiedConfig {
         check_range("retreat_to", &self.retreat_to, &(0.0..=1.0))?;
         check_range("min_samples", &self.min_samples, &(1..=10_000))?;
         check_range("min_gain", &self.min_gain, &(0.0..=1.0))?;
-        check_range("reopen_after_steps", &self.reopen_after_steps, &(1..=1_000_000_000))
+        check_range("reopen_after_steps", &self.reopen_after_steps, &(1..=1_000_000_000))?;
+        check_range("max_reversals", &self.max_reversals, &(1..=1_000_000))
     }
 }

@@ -264,19 +264,53 @@ fn a_peak_that_is_too_high_lowers_the_edge_that_had_it() {
 }
 
 #[test]
+fn a_growth_that_is_undone_makes_the_next_one_wait_for_memory_that_stays() {
+    check(
+        &mut from([64, 44, 22]),
+        1000,
+        &exact,
+        &[
+            (Steps(2), "keep: the highest certified rung is in use"),
+            (NewBudget(1200), "[64, 53, 27]: at most 1.15 KiB needed, 1.15 KiB allowed"),
+            (NewBudget(1000), "[64, 44, 22]: at most 1.15 KiB needed, the budget is only 1000 B"),
+            (NewBudget(1200), "keep: cooling down for 4 more steps"),
+            (Steps(3), "keep: cooling down for 1 more steps"),
+            (Steps(1), "[64, 53, 27]: at most 1.15 KiB needed, 1.15 KiB allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_failure_that_a_fallen_budget_explains_ends_with_it() {
+    check(
+        &mut from([64, 44, 22]),
+        1000,
+        &exact,
+        &[
+            (Steps(2), "keep: the highest certified rung is in use"),
+            (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
+            (NewBudget(700), "[56, 29, 14]: at most 980 B needed, the budget is only 700 B"),
+            (Steps(3), "keep: the highest certified rung is in use"),
+            (NewBudget(1000), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
+        ],
+    );
+}
+
+#[test]
 fn after_the_brake_the_only_way_is_down() {
     check(
-        &mut with(BucketedConfig { max_adjustments: 1, ..config() }),
+        &mut with(BucketedConfig { max_reversals: 1, ..config() }),
         1000,
         &exact,
         &[
             (Steps(1), "keep: warming up for 1 more steps"),
             (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
-            (Steps(1), "brake after 1"),
-            (Steps(1), "keep: the policy has switched itself off"),
             (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
+            (Steps(1), "keep: the policy has switched itself off"),
             (NewBudget(900), "[64, 38, 18]: at most 980 B needed, the budget is only 900 B"),
             (NewBudget(10_000), "keep: the policy has switched itself off"),
+            (Steps(998), "keep: the policy has switched itself off"),
+            (Steps(1), "[64, 64, 64]: at most 2.60 KiB needed, 9.62 KiB allowed"),
         ],
     );
 }

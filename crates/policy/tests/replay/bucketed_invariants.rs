@@ -74,15 +74,15 @@ fn config() -> impl Strategy<Value = BucketedConfig> {
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         sizes
     }));
-    (start, 0u64..6, 0u64..6, 1u64..40, 5u32..100).prop_map(
-        |(start, warm_up_steps, cooldown_steps, reopen_after_steps, max_adjustments)| BucketedConfig {
+    (start, 0u64..6, 0u64..6, 1u64..40, 1u32..6).prop_map(
+        |(start, warm_up_steps, cooldown_steps, reopen_after_steps, max_reversals)| BucketedConfig {
             edges: EDGES.to_vec(),
             batch_max: 20,
             start,
             warm_up_steps,
             cooldown_steps,
             reopen_after_steps,
-            max_adjustments,
+            max_reversals,
             ..BucketedConfig::default()
         },
     )
@@ -149,15 +149,13 @@ proptest! {
     }
 
     #[test]
-    fn no_increase_before_the_warm_up_or_within_the_cooldown_or_after_the_brake(
+    fn no_increase_before_the_warm_up_or_within_the_cooldown(
         config in config(), inputs in inputs(), uppers in uppers(),
     ) {
         let mut policy = policy(PolicyConfig::Bucketed(config.clone()));
-        let (mut earliest, mut n_changes) = (config.warm_up_steps, 0);
+        let mut earliest = config.warm_up_steps;
         for turn in drive(&mut policy, 0, &inputs, &|it| lookup(&uppers, it)) {
             prop_assert!(!turn.raised() || earliest <= turn.now, "{turn:?}");
-            prop_assert!(!turn.raised() || n_changes < config.max_adjustments, "{turn:?}");
-            n_changes += u32::from(turn.resized().is_some());
             if turn.resized().is_some() {
                 earliest = earliest.max(turn.now + config.cooldown_steps);
             }
@@ -208,16 +206,23 @@ proptest! {
         config in config(), inputs in inputs(), uppers in uppers(),
     ) {
         let t0 = config.reopen_after_steps;
-        let mut closed: Vec<(StepShape, u64)> = vec![];
+        let mut closed: Vec<(StepShape, u64, Bytes)> = vec![];
         for turn in drive(&mut policy(PolicyConfig::Bucketed(config)), 0, &inputs, &|it| lookup(&uppers, it)) {
-            for (shape, until) in closed.iter().filter(|(_, until)| turn.now < *until) {
-                for (after, _) in turn.after.iter().zip(EDGES).filter(|(_, own)| shape.edge() <= *own) {
-                    prop_assert!(*after < shape.samples.max(2), "{turn:?}, {shape} closed until {until}");
+            for (_, until, budget) in &mut closed {
+                // A budget that has fallen right after the failure is its reason.
+                *budget = if turn.now + t0 <= *until { turn.budget.min(*budget) } else { *budget };
+            }
+            let is_closed = |until: u64, budget: Bytes| turn.now < until && 0.985 * turn.budget.as_f64() < budget.as_f64();
+            for (shape, until, _) in closed.iter().filter(|it| is_closed(it.1, it.2)) {
+                let sizes = turn.before.iter().zip(&turn.after).zip(EDGES).filter(|(_, own)| shape.edge() <= *own);
+                for ((before, after), _) in sizes {
+                    let stays_below = after <= before || *after < shape.samples.max(2);
+                    prop_assert!(stays_below, "{turn:?}, {shape} closed until {until}");
                 }
             }
             if let Signal::OutOfMemory(failed) = &turn.signal {
                 // At least so long; later failures double it.
-                closed.push((failed.shape, turn.now + t0));
+                closed.push((failed.shape, turn.now + t0, turn.budget));
             }
         }
     }

@@ -234,19 +234,110 @@ fn a_peak_counts_against_the_budget_of_its_own_step() {
 
 #[test]
 fn after_the_brake_the_only_way_is_down() {
-    let config = CertifiedConfig { max_adjustments: 1, ..config() };
+    let config = CertifiedConfig { max_reversals: 1, ..config() };
     check_exact(
         &mut with(config),
         310,
         &[
             (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-            (Peak(300), "brake after 1"),
-            (Peak(300), "keep: the policy has switched itself off"),
-            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
-            (Peak(309), "patch 32, batch 16: peak 309 B, at most 308 B allowed"),
-            (Budget(200), "patch 32, batch 9: at most 260 B needed, the budget is only 200 B"),
+            (Peak(309), "patch 32, batch 19: peak 309 B, at most 308 B allowed"),
+            (Peak(290), "brake after 2"),
+            (Peak(290), "keep: the policy has switched itself off"),
+            (OutOfMemory(200), "patch 32, batch 16: out of memory, for the 1st time"),
+            (Peak(309), "patch 32, batch 15: peak 309 B, at most 308 B allowed"),
+            (Budget(200), "patch 32, batch 9: at most 250 B needed, the budget is only 200 B"),
             (Budget(10_000), "keep: the policy has switched itself off"),
-            (Peaks(1000, 190), "keep: the policy has switched itself off"),
+            (Peaks(995, 190), "keep: the policy has switched itself off"),
+            (Peak(190), "patch 32, batch 64: at most 740 B needed, 9.62 KiB allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_growth_that_is_undone_makes_the_next_one_wait_for_memory_that_stays() {
+    check_exact(
+        &mut from(9),
+        200,
+        &[
+            (Peaks(3, 190), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
+            (Peaks(10, 190), "keep: cooling down for 2 more steps"),
+            // What comes back is too recent, and goes again.
+            (Budget(310), "keep: cooling down for 12 more steps"),
+            (Peaks(11, 190), "keep: cooling down for 1 more steps"),
+            (Peak(190), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Peaks(5, 300), "keep: the highest certified rung is in use"),
+            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
+            (Peak(190), "keep: cooling down for 47 more steps"),
+            // Two thousand steps later nobody remembers.
+            (Peaks(1999, 190), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_growth_that_lasted_was_no_mistake() {
+    check_exact(
+        &mut from(9),
+        200,
+        &[
+            (Peaks(3, 190), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Peaks(200, 300), "keep: the highest certified rung is in use"),
+            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
+            (Peaks(3, 190), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_co_tenant_that_comes_and_goes_a_hundred_times_ends_no_growth() {
+    let mut policy = from(20);
+    let mut table = vec![(Peaks(3, 300), "keep: the highest certified rung is in use")];
+    for _ in 0..100 {
+        table.extend([
+            (Budget(280), "patch 32, batch 17: at most 300 B needed, the budget is only 280 B"),
+            (Peaks(100, 270), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+            (Peaks(200, 300), "keep: the highest certified rung is in use"),
+        ]);
+    }
+    check_exact(&mut policy, 310, &table);
+    assert_eq!(policy.adjustments(), 200);
+}
+
+#[test]
+fn a_failure_that_a_fallen_budget_explains_ends_with_it() {
+    check_exact(
+        &mut from(20),
+        310,
+        &[
+            (Peaks(3, 300), "keep: the highest certified rung is in use"),
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (Budget(200), "patch 32, batch 9: at most 270 B needed, the budget is only 200 B"),
+            (Peaks(10, 190), "keep: the highest certified rung is in use"),
+            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
+        ],
+    );
+}
+
+#[test]
+fn a_failure_that_nothing_explains_keeps_its_rung_closed_whatever_the_budget_does_below() {
+    check_exact(
+        &mut from(20),
+        310,
+        &[
+            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
+            (Peaks(3, 270), "patch 32, batch 19: at most 290 B needed, 305 B allowed"),
+            (Budget(280), "patch 32, batch 17: at most 290 B needed, the budget is only 280 B"),
+            (Peaks(12, 270), "keep: the highest certified rung is in use"),
+            (Budget(310), "keep: cooling down for 12 more steps"),
+            (Peaks(12, 270), "patch 32, batch 19: at most 290 B needed, 305 B allowed"),
+            (Budget(330), "keep: cooling down for 12 more steps"),
+            (Peaks(12, 290), "patch 32, batch 22: at most 320 B needed, 325 B allowed"),
         ],
     );
 }

@@ -1,7 +1,7 @@
 //! What holds for every sequence of peaks, budgets, failures and bounds, however absurd.
 
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, Policy, PolicyConfig, Predict, Signal, StepwiseConfig};
-use plimsoll_types::{Bytes, Change, Decision, Knobs, MoveReason, Prediction, StepShape};
+use plimsoll_types::{Bytes, Change, Decision, KeepReason, Knobs, MoveReason, Prediction, StepShape};
 use proptest::prelude::*;
 
 use crate::scene::{budget_changed, done, failed, knobs, policy, whole};
@@ -95,18 +95,39 @@ fn drive(policy: &mut Policy, first_step: u64, inputs: &[Input], predict: Predic
 
 fn certified() -> impl Strategy<Value = CertifiedConfig> {
     let start = prop::option::of((2u32..=20).prop_map(|batch| knobs(40, batch)));
-    (start, 0u64..6, 0u64..6, 1u32..4, 1u64..40, 5u32..100).prop_map(
-        |(start, warm_up_steps, cooldown_steps, min_samples, reopen_after_steps, max_adjustments)| CertifiedConfig {
+    (start, 0u64..6, 0u64..6, 1u32..4, 1u64..40, 1u32..6).prop_map(
+        |(start, warm_up_steps, cooldown_steps, min_samples, reopen_after_steps, max_reversals)| CertifiedConfig {
             bounds: BOUNDS,
             start,
             warm_up_steps,
             cooldown_steps,
             min_samples,
             reopen_after_steps,
-            max_adjustments,
+            max_reversals,
             ..CertifiedConfig::default()
         },
     )
+}
+
+/// A rung that failed, with the budget at which it did.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    rung: Knobs,
+    at: u64,
+    budget: Bytes,
+}
+
+impl Closed {
+    /// A budget that has fallen right after the failure is its reason.
+    fn hear(&mut self, now: u64, budget: Bytes) {
+        if now <= self.at {
+            self.budget = self.budget.min(budget);
+        }
+    }
+
+    fn is_its_budget(&self, budget: Bytes) -> bool {
+        0.985 * budget.as_f64() < self.budget.as_f64()
+    }
 }
 
 fn any_policy() -> impl Strategy<Value = PolicyConfig> {
@@ -190,32 +211,54 @@ proptest! {
         config in certified(), inputs in inputs(), uppers in uppers(),
     ) {
         let t0 = config.reopen_after_steps;
-        let (mut closed, mut failed_step) = (vec![], None);
+        let (mut closed, mut failed_step) = (Vec::<Closed>::new(), None);
         for turn in drive(&mut policy(PolicyConfig::Certified(config)), 0, &inputs, &|it| lookup(&uppers, it)) {
-            for (shut, until) in &closed {
-                let stays_below = turn.after != *shut && shut.shape().covers(turn.after.shape());
-                prop_assert!(turn.raised().is_none() || *until <= turn.now || stays_below, "{turn:?}, closed {shut}");
+            for it in &mut closed {
+                it.hear(turn.now, turn.budget);
+                let stays_below = turn.after != it.rung && it.rung.shape().covers(turn.after.shape());
+                let is_shut = turn.now < it.at + t0 && it.is_its_budget(turn.budget);
+                prop_assert!(turn.raised().is_none() || !is_shut || stays_below, "{turn:?}, {it:?}");
             }
             let closes = match &turn.signal {
                 Signal::OutOfMemory(failed) => failed_step.replace(failed.step) != Some(failed.step),
                 _ => turn.change().is_some_and(|it| matches!(it.reason, MoveReason::PeakTooHigh { .. })),
             };
             if closes {
-                let doubled = 1u64.checked_shl(u32::try_from(closed.len()).unwrap()).unwrap_or(u64::MAX);
-                closed.push((turn.before, turn.now.saturating_add(t0.saturating_mul(doubled))));
+                // At least so long; failures in a row double it.
+                closed.push(Closed { rung: turn.before, at: turn.now, budget: turn.budget });
             }
         }
     }
 
     #[test]
     fn a_braked_policy_only_moves_down_and_says_so_once(config in certified(), inputs in inputs(), uppers in uppers()) {
-        let max = config.max_adjustments as usize;
+        let max = config.max_reversals;
         let turns = drive(&mut policy(PolicyConfig::Certified(config)), 0, &inputs, &|it| lookup(&uppers, it));
-        let after_last = turns.iter().enumerate().filter(|(_, it)| it.change().is_some()).nth(max - 1);
-        let after_last = after_last.map_or(turns.len(), |(at, _)| at + 1);
-        prop_assert!(turns[after_last..].iter().all(|it| it.raised().is_none()));
-        let n_brakes = turns.iter().filter(|it| matches!(it.decision, Decision::Brake { .. })).count();
-        prop_assert!(n_brakes <= 1, "{n_brakes} brakes");
+        let (mut raised_at, mut n_reversals) = (None, 0);
+        for (at, turn) in turns.iter().enumerate() {
+            if turn.raised().is_some() {
+                prop_assert!(n_reversals < max, "{turn:?}");
+                raised_at = Some(turn.budget);
+            } else if turn.lowered() {
+                // A budget that falls before the next step may be the reason.
+                let is_explained = turns[at..].iter().any(|it| it.now <= turn.now && it.budget < turn.budget);
+                let is_reversal = raised_at.take().is_some_and(|budget| budget <= turn.budget);
+                n_reversals += u32::from(is_reversal && !is_explained);
+            }
+        }
+        let mut is_braked = false;
+        for turn in &turns {
+            match turn.decision {
+                Decision::Brake { .. } => {
+                    prop_assert!(!is_braked, "said twice: {turn:?}");
+                    is_braked = true;
+                }
+                Decision::Keep { reason: KeepReason::Braked } => prop_assert!(is_braked, "{turn:?}"),
+                // Neither a way down nor a failure says anything of the way up.
+                Decision::Keep { reason: KeepReason::AtBounds } => {}
+                _ => is_braked &= turn.lowered() || matches!(turn.signal, Signal::OutOfMemory(_)),
+            }
+        }
     }
 
     #[test]

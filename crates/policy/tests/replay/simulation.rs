@@ -74,8 +74,7 @@ fn world(most: f64) -> impl Strategy<Value = (Bounds, Law)> {
 }
 
 fn certified(bounds: Bounds, reopen_after_steps: u64) -> Policy {
-    let config =
-        CertifiedConfig { bounds, reopen_after_steps, max_adjustments: u32::MAX, ..CertifiedConfig::default() };
+    let config = CertifiedConfig { bounds, reopen_after_steps, max_reversals: 1_000_000, ..CertifiedConfig::default() };
     policy(PolicyConfig::Certified(config))
 }
 

@@ -1,6 +1,8 @@
 //! The stepwise rule, value by value; memory is 100 B, so that a peak in bytes is a percentage.
 
-use plimsoll_policy::{Adjustment, Bounds, Parameter, Policy, PolicyConfig, Stepwise, StepwiseConfig};
+use plimsoll_policy::{
+    Adjustment, Bounds, Parameter, Policy, PolicyConfig, Signal, StepMeasured, Stepwise, StepwiseConfig,
+};
 use plimsoll_types::{Bytes, Knobs, MoveReason};
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak, Peaks};
@@ -128,6 +130,40 @@ fn the_cooldown_lasts_25_steps_and_the_window_begins_anew() {
             (Peak(85), "keep: the peak is inside the dead band"),
         ],
     );
+}
+
+/// A step of 100 B of capacity that was run in halves.
+fn divided(step: u64, policy: &Policy, peak: u64, line: u64) -> Signal {
+    let budget = plimsoll_types::Budget { capacity: Bytes(100), budget: Bytes(line) };
+    Signal::Done(StepMeasured { is_divided: true, ..scene::measured(step, policy.knobs(), peak, budget) })
+}
+
+/// The need is 10 B for each sample, and a step is divided that needs more than 90 B.
+#[test]
+fn knobs_that_do_not_fit_whole_do_not_grow() {
+    let mut policy = from(knobs(256, 4));
+    for step in 0..2000 {
+        let need = 10 * u64::from(policy.knobs().micro_batch_size);
+        let signal = if 90 < need {
+            divided(step, &policy, need.div_ceil(2), 90)
+        } else {
+            scene::done(step, policy.knobs(), need, scene::whole(100))
+        };
+        policy.on_signal(&signal, &unknown);
+        assert!(policy.knobs().micro_batch_size <= 12, "one growth past the line at most: {}", policy.knobs());
+    }
+}
+
+#[test]
+fn a_step_that_was_divided_counts_as_at_the_line_or_at_the_target_above_it() {
+    let after_25_at = |line| {
+        let mut policy = from(knobs(64, 9));
+        let decided = (0..25).filter_map(|step| policy.on_signal(&divided(step, &policy.clone(), 55, line), &unknown));
+        decided.last().map(|it| scene::shown(&it)).unwrap()
+    };
+    assert_eq!(after_25_at(70), "keep: the peak is inside the dead band");
+    assert_eq!(after_25_at(90), "keep: the peak is inside the dead band");
+    assert_eq!(after_25_at(97), "patch 64, batch 5: peak 97 B, at most 90 B allowed");
 }
 
 #[test]

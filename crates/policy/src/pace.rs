@@ -1,0 +1,158 @@
+//! When a policy may grow again.
+
+use plimsoll_types::{Bytes, Decision, KeepReason};
+use serde::{Deserialize, Serialize};
+
+use crate::counts::{Moment, is_well_above, keep};
+use crate::lapsing::Lapsing;
+
+/// Steps that a growth must last, or else it was undone.
+const LASTS: u64 = 200;
+
+/// The most steps that memory and sizes must stay as they are before the next growth.
+///
+/// A run is to be back 200 steps after a disturbance, and a change of memory that is undone before costs nothing.
+const MOST_PATIENCE: u64 = 180;
+
+/// By how many powers of two each growth that was undone prolongs the patience.
+const PATIENCE_SHIFT: u32 = 2;
+
+/// What a pace is configured with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PaceConfig {
+    pub(crate) warm_up_steps: u64,
+    pub(crate) cooldown_steps: u64,
+    pub(crate) max_reversals: u32,
+}
+
+/// When a policy may grow again, and what it remembers for that.
+///
+/// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
+/// the cooldown times four, and four times as long for each other one, up to 180 steps.
+/// One that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
+/// `max_reversals` of them nothing grows.
+/// Both counts lapse, by one in a thousand steps without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pace {
+    adjustments: u32,
+    cooldown_until: u64,
+    /// The budget that was last heard of.
+    budget: Bytes,
+    /// The budget that counts as unchanged, and since when it and the sizes are.
+    settled: Bytes,
+    settled_at: u64,
+    grown: Option<Grown>,
+    undone: Lapsing,
+    reversals: Lapsing,
+    /// When a failure counted as a reversal that the budget may yet explain.
+    blamed_at: Option<u64>,
+    announced: bool,
+}
+
+/// The last growth that is not undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Grown {
+    at: u64,
+    budget: Bytes,
+}
+
+impl Default for Pace {
+    /// Nothing is known of the budget before the first step: whatever fails there fails for a time only.
+    fn default() -> Self {
+        Self {
+            adjustments: 0,
+            cooldown_until: 0,
+            budget: Bytes::MAX,
+            settled: Bytes::MAX,
+            settled_at: 0,
+            grown: None,
+            undone: Lapsing::default(),
+            reversals: Lapsing::default(),
+            blamed_at: None,
+            announced: false,
+        }
+    }
+}
+
+impl Pace {
+    /// Returns how many times the knobs, or the sizes, have changed.
+    pub(crate) fn adjustments(&self) -> u32 {
+        self.adjustments
+    }
+
+    /// Returns the moment after so many steps, with the budget that was last heard of.
+    pub(crate) fn moment(&self, now: u64) -> Moment {
+        Moment { now, budget: self.budget }
+    }
+
+    /// Hears of the budget.
+    pub(crate) fn on_budget(&mut self, moment: Moment) {
+        let Moment { now, budget } = moment;
+        self.budget = budget;
+        let has_fallen = is_well_above(self.settled, budget);
+        if has_fallen && self.blamed_at.take().is_some_and(|at| now <= at) {
+            self.reversals.take_back();
+        }
+        if has_fallen || is_well_above(budget, self.settled) {
+            (self.settled, self.settled_at) = (budget, now);
+        }
+    }
+
+    /// Notes that the knobs, or sizes, went up.
+    pub(crate) fn on_growth(&mut self, now: u64, config: PaceConfig) {
+        self.adjusted(now, config);
+        self.grown = Some(Grown { at: now, budget: self.budget });
+    }
+
+    /// Notes that they went down.
+    pub(crate) fn on_fall(&mut self, now: u64, config: PaceConfig) {
+        self.adjusted(now, config);
+        self.settled_at = now;
+        let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
+        self.undone.add(now);
+        if !is_well_above(grown.budget, self.budget) {
+            self.reversals.add(now);
+            self.blamed_at = Some(now);
+        }
+    }
+
+    /// Lets nothing grow before the cooldown is over.
+    pub(crate) fn cool_down(&mut self, now: u64, config: PaceConfig) {
+        self.cooldown_until = now.saturating_add(config.cooldown_steps);
+    }
+
+    /// Returns how many more steps the cooldown lasts.
+    pub(crate) fn cooldown_left(&self, now: u64) -> u64 {
+        self.cooldown_until.saturating_sub(now)
+    }
+
+    /// Returns why nothing may grow now, if nothing may.
+    pub(crate) fn hold(&mut self, now: u64, config: PaceConfig) -> Option<Decision> {
+        if config.max_reversals <= self.reversals.at(now) {
+            let announced = std::mem::replace(&mut self.announced, true);
+            let brake = Decision::Brake { adjustments: self.adjustments };
+            return Some(if announced { keep(KeepReason::Braked) } else { brake });
+        }
+        self.announced = false;
+        if now < config.warm_up_steps {
+            return Some(keep(KeepReason::WarmUp { steps_left: config.warm_up_steps - now }));
+        }
+        let earliest = self.cooldown_until.max(self.settled_at.saturating_add(self.patience(now, config)));
+        (now < earliest).then(|| keep(KeepReason::Cooldown { steps_left: earliest - now }))
+    }
+
+    /// Returns for how many steps memory and sizes must have stayed as they are.
+    fn patience(&self, now: u64, config: PaceConfig) -> u64 {
+        let undone = self.undone.at(now);
+        if undone == 0 {
+            return 0;
+        }
+        let times = 1u64.checked_shl(undone.saturating_mul(PATIENCE_SHIFT)).unwrap_or(u64::MAX);
+        config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
+    }
+
+    fn adjusted(&mut self, now: u64, config: PaceConfig) {
+        self.adjustments = self.adjustments.saturating_add(1);
+        self.cool_down(now, config);
+    }
+}
