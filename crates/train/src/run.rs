@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
+use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{
     Attempt, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric, Validated,
 };
@@ -36,10 +37,6 @@ use crate::stopwatch::{Lap, Stopwatch};
 
 pub use self::death::Death;
 use self::guess::read_budget;
-
-/// A capacity that rises by less than this share of it is no news: what other processes leave moves all the time. A fall
-/// always counts.
-const LEAST_RISE: f64 = 1.0 / 16.0;
 
 /// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
 /// of runs with seeds that are near to each other share none.
@@ -71,6 +68,7 @@ pub(crate) struct Run<'a, J: Job> {
     /// How often it has since the last new checkpoint.
     n_recoveries: u32,
     budget: Budget,
+    watch: CapacityWatch,
     step: u64,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
@@ -92,11 +90,9 @@ impl<J: Job> Run<'_, J> {
     pub(crate) fn follow_budget(&mut self) -> Result<(), TrainError> {
         let (guarded, config, guess) = (&self.guarded, self.config, self.guess);
         let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config, guess))?;
-        let (was, now) = (self.budget.capacity.as_f64(), budget.capacity.as_f64());
-        if was <= now && now < was * (1.0 + LEAST_RISE) {
-            return Ok(());
-        }
-        self.budget = budget;
+        let Some(capacity) = self.watch.read(self.step, budget.capacity, self.budget.capacity) else { return Ok(()) };
+        self.budget = Budget { capacity, budget: capacity.scale(config.target) };
+        let budget = self.budget;
         if self.config.deterministic {
             return Ok(());
         }

@@ -62,7 +62,7 @@ impl Rig {
         Ok(Self {
             policy,
             learnt: Learnt::new()?,
-            watch: CapacityWatch::new(0, CAPACITY),
+            watch: CapacityWatch::default(),
             budget: budget(CAPACITY),
             noise,
             random,
@@ -79,7 +79,7 @@ impl Rig {
     /// Reads the capacity, as before each step.
     pub(super) fn follow(&mut self, step: u64, seen: Bytes) -> Ran {
         let mut ran = Ran::default();
-        let Some(capacity) = self.watch.read(step, seen) else { return ran };
+        let Some(capacity) = self.watch.read(step, seen, self.budget.capacity) else { return ran };
         self.budget = budget(capacity);
         ran.events += 1;
         self.tell(&mut ran, &Signal::BudgetChanged { step, budget: self.budget });

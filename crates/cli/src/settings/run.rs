@@ -180,7 +180,7 @@ impl Settings {
     }
 
     fn policy_of_cuts(&self, bounds: Bounds) -> PolicyConfig {
-        let Policy { warm_up_steps, cooldown_steps, max_adjustments, .. } = self.policy;
+        let Policy { warm_up_steps, cooldown_steps, max_reversals, reopen_after_steps, .. } = self.policy;
         let kept = |micro_batch_size| {
             PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: bounds.patch_max, micro_batch_size }))
         };
@@ -192,15 +192,15 @@ impl Settings {
                 bounds,
                 warm_up_steps,
                 cooldown_steps,
-                max_adjustments,
-                reopen_after_steps: self.policy.reopen_after_steps,
+                max_reversals,
+                reopen_after_steps,
                 ..CertifiedConfig::default()
             }),
             PolicyKind::Stepwise => PolicyConfig::Stepwise(StepwiseConfig {
                 bounds,
                 warm_up_steps: self.policy.adjustment_frequency,
                 cooldown_steps: self.policy.adjustment_frequency,
-                max_adjustments,
+                max_adjustments: self.policy.max_adjustments,
                 target: self.policy.stepwise_target,
                 dead_band: self.policy.stepwise_dead_band,
                 ..StepwiseConfig::default()
@@ -209,7 +209,7 @@ impl Settings {
         }
     }
     fn policy_of_buckets(&self, Buckets { edges, batch_max }: &Buckets) -> Result<PolicyConfig, UserError> {
-        let Policy { kind, warm_up_steps, cooldown_steps, max_adjustments, reopen_after_steps, .. } = self.policy;
+        let Policy { kind, warm_up_steps, cooldown_steps, max_reversals, reopen_after_steps, .. } = self.policy;
         let kept = match (self.batch.size, kind) {
             (BatchSize::Fixed(n), _) => Some(n),
             (_, PolicyKind::Fixed) => Some(*batch_max),
@@ -225,7 +225,7 @@ impl Settings {
             start: kept.map(|n| vec![n; edges.len()]),
             warm_up_steps,
             cooldown_steps,
-            max_adjustments,
+            max_reversals,
             reopen_after_steps,
             ..BucketedConfig::default()
         }))

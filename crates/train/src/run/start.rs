@@ -1,6 +1,7 @@
 //! Before the first step of a run, or of the rest of one.
 
 use burn::optim::AdamConfig;
+use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
 use super::guess::read_budget;
@@ -88,6 +89,7 @@ impl<'a, J: Job> Run<'a, J> {
             balance,
             stopwatch: Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0)),
             budget,
+            watch: CapacityWatch::default(),
             step: 0,
             epoch_samples: 0,
             saved_step: None,
