@@ -104,10 +104,11 @@ impl Bucketed {
 
     /// Returns the largest sizes that are open and certified, with the largest bound of those that are new.
     fn highest(&self, now: u64, limit: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
-        let (mut to, mut largest, mut most) = (self.sizes.clone(), None, u32::MAX);
+        let (mut to, mut largest, mut most, mut shut) = (self.sizes.clone(), None, u32::MAX, u32::MAX);
         for (at, size) in to.iter_mut().enumerate() {
             let closed = self.ceilings[at].at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
-            let end = closed.unwrap_or(u32::MAX).min(most.saturating_add(1));
+            shut = shut.min(closed.unwrap_or(u32::MAX));
+            let end = shut.min(most.saturating_add(1));
             if let Some((larger, upper)) = self.largest_within(at, *size + 1..end, limit, predict) {
                 *size = larger;
                 largest = largest.max(Some(upper));
@@ -151,24 +152,27 @@ impl Bucketed {
         self.sizes.iter().zip(&self.config.edges).map(cap).collect()
     }
 
-    /// Closes more than `most` samples at an edge of this length and at all longer ones.
+    /// Closes more than `most` samples at an edge of this length, and so at all longer ones: they never have more.
     ///
     /// What is closed already opens no later, unless an increase has `failed` again.
     fn close(&mut self, most: u32, edge: u32, now: u64, failed: bool) {
         let (smallest, time, moment) = (most as usize + 1, self.config.reopen_after_steps, self.pace.moment(now));
-        for (ceiling, _) in self.ceilings.iter_mut().zip(&self.config.edges).filter(|(_, own)| edge <= **own) {
+        let own = self.config.edges.partition_point(|own| *own < edge);
+        if let Some(ceiling) = self.ceilings.get_mut(own) {
             if failed { ceiling.close(smallest, moment, time) } else { ceiling.lower(smallest, moment, time) }
         }
     }
 
     /// Answers a micro-batch whose peak is too high, for which no cooldown counts.
-    fn step_down(&mut self, done: &StepMeasured) -> Option<Decision> {
+    ///
+    /// A batch whose bound is known to be as high is kept out of by that alone.
+    fn step_down(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Option<Decision> {
         let (now, limit) = (done.step.saturating_add(1), share(done.budget.budget, LOWER_ABOVE));
         // After a failure, the peak may be that of the batch that failed.
         if done.peak <= limit || self.failures.failed(done.step) {
             return None;
         }
-        let high = done.highest?;
+        let high = done.highest.filter(|it| predict(*it).is_none_or(|it| it.upper < done.peak))?;
         let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
         let to = self.capped(most, high.edge());
         if to == self.sizes {
@@ -208,7 +212,7 @@ impl Controller for Bucketed {
             let sizes = self.sizes.iter().map(|size| *size as usize);
             self.ceilings.iter_mut().zip(sizes).for_each(|(ceiling, size)| ceiling.on_clean_step(size, moment));
         }
-        self.step_down(done).unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
+        self.step_down(done, predict).unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
     }
 
     fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {

@@ -5,15 +5,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::{Moment, is_well_above};
 
+/// Steps without a failure after which a rung has proven itself.
+const PROVEN: u32 = 20;
+
+/// Failures in a row of a rung that had proven itself for which its time is the first.
+const TRUST: u32 = 2;
+
 /// More failures than this at once are merged.
 const MOST_CLOSED: usize = 8;
 
 /// The rungs that are closed; all above a closed one are closed too.
 ///
 /// A rung opens when its time is over, or when the budget rises well above the one at which it failed.
-/// The time doubles when a rung fails again before it has been open and in use, without a failure, for as long as it
-/// was closed; each such time without a failure takes one doubling back.
-/// What fails for good is tried ever more seldom, and what failed by chance is forgotten.
+/// The time doubles each time that a rung fails again within 20 steps in use: what fails for good is tried ever more
+/// seldom.
+/// A rung that has run for longer since it opened has proven itself: what fails it then comes from elsewhere, and closes
+/// it as if for the first time; and because such things come in clusters, so do the next two failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ceiling {
     /// The latest failure last.
@@ -22,8 +29,10 @@ pub(crate) struct Ceiling {
     last: Closed,
     /// How many closings in a row count; the time doubles from the second on.
     closings: u32,
-    /// Steps since the latest failure at its rung or above, while all are open.
-    clean: u64,
+    /// Failures in a row that are forgiven.
+    trust: u32,
+    /// Steps since the latest failure at its rung or above, while all are open; at most `PROVEN`.
+    clean: u32,
 }
 
 /// A rung that failed.
@@ -64,7 +73,7 @@ impl Ceiling {
     /// Closes `rung` for `first_time` steps, doubled for each closing in a row before this one.
     pub(crate) fn close(&mut self, rung: usize, moment: Moment, first_time: u64) {
         let Moment { now, budget } = moment;
-        self.closings = self.closings_left(moment, first_time).saturating_add(1);
+        self.count(moment);
         let opens_at = now.saturating_add(wait(self.closings, first_time));
         self.clean = 0;
         self.push(Closed { rung, budget, at: now, opens_at });
@@ -82,7 +91,7 @@ impl Ceiling {
     /// Notes a step without a failure at this rung.
     pub(crate) fn on_clean_step(&mut self, rung: usize, moment: Moment) {
         if self.last.rung <= rung && self.at(moment).is_none() {
-            self.clean = self.clean.saturating_add(1);
+            self.clean = PROVEN.min(self.clean + 1);
         }
     }
 
@@ -95,13 +104,18 @@ impl Ceiling {
         }
     }
 
-    /// Returns how many of the closings so far still count.
-    fn closings_left(&self, moment: Moment, first_time: u64) -> u32 {
-        if self.closings == 0 || is_well_above(moment.budget, self.last.budget) {
-            return 0;
-        }
-        let lapsed = self.clean / wait(self.closings, first_time).max(1);
-        self.closings.saturating_sub(u32::try_from(lapsed).unwrap_or(u32::MAX))
+    /// Counts one more closing.
+    fn count(&mut self, moment: Moment) {
+        let has_proven = 0 < self.closings && PROVEN <= self.clean;
+        (self.closings, self.trust) = if has_proven {
+            (1, TRUST)
+        } else if is_well_above(moment.budget, self.last.budget) {
+            (1, 0)
+        } else if 0 < self.trust {
+            (1, self.trust - 1)
+        } else {
+            (self.closings.saturating_add(1), 0)
+        };
     }
 
     fn push(&mut self, latest: Closed) {
@@ -154,18 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_is_forgotten_after_as_many_clean_steps_as_it_lasted() {
+    fn a_rung_that_has_proven_itself_is_closed_as_if_for_the_first_time_and_twice_more() {
         let mut ceiling = Ceiling::default();
         let mut close = |now, n_clean: u64, rung| {
             (0..n_clean).for_each(|_| ceiling.on_clean_step(rung, at(now)));
             ceiling.close(7, at(now), 200);
             ceiling.last.opens_at - now
         };
-        assert_eq!(close(0, 0, 7), 200);
-        assert_eq!(close(1000, 199, 7), 400, "too early");
-        assert_eq!(close(2000, 400, 7), 400, "one is forgotten, and one is new");
-        assert_eq!(close(3000, 800, 7), 200);
-        assert_eq!(close(9000, 5000, 6), 400, "steps below it prove nothing");
+        assert_eq!([close(0, 1000, 7), close(1000, 19, 7), close(2000, 1000, 6)], [200, 400, 800]);
+        assert_eq!([close(4000, 20, 7), close(5000, 0, 7), close(6000, 0, 7), close(7000, 0, 7)], [200, 200, 200, 400]);
     }
 
     #[test]

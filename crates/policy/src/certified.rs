@@ -63,15 +63,18 @@ impl Certified {
         self.ceiling.on_budget(moment);
     }
 
-    /// Answers a peak that is too high, for which no cooldown counts.
-    fn step_down(&mut self, now: u64, limit: Bytes) -> Decision {
+    /// Answers a peak that is too high, for which no cooldown counts; a rung whose bound is known to be as high is kept out
+    /// of by that alone.
+    fn step_down(&mut self, now: u64, limit: Bytes, upper: Option<Bytes>) -> Decision {
         let peak = self.window.peak;
         if self.rung == 0 {
             // Nothing to step down to; a new window lets a single high step be forgotten.
             self.window = Window::default();
             return keep(KeepReason::AtBounds);
         }
-        self.ceiling.close(self.rung, self.pace.moment(now), self.config.reopen_after_steps);
+        if upper.is_none_or(|upper| upper < peak) {
+            self.ceiling.close(self.rung, self.pace.moment(now), self.config.reopen_after_steps);
+        }
         self.move_to(self.rung - 1, now, MoveReason::PeakTooHigh { peak, limit })
     }
 
@@ -170,13 +173,11 @@ impl Controller for Certified {
                 self.ceiling.on_clean_step(self.rung, Moment { now, budget });
             }
         }
-        let limit = share(budget, self.config.lower_above);
-        if limit < self.window.peak {
-            return self.step_down(now, limit);
-        }
         // A bound above the budget splits every step in two: a rung that fits whole does the same work with less.
-        match predict(self.knobs().shape()).map(|it| it.upper) {
+        let (limit, upper) = (share(budget, self.config.lower_above), predict(self.knobs().shape()).map(|it| it.upper));
+        match upper {
             Some(upper) if budget < upper && 0 < self.rung => self.flee(now, upper, budget, predict),
+            _ if limit < self.window.peak => self.step_down(now, limit, upper),
             _ => self.climb(now, budget, predict),
         }
     }

@@ -11,8 +11,8 @@ const LASTS: u64 = 200;
 
 /// The most steps that memory and sizes must stay as they are before the next growth.
 ///
-/// A run is to be back 200 steps after a disturbance, and a change of memory that is undone before costs nothing.
-const MOST_PATIENCE: u64 = 180;
+/// A run is to be back 200 steps after a disturbance, the steps on its way included.
+const MOST_PATIENCE: u64 = 140;
 
 /// By how many powers of two each growth that was undone prolongs the patience.
 const PATIENCE_SHIFT: u32 = 2;
@@ -28,7 +28,8 @@ pub(crate) struct PaceConfig {
 /// When a policy may grow again, and what it remembers for that.
 ///
 /// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
-/// the cooldown times four, and four times as long for each other one, up to 180 steps.
+/// the cooldown times four, and four times as long for each other one, up to 140 steps; and until then each cooldown is
+/// four times as long, so that the way back takes few changes.
 /// One that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
 /// `max_reversals` of them nothing grows.
 /// Both counts lapse, by one in a thousand steps without.
@@ -153,6 +154,8 @@ impl Pace {
 
     fn adjusted(&mut self, now: u64, config: PaceConfig) {
         self.adjustments = self.adjustments.saturating_add(1);
-        self.cool_down(now, config);
+        // On the way back a rung more or less is not worth a change.
+        let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
+        self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
     }
 }

@@ -33,7 +33,7 @@ pub struct BucketedConfig {
     pub cooldown_steps: u64,
     /// Least gain in samples, at one edge at least, for which an increase is worth it; 0.02 by default.
     pub min_gain: f64,
-    /// Steps until a closed batch opens, at a budget that stays; 200 by default.
+    /// Steps until a closed batch opens, at a budget that stays; 180 by default.
     pub reopen_after_steps: u64,
     /// Growths that were undone though the budget was the same, after which there is no way up until a thousand steps
     /// have taken one off; 20 by default.
@@ -51,7 +51,7 @@ impl Default for BucketedConfig {
             warm_up_steps: 2,
             cooldown_steps: 1,
             min_gain: 0.02,
-            reopen_after_steps: 200,
+            reopen_after_steps: 180,
             max_reversals: 20,
         }
     }
