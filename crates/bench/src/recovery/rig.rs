@@ -93,14 +93,14 @@ impl Rig {
         let (mut parts, mut failed): (Vec<(StepShape, Bytes)>, Option<StepShape>) = (Vec::new(), None);
         let n_asked = waiting.len();
         while let Some(shape) = waiting.pop() {
-            let (n, edge) = (shape.samples, edge(shape));
-            let is_beyond = failed.is_some_and(|it| it.samples <= n && super::rig::edge(it) <= edge);
+            let (n, edge) = (shape.samples, shape.edge());
+            let is_beyond = failed.is_some_and(|it| it.samples <= n && it.edge() <= edge);
             let fits = !is_beyond && self.learnt.predict(shape).is_none_or(|it| it.upper <= self.budget.budget);
             if 1 < n && !fits {
                 waiting.extend(halves(n, edge));
                 continue;
             }
-            let peak = reading(shape, edge, self.noise, weather.burst, &mut self.random);
+            let peak = reading(shape, self.noise, weather.burst, &mut self.random);
             if peak <= weather.held {
                 parts.push((shape, peak));
                 continue;
@@ -153,10 +153,6 @@ impl Rig {
 
 fn halves(n: u32, edge: u32) -> impl Iterator<Item = StepShape> {
     [n / 2, n - n / 2].into_iter().map(move |n| StepShape::new(n, edge))
-}
-
-fn edge(shape: StepShape) -> u32 {
-    shape.edge
 }
 
 fn budget(capacity: Bytes) -> Budget {

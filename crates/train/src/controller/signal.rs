@@ -42,7 +42,7 @@ mod tests {
 
     fn done(parts: &[(usize, Option<u64>)]) -> StepDone {
         let micro_batch =
-            |(n, peak): &(usize, Option<u64>)| MicroBatch { ids: vec![0; *n], edge: 16, peak: peak.map(Bytes) };
+            |(n, peak): &(usize, Option<u64>)| MicroBatch { peak: peak.map(Bytes), ..MicroBatch::new(vec![0; *n], 16) };
         StepDone {
             step: 7,
             epoch: 0,
