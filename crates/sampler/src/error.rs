@@ -102,6 +102,23 @@ pub enum SamplerError {
         /// The greatest length on that axis that fits, with the other axes as they are; 0 when none does.
         limit: u32,
     },
+    /// The capacity rule has more room for longer samples than for shorter ones.
+    #[error(
+        "plan batches: the capacity rule allows {fewer} samples of length {shorter} and {more} of length {longer} on \
+         axis {axis}, it must not allow more of a longer one"
+    )]
+    NotMonotone {
+        /// Number of the axis, from 0; the lengths on the others are the same.
+        axis: usize,
+        /// A length.
+        shorter: u32,
+        /// The next length that is asked for.
+        longer: u32,
+        /// Samples of the shorter length that are allowed.
+        fewer: u32,
+        /// Samples of the longer length that are allowed.
+        more: u32,
+    },
     /// No sample fits.
     #[error("plan batches: none of {n_samples} samples fits even alone")]
     NothingFits {

@@ -174,7 +174,7 @@ proptest! {
         other.budget = budget;
         other.config.window = Some(17);
         other.config.lattice = Lattice::default();
-        let mut rest = other.planner().resume(&epoch.hand_over()).unwrap();
+        let mut rest = epoch.hand_over(&other.planner()).unwrap();
         while let Some(batch) = rest.next_batch() {
             for (longest, budget) in batch.longest.into_iter().zip(budget) {
                 prop_assert!(batch.ids.len() as u64 * u64::from(longest) <= budget);

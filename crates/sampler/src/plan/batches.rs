@@ -75,6 +75,23 @@ impl<const AXES: usize> Batches<AXES> {
         &self.ids[span.start as usize..span.end as usize]
     }
 
+    /// Puts other samples of the same cells into the batches, in the order of the batches.
+    pub(super) fn replace(&mut self, mut other: impl FnMut(u32) -> u32) {
+        let Self { ids, spans } = self;
+        for span in spans {
+            ids[span.start as usize..span.end as usize].iter_mut().for_each(|id| *id = other(*id));
+        }
+    }
+
+    /// Looks for the longest of each batch anew.
+    pub(super) fn measure(&mut self, lengths: impl Fn(u32) -> [u32; AXES]) {
+        let Self { ids, spans } = self;
+        for span in spans {
+            let of = ids[span.start as usize..span.end as usize].iter().map(|id| lengths(*id));
+            span.longest = of.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])));
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.ids.clear();
         self.spans.clear();

@@ -102,10 +102,10 @@ const DIVERSITY_WEIGHT: f64 = 0.5;
 const MATES_KEPT: f64 = 0.03;
 
 /// Samples of a window on one axis: some 300 batches of 50, which pads speech by 0.4 % and chats by 1.4 %.
-const WINDOW: usize = 1 << 14;
+pub(super) const WINDOW: usize = 1 << 14;
 
 /// Below this number, one window holds all: a quarter of a million are sorted in under 10 ms.
-const ALL: usize = 1 << 18;
+pub(super) const ALL: usize = 1 << 18;
 
 /// Each further axis divides the window into bands, some ten to twenty of them.
 const BANDS: usize = 16;

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::config::TaskMix;
 use super::narrow::narrow;
+use super::position::same;
 use super::shares::{TaskPlan, check_shares, next_task, task_plans};
 use crate::block_permutation::BlockPermutation;
+use crate::hash::digest;
 use crate::{SampleIndex, SamplerError};
 
 /// The order of an epoch: one permutation of all samples, or one of each task's.
@@ -35,6 +37,19 @@ pub(super) struct Drawn {
     /// What it was when the last task ran out of samples.
     pub(super) since: Vec<u64>,
 }
+
+/// How much is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stretch {
+    /// A window of at most so many samples, over which the tasks have the same shares from beginning to end.
+    Window(usize),
+    /// So many samples.
+    Exactly(u64),
+}
+
+/// A stretch after a task has run out of samples is a window of its own when it has more than this part of a window:
+/// a smaller one would be padded more than the shares of so few samples are worth.
+const LEAST_STRETCH: usize = 32;
 
 impl Drawn {
     pub(super) fn total(&self) -> u64 {
@@ -74,12 +89,24 @@ impl Source {
         Some(task_plans(&by_task.shares, &by_task.sizes().collect::<Vec<_>>()))
     }
 
-    /// Appends the next `k` ids of the epoch, or as many as are left.
-    pub(super) fn draw(&self, epoch: u64, drawn: &mut Drawn, k: usize, ids: &mut Vec<u32>) {
+    /// Refuses a source that draws in other shares.
+    pub(super) fn check_shares(&self, other: &Self) -> Result<(), SamplerError> {
+        let digest = |of: &Self| {
+            of.by_task.as_ref().map_or(0, |it| digest(&it.shares.iter().map(|it| it.to_bits()).collect::<Vec<_>>()))
+        };
+        same("fingerprint of the task shares", digest(self), digest(other))
+    }
+
+    /// Appends the next ids of the epoch, or as many as are left.
+    pub(super) fn draw(&self, epoch: u64, drawn: &mut Drawn, stretch: Stretch, ids: &mut Vec<u32>) {
         if let Some(by_task) = &self.by_task {
-            return by_task.draw(self.seed, epoch, drawn, k, ids);
+            return by_task.draw(self.seed, epoch, drawn, stretch, ids);
         }
-        let (start, end) = (drawn.drawn[0], self.n_samples.min(drawn.drawn[0] + k as u64));
+        let k = match stretch {
+            Stretch::Window(k) => k as u64,
+            Stretch::Exactly(k) => k,
+        };
+        let (start, end) = (drawn.drawn[0], self.n_samples.min(drawn.drawn[0].saturating_add(k)));
         BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
         drawn.drawn[0] = end;
     }
@@ -113,9 +140,9 @@ impl ByTask {
         self.starts.windows(2).map(|pair| pair[1] - pair[0])
     }
 
-    fn draw(&self, seed: u64, epoch: u64, drawn: &mut Drawn, k: usize, ids: &mut Vec<u32>) {
+    fn draw(&self, seed: u64, epoch: u64, drawn: &mut Drawn, stretch: Stretch, ids: &mut Vec<u32>) {
         let before = drawn.drawn.clone();
-        let order = self.order(drawn, k);
+        let order = self.order(drawn, stretch);
         let read = |(task, start): (usize, &[usize])| {
             let mut numbers = Vec::new();
             let size = (start[1] - start[0]) as u64;
@@ -130,20 +157,30 @@ impl ByTask {
         }));
     }
 
-    /// The tasks of the next `k` samples.
-    fn order(&self, drawn: &mut Drawn, k: usize) -> Vec<usize> {
+    /// The tasks of the next samples.
+    fn order(&self, drawn: &mut Drawn, stretch: Stretch) -> Vec<usize> {
         let sizes: Vec<u64> = self.sizes().map(|size| size as u64).collect();
-        let mut order = Vec::with_capacity(k);
-        while order.len() < k {
+        let mut n_left = sizes.iter().sum::<u64>() - drawn.total();
+        let (k, least) = match stretch {
+            Stretch::Window(k) => (n_left.min(k as u64), Some((k / LEAST_STRETCH) as u64)),
+            Stretch::Exactly(k) => (n_left.min(k), None),
+        };
+        let mut order = Vec::new();
+        while (order.len() as u64) < k {
             let left = (0..sizes.len()).filter(|task| drawn.drawn[*task] < sizes[*task]);
             let sum: f64 = left.clone().map(|task| self.shares[task]).sum();
             let taken = |task| (task, self.shares[task] / sum, drawn.drawn[task] - drawn.since[task]);
             let Some(task) = next_task(left.map(taken), sizes.len()) else { break };
             drawn.drawn[task] += 1;
-            if drawn.drawn[task] == sizes[task] {
-                drawn.since.clone_from(&drawn.drawn);
-            }
+            n_left -= 1;
             order.push(task);
+            if drawn.drawn[task] < sizes[task] {
+                continue;
+            }
+            drawn.since.clone_from(&drawn.drawn);
+            if least.is_some_and(|least| n_left > least) {
+                break;
+            }
         }
         order
     }

@@ -2,8 +2,9 @@
 
 use super::batches::Batch;
 use super::planner::{BatchPlanner, Progress};
-use super::position::{PlanPosition, within};
+use super::position::{Left, PlanPosition, same, within};
 use super::window::Window;
+use crate::hash::mix;
 use crate::{CapacityRule, SamplerError};
 
 /// The batches of one epoch in order, of which one window is planned at a time.
@@ -13,59 +14,138 @@ pub struct EpochPlan<R, const AXES: usize> {
     /// Before the window, and after it.
     before: Progress,
     after: Progress,
+    /// What other rules have left of the window.
+    left: Option<Left>,
     window: Window<AXES>,
-    n_taken: usize,
+    taken: Taken,
+}
+
+/// The batches of the window that were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    n: usize,
+    /// What they hold, and what they held without the last one.
+    digest: u64,
+    digest_before: u64,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     pub(super) fn new(planner: BatchPlanner<R, AXES>, progress: Progress) -> Self {
-        Self { planner, before: progress.clone(), after: progress, window: Window::default(), n_taken: 0 }
+        let (before, after) = (progress.clone(), progress);
+        Self { planner, before, after, left: None, window: Window::default(), taken: Taken::default() }
+    }
+
+    /// Stands before the first batch of what a window has left.
+    fn with_left(planner: BatchPlanner<R, AXES>, progress: Progress, left: Left) -> Result<Self, SamplerError> {
+        let mut plan = Self::new(planner, progress);
+        plan.planner.plan_left(&left, &mut plan.after, &mut plan.window)?;
+        plan.left = Some(left);
+        Ok(plan)
+    }
+
+    /// Goes on where a position was taken.
+    pub(super) fn resume(planner: BatchPlanner<R, AXES>, position: &PlanPosition) -> Result<Self, SamplerError> {
+        let progress = position.check(&planner)?;
+        let mut plan = match &position.left {
+            Some(left) => Self::with_left(planner, progress, left.clone())?,
+            None => Self::new(planner, progress),
+        };
+        if position.batch > 0 && plan.left.is_none() {
+            plan.plan_window();
+        }
+        within("batch", position.batch, plan.window.batches.len() as u64)?;
+        for _ in 0..position.batch {
+            plan.take();
+        }
+        same("fingerprint of the batches so far", position.digest, plan.taken.digest)?;
+        Ok(plan)
     }
 
     /// Takes the next batch; `None` when the epoch has no more.
     pub fn next_batch(&mut self) -> Option<Batch<'_, AXES>> {
-        while self.n_taken == self.window.batches.len() {
+        while self.taken.n == self.window.batches.len() {
             if !self.plan_window() {
                 return None;
             }
         }
-        let batch = self.window.batches.get(self.n_taken);
-        self.n_taken += 1;
-        batch
+        self.take();
+        self.window.batches.get(self.taken.n - 1)
     }
 
     /// Where the epoch stands; [`BatchPlanner::resume`] of an equal planner goes on there.
     ///
-    /// The position holds at most as many ids as a window has samples, and usually those of one partial batch.
+    /// Taking it copies a few numbers, whatever the size of the window.
     pub fn position(&self) -> PlanPosition {
-        if self.n_taken == self.window.batches.len() {
-            return PlanPosition::new(&self.planner, &self.after, 0);
-        }
-        PlanPosition::new(&self.planner, &self.before, self.n_taken as u64)
+        self.position_within(0)
     }
 
-    /// Where the epoch stands, for a planner with another capacity rule, lattice or window: the samples that this
-    /// window has left are carried over, so that each still comes once.
-    pub fn hand_over(&self) -> PlanPosition {
-        let mut position = PlanPosition::new(&self.planner, &self.after, 0);
-        let left = self.window.batches.iter().skip(self.n_taken);
-        position.carried.extend(left.flat_map(|batch| batch.ids));
-        position
+    /// Where the epoch stands when so many samples of the last batch are not used: before that batch, if there are any.
+    pub(super) fn position_within(&self, n_unused: usize) -> PlanPosition {
+        let Taken { n, digest, digest_before } = self.taken;
+        if n_unused > 0 {
+            return self.position_at(&self.before, self.left.clone(), (n - 1, digest_before));
+        }
+        if n == self.window.batches.len() {
+            return self.position_at(&self.after, None, (0, 0));
+        }
+        self.position_at(&self.before, self.left.clone(), (n, digest))
     }
 
-    /// Takes some batches of the next window.
-    pub(super) fn skip(mut self, n_batches: u64) -> Result<Self, SamplerError> {
-        if n_batches > 0 {
-            self.plan_window();
-            within("batch", n_batches, self.window.batches.len() as u64)?;
-            self.n_taken = self.window.batches.len().min(usize::try_from(n_batches).unwrap_or(usize::MAX));
+    fn position_at(&self, progress: &Progress, left: Option<Left>, (n, digest): (usize, u64)) -> PlanPosition {
+        let Progress { epoch, drawn, carried } = progress.clone();
+        PlanPosition { epoch, batch: n as u64, of: self.planner.identity, drawn, carried, left, digest }
+    }
+
+    /// Samples of the last batch that was taken.
+    pub(super) fn n_last(&self) -> usize {
+        self.taken.n.checked_sub(1).and_then(|last| self.window.batches.get(last)).map_or(0, |batch| batch.ids.len())
+    }
+
+    /// Goes on with a planner of another capacity rule, lattice or window: what this window has left is planned anew,
+    /// so that each sample still comes once.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::OtherPlan`] when the planner has other samples, another seed or other shares.
+    pub fn hand_over<Q: CapacityRule<AXES> + Clone>(
+        &self,
+        planner: &BatchPlanner<Q, AXES>,
+    ) -> Result<EpochPlan<Q, AXES>, SamplerError> {
+        self.hand_over_within(planner, 0)
+    }
+
+    /// The same when so many samples of the last batch are not used.
+    pub(super) fn hand_over_within<Q: CapacityRule<AXES> + Clone>(
+        &self,
+        planner: &BatchPlanner<Q, AXES>,
+        n_unused: usize,
+    ) -> Result<EpochPlan<Q, AXES>, SamplerError> {
+        self.planner.identity.check_order(&planner.identity)?;
+        self.planner.source.check_shares(&planner.source)?;
+        if n_unused == 0 && self.taken.n == self.window.batches.len() {
+            return Ok(EpochPlan::new(planner.clone(), self.after.clone()));
         }
-        Ok(self)
+        let used = self.window.batches.iter().take(self.taken.n).flat_map(|batch| batch.ids).copied();
+        let mut used: Vec<u32> = used.collect();
+        used.truncate(used.len() - n_unused);
+        let n_drawn = self.after.drawn.total() - self.before.drawn.total();
+        // Another lattice has other kinds.
+        let same_kinds = self.planner.identity.configuration == planner.identity.configuration;
+        let left = self.planner.left(&self.before, n_drawn, self.left.as_ref(), used, same_kinds)?;
+        EpochPlan::with_left(planner.clone(), self.before.clone(), left)
     }
 
     fn plan_window(&mut self) -> bool {
         self.before.clone_from(&self.after);
-        self.n_taken = 0;
+        (self.left, self.taken) = (None, Taken::default());
         self.planner.plan_window(&mut self.after, &mut self.window)
+    }
+
+    /// Counts the next batch of the window as taken.
+    fn take(&mut self) {
+        let Taken { n, digest, .. } = self.taken;
+        let batch = self.window.batches.get(n).map_or((0, 0), |it| (it.ids.len() as u64, it.ids[0]));
+        let word = batch.0 << 32 | u64::from(batch.1);
+        self.taken = Taken { n: n + 1, digest: mix(digest ^ word), digest_before: digest };
     }
 }

@@ -67,19 +67,21 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     }
 
     /// Adds a sample to this batch, or else to the next.
-    ///
-    /// # Panics
-    ///
-    /// When the sample does not fit even alone, which the planner has ruled out for every rule that keeps its word.
     pub(super) fn push(&mut self, entry: &Entry<AXES>) {
-        if !self.add(entry) {
-            self.close();
-            assert!(
-                self.add(entry),
-                "the capacity rule has no room for lengths {:?}, but had for longer ones",
-                entry.lengths
-            );
+        if self.add(entry) {
+            return;
         }
+        self.close();
+        if !self.add(entry) {
+            self.add_alone(entry);
+        }
+    }
+
+    /// Makes a batch of a sample for which the rule has no room, although it had for longer ones: a rule that breaks its
+    /// word where nobody looked costs a report of a batch that is over budget, and not the run.
+    fn add_alone(&mut self, entry: &Entry<AXES>) {
+        (self.longest, self.cell, self.capacity) = (entry.lengths, self.fit.of(entry.lengths).0, 1);
+        self.out.ids.push(entry.id);
     }
 }
 

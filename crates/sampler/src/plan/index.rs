@@ -4,6 +4,13 @@ use std::sync::Arc;
 
 use crate::SamplerError;
 use crate::block_permutation::BlockPermutation;
+use crate::hash::{digest, mix};
+
+/// The most different lengths of an axis that are told apart when a rule is looked at.
+const MOST_KINDS: usize = 1 << 16;
+
+/// Up to this length, a bit for each length tells which there are: 1 MiB at most, and 1 ns a sample.
+const MOST_MARKED: u32 = 1 << 23;
 
 /// The lengths of all samples, on one axis or on several that are padded each on its own, and the task of each.
 ///
@@ -14,8 +21,11 @@ use crate::block_permutation::BlockPermutation;
 pub struct SampleIndex<const AXES: usize> {
     lengths: [Arc<[u32]>; AXES],
     longest: [u32; AXES],
+    /// The different lengths on each axis, in growing order, or as many of them as a look needs.
+    kinds: [Arc<[u32]>; AXES],
     tasks: Option<Arc<[u16]>>,
     n_tasks: usize,
+    fingerprint: u64,
 }
 
 impl<const AXES: usize> SampleIndex<AXES> {
@@ -43,7 +53,9 @@ impl<const AXES: usize> SampleIndex<AXES> {
             }
         }
         let longest = lengths.each_ref().map(|axis| axis.iter().copied().max().unwrap_or(0));
-        Ok(Self { lengths, longest, tasks: None, n_tasks: 1 })
+        let kinds = std::array::from_fn(|axis| kinds(&lengths[axis], longest[axis]));
+        let fingerprint = lengths.iter().fold(0, |state, axis| mix(state ^ digest(axis)));
+        Ok(Self { lengths, longest, kinds, tasks: None, n_tasks: 1, fingerprint })
     }
 
     /// Says which task each sample belongs to.
@@ -56,6 +68,7 @@ impl<const AXES: usize> SampleIndex<AXES> {
         if tasks.len() != self.n_samples() {
             return Err(SamplerError::TaskCount { tasks: tasks.len(), n_samples: self.n_samples() });
         }
+        self.fingerprint = mix(self.fingerprint ^ digest(&tasks));
         self.n_tasks = tasks.iter().max().map_or(1, |most| usize::from(*most) + 1);
         self.tasks = Some(tasks);
         Ok(self)
@@ -69,6 +82,16 @@ impl<const AXES: usize> SampleIndex<AXES> {
     /// The greatest length on each axis.
     pub const fn longest(&self) -> [u32; AXES] {
         self.longest
+    }
+
+    /// Different lengths on an axis, in growing order and with the longest: all of them, or else 2^16.
+    pub(super) fn kinds(&self, axis: usize) -> &[u32] {
+        &self.kinds[axis]
+    }
+
+    /// What tells these lengths and tasks from others, but for one chance in 2^64.
+    pub const fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// The lengths of a sample.
@@ -89,6 +112,30 @@ impl<const AXES: usize> SampleIndex<AXES> {
     pub const fn n_tasks(&self) -> usize {
         self.n_tasks
     }
+}
+
+fn kinds(lengths: &[u32], longest: u32) -> Arc<[u32]> {
+    let mut kinds: Vec<u32> = if longest <= MOST_MARKED { marked(lengths, longest) } else { lengths.to_vec() };
+    kinds.sort_unstable();
+    kinds.dedup();
+    thinned(&kinds, MOST_KINDS).into()
+}
+
+/// Some of these in order, the last among them.
+pub(super) fn thinned(lengths: &[u32], most: usize) -> Vec<u32> {
+    let stride = lengths.len().div_ceil(most).max(1);
+    let mut some: Vec<u32> = lengths.iter().rev().step_by(stride).copied().collect();
+    some.reverse();
+    some
+}
+
+/// The lengths that there are, each once.
+fn marked(lengths: &[u32], longest: u32) -> Vec<u32> {
+    let mut marks = vec![0u64; longest as usize / 64 + 1];
+    for length in lengths {
+        marks[*length as usize / 64] |= 1 << (length % 64);
+    }
+    (0..=longest).filter(|length| marks[*length as usize / 64] >> (length % 64) & 1 == 1).collect()
 }
 
 #[cfg(test)]
@@ -114,5 +161,23 @@ mod tests {
     fn an_index_knows_its_extremes() {
         let index = SampleIndex::try_new([[3, 9], [8, 1]]).unwrap().with_tasks([0, 4]).unwrap();
         assert_eq!((index.longest(), index.lengths(1), index.n_tasks()), ([9, 8], [9, 1], 5));
+    }
+
+    #[test]
+    fn an_index_knows_which_lengths_there_are() {
+        let index = SampleIndex::try_new([[9, 3, 9, 4], [u32::MAX, 1, 1, 7]]).unwrap();
+        assert_eq!((index.kinds(0), index.kinds(1)), (&[3, 4, 9][..], &[1, 7, u32::MAX][..]));
+        let many = SampleIndex::try_new([(1..200_000).collect::<Vec<_>>()]).unwrap();
+        assert!(many.kinds(0).len() <= MOST_KINDS && many.kinds(0).last() == Some(&199_999));
+    }
+
+    #[test]
+    fn a_fingerprint_tells_lengths_and_tasks_apart() {
+        let index = |a: [u32; 2], b: [u32; 2]| SampleIndex::try_new([a, b]).unwrap();
+        let (here, tasks) = (index([3, 9], [8, 1]), [0, 4]);
+        assert_eq!(here.fingerprint(), index([3, 9], [8, 1]).fingerprint());
+        assert_ne!(here.fingerprint(), index([9, 3], [8, 1]).fingerprint());
+        assert_ne!(here.fingerprint(), index([8, 1], [3, 9]).fingerprint());
+        assert_ne!(here.fingerprint(), here.clone().with_tasks(tasks).unwrap().fingerprint());
     }
 }

@@ -2,17 +2,18 @@
 
 use super::arrange::by_variety;
 use super::batches::Batches;
+use super::compact::Ids;
 use super::config::{Oversize, PlanConfig};
 use super::draw::{Drawn, Source};
-use super::entry::Entry;
 use super::epoch::EpochPlan;
 use super::fit::Fit;
+use super::look::look;
 use super::narrow::narrow;
-use super::position::PlanPosition;
+use super::plan_window::chosen_window;
+use super::position::{Identity, PlanPosition};
 use super::shares::TaskPlan;
-use super::tasks::Tasks;
-use super::window::{Recipe, Window};
-use crate::hash::{Rng, Use};
+use super::window::Window;
+use crate::hash::digest;
 use crate::{CapacityRule, SampleIndex, SamplerError};
 
 /// Samples whose lengths are looked at to tell a coarse axis from a fine one.
@@ -27,8 +28,11 @@ pub struct BatchPlanner<R, const AXES: usize> {
     pub(super) fit: Fit<R, AXES>,
     pub(super) config: PlanConfig<AXES>,
     pub(super) source: Source,
-    n_oversize: usize,
-    axes: Vec<usize>,
+    pub(super) identity: Identity,
+    /// How many samples come into one window.
+    pub(super) window: usize,
+    pub(super) n_oversize: usize,
+    pub(super) axes: Vec<usize>,
 }
 
 /// What an epoch has planned so far.
@@ -37,7 +41,7 @@ pub(super) struct Progress {
     pub(super) epoch: u64,
     pub(super) drawn: Drawn,
     /// Samples of the last, partial batches, which come into the next window.
-    pub(super) carried: Vec<u32>,
+    pub(super) carried: Ids,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
@@ -46,14 +50,24 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// # Errors
     ///
     /// [`SamplerError::Oversize`] when a sample does not fit even alone and is to be refused;
-    /// [`SamplerError::NothingFits`]; an error that names the key when the configuration cannot be.
+    /// [`SamplerError::NothingFits`]; [`SamplerError::NotMonotone`] with the lengths where the rule breaks its word; an
+    /// error that names the key when the configuration cannot be.
     pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, SamplerError> {
         config.check()?;
         let source = Source::try_new(&index, config.seed, &config.tasks)?;
         let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
         let stride = index.n_samples().div_ceil(N_LOOKS);
         let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| fit.of(index.lengths(narrow(id))).0));
-        Self { index, fit, config, source, n_oversize: 0, axes }.counted_oversize()
+        let window = chosen_window(&index, &config);
+        let identity = Identity {
+            seed: config.seed,
+            n_samples: index.n_samples() as u64,
+            window: window as u64,
+            lengths: index.fingerprint(),
+            configuration: digest(format!("{config:?}").as_bytes()),
+            rule: 0,
+        };
+        Self { index, fit, config, source, identity, window, n_oversize: 0, axes }.looked_at()
     }
 
     /// The same plan under another rule.
@@ -63,7 +77,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     {
         let mut planner = self.clone();
         planner.fit.rule = rule;
-        planner.counted_oversize()
+        planner.looked_at()
     }
 
     /// Samples that do not fit even alone, with their lengths, in the order of their ids.
@@ -139,60 +153,18 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with another seed or other samples, or in the middle of
-    /// a window of another size; [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
+    /// [`SamplerError::OtherPlan`] when the position was taken with other samples, another configuration or another
+    /// rule: a change goes through [`EpochPlan::hand_over`], or it would repeat samples and lose others.
+    /// [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
     pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, SamplerError>
     where
         R: Clone,
     {
-        let progress = position.check(self)?;
-        EpochPlan::new(self.clone(), progress).skip(position.batch)
-    }
-
-    /// The most samples that fit when each is padded to an edge.
-    pub(super) fn capacity(&self, padded: [u32; AXES]) -> u32 {
-        self.fit.rule.capacity(padded).min(self.fit.most_samples)
-    }
-
-    /// How many samples come into one window.
-    pub(super) fn window(&self) -> usize {
-        self.config.window(self.index.n_samples())
+        EpochPlan::resume(self.clone(), position)
     }
 
     pub(super) fn start(&self, epoch: u64) -> Progress {
-        Progress { epoch, drawn: self.source.start(), carried: Vec::new() }
-    }
-
-    /// Plans the next window; says whether there was one.
-    pub(super) fn plan_window(&self, progress: &mut Progress, window: &mut Window<AXES>) -> bool {
-        let n_samples = self.index.n_samples() as u64;
-        let before = progress.drawn.total();
-        if before == n_samples && progress.carried.is_empty() {
-            window.batches.clear();
-            return false;
-        }
-        let mut ids = std::mem::take(&mut progress.carried);
-        let n_carried = ids.len();
-        self.source.draw(progress.epoch, &mut progress.drawn, self.window(), &mut ids);
-        // Batches are filled from the last of equals: who was carried once is not carried again.
-        ids.rotate_left(n_carried);
-        window.entries.clear();
-        match self.n_oversize {
-            0 => window.entries.extend(ids.iter().map(|id| Entry { lengths: self.index.lengths(*id), id: *id })),
-            _ => window.entries.extend(ids.iter().filter_map(|id| self.entry(*id))),
-        }
-        let mut rng = Rng::new(Use::Batches, self.config.seed, progress.epoch, before);
-        self.recipe().plan(window, &mut rng);
-        ids.clear();
-        if progress.drawn.total() < n_samples {
-            window.take_partial(self.window(), &mut ids);
-        }
-        progress.carried = ids;
-        true
-    }
-
-    fn entry(&self, id: u32) -> Option<Entry<AXES>> {
-        Some(Entry { lengths: self.planned_lengths(id)?, id })
+        Progress { epoch, drawn: self.source.start(), carried: Ids::default() }
     }
 
     /// The lengths that a sample is planned with; `None` when it is skipped.
@@ -204,13 +176,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         if self.config.oversize == Oversize::Truncate { self.fit.cut(lengths) } else { None }
     }
 
-    fn recipe(&self) -> Recipe<'_, R, AXES> {
-        let tasks = self.index.tasks().map(|of| Tasks { of, n: self.index.n_tasks() });
-        let window_share = self.window() as f64 / self.index.n_samples() as f64;
-        Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share }
-    }
-
-    fn counted_oversize(mut self) -> Result<Self, SamplerError> {
+    fn looked_at(mut self) -> Result<Self, SamplerError> {
+        self.identity.rule = look(&self.index, &self.fit)?;
         self.n_oversize = self.oversize().count();
         self.check_oversize()?;
         Ok(self)

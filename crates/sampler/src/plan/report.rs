@@ -79,7 +79,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// In a batch of `n` samples, each has a capacity of at least that of the longest, so that `Σ 1 / capacity` is at
     /// most `n / capacity(longest)`, which is at most 1.
     pub fn lower_bound(&self) -> u64 {
-        let row = f64::from(row_length(&self.fit));
+        let row = match self.config().objective {
+            Objective::FewestRows => f64::from(row_length(&self.fit, self.index().longest()[0])),
+            _ => 0.0,
+        };
         let part = |lengths: [u32; AXES]| match self.config().objective {
             Objective::FewestRows => f64::from(lengths[0]) / row,
             _ => 1.0 / f64::from(self.fit.capacity(lengths)),

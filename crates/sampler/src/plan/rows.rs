@@ -24,7 +24,8 @@ pub(super) fn fewest_rows<R: CapacityRule<AXES>, const AXES: usize>(
     fit: &Fit<R, AXES>,
     out: &mut Batches<AXES>,
 ) {
-    let mut rows = Rows::new(entries.len(), row_length(fit));
+    let longest = entries.iter().map(|entry| entry.lengths[0]).max().unwrap_or(1);
+    let mut rows = Rows::new(entries.len(), row_length(fit, longest));
     let mut filled: Vec<Vec<&Entry<AXES>>> = Vec::new();
     for entry in entries.iter().rev() {
         let row = rows.first_with(entry.lengths[0]);
@@ -46,9 +47,13 @@ pub(super) fn fewest_rows<R: CapacityRule<AXES>, const AXES: usize>(
     }
 }
 
-/// The longest row that fits.
-pub(super) fn row_length<R: CapacityRule<AXES>, const AXES: usize>(fit: &Fit<R, AXES>) -> u32 {
-    fit.limit([u32::MAX; AXES], 0)
+/// The longest row that fits; the rule is asked for no more than twice that, or the length of a sample that fits.
+pub(super) fn row_length<R: CapacityRule<AXES>, const AXES: usize>(fit: &Fit<R, AXES>, sample: u32) -> u32 {
+    let mut most = sample;
+    while most < u32::MAX && fit.capacity([most; AXES]) > 0 {
+        most = most.saturating_mul(2);
+    }
+    fit.limit([most; AXES], 0)
 }
 
 impl Rows {

@@ -20,14 +20,13 @@ pub struct StepPlanner<R> {
     queue: StepQueue<Counted>,
 }
 
-/// Where the step after the last taken one begins.
+/// Where the step after the last taken one begins: the batch that it begins in, and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPosition {
     plan: PlanPosition,
     taken: u64,
-    /// What the last step left of a batch, and the length that it is padded to.
-    rest: Vec<u32>,
-    edge: u32,
+    /// Samples of the batch that the last step has taken.
+    used: u64,
 }
 
 /// A sample with the length that it is planned with.
@@ -78,21 +77,37 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     ///
     /// # Errors
     ///
-    /// Those of [`StepPlanner::try_new`] and [`BatchPlanner::resume`], and [`SamplerError::BeyondEpoch`] when the rest
-    /// of a batch does not fit.
+    /// Those of [`StepPlanner::try_new`] and [`BatchPlanner::resume`], and [`SamplerError::BeyondEpoch`] when the batch
+    /// that the step begins in has fewer samples.
     pub fn resume(planner: &BatchPlanner<R, 1>, size: StepSize, position: &StepPosition) -> Result<Self, SamplerError> {
-        let StepPosition { plan, taken, rest, edge } = position;
+        let StepPosition { plan, taken, used } = position;
         let mut steps = Self::try_new(planner, size)?;
-        for id in rest {
-            within("rest", u64::from(*id), planner.index().n_samples() as u64 - 1)?;
-        }
-        within("samples of the rest", rest.len() as u64, u64::from(planner.capacity([*edge])))?;
         steps.plan = planner.resume(plan)?;
         steps.queue = StepQueue::new(size, plan.epoch, *taken);
-        if !rest.is_empty() {
-            steps.queue.push(Piece { samples: planner.counted(rest), edge: *edge });
+        if *used > 0 {
+            steps.resume_within(*used)?;
         }
         Ok(steps)
+    }
+
+    /// Passes over what is used of the next batch.
+    fn resume_within(&mut self, used: u64) -> Result<(), SamplerError> {
+        let ([edge], ids) = self.plan.next_batch().map_or_else(Default::default, |it| (it.cell, it.ids.to_vec()));
+        within("samples used", used, (ids.len() as u64).saturating_sub(1))?;
+        let rest = ids.get(usize::try_from(used).unwrap_or(usize::MAX)..).unwrap_or_default();
+        self.queue.push(Piece { samples: self.plan.planner.counted(rest), edge });
+        Ok(())
+    }
+
+    /// Goes back to a position that was taken under a rule, which may be another one than that of now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StepPlanner::resume`]; the steps then go on as before.
+    pub fn go_back(&mut self, rule: R, position: &StepPosition) -> Result<(), SamplerError> {
+        let planner = self.plan.planner.with_rule(rule)?;
+        *self = Self::resume(&planner, self.queue.size, position)?;
+        Ok(())
     }
 
     /// Takes the next step.
@@ -113,14 +128,8 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
 
     /// Where the next step begins.
     pub fn position(&self) -> StepPosition {
-        // A batch more than the last step needed is enough to tell whether it was the last one.
-        let rest = self.queue.pieces.front();
-        StepPosition {
-            plan: self.plan.position(),
-            taken: self.queue.taken,
-            rest: rest.map_or_else(Vec::new, |piece| piece.samples.iter().map(|sample| sample.id).collect()),
-            edge: rest.map_or(0, |piece| piece.edge),
-        }
+        let (n_unused, used) = self.in_progress();
+        StepPosition { plan: self.plan.position_within(n_unused), taken: self.queue.taken, used }
     }
 
     /// Follows another capacity rule from the next step on.
@@ -130,17 +139,18 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     /// Those of [`BatchPlanner::try_new`]; the steps then go on as before.
     pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
         let planner = self.plan.planner.with_rule(rule)?;
-        self.plan = planner.resume(&self.hand_over())?;
+        self.plan = self.plan.hand_over_within(&planner, self.in_progress().0)?;
         self.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
         Ok(())
     }
 
-    /// The epoch with everything that no step has taken.
-    fn hand_over(&self) -> PlanPosition {
-        let mut position = self.plan.hand_over();
-        let left = self.queue.pieces.iter().flat_map(|piece| &piece.samples);
-        position.carried.extend(left.map(|sample| sample.id));
-        position
+    /// How many samples of the last batch no step has taken, and how many the last step has.
+    ///
+    /// A batch more than the last step needed is enough to tell whether it was the last one, so that there are no others.
+    fn in_progress(&self) -> (usize, u64) {
+        let n_unused = self.queue.pieces.front().map_or(0, |piece| piece.samples.len());
+        let n_used = if n_unused == 0 { 0 } else { self.plan.n_last() - n_unused };
+        (n_unused, n_used as u64)
     }
 
     /// Takes one more batch of the epoch, unless there are enough for a step; says whether it did.

@@ -1,0 +1,97 @@
+//! Samples that are as good as each other, and which of them goes first.
+//!
+//! A plan says which kinds of samples share a batch; which samples of a kind these are is settled by a queue for each
+//! kind, in which the first batch in time takes the first samples.
+//! So what was taken of a window is a number for each kind, whatever rules it was planned by and in whatever order.
+
+use super::compact::{BitReader, BitWriter, width};
+use super::narrow::narrow;
+
+/// The samples of a window, in a queue for each kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Queues {
+    /// The queues one after the other.
+    ids: Vec<u32>,
+    /// Where each begins, and where the last one ends.
+    starts: Vec<u32>,
+    /// The first of each that is not taken.
+    next: Vec<u32>,
+}
+
+impl Queues {
+    /// The samples in their order, and nothing taken.
+    pub(super) fn new(samples: &[u32], n_kinds: usize, kind: impl Fn(u32) -> usize) -> Self {
+        let mut starts = vec![0; n_kinds + 1];
+        for id in samples {
+            starts[kind(*id) + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts[..n_kinds].to_vec();
+        let mut ids = vec![0; samples.len()];
+        for id in samples {
+            let place = &mut next[kind(*id)];
+            ids[*place as usize] = *id;
+            *place += 1;
+        }
+        next.copy_from_slice(&starts[..n_kinds]);
+        Self { ids, starts, next }
+    }
+
+    /// Takes the first sample of a kind.
+    pub(super) fn pop(&mut self, kind: usize) -> u32 {
+        let next = &mut self.next[kind];
+        *next += 1;
+        self.ids[*next as usize - 1]
+    }
+
+    /// Those of the samples that are not taken, in their order.
+    pub(super) fn left(&self, samples: &[u32], kind: impl Fn(u32) -> usize) -> Vec<u32> {
+        let mut n_passed: Vec<u32> = self.next.iter().zip(&self.starts).map(|(next, start)| next - start).collect();
+        let mut waits = |id: &u32| {
+            let n = &mut n_passed[kind(*id)];
+            let passes = *n > 0;
+            *n -= u32::from(passes);
+            !passes
+        };
+        samples.iter().filter(|id| waits(id)).copied().collect()
+    }
+
+    /// Writes how many of each kind are taken.
+    pub(super) fn write(&self, bits: &mut BitWriter) {
+        for (ends, next) in self.starts.windows(2).zip(&self.next) {
+            bits.push(u64::from(next - ends[0]), width(u64::from(ends[1] - ends[0])));
+        }
+    }
+
+    /// Takes as many of each kind as were written; `None` when there are not so many.
+    pub(super) fn read(mut self, bits: &mut BitReader<'_>) -> Option<Self> {
+        for (ends, next) in self.starts.windows(2).zip(&mut self.next) {
+            let n = bits.next(width(u64::from(ends[1] - ends[0])))?;
+            *next = narrow(usize::try_from(n).ok()?).checked_add(ends[0]).filter(|next| *next <= ends[1])?;
+        }
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_a_number_for_each_kind() {
+        let samples = [5, 8, 3, 2, 11, 6];
+        let kind = |id: u32| id as usize % 3;
+        let fresh = Queues::new(&samples, 3, kind);
+        let mut queues = fresh.clone();
+        assert_eq!([2, 0, 2, 2].map(|kind| queues.pop(kind)), [5, 3, 8, 2]);
+        assert_eq!(queues.left(&samples, kind), [11, 6]);
+        let mut writer = BitWriter::default();
+        queues.write(&mut writer);
+        assert_eq!(fresh.clone().read(&mut writer.finish().reader()), Some(queues));
+        let mut wrong = BitWriter::default();
+        wrong.push(3, 2);
+        assert_eq!(fresh.read(&mut wrong.finish().reader()), None);
+    }
+}
