@@ -6,8 +6,8 @@ mod common;
 
 use common::Numbers;
 use plimsoll_sampler::{
-    BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, TaskMix, mates_kept,
-    task_entropy_ratio,
+    BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix,
+    mates_kept, task_entropy_ratio,
 };
 use plimsoll_types::Fraction;
 
@@ -136,6 +136,57 @@ fn wanted_shares_hold_until_a_task_has_no_more_samples() {
     assert!(first.iter().zip([60.0, 60.0, 180.0]).all(|(count, wanted)| (count - wanted).abs() < 20.0), "{first:?}");
     let last = counts(planner.index(), &ids[700..]);
     assert!(last[2] < 1.0 && last[0] > 0.0, "{last:?}");
+}
+
+/// 12 000 samples in a lattice: four tenths of task 0, which are short, and three of each of the others.
+fn overlapping() -> SampleIndex<1> {
+    let mut numbers = Numbers::new(9);
+    let tasks: Vec<u16> = (0..12_000).map(|id| [0, 0, 0, 0, 1, 1, 1, 2, 2, 2][id % 10]).collect();
+    let mut length = |task: &u16| numbers.log_normal([60.0, 150.0, 150.0][usize::from(*task)], 0.5, 8, 512);
+    let lengths: Vec<u32> = tasks.iter().map(&mut length).collect();
+    SampleIndex::try_new([lengths]).unwrap().with_tasks(tasks).unwrap()
+}
+
+/// What steps of 256 samples hold of each task in an epoch.
+fn composition(tasks: TaskMix, lattice: Lattice<1>) -> Vec<[f64; 3]> {
+    let config = PlanConfig { tasks, lattice, seed: 3, ..PlanConfig::default() };
+    let planner = BatchPlanner::try_new(overlapping(), PaddedBudget([4_096]), config).unwrap();
+    let mut steps = StepPlanner::try_new(&planner, StepSize::Samples(256)).unwrap();
+    let mut all = Vec::new();
+    loop {
+        let step = steps.next_step();
+        let ids = step.batches.iter().flat_map(|batch| &batch.ids).map(|id| u32::try_from(*id).unwrap());
+        all.push(counts(planner.index(), &ids.collect::<Vec<_>>()));
+        if step.ends_epoch {
+            return all;
+        }
+    }
+}
+
+#[test]
+fn steps_have_the_wanted_shares_with_the_default_window() {
+    let lattice = Lattice::try_new([vec![32, 64, 96, 128, 192, 256, 384, 512]]).unwrap();
+    for (homogeneous, lattice) in [(false, lattice.clone()), (false, Lattice::default()), (true, lattice)] {
+        let shares = [0.2, 0.2, 0.6];
+        let tasks = TaskMix { shares: Some(shares.to_vec()), homogeneous, ..TaskMix::default() };
+        let steps = composition(tasks, lattice);
+        // The 3 600 samples of task 2 last for 6 000 of 12 000: 23 steps.
+        let (mut so_far, mut late) = ([0.0; 3], 0.0);
+        for (at, step) in steps.iter().enumerate() {
+            let most_off = step.iter().zip(shares).map(|(n, share)| (n - 256.0 * share).abs()).fold(0.0, f64::max);
+            so_far.iter_mut().zip(step).for_each(|(sum, n)| *sum += n);
+            if at < 22 {
+                let total: f64 = so_far.iter().sum();
+                let drift = so_far.iter().zip(shares).map(|(n, share)| (n - total * share).abs()).fold(0.0, f64::max);
+                // Batches of one task are as large as 128.
+                assert!(most_off <= if homogeneous { 128.0 } else { 64.0 }, "step {at} has {step:?}");
+                assert!(drift <= 128.0, "after step {at}: {so_far:?}");
+            }
+            late += if at < 24 { 0.0 } else { step[2] };
+        }
+        // A partial batch comes into the next window.
+        assert!(late < 64.0, "{late}");
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub enum LoaderPosition {
 /// An endless sequence of steps.
 pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
-    Padded { steps: Box<StepPlanner<BatchSizes>>, index: SampleIndex<1>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Padded { steps: Box<StepPlanner<BatchSizes>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
 }
 
@@ -101,12 +101,12 @@ impl<S: Source> Order<S> {
             Some(LoaderPosition::Padded { position, wanted }) => (Some(position), wanted),
             Some(_) => return Err(LoaderError::OtherPosition),
         };
-        let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, &wanted), plan(config)?)?;
+        let planner = BatchPlanner::try_new(index, BatchSizes::new(config, &wanted), plan(config)?)?;
         let steps = match position {
             None => StepPlanner::try_new(&planner, config.step_size())?,
             Some(position) => StepPlanner::resume(&planner, config.step_size(), &position)?,
         };
-        Ok(Self::Padded { steps: Box::new(steps), index, config: Box::new(config.clone()), wanted })
+        Ok(Self::Padded { steps: Box::new(steps), config: Box::new(config.clone()), wanted })
     }
 
     fn streamed(
@@ -171,12 +171,11 @@ impl<S: Source> Order<S> {
                 Ok(())
             }
             (
-                Self::Padded { steps, index, config, wanted },
+                Self::Padded { steps, config, wanted },
                 Wanted::Batches(sizes),
                 LoaderPosition::Padded { position, wanted: was },
             ) => {
-                let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, was), plan(config)?)?;
-                **steps = StepPlanner::resume(&planner, config.step_size(), position)?;
+                steps.go_back(BatchSizes::new(config, was), position)?;
                 steps.change(BatchSizes::new(config, sizes))?;
                 wanted.clone_from(sizes);
                 Ok(())
