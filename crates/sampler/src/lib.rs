@@ -104,8 +104,8 @@ pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use permutation::Permutation;
 pub use plan::{
-    Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Objective, Oversize, PaddedBudget, PlanConfig,
-    PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize,
-    StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix,
-    TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
+    Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Mixing, Objective, Oversize, PaddedBudget,
+    PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition,
+    StepSize, StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps,
+    TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
 };

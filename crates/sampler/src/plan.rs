@@ -40,7 +40,7 @@ pub use config::{Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;
 pub use lattice::Lattice;
-pub use mixing::{mates_kept, rank_correlation, task_entropy_ratio};
+pub use mixing::{Mixing, mates_kept, rank_correlation, task_entropy_ratio};
 pub use planner::BatchPlanner;
 pub use position::PlanPosition;
 pub use report::PlanReport;

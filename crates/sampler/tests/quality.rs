@@ -79,6 +79,23 @@ fn a_window_of_everything_pads_less_than_a_thousandth_for_speech() {
 }
 
 #[test]
+fn an_epoch_of_few_batches_keeps_no_more_mates_than_is_said() {
+    for n in [100, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000] {
+        for (lengths, budget) in [(chats(n), 32_768), (speech(n), 60_000)] {
+            let planner = planner(lengths, budget, PlanConfig::default());
+            let mixing = planner.mixing(3, &planner.plan_epoch(3));
+            let most = mixing.reachable.unwrap();
+            assert!(mixing.kept <= most.get() + 1e-9, "{n} samples: {mixing:?}");
+            assert_eq!(mixing.wanted, PlanConfig::<2>::default().most_mates_kept);
+        }
+    }
+    // As many batches as it takes for what is asked for.
+    let reachable = |n| PlanConfig::<1>::default().reachable_mates_kept(n).unwrap().get();
+    assert!((reachable(100) - 0.18).abs() < 1e-9 && (reachable(10_000) - 0.033).abs() < 1e-9);
+    assert_eq!(PlanConfig::<2>::default().reachable_mates_kept(100), None);
+}
+
+#[test]
 fn the_window_is_the_dial_between_padding_and_mixing() {
     let at = |window| {
         let config = PlanConfig { window: Some(window), most_mates_kept: Fraction::ONE, ..PlanConfig::default() };

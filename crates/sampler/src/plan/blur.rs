@@ -12,6 +12,9 @@ use crate::CapacityRule;
 use crate::hash::Rng;
 
 /// How much a window may be blurred: a pool of more than this share of its batches pads more than mixing is worth.
+/// So an epoch of few batches keeps more mates than may be kept: [`crate::PlanConfig::reachable_mates_kept`].
+/// On several axes the batches are those of a band: 100 000 samples of images and tokens keep 5.0 % and are padded by
+/// 4.3 %, 400 000 keep 3.2 % and are padded by 1.6 %; without a blur they kept 67 and 22 %, at 0.5 and 0.25 %.
 const MOST_POOL: f64 = 1.0 / 64.0;
 
 /// The share of a batch's pairs that meet again without a blur, when their samples are in one window again.

@@ -12,11 +12,11 @@ pub struct PlanConfig<const AXES: usize> {
     /// How many samples are sorted at a time: the dial between padding (large) and mixing (small).
     /// Chosen by [`PlanConfig::window`] unless given.
     pub window: Option<usize>,
-    /// The share of a batch's pairs that may share a batch in the next epoch too; no limit, 1, by default on more than
-    /// one axis.
+    /// The share of a batch's pairs that may share a batch in the next epoch too; 1 is no limit.
     /// Samples of one cell of the lattice are mixed in any case, since they are padded alike.
     /// Where the window and the cells would keep more, neighbours in length are mixed, until that takes more padding
-    /// than it is worth.
+    /// than it is worth: [`PlanConfig::reachable_mates_kept`] says how far an epoch can come, and
+    /// [`crate::BatchPlanner::mixing`] how far it has.
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
@@ -84,7 +84,7 @@ impl<const AXES: usize> Default for PlanConfig<AXES> {
         Self {
             seed: 0,
             window: None,
-            most_mates_kept: if AXES == 1 { fraction(MATES_KEPT) } else { Fraction::ONE },
+            most_mates_kept: fraction(MATES_KEPT),
             most_samples: u32::MAX,
             lattice: Lattice::default(),
             objective: Objective::FewestBatches,
@@ -100,6 +100,9 @@ const DIVERSITY_WEIGHT: f64 = 0.5;
 /// Four in a hundred is what the best bucketing samplers reach.
 /// Counted over all pairs rather than over batches, so that large batches weigh more, the share is up to a third higher.
 const MATES_KEPT: f64 = 0.03;
+
+/// By how much more mates are kept than a blur was made for: the model of a pool meets them to within a tenth.
+const MODEL_ERROR: f64 = 1.1;
 
 /// Samples of a window on one axis: some 300 batches of 50, which pads speech by 0.4 % and chats by 1.4 %.
 pub(super) const WINDOW: usize = 1 << 14;
@@ -127,6 +130,22 @@ impl<const AXES: usize> PlanConfig<AXES> {
         };
         let window = self.window.unwrap_or(default).max(1);
         n_samples.div_ceil(n_samples.div_ceil(window).max(1)).max(1)
+    }
+
+    /// The share of mates that an epoch of so many batches on one axis keeps at most: what was asked for, or what is
+    /// possible where there are few batches, which is 18 over their number from some 30 on.
+    ///
+    /// `None` on several axes, where it depends on how the lengths on one divide those on another.
+    ///
+    /// # Sources
+    ///
+    /// A pool of a 64th of the batches keeps 16 over their number; the rest is measured, on lengths of chats and of speech
+    /// in 3 to 1 400 batches: a tenth more, and 40 / (38 + n) where that pool is less than a batch.
+    pub fn reachable_mates_kept(&self, n_batches: u64) -> Option<Fraction> {
+        let n = n_batches as f64;
+        let possible = (18.0 / n).min(40.0 / (38.0 + n)).min(1.0);
+        let most = possible.max(MODEL_ERROR * self.most_mates_kept.get());
+        (AXES == 1).then(|| Fraction::try_new(most).unwrap_or(Fraction::ONE))
     }
 
     /// Checks what a type cannot.

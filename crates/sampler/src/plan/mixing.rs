@@ -1,7 +1,33 @@
 //! How well an epoch mixes.
 
+use plimsoll_types::Fraction;
+
 use super::batches::Batches;
+use super::planner::BatchPlanner;
+use crate::CapacityRule;
 use crate::hash::{Rng, Use};
+
+/// How well an epoch mixes with the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mixing {
+    /// The share of mates that may be kept.
+    pub wanted: Fraction,
+    /// What an epoch of so many batches keeps at most, where that is known.
+    pub reachable: Option<Fraction>,
+    /// The share of mates that are kept.
+    pub kept: f64,
+}
+
+impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
+    /// Holds an epoch's batches against those of the next epoch, which it plans.
+    pub fn mixing(&self, epoch: u64, batches: &Batches<AXES>) -> Mixing {
+        Mixing {
+            wanted: self.config().most_mates_kept,
+            reachable: self.config().reachable_mates_kept(batches.len() as u64),
+            kept: mates_kept(batches, &self.plan_epoch(epoch + 1)),
+        }
+    }
+}
 
 /// Returns the share of pairs of a batch that share a batch in the next epoch too, each batch counted alike: 0 to 1.
 ///

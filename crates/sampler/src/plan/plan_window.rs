@@ -48,10 +48,34 @@ fn n_bits<const AXES: usize>(index: &SampleIndex<AXES>) -> u64 {
     counts.into_iter().map(|count| u64::from(width(count))).sum()
 }
 
-/// The samples of a window that may be planned, in the order in which they were drawn.
+/// The samples of a window: those that are drawn, and then those that are carried over.
+///
+/// Batches are filled from the last of equals: who was carried once is not carried again.
+#[derive(Clone)]
+struct Samples {
+    ids: Vec<u32>,
+    n_drawn: usize,
+}
+
+impl Samples {
+    /// The order of queues, from which the first in time take the first.
+    fn carried_first(mut self) -> Vec<u32> {
+        self.ids.rotate_left(self.n_drawn);
+        self.ids
+    }
+}
+
+/// The samples of a window that may be planned.
 struct Waiting {
     ids: Vec<u32>,
-    queues: Option<Queues>,
+    queued: Option<Queued>,
+}
+
+/// How samples wait that are told apart by their kinds only.
+struct Queued {
+    /// The kind of each that waits.
+    kinds: Vec<u32>,
+    queues: Queues,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
@@ -62,9 +86,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             window.batches.clear();
             return false;
         }
-        let ids = self.draw(progress, Stretch::Window(self.window));
-        let queues = self.has_kinds(ids.len()).then(|| self.queues(&ids));
-        self.plan(Waiting { ids, queues }, before, progress, window);
+        let samples = self.draw(progress, Stretch::Window(self.window));
+        self.plan(self.all_wait(samples), before, progress, window);
         true
     }
 
@@ -77,7 +100,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     ) -> Result<(), SamplerError> {
         let before = progress.drawn.total();
         let samples = self.draw(progress, Stretch::Exactly(left.n_drawn));
-        let waiting = self.waiting(&samples, Some(left))?;
+        let waiting = self.waiting(samples, Some(left))?;
         // Another plan of the same window has another order.
         let stream = before | (1 + waiting.ids.len() as u64) << u32::BITS;
         self.plan(waiting, stream, progress, window);
@@ -94,89 +117,116 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         same_kinds: bool,
     ) -> Result<Left, SamplerError> {
         let samples = self.draw(&mut before.clone(), Stretch::Exactly(n_drawn));
-        let Waiting { ids, queues } = self.waiting(&samples, left)?;
+        let Waiting { ids, queued } = self.waiting(samples.clone(), left)?;
         let mut bits = BitWriter::default();
-        if let Some(mut queues) = queues.filter(|_| same_kinds) {
-            for id in &used {
-                queues.pop(self.kind(*id));
+        if let Some(Queued { mut queues, .. }) = queued.filter(|_| same_kinds) {
+            for kind in self.kinds(&used) {
+                queues.pop(kind);
             }
             queues.write(&mut bits);
             return Ok(Left { n_drawn, by_kind: true, taken: bits.finish() });
         }
         used.sort_unstable();
-        let mut waits = ids.into_iter().peekable();
-        for id in &samples {
-            let waited = waits.next_if_eq(id).is_some();
+        // Those that wait in queues are in another order.
+        let mut waits = ids;
+        waits.sort_unstable();
+        for id in &samples.ids {
+            let waited = waits.binary_search(id).is_ok();
             bits.push(u64::from(!waited || used.binary_search(id).is_ok()), 1);
         }
         Ok(Left { n_drawn, by_kind: false, taken: bits.finish() })
     }
 
     /// What waits of a window.
-    fn waiting(&self, samples: &[u32], left: Option<&Left>) -> Result<Waiting, SamplerError> {
-        let Some(Left { by_kind, taken, .. }) = left else {
-            let queues = self.has_kinds(samples.len()).then(|| self.queues(samples));
-            return Ok(Waiting { ids: samples.to_vec(), queues });
-        };
-        let wrong = || SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most: samples.len() as u64 };
+    fn waiting(&self, samples: Samples, left: Option<&Left>) -> Result<Waiting, SamplerError> {
+        let Some(Left { by_kind, taken, .. }) = left else { return Ok(self.all_wait(samples)) };
+        let most = samples.ids.len() as u64;
+        let wrong = || SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most };
         let mut bits = taken.reader();
         if *by_kind {
             within("kinds", self.n_kinds().unwrap_or(usize::MAX) as u64, MOST_KINDS as u64)?;
-            let queues = self.queues(samples).read(&mut bits).ok_or_else(wrong)?;
-            return Ok(Waiting { ids: queues.left(samples, |id| self.kind(id)), queues: Some(queues) });
+            let ids = samples.carried_first();
+            let Queued { kinds, queues } = self.queued(&ids);
+            let queues = queues.read(&mut bits).ok_or_else(wrong)?;
+            let (ids, kinds) = queues.left(&ids, &kinds);
+            return Ok(Waiting { ids, queued: Some(Queued { kinds, queues }) });
         }
         let mut ids = Vec::new();
-        for id in samples {
+        for id in samples.ids {
             if bits.next(1).ok_or_else(wrong)? == 0 {
-                ids.push(*id);
+                ids.push(id);
             }
         }
-        Ok(Waiting { ids, queues: None })
+        Ok(Waiting { ids, queued: None })
     }
 
-    /// The samples of a window: those that are drawn, and then those that are carried over.
-    ///
-    /// Batches are filled from the last of equals: who was carried once is not carried again.
-    fn draw(&self, progress: &mut Progress, stretch: Stretch) -> Vec<u32> {
+    fn all_wait(&self, samples: Samples) -> Waiting {
+        if self.has_kinds(samples.ids.len()) {
+            let ids = samples.carried_first();
+            return Waiting { queued: Some(self.queued(&ids)), ids };
+        }
+        Waiting { ids: samples.ids, queued: None }
+    }
+
+    fn draw(&self, progress: &mut Progress, stretch: Stretch) -> Samples {
         let mut ids = Vec::new();
         self.source.draw(progress.epoch, &mut progress.drawn, stretch, &mut ids);
+        let n_drawn = ids.len();
         ids.extend_from_slice(&progress.carried.0);
-        ids
+        Samples { ids, n_drawn }
     }
 
     fn plan(&self, waiting: Waiting, stream: u64, progress: &mut Progress, window: &mut Window<AXES>) {
-        let Waiting { ids, mut queues } = waiting;
-        window.entries.clear();
-        match self.n_oversize {
-            0 => window.entries.extend(ids.iter().map(|id| Entry { lengths: self.index.lengths(*id), id: *id })),
-            _ => window.entries.extend(ids.iter().filter_map(|id| self.entry(*id))),
-        }
-        self.recipe().plan(window, &mut Rng::new(Use::Batches, self.config.seed, progress.epoch, stream));
+        let Waiting { ids, queued } = waiting;
+        let mut rng = Rng::new(Use::Batches, self.config.seed, progress.epoch, stream);
+        let most_carried = self.window.min(MOST_CARRIED);
+        let most_carried = if progress.drawn.total() < self.identity.n_samples { most_carried } else { 0 };
         let mut carried = Vec::new();
-        if progress.drawn.total() < self.identity.n_samples {
-            window.take_partial(self.window.min(MOST_CARRIED), &mut carried);
-        }
-        if let Some(queues) = &mut queues {
-            self.requeue(queues, window);
-            carried.iter_mut().for_each(|id| *id = queues.pop(self.kind(*id)));
+        match queued {
+            None => {
+                self.fill_in(&ids, |_, id| id, window);
+                self.recipe(self.index.tasks()).plan(window, &mut rng);
+                window.take_partial(most_carried, &mut carried);
+            }
+            Some(Queued { kinds, mut queues }) => {
+                self.fill_in(&ids, |at, _| at, window);
+                let of = self.index.tasks().map(|of| ids.iter().map(|id| of[*id as usize]).collect::<Vec<_>>());
+                self.recipe(of.as_deref()).plan(window, &mut rng);
+                window.take_partial(most_carried, &mut carried);
+                // The first batch in time has the first samples of each kind.
+                let mut pop = |at: u32| queues.pop(kinds[at as usize]);
+                window.batches.replace(&mut pop);
+                carried.iter_mut().for_each(|at| *at = pop(*at));
+                self.measure(window);
+            }
         }
         progress.carried = Ids::from_iter(carried);
     }
 
-    /// Lets the first batch in time have the first samples of each kind.
-    fn requeue(&self, queues: &mut Queues, window: &mut Window<AXES>) {
-        window.batches.replace(|id| queues.pop(self.kind(id)));
+    /// Fills the samples into the window, each by a name that depends on its place and its id.
+    fn fill_in(&self, ids: &[u32], name: impl Fn(u32, u32) -> u32, window: &mut Window<AXES>) {
+        let places = (0..).zip(ids);
+        window.entries.clear();
+        match self.n_oversize {
+            0 => window
+                .entries
+                .extend(places.map(|(at, id)| Entry { lengths: self.index.lengths(*id), id: name(at, *id) })),
+            _ => window.entries.extend(places.filter_map(|(at, id)| {
+                let lengths = self.planned_lengths(*id)?;
+                Some(Entry { lengths, id: name(at, *id) })
+            })),
+        }
+    }
+
+    /// Looks for the longest of each batch, where samples of other lengths have come into it.
+    fn measure(&self, window: &mut Window<AXES>) {
         if (0..AXES).any(|axis| self.has_edges(axis)) {
             window.batches.measure(|id| self.planned_lengths(id).unwrap_or([0; AXES]));
         }
     }
 
-    fn entry(&self, id: u32) -> Option<Entry<AXES>> {
-        Some(Entry { lengths: self.planned_lengths(id)?, id })
-    }
-
-    fn recipe(&self) -> Recipe<'_, R, AXES> {
-        let tasks = self.index.tasks().map(|of| Tasks { of, n: self.index.n_tasks() });
+    fn recipe<'a>(&'a self, tasks: Option<&'a [u16]>) -> Recipe<'a, R, AXES> {
+        let tasks = tasks.map(|of| Tasks { of, n: self.index.n_tasks() });
         let window_share = self.window as f64 / self.index.n_samples() as f64;
         Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share }
     }
@@ -191,8 +241,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         (has_cells || is_large) && self.n_kinds().is_some()
     }
 
-    fn queues(&self, samples: &[u32]) -> Queues {
-        Queues::new(samples, self.n_kinds().unwrap_or(0), |id| self.kind(id))
+    fn queued(&self, samples: &[u32]) -> Queued {
+        let kinds = self.kinds(samples);
+        let queues = Queues::new(samples, &kinds, self.n_kinds().unwrap_or(0));
+        Queued { kinds, queues }
     }
 
     /// How many kinds of samples there may be; `None` when they are too many to be counted.
@@ -202,13 +254,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     /// Which samples are as good as each other: those of one task that are padded alike.
-    fn kind(&self, id: u32) -> usize {
-        let task = self.index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
-        let lengths = self.index.lengths(id);
-        lengths.into_iter().enumerate().fold(task, |kind, (axis, length)| {
-            let at = if self.has_edges(axis) { self.config.lattice.rank(axis, length) } else { length as usize };
-            kind * self.n_kinds_on(axis) + at
-        })
+    fn kinds(&self, samples: &[u32]) -> Vec<u32> {
+        let axes: [_; AXES] = std::array::from_fn(|axis| (self.has_edges(axis), self.n_kinds_on(axis)));
+        let kind = |id: &u32| {
+            let task = self.index.tasks().map_or(0, |tasks| usize::from(tasks[*id as usize]));
+            let lengths = self.index.lengths(*id).into_iter().enumerate();
+            let kind = lengths.zip(axes).fold(task, |kind, ((axis, length), (has_edges, n))| {
+                kind * n + if has_edges { self.config.lattice.rank(axis, length) } else { length as usize }
+            });
+            narrow(kind)
+        };
+        samples.iter().map(kind).collect()
     }
 
     fn n_kinds_on(&self, axis: usize) -> usize {

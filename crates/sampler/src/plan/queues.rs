@@ -19,19 +19,19 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// The samples in their order, and nothing taken.
-    pub(super) fn new(samples: &[u32], n_kinds: usize, kind: impl Fn(u32) -> usize) -> Self {
+    /// The samples in their order, of these kinds, and nothing taken.
+    pub(super) fn new(samples: &[u32], kinds: &[u32], n_kinds: usize) -> Self {
         let mut starts = vec![0; n_kinds + 1];
-        for id in samples {
-            starts[kind(*id) + 1] += 1;
+        for kind in kinds {
+            starts[*kind as usize + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut next = starts[..n_kinds].to_vec();
         let mut ids = vec![0; samples.len()];
-        for id in samples {
-            let place = &mut next[kind(*id)];
+        for (id, kind) in samples.iter().zip(kinds) {
+            let place = &mut next[*kind as usize];
             ids[*place as usize] = *id;
             *place += 1;
         }
@@ -40,22 +40,22 @@ impl Queues {
     }
 
     /// Takes the first sample of a kind.
-    pub(super) fn pop(&mut self, kind: usize) -> u32 {
-        let next = &mut self.next[kind];
+    pub(super) fn pop(&mut self, kind: u32) -> u32 {
+        let next = &mut self.next[kind as usize];
         *next += 1;
         self.ids[*next as usize - 1]
     }
 
-    /// Those of the samples that are not taken, in their order.
-    pub(super) fn left(&self, samples: &[u32], kind: impl Fn(u32) -> usize) -> Vec<u32> {
+    /// Those of the samples that are not taken, with their kinds, in their order.
+    pub(super) fn left(&self, samples: &[u32], kinds: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let mut n_passed: Vec<u32> = self.next.iter().zip(&self.starts).map(|(next, start)| next - start).collect();
-        let mut waits = |id: &u32| {
-            let n = &mut n_passed[kind(*id)];
+        let mut waits = |kind: u32| {
+            let n = &mut n_passed[kind as usize];
             let passes = *n > 0;
             *n -= u32::from(passes);
             !passes
         };
-        samples.iter().filter(|id| waits(id)).copied().collect()
+        samples.iter().zip(kinds).filter(|(_, kind)| waits(**kind)).unzip()
     }
 
     /// Writes how many of each kind are taken.
@@ -82,11 +82,11 @@ mod tests {
     #[test]
     fn what_is_taken_is_a_number_for_each_kind() {
         let samples = [5, 8, 3, 2, 11, 6];
-        let kind = |id: u32| id as usize % 3;
-        let fresh = Queues::new(&samples, 3, kind);
+        let kinds = samples.map(|id| id % 3);
+        let fresh = Queues::new(&samples, &kinds, 3);
         let mut queues = fresh.clone();
         assert_eq!([2, 0, 2, 2].map(|kind| queues.pop(kind)), [5, 3, 8, 2]);
-        assert_eq!(queues.left(&samples, kind), [11, 6]);
+        assert_eq!(queues.left(&samples, &kinds), (vec![11, 6], vec![2, 0]));
         let mut writer = BitWriter::default();
         queues.write(&mut writer);
         assert_eq!(fresh.clone().read(&mut writer.finish().reader()), Some(queues));
