@@ -17,6 +17,7 @@ const LAYERS: &[&[&str]] = &[
         "plimsoll-probe",
         "plimsoll-predict",
         "plimsoll-policy",
+        "plimsoll-finder",
         "plimsoll-guard",
         "plimsoll-sampler",
         "plimsoll-monitor",

@@ -53,7 +53,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         Some(_) => BAD_INPUT,
         None if error.is::<UserError>() => BAD_INPUT,
         None if error.downcast_ref::<PlanError>().is_some_and(is_bad_input) => BAD_INPUT,
-        None if matches!(error.downcast_ref(), Some(FindError::Policy(_))) => BAD_INPUT,
+        None if matches!(error.downcast_ref(), Some(FindError::Finder(_))) => BAD_INPUT,
         None if matches!(error.downcast_ref(), Some(FindError::Plan(it)) if is_bad_input(it)) => BAD_INPUT,
         None => FAILED,
     }

@@ -4,9 +4,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use plimsoll_policy::FinderConfig;
+use plimsoll_finder::{FinderConfig, Found, Outcome};
 use plimsoll_predict::Phase;
-use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Trial, find_batch_size};
+use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Tried, find_batch_size};
 use plimsoll_types::{Bytes, Fraction};
 use serde_json::{Value, json};
 
@@ -91,10 +91,26 @@ pub(crate) fn search<J: Job>(
             FindObjective::Throughput => Objective::Throughput,
         },
     };
-    let mut on_trial = |it: &Trial| {
-        eprintln!("tried       {} {}: peak {}, {:.3} s", name(phase), it.shape, it.peak, it.seconds);
-    };
-    Ok(find_batch_size(job, &request, &|| open_probe(settings), &mut on_trial)?)
+    let mut on_tried = |it: &Tried| eprintln!("tried       {} {}", name(phase), shown(it));
+    Ok(find_batch_size(job, &request, &|| open_probe(settings), &mut on_tried)?)
+}
+
+/// Says what a real step showed.
+pub(crate) fn shown(it: &Tried) -> String {
+    match it.outcome {
+        Outcome::Measured { peak, .. } => format!("{}: peak {peak}, {:.3} s", it.shape, it.seconds),
+        Outcome::OutOfMemory => format!("{}: out of memory, {:.3} s", it.shape, it.seconds),
+    }
+}
+
+/// Says what the largest batch needs: as it was measured, or at the most.
+pub(crate) fn need(it: &Found) -> String {
+    let Found { upper, budget, .. } = it;
+    if it.is_measured {
+        format!("{upper} of the budget of {budget}")
+    } else {
+        format!("at most {upper} of the budget of {budget}")
+    }
 }
 
 fn name(phase: Phase) -> &'static str {
@@ -106,18 +122,19 @@ fn name(phase: Phase) -> &'static str {
 
 fn table(phase: Phase, it: &FoundBatch) -> String {
     let found = &it.found;
-    let largest = format!("{} (at most {} of the budget of {})", found.largest, found.upper, found.budget);
+    let largest = format!("{} ({})", found.largest, need(found));
     let mut rows = vec![
         (name(phase), format!("batch {}", it.batch())),
         ("largest that fits", largest),
+        ("limited by", found.limit.to_string()),
         ("memory at the start", found.start.to_string()),
         ("peak", found.peak.to_string()),
         ("memory now", found.current.to_string()),
         ("memory per sample", found.per_sample.to_string()),
         ("real steps", format!("{}, {} out of memory", found.n_trials, found.n_out_of_memory)),
     ];
-    if found.n_plans > 0 {
-        rows.push(("dry runs", found.n_plans.to_string()));
+    if it.n_plans > 0 {
+        rows.push(("dry runs", it.n_plans.to_string()));
     }
     if let Some(winner) = it.winner {
         let (rate, n) = (winner.samples_per_second, winner.n_batches);
@@ -134,7 +151,9 @@ fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
         "edge": edge,
         "batch": it.batch(),
         "largest": it.found.largest,
+        "limited_by": it.found.limit,
         "upper": bytes(it.found.upper),
+        "measured": it.found.is_measured,
         "budget": bytes(it.found.budget),
         "start": bytes(it.found.start),
         "peak": bytes(it.found.peak),

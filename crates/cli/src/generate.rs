@@ -7,14 +7,15 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use plimsoll_policy::FinderConfig;
+use plimsoll_finder::FinderConfig;
 use plimsoll_probe::Probe;
-use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Trial, open_device};
+use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, open_device};
 use plimsoll_types::{Bytes, Fraction};
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
 use crate::exit::{describe, user_error};
+use crate::find::{need, shown};
 use crate::jobs::TOKENIZER_FILE;
 use crate::load::Layers;
 use crate::prepare::open_probe;
@@ -73,9 +74,9 @@ fn find_batch(writer: &Writer, settings: &Settings, positions: u32, n_prompts: u
         ..FinderConfig::default()
     };
     let mut probe = open_probe(settings)?;
-    let mut on_trial = |it: &Trial| eprintln!("tried       {}: peak {}, {:.3} s", it.shape, it.peak, it.seconds);
-    let found = writer.find_batch(settings.device, finder, &mut *probe, &mut on_trial)?;
-    eprintln!("batch       {} found, at most {} of {}", found.batch, found.upper, found.budget);
+    let mut on_tried = |it: &Tried| eprintln!("tried       {}", shown(it));
+    let found = writer.find_batch(settings.device, finder, &mut *probe, &mut on_tried)?;
+    eprintln!("batch       {} found: {}", found.batch, need(&found));
     Ok(found.batch)
 }
 

@@ -40,7 +40,7 @@ impl WithJob for Plan<'_> {
 
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let Self { args, settings } = self;
-        let request = PlanRequest { lattice: prepared.lattice()?, ..prepared.plan_request(settings)? };
+        let request = PlanRequest { lattice: prepared.lattice(), ..prepared.plan_request(settings)? };
         let job = &prepared.job;
         let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
         let plan = plan_memory(job, &request, &|| open_probe(settings), &mut progress_of_planning())?;

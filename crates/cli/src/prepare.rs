@@ -1,8 +1,7 @@
 //! What every command that runs a job checks before it touches anything.
 
 use plimsoll_plan::PlanError;
-use plimsoll_policy::{Bounds, ladder};
-use plimsoll_predict::rungs;
+use plimsoll_policy::{Bounds, batches, ladder};
 use plimsoll_probe::Probe;
 #[cfg(not(feature = "chaos"))]
 use plimsoll_probe::open;
@@ -157,7 +156,7 @@ impl<J: Job> Prepared<J> {
                 Ok(thinned(ladder.rungs().iter().map(|it| it.shape()).collect(), RUNGS))
             }
             Sizes::Padded(Buckets { edges, batch_max }) => {
-                let batches = rungs(*batch_max).map_err(|error| failed(&error))?;
+                let batches = batches(1, *batch_max).collect();
                 // A batch of an edge between two planned ones is held against the longer one.
                 let edges = thinned(edges.clone(), RUNGS / 2);
                 let batches = thinned(batches, RUNGS / edges.len().max(1));
@@ -167,16 +166,16 @@ impl<J: Job> Prepared<J> {
     }
 
     /// Returns the cells that people want to see around those of a run.
-    pub(crate) fn lattice(&self) -> Result<Vec<StepShape>, UserError> {
+    pub(crate) fn lattice(&self) -> Vec<StepShape> {
         let edges = match &self.sizes {
             Sizes::Cut(Bounds { patch_min, patch_max, patch_multiple, .. }) => {
                 (*patch_min..=*patch_max).step_by(*patch_multiple as usize).collect()
             }
             Sizes::Padded(buckets) => buckets.edges.clone(),
         };
-        let batches = rungs(self.sizes.batches().1).map_err(|error| user_error(format!("plan: {error}")))?;
+        let batches = batches(1, self.sizes.batches().1).collect();
         let (edges, batches) = (thinned(edges, EDGES), thinned(batches, BATCHES));
-        Ok(edges.into_iter().flat_map(|edge| batches.iter().map(move |n| StepShape::new(*n, edge))).collect())
+        edges.into_iter().flat_map(|edge| batches.iter().map(move |n| StepShape::new(*n, edge))).collect()
     }
 }
 

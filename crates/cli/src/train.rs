@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use plimsoll_finder::FinderConfig;
 use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_policy::{FinderConfig, FixedConfig, PolicyConfig};
+use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
@@ -91,7 +92,7 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     let finder = FinderConfig { edge, batch_min, batch_max, target: settings.memory.target, ..FinderConfig::default() };
     let n_samples = Some(prepared.loader.samples_of(edge));
     let found = find::search(settings, &prepared.job, finder, Phase::Train, n_samples, FindObjective::Largest)?;
-    eprintln!("batch       {} found, at most {}", found.batch(), found.found.upper);
+    eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
     loaded.keep_batch_size(found.batch());
     Ok(())
 }

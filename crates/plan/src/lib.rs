@@ -35,7 +35,7 @@
 //! * **Shown**: pages and their sizes, buffers of exact size, the largest allocation; equal to those of real steps in
 //!   every cell measured (`docs/measured/`).
 //! * **Not shown**: what the runtime keeps beside the pools for itself (staging buffers, arguments of kernels), which
-//!   real steps add ([`Correction`]), and on CUDA the driver's context, which the probe leaves out of the capacity.
+//!   real steps add ([`Correction`](plimsoll_predict::Correction)), and on CUDA the driver's context, which the probe leaves out of the capacity.
 //! * **Never fits**: an allocation beyond the device's page limit fails silently and is left out of every figure. It
 //!   shows as a largest allocation below the least that it can be, given smaller batches ([`Fit::NeverFits`]).
 //! * **A value that is read** is garbage. On Vulkan the read shows in the runtime's staging buffers and is refused; CUDA
@@ -47,7 +47,6 @@
 
 mod act;
 mod cell;
-mod correction;
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 mod dry_run;
 #[cfg(not(any(feature = "vulkan", feature = "cuda")))]
@@ -67,7 +66,6 @@ mod sweep;
 
 pub use act::Act;
 pub use cell::{Fit, PlannedCell, PlannedNeed, micro_batches};
-pub use correction::{Correction, Measured};
 pub use dry_run::DryRunPlanner;
 pub use error::PlanError;
 pub use file::PLAN_FILE;

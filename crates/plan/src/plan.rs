@@ -1,10 +1,10 @@
 //! A plan: every cell, held against a budget.
 
-use plimsoll_predict::Phase;
+use plimsoll_predict::{Correction, Phase};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::{Correction, Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
+use crate::{Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
 
 /// Version of the file's layout.
 pub const PLAN_VERSION: u32 = 1;

@@ -1,5 +1,6 @@
 //! What an allocator's pools hold after a rehearsal.
 
+use plimsoll_predict::Booked;
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,11 @@ impl Pools {
     /// Returns all that is reserved.
     pub fn total(&self) -> Bytes {
         self.reserved.saturating_add(self.auxiliary)
+    }
+
+    /// Returns what a correction of plans looks at.
+    pub fn booked(&self) -> Booked {
+        Booked { reserved: self.reserved, auxiliary: self.auxiliary, page: self.page() }
     }
 
     /// Returns what is held beyond what was held before.

@@ -1,9 +1,10 @@
 //! What a run of mixed shapes holds.
 
+use plimsoll_predict::Correction;
 use plimsoll_types::{Bytes, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::{Act, Correction, DryRunPlanner, PlanError, Program, Rehearsal, micro_batches};
+use crate::{Act, DryRunPlanner, PlanError, Program, Rehearsal, micro_batches};
 
 /// The high-water mark of a run of mixed shapes, planned as a whole.
 ///
@@ -55,7 +56,7 @@ impl DryRunPlanner {
         let returned = first_first.chunk_by(|a, b| a == b).flat_map(|same| same.iter().cloned().chain([Act::CleanUp]));
         let returned: Vec<_> = returned.collect();
         let most = |it: Rehearsal| {
-            let upper = it.after.iter().map(|pools| correction.upper(pools)).max().unwrap_or_default();
+            let upper = it.after.iter().map(|pools| correction.upper(pools.booked())).max().unwrap_or_default();
             upper.saturating_add(it.spare())
         };
         Ok(Schedule {

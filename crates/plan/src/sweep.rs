@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use plimsoll_predict::{Phase, Source};
+use plimsoll_predict::{Correction, Phase, Source};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::limit::PageLimit;
-use crate::{Act, Correction, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
+use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
 
 /// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
 pub const STEPS: usize = 2;
@@ -30,8 +30,8 @@ pub struct Rehearsed {
 impl Rehearsed {
     /// Adds what real steps hold beyond their rehearsals.
     pub fn correct(&mut self, correction: &Correction) {
-        self.cell.reserved = correction.expected(&self.steady);
-        self.cell.upper = correction.upper(&self.steady).saturating_add(self.spare);
+        self.cell.reserved = correction.expected(self.steady.booked());
+        self.cell.upper = correction.upper(self.steady.booked()).saturating_add(self.spare);
     }
 }
 

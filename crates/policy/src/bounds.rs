@@ -96,8 +96,10 @@ pub fn ladder(bounds: &Bounds) -> Result<Ladder, PolicyError> {
     Ok(Ladder::try_new(at_smallest_batch.chain(at_largest_patch).collect())?)
 }
 
-/// Batches from the smallest to the largest: one apart while small, and at most 6 % above.
-pub(crate) fn batches(least: u32, most: u32) -> impl Iterator<Item = u32> {
+/// Returns the batches that a run may use, from the smallest to the largest: one apart while small, and at most 6 % above.
+///
+/// What is planned for a run are these too, so that a batch that the policy goes to is one that was planned.
+pub fn batches(least: u32, most: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(least), move |batch| {
         (*batch < most).then(|| (batch + 1).max(batch * 106 / 100).min(most))
     })

@@ -1,11 +1,11 @@
-//! Why a configuration is refused, or a search has no answer.
+//! Why a configuration is refused.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use plimsoll_types::{Bytes, LadderError, StepShape};
+use plimsoll_types::LadderError;
 
-/// Input that no policy can follow, or a search without an answer.
+/// Input that no policy can follow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A value is not allowed.
@@ -21,22 +21,6 @@ pub enum PolicyError {
     /// The bounds make no ladder.
     #[error(transparent)]
     Ladder(#[from] LadderError),
-    /// The smallest batch that a finder may try needs more than it may use.
-    #[error("find a batch size: the smallest batch, {shape}, needs at least {needed}, and {available} may be used")]
-    DoesNotFit {
-        /// The smallest batch and its edge.
-        shape: StepShape,
-        /// What it needs at least.
-        needed: Bytes,
-        /// What a step may use.
-        available: Bytes,
-    },
-    /// The smallest batch that a finder may try cannot be planned, so that it never fits.
-    #[error("find a batch size: a dry run of the smallest batch, {shape}, fails")]
-    NoPlan {
-        /// The smallest batch and its edge.
-        shape: StepShape,
-    },
 }
 
 impl PolicyError {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use plimsoll_types::{Bytes, StepShape};
 
-/// What a predictor, a lattice or a statistic refuses.
+/// What a predictor, a choice of edges or a statistic refuses.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PredictError {
     /// A setting outside its range.
@@ -65,27 +65,6 @@ pub enum PredictError {
         length: u32,
         /// What edges are multiples of.
         multiple: u32,
-    },
-    /// Rounding to the multiple pads more than is allowed, whatever the number of edges.
-    #[error(
-        "choose edges: padding must be at most {:.2} %, but multiples of {multiple} alone add {:.2} %",
-        max_padding * 100.0, padding * 100.0
-    )]
-    TooCoarse {
-        /// The most that was allowed, as a fraction of the lengths' sum.
-        max_padding: f64,
-        /// The least that can be had.
-        padding: f64,
-        /// What edges are multiples of.
-        multiple: u32,
-    },
-    /// A batch that can be split only into batches that are no rung.
-    #[error("build a lattice: rung {rung} halves to {half}, which is no rung")]
-    NotHalvable {
-        /// The rung.
-        rung: u32,
-        /// Half of it, rounded up.
-        half: u32,
     },
     /// More violations than trials.
     #[error("state a coverage: {n_violations} violations of {n} trials, but there can be at most {n}")]

@@ -96,7 +96,7 @@ pub enum StopReason {
 }
 
 impl Explorer {
-    /// Starts without a trial, for the cells of a lattice or any other shapes.
+    /// Starts without a trial, for these cells.
     ///
     /// # Errors
     ///

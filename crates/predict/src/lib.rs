@@ -5,10 +5,10 @@
 //! The bound comes from a [`Certificate`], a linear program over the observed peaks, and not from a statistical margin:
 //! it is finite after one observation.
 //! [`Reserved`] goes on to the bytes that an allocator reserves in pages: by memo of what has run, by what was planned,
-//! or by the certificate.
+//! or by the certificate; a [`Correction`] adds what real steps hold beyond a plan.
 //!
-//! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses the finite set of
-//! shapes of a [`Lattice`]; where no step can be planned, an [`Explorer`] says which ones to try.
+//! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses a finite set of
+//! shapes, padded to [`edges`]; where no step can be planned, an [`Explorer`] says which ones to try.
 //! A [`Coverage`] states how often a bound was violated, with the sample size that the statement rests on.
 //!
 //! # Invariants
@@ -71,18 +71,19 @@
 //!   activations that grow with `B·L` and `B·L²`.
 //! * Lawson and Hanson, *Solving Least Squares Problems* (1974), for non-negative least squares.
 //! * Clopper and Pearson, *The use of confidence or fiducial limits illustrated in the case of the binomial* (1934).
-//! * Yao, *Efficient dynamic programming using quadrangle inequalities* (STOC 1980), for the edges of a lattice.
+//! * Yao, *Efficient dynamic programming using quadrangle inequalities* (STOC 1980), for the choice of edges.
 //! * Bland, *New finite pivoting rules for the simplex method* (1977).
 
 mod binomial;
 mod certificate;
 mod config;
+mod correction;
 mod coverage;
+mod edges;
 mod error;
 mod estimate;
 mod explorer;
 mod key;
-mod lattice;
 mod model;
 mod page;
 mod platform;
@@ -93,11 +94,12 @@ mod simplex;
 
 pub use certificate::{Certificate, ShapeNeed};
 pub use config::PredictorConfig;
+pub use correction::{Booked, Correction, Measured};
 pub use coverage::{Coverage, clopper_pearson};
+pub use edges::{Edges, edges};
 pub use error::PredictError;
 pub use explorer::{Explorer, Probe, StopReason};
 pub use key::{Key, Phase};
-pub use lattice::{Edges, Lattice, edges, fewest_edges, rungs};
 pub use page::page_for;
 pub use platform::{Dtype, Platform};
 pub use predictor::{Predictor, Residual};

@@ -2,7 +2,8 @@
 
 use burn::tensor::Device;
 use plimsoll_predict::{Dtype, Platform};
-use plimsoll_probe::{DeviceKind, ProbeError};
+use plimsoll_probe::{DeviceKind, ProbeError, open};
+use plimsoll_types::Bytes;
 
 /// A device that this build, or this machine, does not have.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,17 @@ pub fn small_batch_regime(kind: DeviceKind) -> u32 {
     match kind {
         DeviceKind::Flex => 4,
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => 0,
+    }
+}
+
+/// Whether the process outlives a step that is to need no more than a capacity, and needs up to twice as much.
+pub(crate) fn survives(kind: DeviceKind, capacity: Bytes) -> bool {
+    match kind {
+        // The system takes what it cannot give as a reason to kill, but not a limit that was only set.
+        DeviceKind::Flex => {
+            open(kind, None).and_then(|probe| probe.capacity()).is_ok_and(|real| capacity.saturating_mul(2) <= real)
+        }
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => true,
     }
 }
 

@@ -61,7 +61,9 @@ pub use config::{FitConfig, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{DeviceMissing, describe, has_autotune, has_fusion, open_device, platform, small_batch_regime};
 pub use error::TrainError;
-pub use find::{FindError, FindRequest, FoundBatch, Objective, OpenProbe, find_batch_size, find_inference_batch};
+pub use find::{
+    FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
+};
 pub use fit::{Observer, Outcome, Shell, Warn, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};

@@ -1,7 +1,6 @@
 //! Simulated devices: a budget, and a model whose need follows from its shape.
 
-use plimsoll_policy::Planned;
-use plimsoll_predict::page_for;
+use plimsoll_predict::{Booked, page_for};
 use plimsoll_types::{Bytes, Fraction};
 
 use super::oracle::{Outcome, Pool, Reading, Setting};
@@ -96,9 +95,9 @@ impl Simulated {
     }
 
     /// Plans a step.
-    pub fn plan(&self, batch: u32) -> Planned {
+    pub fn plan(&self, batch: u32) -> Booked {
         let page = page_for(self.largest(batch));
-        Planned { reserved: page.saturating_mul(self.in_use(batch).0.div_ceil(page.0)), page }
+        Booked { reserved: page.saturating_mul(self.in_use(batch).0.div_ceil(page.0)), page, auxiliary: Bytes::ZERO }
     }
 
     fn taken(&self, batch: u32, noise: f64) -> Bytes {
@@ -107,7 +106,7 @@ impl Simulated {
     }
 
     fn reserved(&self, batch: u32) -> Bytes {
-        let Planned { reserved, page } = self.plan(batch);
+        let Booked { reserved, page, .. } = self.plan(batch);
         reserved.saturating_add(page.saturating_mul(self.held_pages))
     }
 
@@ -181,7 +180,7 @@ mod tests {
         let tensors = of(8, [2.0 * mib, 0.0, 0.0], mib, 0.0);
         let model = Simulated { resident: 100.0 * mib, constant: 7.0 * mib, budget: Bytes::mib(1000), ..tensors };
         // 100 + 7 + 2 · 9 = 125 MiB in pages of 10.
-        assert_eq!(model.plan(9), Planned { reserved: Bytes::mib(130), page: Bytes::mib(10) });
+        assert_eq!(model.plan(9), Booked { reserved: Bytes::mib(130), page: Bytes::mib(10), ..Booked::default() });
         let real = Simulated { held_pages: 1, ..model };
         let mut random = SplitMix64::new(1);
         for _ in 0..100 {

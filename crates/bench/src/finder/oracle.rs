@@ -1,6 +1,6 @@
 //! What a rule may ask of a device, and the count of it.
 
-use plimsoll_policy::Planned;
+use plimsoll_predict::Booked;
 use plimsoll_types::{Bytes, Fraction};
 
 /// What a rule is told before it begins.
@@ -58,7 +58,7 @@ pub struct Tally {
 type Step<'a> = &'a mut dyn FnMut(u32) -> Outcome;
 
 /// Plans a step of a batch, or says that it never fits.
-type PlanBatch<'a> = &'a dyn Fn(u32) -> Option<Planned>;
+type PlanBatch<'a> = &'a dyn Fn(u32) -> Option<Booked>;
 
 /// A device as a rule sees it.
 pub struct Oracle<'a> {
@@ -98,7 +98,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// Plans a step, which is no trial.
-    pub fn plan(&self, batch: u32) -> Option<Planned> {
+    pub fn plan(&self, batch: u32) -> Option<Booked> {
         (self.plan)(batch)
     }
 }

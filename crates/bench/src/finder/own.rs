@@ -1,19 +1,41 @@
 //! The finder of this project, driven as a rule.
 
-use plimsoll_policy::{Finder, FinderConfig, Outcome as Trial, Search, Source};
-use plimsoll_types::{Fraction, Prediction, StepShape};
+use std::cell::Cell;
 
-use super::oracle::{Oracle, Outcome};
+use plimsoll_finder::{Finder, FinderConfig, Outcome as Trial, Search, Source};
+use plimsoll_predict::Correction;
+use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
+
+use super::oracle::{Oracle, Outcome, Reading};
 use super::paged::PagedBound;
 
 /// With a dry run.
 pub(crate) fn planned(oracle: &mut Oracle<'_>) -> u32 {
     let setting = oracle.setting();
-    let mut finder = finder(oracle, setting.noise);
+    let mut finder = finder(oracle);
+    let (mut correction, resident) = (Correction::default(), Cell::new(Bytes::ZERO));
+    let noisy = |reserved: Bytes| {
+        let above = reserved.saturating_sub(resident.get()).as_f64() * (1.0 + setting.noise.get());
+        resident.get().saturating_add(Bytes::from_f64_ceil(above))
+    };
     loop {
-        let search = finder.search(Source::Plan(&|shape| oracle.plan(shape.samples)));
-        match search {
-            Ok(Search::Try { batch, .. }) => learn(&mut finder, batch, oracle.step(batch)),
+        let plan = |shape: StepShape| {
+            let planned = oracle.plan(shape.samples)?;
+            let (expected, upper) = (correction.expected(planned), noisy(correction.upper_of_next(planned)));
+            Some(Prediction { expected, upper })
+        };
+        match finder.search(Source::Plan(&plan)) {
+            Ok(Search::Try { batch, .. }) => {
+                let (planned, outcome) = (oracle.plan(batch), oracle.step(batch));
+                if let (Some(planned), Outcome::Fitted(Reading { resident: before, pool: Some(pool), .. })) =
+                    (planned, outcome)
+                {
+                    let real = plimsoll_predict::Booked { reserved: pool.reserved, ..planned };
+                    correction.observe(StepShape::new(batch, setting.edge), planned, real);
+                    resident.set(before);
+                }
+                learn(&mut finder, batch, outcome);
+            }
             Ok(Search::Found(found)) => return found.batch,
             Err(_) => return 0,
         }
@@ -24,8 +46,7 @@ pub(crate) fn planned(oracle: &mut Oracle<'_>) -> u32 {
 pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
     let setting = oracle.setting();
     let mut bound = PagedBound::new(setting.edge, setting.noise);
-    // The bound allows for the noise already.
-    let mut finder = finder(oracle, Fraction::ZERO);
+    let mut finder = finder(oracle);
     loop {
         let predict = |shape: StepShape| bound.upper(shape.samples).map(|upper| Prediction { expected: upper, upper });
         match finder.search(Source::Probe(&predict)) {
@@ -42,15 +63,14 @@ pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
     }
 }
 
-/// The whole budget and no reduction: the rules are compared at the same budget.
-fn finder(oracle: &Oracle<'_>, noise: Fraction) -> Finder {
+/// The whole budget and no reduction: the rules are compared at the same budget. No failure is allowed for.
+fn finder(oracle: &Oracle<'_>) -> Finder {
     let setting = oracle.setting();
     let config = FinderConfig {
         edge: setting.edge,
         batch_max: setting.batch_max,
         target: Fraction::ONE,
         batch_reduction: Fraction::ZERO,
-        noise,
         ..FinderConfig::default()
     };
     Finder::try_new(config, setting.budget).expect("a setting within the finder's ranges")
@@ -58,7 +78,7 @@ fn finder(oracle: &Oracle<'_>, noise: Fraction) -> Finder {
 
 fn learn(finder: &mut Finder, batch: u32, outcome: Outcome) {
     let trial = match outcome {
-        Outcome::Fitted(reading) => Trial::Fitted { resident: reading.resident, peak: reading.peak },
+        Outcome::Fitted(reading) => Trial::Measured { resident: reading.resident, peak: reading.peak },
         Outcome::OutOfMemory => Trial::OutOfMemory,
     };
     finder.on_trial(batch, trial).expect("a batch that the finder asked for, and a step that needed something");

@@ -120,7 +120,7 @@ fn bisect(oracle: &mut Oracle<'_>, mut fitted: u32, mut failed: u32, is_near: im
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_policy::Planned;
+    use plimsoll_predict::Booked;
     use plimsoll_types::{Bytes, Fraction};
 
     use super::*;
@@ -134,7 +134,7 @@ mod tests {
             peak if peak <= setting.budget => Outcome::Fitted(Reading { resident: Bytes(100), peak, pool: None }),
             _ => Outcome::OutOfMemory,
         };
-        let plan = |batch| Some(Planned { reserved: need(batch), page: Bytes::ZERO });
+        let plan = |batch| Some(Booked { reserved: need(batch), ..Booked::default() });
         let mut oracle = Oracle::new(setting, &mut step, &plan);
         let rule = RULES.iter().find(|it| it.name == name).unwrap();
         ((rule.search)(&mut oracle), oracle.tally())
@@ -195,6 +195,6 @@ mod tests {
     #[test]
     fn ours_come_from_below() {
         check("plimsoll-planned", 300, 300, 2, 0);
-        check("plimsoll-probed", 300, 299, 4, 0);
+        check("plimsoll-probed", 300, 299, 3, 0);
     }
 }

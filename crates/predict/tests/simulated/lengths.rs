@@ -1,7 +1,6 @@
 //! Edges for lengths as they are found in speech and chat.
 
-use plimsoll_predict::{edges, fewest_edges};
-use plimsoll_types::Fraction;
+use plimsoll_predict::edges;
 
 use crate::rng::{Rng, ceil};
 
@@ -42,15 +41,5 @@ fn chosen_edges_pad_much_less_than_edges_of_equal_mass_or_of_equal_ratio() {
             assert!((padding(&lengths, &chosen.edges) - chosen.padding).abs() < 1e-12);
             assert!(chosen.padding < 0.75 * mass.min(ratio), "{} is not below {mass} and {ratio}", chosen.padding);
         }
-    }
-}
-
-#[test]
-fn the_fewest_edges_meet_the_limit_and_one_less_does_not() {
-    let lengths = log_normal(7);
-    for limit in [0.05, 0.1, 0.5] {
-        let found = fewest_edges(&lengths, Fraction::try_new(limit).unwrap(), MULTIPLE).unwrap();
-        let one_less = edges(&lengths, u32::try_from(found.edges.len()).unwrap() - 1, MULTIPLE).unwrap();
-        assert!(found.padding <= limit && limit < one_less.padding, "{limit}: {found:?}");
     }
 }

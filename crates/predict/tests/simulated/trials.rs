@@ -1,12 +1,18 @@
 //! The choice of trials, against programs whose largest batches are known.
 
-use plimsoll_predict::{Explorer, Key, Lattice, Phase, Platform, Predictor, PredictorConfig, Probe, StopReason, rungs};
+use plimsoll_predict::{Explorer, Key, Phase, Platform, Predictor, PredictorConfig, Probe, StopReason};
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
 use crate::program::{MAX_EDGE, Program};
 use crate::rng::Rng;
 
 const MAX_BATCH: u32 = 256;
+
+/// Batches of each row: one apart up to 16, and eight to a doubling above.
+fn batches() -> Vec<u32> {
+    let next = |batch: &u32| Some(batch + (1 << batch.ilog2().saturating_sub(3))).filter(|it| *it <= MAX_BATCH);
+    std::iter::successors(Some(1), next).collect()
+}
 
 /// How a search on one program went.
 struct Search {
@@ -21,10 +27,10 @@ fn search(seed: u64, n_rows: u32, max_trials: u32) -> (Search, StopReason) {
     let program = Program::random(&mut rng);
     let peak = |shape| program.run(shape).in_use.expect("programs tell their peak");
     let budget = Bytes::from_f64_ceil(peak(StepShape::new(1, MAX_EDGE)).as_f64() * rng.log_uniform(1.5, 100.0));
-    let edges = (1..=n_rows).map(|row| MAX_EDGE * row / n_rows).collect();
-    let lattice = Lattice::try_new(edges, rungs(MAX_BATCH).expect("a batch")).expect("a cell");
+    let (edges, batches) = ((1..=n_rows).map(|row| MAX_EDGE * row / n_rows), batches());
+    let cells = edges.flat_map(|edge| batches.iter().map(move |samples| StepShape::new(*samples, edge)));
     let mut steps = Steps::new(Bytes(program.resident));
-    let mut explorer = Explorer::try_new(lattice.cells(), budget, max_trials).expect("a cell");
+    let mut explorer = Explorer::try_new(cells, budget, max_trials).expect("a cell");
     let mut n_above_budget = 0;
     let reason = loop {
         match explorer.probe(|shape| steps.predict(shape)) {
@@ -36,7 +42,7 @@ fn search(seed: u64, n_rows: u32, max_trials: u32) -> (Search, StopReason) {
             }
         }
     };
-    let fits = |edge: u32| lattice.rungs().iter().rev().find(move |it| peak(StepShape::new(**it, edge)) <= budget);
+    let fits = |edge: u32| batches.iter().rev().find(move |it| peak(StepShape::new(**it, edge)) <= budget);
     let certified = explorer.certified(|shape| steps.predict(shape));
     let shares = certified
         .iter()

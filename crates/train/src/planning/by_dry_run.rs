@@ -1,9 +1,7 @@
 //! Plans by dry run, corrected by few real steps.
 
-use plimsoll_plan::{
-    Act, Correction, DryRunPlanner, Fingerprint, Fit, MemoryPlan, PlanError, Pools, Rehearsed, STEPS, Sweep,
-};
-use plimsoll_predict::Phase;
+use plimsoll_plan::{Act, DryRunPlanner, Fingerprint, Fit, MemoryPlan, PlanError, Pools, Rehearsed, STEPS, Sweep};
+use plimsoll_predict::{Correction, Phase};
 use plimsoll_sampler::Permutation;
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
@@ -61,9 +59,7 @@ impl<J: Job> Planning<'_, J> {
             return Ok(correction);
         };
         self.measure(planner, phase, smallest, &mut correction)?;
-        // Not yet measured is whether a queue holds one page more.
-        let upper =
-            |it: &&Rehearsed| correction.upper(&it.steady).saturating_add(it.spare).saturating_add(it.cell.page);
+        let upper = |it: &&Rehearsed| correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
         let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
         match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
             Some(largest) if largest.cell.shape() != smallest.cell.shape() => {
@@ -100,7 +96,7 @@ impl<J: Job> Planning<'_, J> {
         })?;
         probe.cleanup()?;
         if let Some(real) = real {
-            correction.observe(shape, &cell.steady, &real);
+            correction.observe(shape, cell.steady.booked(), real.booked());
         }
         Ok(())
     }
@@ -123,7 +119,8 @@ impl<J: Job> Planning<'_, J> {
         for cell in used {
             let (pools, spare) = planner.after(program, &before, &Act::of(cell.phase, cell.shape(), n_samples))?;
             let correction = &corrections[usize::from(cell.phase == Phase::Infer)];
-            let (expected, upper) = (correction.expected(&pools), correction.upper(&pools).saturating_add(spare));
+            let (expected, upper) =
+                (correction.expected(pools.booked()), correction.upper(pools.booked()).saturating_add(spare));
             cell.in_run = Some(Prediction { expected, upper });
         }
         let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);

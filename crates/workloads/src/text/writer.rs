@@ -2,9 +2,9 @@
 
 use burn::module::Module;
 use burn::tensor::Device;
-use plimsoll_policy::{FinderConfig, Found};
+use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{Checkpoint, CheckpointError, FindError, Trial, find_inference_batch};
+use plimsoll_train::{Checkpoint, CheckpointError, FindError, Tried, find_inference_batch};
 
 use super::generate::{GenerateError, Generation, Prompt, blank_generation, generate};
 use super::model::{Gpt, GptConfig};
@@ -36,16 +36,16 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// [`FindError::Policy`] when not even one fits, with the numbers.
+    /// [`FindError::Finder`] when not even one fits, with the numbers.
     pub fn find_batch(
         &self,
         device: DeviceKind,
         finder: FinderConfig,
         probe: &mut dyn Probe,
-        on_trial: &mut dyn FnMut(&Trial),
+        on_tried: &mut dyn FnMut(&Tried),
     ) -> Result<Found, FindError> {
         let mut blank = |shape| blank_generation(&self.model, shape, &self.device);
-        find_inference_batch(device, finder, probe, &mut blank, on_trial)
+        find_inference_batch(device, finder, probe, &mut blank, on_tried)
     }
 
     /// Writes on from some prompts at once; see [`generate`].

@@ -1,8 +1,8 @@
 //! The work of a fresh process.
 
 use plimsoll_bench::proof::Group;
+use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
-use plimsoll_policy::{FinderConfig, Found};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use plimsoll_bench::proof::{MixedRow, draw, first};
-use plimsoll_plan::{Correction, DryRunPlanner, PlannedCell, Pools, Program};
-use plimsoll_predict::Phase;
+use plimsoll_plan::{DryRunPlanner, PlannedCell, Pools, Program};
+use plimsoll_predict::{Correction, Phase};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, has_fusion, open_device};
 use plimsoll_types::{Bytes, StepShape};
@@ -40,7 +40,7 @@ fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<S
         device: place.device.to_string(),
         largest_first,
         n_steps,
-        planned_high_water: planned.iter().map(|it| correction.upper(it)).max().unwrap_or_default(),
+        planned_high_water: planned.iter().map(|it| correction.upper(it.booked())).max().unwrap_or_default(),
         measured_high_water: high_water,
         planned_pools: planned.iter().map(|it| it.reserved).max(),
         measured_pools: after.iter().map(|it| it.reserved).max(),

@@ -1,9 +1,9 @@
 //! What a fresh process is asked, and what it answers.
 
 use plimsoll_bench::proof::{Figure, Group};
-use plimsoll_plan::{Correction, PlannedCell, Pools};
-use plimsoll_policy::Found;
-use plimsoll_predict::Phase;
+use plimsoll_finder::Found;
+use plimsoll_plan::{PlannedCell, Pools};
+use plimsoll_predict::{Correction, Phase};
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, StepShape};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! The edges of a lattice.
+//! The edges that samples are padded to.
 
-use plimsoll_types::Fraction;
+mod partition;
 
-use super::partition::Partition;
+use self::partition::Partition;
 use crate::PredictError;
 
 /// Edges to which samples are padded, and what that costs.
@@ -39,30 +39,12 @@ pub fn edges(lengths: &[u32], k: u32, multiple: u32) -> Result<Edges, PredictErr
     Ok(lengths.edges(&partition))
 }
 
-/// Returns the fewest edges that pad the given lengths by at most `max_padding`, padded positions over real ones.
-///
-/// # Errors
-///
-/// As [`edges`], and [`PredictError::TooCoarse`] when rounding to `multiple` pads more than that by itself.
-pub fn fewest_edges(lengths: &[u32], max_padding: Fraction, multiple: u32) -> Result<Edges, PredictError> {
-    let lengths = Lengths::try_new(lengths, multiple)?;
-    let (padding, max_padding) = (lengths.padding(lengths.rounded), max_padding.get());
-    if padding > max_padding {
-        return Err(PredictError::TooCoarse { max_padding, padding, multiple });
-    }
-    let mut partition = lengths.partition();
-    while lengths.padding(partition.cost()) > max_padding && partition.refine() {}
-    Ok(lengths.edges(&partition))
-}
-
 /// How many samples there are of each rounded length.
 struct Lengths {
     /// Rounded lengths, smallest first, and how many samples have one.
     counts: Vec<(u32, u64)>,
     /// Sum of the lengths.
     sum: u64,
-    /// Sum of the rounded lengths: the least that any edges come to.
-    rounded: u64,
 }
 
 impl Lengths {
@@ -84,19 +66,15 @@ impl Lengths {
         if counts.is_empty() {
             return Err(PredictError::NoLength);
         }
-        let sum = |lengths: &[u32]| lengths.iter().copied().map(u64::from).sum();
-        Ok(Self { counts, sum: sum(lengths), rounded: sum(&rounded) })
+        Ok(Self { counts, sum: lengths.iter().copied().map(u64::from).sum() })
     }
 
     fn partition(&self) -> Partition {
         Partition::new(&self.counts)
     }
 
-    fn padding(&self, padded: u64) -> f64 {
-        (padded - self.sum) as f64 / self.sum as f64
-    }
-
     fn edges(&self, partition: &Partition) -> Edges {
-        Edges { edges: partition.edges(), padding: self.padding(partition.cost()) }
+        let padding = (partition.cost() - self.sum) as f64 / self.sum as f64;
+        Edges { edges: partition.edges(), padding }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::count;
-use crate::PolicyError;
+use crate::FinderError;
+use crate::found::count;
 
 /// Most batches that are timed: with each half of the one before, they span a factor of 32.
 const MAX_BATCHES: usize = 6;
@@ -26,7 +26,7 @@ const MIN_DEVIATIONS: f64 = 2.0;
 /// # Example
 ///
 /// ```
-/// use plimsoll_policy::Race;
+/// use plimsoll_finder::Race;
 ///
 /// let mut race = Race::below(64, 16)?;
 /// while let Some(batch) = race.turn() {
@@ -35,7 +35,7 @@ const MIN_DEVIATIONS: f64 = 2.0;
 ///     race.on_step(batch, seconds)?;
 /// }
 /// assert_eq!(race.winner().map(|it| (it.batch, it.samples_per_second.round())), Some((32, 3200.0)));
-/// # Ok::<(), plimsoll_policy::PolicyError>(())
+/// # Ok::<(), plimsoll_finder::FinderError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Race {
@@ -69,15 +69,15 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::OutOfRange`] for another number of batches, or an empty one.
-    pub fn try_new(mut batches: Vec<u32>) -> Result<Self, PolicyError> {
+    /// [`FinderError::OutOfRange`] for another number of batches, or an empty one.
+    pub fn try_new(mut batches: Vec<u32>) -> Result<Self, FinderError> {
         batches.sort_unstable_by(|a, b| b.cmp(a));
         batches.dedup();
         if batches.is_empty() || MAX_BATCHES < batches.len() {
-            return Err(PolicyError::out_of_range("batches", batches.len(), format!("1 to {MAX_BATCHES} batches")));
+            return Err(FinderError::out_of_range("batches", batches.len(), format!("1 to {MAX_BATCHES} batches")));
         }
         if batches.contains(&0) {
-            return Err(PolicyError::out_of_range("batch", 0, "at least 1"));
+            return Err(FinderError::out_of_range("batch", 0, "at least 1"));
         }
         let lane = |batch| Lane { batch, seconds: Vec::new(), failed: false };
         Ok(Self { lanes: batches.into_iter().map(lane).collect() })
@@ -87,8 +87,8 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::OutOfRange`] when `largest` is below `batch_min`, or both are zero.
-    pub fn below(largest: u32, batch_min: u32) -> Result<Self, PolicyError> {
+    /// [`FinderError::OutOfRange`] when `largest` is below `batch_min`, or both are zero.
+    pub fn below(largest: u32, batch_min: u32) -> Result<Self, FinderError> {
         let halves = (0..MAX_BATCHES).map(|it| largest >> it).filter(|it| batch_min.max(1) <= *it);
         Self::try_new(halves.collect())
     }
@@ -102,11 +102,11 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::OutOfRange`] for a time that is not positive and finite, or a batch that does not take part;
+    /// [`FinderError::OutOfRange`] for a time that is not positive and finite, or a batch that does not take part;
     /// nothing is learnt then.
-    pub fn on_step(&mut self, batch: u32, seconds: f64) -> Result<(), PolicyError> {
+    pub fn on_step(&mut self, batch: u32, seconds: f64) -> Result<(), FinderError> {
         if !(seconds.is_finite() && 0.0 < seconds) {
-            return Err(PolicyError::out_of_range("seconds", seconds, "any time above 0 s"));
+            return Err(FinderError::out_of_range("seconds", seconds, "any time above 0 s"));
         }
         self.lane(batch)?.seconds.push(seconds);
         Ok(())
@@ -116,8 +116,8 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::OutOfRange`] for a batch that does not take part.
-    pub fn on_failure(&mut self, batch: u32) -> Result<(), PolicyError> {
+    /// [`FinderError::OutOfRange`] for a batch that does not take part.
+    pub fn on_failure(&mut self, batch: u32) -> Result<(), FinderError> {
         self.lane(batch)?.failed = true;
         Ok(())
     }
@@ -131,10 +131,10 @@ impl Race {
         Some(Winner { batch, samples_per_second, deviation, n_batches: count(timed.len()) })
     }
 
-    fn lane(&mut self, batch: u32) -> Result<&mut Lane, PolicyError> {
+    fn lane(&mut self, batch: u32) -> Result<&mut Lane, FinderError> {
         let allowed: Vec<_> = self.lanes.iter().map(|it| it.batch).collect();
         let lane = self.lanes.iter_mut().find(|it| it.batch == batch);
-        lane.ok_or_else(|| PolicyError::out_of_range("batch", batch, format!("one of {allowed:?}")))
+        lane.ok_or_else(|| FinderError::out_of_range("batch", batch, format!("one of {allowed:?}")))
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn bad_input_is_refused_with_its_value() {
-        let message = |result: Result<(), PolicyError>| result.unwrap_err().to_string();
+        let message = |result: Result<(), FinderError>| result.unwrap_err().to_string();
         let mut race = Race::try_new(vec![4, 2]).unwrap();
         assert_eq!(message(race.on_step(4, f64::NAN)), "seconds is NaN, allowed is any time above 0 s");
         assert_eq!(message(race.on_step(4, 0.0)), "seconds is 0, allowed is any time above 0 s");
