@@ -47,8 +47,8 @@ pub enum Search {
     Try {
         /// Samples in the step.
         batch: u32,
-        /// Upper bound of its peak; `None` where nothing is known of its path, or where no bound fits and a failure is
-        /// survived.
+        /// Upper bound of its peak, for the first trial of a path by what is assumed of it, if anything; `None` where
+        /// nothing is known.
         upper: Option<Bytes>,
     },
     /// The search is over.

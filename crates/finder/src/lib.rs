@@ -13,13 +13,14 @@
 //! # Why these
 //!
 //! A search that only learns whether a batch fits has to fail to learn where the limit is.
-//! A bound leads to the limit from below, but only slowly where much of the need is the same for every batch: where a
-//! batch of `B` needs `c + b·B`, the largest batch of which that is certain is short of the best by a share that each
-//! trial multiplies by `c / (budget - resident)`, and between small batches it stops altogether.
+//! A bound leads to the limit from below, but slowly where much of the need is the same for every batch: where a batch of
+//! `B` needs `c + b·B`, each trial of the largest batch that is certain to fit takes a share of `c / (budget - resident)`
+//! of what was left to the best, and between small batches it leads nowhere.
 //! So two questions are asked of the trials of one path.
-//! What is the most that a batch can need? Its bound, which no trial passes the capacity by.
-//! What is the least? The line through the two largest batches that fitted, because the peak of a fixed program is
-//! convex in the batch: no trial is made that cannot be within the budget, and none once no larger batch can.
+//! What does a batch need at most? That is its bound.
+//! What does it need at least? That is the line through two batches that fitted, since the peak of a fixed program is
+//! convex in the batch: what this line leads above the budget need not be tried.
+//! Trials thus go as far as the capacity is certain to do, and the answer as far as the budget.
 //!
 //! Batches up to [`FinderConfig::small_batch`] run other kernels, of which the others say nothing, and the other way
 //! round; each is a *path*.
@@ -27,37 +28,38 @@
 //!
 //! # Trip conditions
 //!
-//! With bounds from trials:
+//! With bounds from trials, on each path from its smallest batch on:
 //!
 //! | condition | answer |
 //! |---|---|
-//! | no trial yet | try the smallest batch above the path of small ones; where a failure ends the process, the smallest of all |
-//! | one trial, and a larger batch is certain to be within the budget | try the largest such |
-//! | no line can lead to a batch that is 2 % larger | the largest batch that ran, or whose bound is within the budget |
-//! | a larger batch may be within the budget, and is certain to be within the capacity | try the largest such |
-//! | the same, but no bound says so, and a failure is survived | try it |
-//! | the smallest batch above the path of small ones is too much | the same among the small ones, from the smallest on |
-//! | trials used up | as above, and it says so |
+//! | nothing is known of any path | the one above the small batches; where a failure ends the process, that of the small ones |
+//! | the smallest batch of a path is too much | the other path |
+//! | no line can lead to a batch that is 2 % larger, or the trials are used up | the largest batch that ran within the budget, or is certain to |
+//! | a batch is certain to be within the budget, and is twice the last one or half the way to where the line leads | try the largest such |
+//! | else, where a failure is survived | the same with the capacity, and then with half more than the capacity |
+//! | none of these | the largest batch that is certain |
 //!
 //! With a dry run: the smallest batch, then the largest that is planned to fit until the trials confirm it.
 //!
 //! # Recovery
 //!
-//! What was measured to need too much is a trial like any other: between it and one that fitted, both bound the need.
+//! What was measured to need too much is a trial like any other: between it and one that fitted, both bound the need, and
+//! from then on the budget is all that counts.
 //! A failure of which nothing was measured closes its batch and all above it on its path, and where a bound had said
 //! that it fits, bounds count no more: the trials that are left halve what is between it and the largest that ran.
 //!
 //! # First start
 //!
-//! Of the first trial of a path nothing is known, so that nothing bounds it; it is the smallest of its path.
+//! Nothing bounds the first trial of all; it is the smallest of its path.
 //!
 //! # Invariants
 //!
 //! * No device, clock or randomness: the same trials give the same answer, and a restored finder goes on like the one
 //!   that was saved.
-//! * A trial with an upper bound is within the capacity; where a failure ends the process, within the budget, and
-//!   there is no trial without one but the first.
-//! * The answer ran within the budget, or its upper bound is.
+//! * The answer ran within the budget, or its bound is.
+//! * Where a failure ends the process, every trial but the first has a bound within the budget.
+//! * Where it is survived, a trial is the first of its path, or its bound is at most one and a half times the capacity;
+//!   at most the capacity once one has passed it, but for those that halve what it left.
 //! * At most [`FinderConfig::max_trials`] trials, and the smallest of each path whatever that is.
 //!
 //! # Example

@@ -46,6 +46,9 @@ proptest! {
         let n_first = if config.batch_min <= device.small_batch { 2 } else { 1 };
         prop_assert!(tried.len() <= (config.max_trials as usize).max(n_first), "{:?}", tried);
         prop_assert!(tried.iter().all(|it| it.upper.is_none_or(|upper| it.peak <= upper)), "{:?}", tried);
+        let is_first = |batch| batch == config.batch_min || batch == device.small_batch + 1;
+        let most = Bytes(device.capacity.0 + device.capacity.0.div_ceil(2));
+        prop_assert!(tried.iter().all(|it| is_first(it.batch) || it.upper.is_some_and(|it| it <= most)), "{:?}", tried);
         let batches: std::collections::BTreeSet<_> = tried.iter().map(|it| it.batch).collect();
         prop_assert_eq!(batches.len(), tried.len(), "no batch is tried twice: {:?}", tried);
         if let Ok(found) = found {
