@@ -22,12 +22,12 @@ const FAST: (u32, u32) = (5, 24);
 
 /// Compares planned and real runs, as drawn and with the largest allocation first.
 pub(crate) fn rows(place: &Place, correction: &Correction) -> Result<Vec<MixedRow>, Failed> {
-    let drawn = draw(N_STEPS, 0);
-    let first_first: Vec<_> = first(&drawn).into_iter().chain(drawn.iter().copied()).collect();
+    let drawn = draw(N_STEPS, edges(place.job), 0);
+    let first_first: Vec<_> = first(&drawn).map(|it| vec![it]).into_iter().chain(drawn.iter().cloned()).collect();
     [(true, first_first), (false, drawn)].into_iter().map(|(first, it)| row(place, correction, first, it)).collect()
 }
 
-fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<StepShape>) -> Result<MixedRow, Failed> {
+fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<Vec<StepShape>>) -> Result<MixedRow, Failed> {
     let Reply::Pools(planned) = place.ask(Task::RehearseRun { steps: steps.clone() })? else { return unexpected() };
     let n_steps = steps.len();
     let Reply::Run { high_water, after, seconds } = place.ask(Task::Run { steps, largest: StepShape::new(0, 0) })?
@@ -38,6 +38,7 @@ fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<S
     Ok(MixedRow {
         job: place.job.to_owned(),
         device: place.device.to_string(),
+        checkpointing: place.checkpointing,
         largest_first,
         n_steps,
         planned_high_water: planned.iter().map(|it| correction.upper(it.booked())).max().unwrap_or_default(),
@@ -63,6 +64,7 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
     Ok(MixedRow {
         job: place.job.to_owned(),
         device: place.device.to_string(),
+        checkpointing: place.checkpointing,
         largest_first: false,
         n_steps: N_STEPS,
         planned_high_water: cells.iter().filter_map(|it| it.upper_in_use).max().unwrap_or_default(),
@@ -99,15 +101,15 @@ pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], larges
     Ok(Reply::Run { high_water, after, seconds: seconds() })
 }
 
-/// Runs optimizer steps of one micro-batch each, and returns the pools after each.
-fn run_program<P: Program>(program: &P, pools: &dyn Fn() -> Pools, steps: &[StepShape]) -> Result<Vec<Pools>, Failed> {
+/// Runs optimizer steps, and returns the pools after each.
+fn run_program<P: Program>(program: &P, pools: &dyn Fn() -> Pools, steps: &[Vec<StepShape>]) -> Result<Vec<Pools>, Failed> {
     let mut state = program.start();
     let mut after = Vec::with_capacity(steps.len());
-    for shape in steps {
-        let (next, scalar) = program.train(state, &[*shape]);
+    for parts in steps {
+        let (next, scalar) = program.train(state, parts);
         state = next;
         // A read waits for the step, as that of a run does.
-        scalar.try_into_data().map_err(|error| format!("run a step of shape {shape}: {error}"))?;
+        scalar.try_into_data().map_err(|error| format!("run a step of {parts:?}: {error}"))?;
         after.push(pools());
     }
     Ok(after)
