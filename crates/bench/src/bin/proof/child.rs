@@ -50,7 +50,7 @@ impl OnJob for &Order {
                 Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
             }
             Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
-            Task::Run { steps, largest } => mixed::run(job, self.device, steps, *largest)?,
+            Task::Run { steps, largest } => mixed::run(job, self.open_device()?, self.device, steps, *largest)?,
         })
     }
 }

@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
+use burn::tensor::Device;
 use plimsoll_bench::proof::{MixedRow, draw, first};
 use plimsoll_plan::{DryRunPlanner, PlannedCell, Pools, Program};
 use plimsoll_predict::{Correction, Phase};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, has_fusion, open_device};
+use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, has_fusion};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
 use crate::child::loader;
+use crate::jobs::edges;
 use crate::order::{Plan, Reply, Task};
 use crate::spawn::Place;
 
@@ -27,7 +29,12 @@ pub(crate) fn rows(place: &Place, correction: &Correction) -> Result<Vec<MixedRo
     [(true, first_first), (false, drawn)].into_iter().map(|(first, it)| row(place, correction, first, it)).collect()
 }
 
-fn row(place: &Place, correction: &Correction, largest_first: bool, steps: Vec<Vec<StepShape>>) -> Result<MixedRow, Failed> {
+fn row(
+    place: &Place,
+    correction: &Correction,
+    largest_first: bool,
+    steps: Vec<Vec<StepShape>>,
+) -> Result<MixedRow, Failed> {
     let Reply::Pools(planned) = place.ask(Task::RehearseRun { steps: steps.clone() })? else { return unexpected() };
     let n_steps = steps.len();
     let Reply::Run { high_water, after, seconds } = place.ask(Task::Run { steps, largest: StepShape::new(0, 0) })?
@@ -57,7 +64,7 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
     if cells.is_empty() {
         return Err("draw steps: no cell of the plan is fast enough".into());
     }
-    let steps: Vec<_> = (0..N_STEPS).map(|step| cells[step * 7 % cells.len()].shape()).collect();
+    let steps: Vec<_> = (0..N_STEPS).map(|step| vec![cells[step * 7 % cells.len()].shape()]).collect();
     let Reply::Run { high_water, seconds, .. } = place.ask(Task::Run { steps, largest })? else {
         return unexpected();
     };
@@ -81,14 +88,23 @@ fn unexpected<T>() -> Result<T, Failed> {
 }
 
 /// Runs the steps in this process.
-pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], largest: StepShape) -> Result<Reply, Failed> {
-    let (device, start) = (open_device(kind, false)?, Instant::now());
+pub(crate) fn run<J: Job>(
+    job: &J,
+    device: Device,
+    kind: DeviceKind,
+    steps: &[Vec<StepShape>],
+    largest: StepShape,
+) -> Result<Reply, Failed> {
+    let start = Instant::now();
     let seconds = || start.elapsed().as_secs_f64();
     if kind == DeviceKind::Flex {
         let mut trials = Trials::try_new(job, device, open(kind, None)?)?;
         trials.hold_buffers(&loader(largest))?;
-        let peaks: Vec<Bytes> =
-            steps.iter().map(|it| Ok(trials.train(*it, largest.samples)?.peak)).collect::<Result<_, Failed>>()?;
+        let peaks: Vec<Bytes> = steps
+            .iter()
+            .flatten()
+            .map(|it| Ok(trials.train(*it, largest.samples)?.peak))
+            .collect::<Result<_, Failed>>()?;
         return Ok(Reply::Run {
             high_water: peaks.into_iter().max().unwrap_or_default(),
             after: vec![],
@@ -102,7 +118,11 @@ pub(crate) fn run<J: Job>(job: &J, kind: DeviceKind, steps: &[StepShape], larges
 }
 
 /// Runs optimizer steps, and returns the pools after each.
-fn run_program<P: Program>(program: &P, pools: &dyn Fn() -> Pools, steps: &[Vec<StepShape>]) -> Result<Vec<Pools>, Failed> {
+fn run_program<P: Program>(
+    program: &P,
+    pools: &dyn Fn() -> Pools,
+    steps: &[Vec<StepShape>],
+) -> Result<Vec<Pools>, Failed> {
     let mut state = program.start();
     let mut after = Vec::with_capacity(steps.len());
     for parts in steps {
