@@ -2,16 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::thread;
-
-use common::text;
 
 const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
@@ -127,7 +123,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let to = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &to) } else { drop(fs::copy(entry.path(), to).unwrap()) }
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
     }
 }
 
@@ -161,7 +161,7 @@ fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
     };
     let steps = if key == "train.steps" { &[][..] } else { &["--steps", "3"] };
     let output = train(&out, &[&["--resume"], steps].concat(), &[&format!("{key}={value}")]);
-    let shown = format!("{run}, {key} = {value}: {}", text(&output.stderr));
+    let shown = format!("{run}, {key} = {value}: {}", String::from_utf8_lossy(&output.stderr));
     match named {
         None => assert!(output.status.success(), "{shown}"),
         Some(named) => {
@@ -178,7 +178,7 @@ fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
     copy(&fixtures().join("sr"), &folder.path().join("data"));
     for_each(RUNS.iter(), |(name, sets)| {
         let output = train(&folder.path().join(name), &["--steps", "2"], sets);
-        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     });
     for_each(CASES.into_iter().enumerate(), |(at, case)| check(folder.path(), at, case));
 }

@@ -25,7 +25,7 @@ fn net() -> Net {
     Net { layers, out: LinearConfig::new(5, 3).with_bias(false).init(&device) }
 }
 
-fn kept(job: &str) -> Kept {
+fn of_job(job: &str) -> Kept {
     serde_json::from_value(serde_json::json!({ "job": job })).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn state(step: u64) -> RunState {
     };
     RunState {
         version: VERSION,
-        kept: kept("a net"),
+        kept: of_job("a net"),
         seed: 3,
         step,
         seconds: 0.1 + 0.2,
@@ -75,7 +75,7 @@ fn kept(run_dir: &Path) -> Vec<u64> {
 #[test]
 fn a_state_is_read_back_to_the_last_bit() {
     let run = run(&[3, 12]);
-    let found = Checkpoint::last(run.path(), &kept("a net")).unwrap();
+    let found = Checkpoint::last(run.path(), &of_job("a net")).unwrap();
     assert_eq!(found.state, state(12));
     assert!(found.passed_over.is_empty());
 }
@@ -101,10 +101,10 @@ fn one_of_the_same_step_is_replaced_and_serves_until_then() {
     let run = run(&[4]);
     let folder = run.path().join(FOLDER_NAME);
     fs::rename(folder.join("step-00000004"), folder.join("replaced-00000004")).unwrap();
-    assert_eq!(Checkpoint::last(run.path(), &kept("a net")).unwrap().state.step, 4, "killed between the two renames");
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state.step, 4, "killed between the two renames");
     save(run.path(), &RunState { validated: true, ..state(4) }).unwrap();
     save(run.path(), &RunState { validated: true, seed: 9, ..state(4) }).unwrap();
-    let found = Checkpoint::last(run.path(), &kept("a net")).unwrap();
+    let found = Checkpoint::last(run.path(), &of_job("a net")).unwrap();
     assert_eq!((found.state.seed, kept(run.path())), (9, vec![4]));
 }
 
@@ -135,7 +135,7 @@ fn a_damaged_checkpoint_is_passed_over_with_its_reason() {
                 Some(content) => fs::write(&path, content).unwrap(),
                 None => fs::remove_file(&path).unwrap(),
             }
-            let found = Checkpoint::last(run.path(), &kept("a net")).unwrap();
+            let found = Checkpoint::last(run.path(), &of_job("a net")).unwrap();
             if found.state.step == 8 {
                 // White space after the checksums is the one change that changes nothing.
                 assert_eq!((name, damage.map(|it| it.len())), ("checksums.json", Some(whole.len() + 1)));
@@ -147,7 +147,7 @@ fn a_damaged_checkpoint_is_passed_over_with_its_reason() {
             assert!(is_named("step-00000008") && (is_named(name) || name == "checksums.json"), "{reason}");
         }
         fs::write(&path, &whole).unwrap();
-        assert_eq!(Checkpoint::last(run.path(), &kept("a net")).unwrap().state.step, 8);
+        assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state.step, 8);
     }
 }
 
@@ -157,17 +157,17 @@ fn where_all_are_damaged_each_is_named() {
     for step in ["step-00000004", "step-00000008"] {
         fs::remove_file(run.path().join(FOLDER_NAME).join(step).join(MODEL)).unwrap();
     }
-    let text = Checkpoint::last(run.path(), &kept("a net")).unwrap_err().to_string();
+    let text = Checkpoint::last(run.path(), &of_job("a net")).unwrap_err().to_string();
     assert!(text.contains("step-00000004: model.bpk") && text.contains("step-00000008: model.bpk"), "{text}");
 }
 
 #[test]
 fn a_checkpoint_of_something_else_is_refused_and_not_passed_over() {
     let run = run(&[4]);
-    let error = Checkpoint::last(run.path(), &kept("another net")).unwrap_err();
+    let error = Checkpoint::last(run.path(), &of_job("another net")).unwrap_err();
     assert!(matches!(&error, CheckpointError::Changed { change, .. } if change.key == "job"), "{error}");
     save(run.path(), &RunState { version: 99, ..state(8) }).unwrap();
-    let error = Checkpoint::last(run.path(), &kept("a net")).unwrap_err();
+    let error = Checkpoint::last(run.path(), &of_job("a net")).unwrap_err();
     assert!(matches!(error, CheckpointError::Version { found: 99, .. }), "{error}");
 }
 
@@ -176,9 +176,9 @@ fn a_checkpoint_beyond_the_end_of_the_log_is_passed_over() {
     let run = run(&[4]);
     fs::write(run.path().join(EVENTS_FILE), "{}\n").unwrap();
     save(run.path(), &RunState { log_bytes: 3, ..state(8) }).unwrap();
-    assert_eq!(Checkpoint::last(run.path(), &kept("a net")).unwrap().state.step, 8);
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state.step, 8);
     save(run.path(), &RunState { log_bytes: 4, ..state(9) }).unwrap();
-    let found = Checkpoint::last(run.path(), &kept("a net")).unwrap();
+    let found = Checkpoint::last(run.path(), &of_job("a net")).unwrap();
     assert_eq!(found.state.step, 8);
     assert!(found.passed_over[0].contains("4 bytes of events.jsonl, which has only 3"), "{:?}", found.passed_over);
 }
@@ -188,7 +188,7 @@ fn what_a_kill_has_left_of_a_replaced_checkpoint_is_in_nobodys_way() {
     let run = run(&[4]);
     fs::create_dir_all(run.path().join(FOLDER_NAME).join("replaced-00000004/in the way")).unwrap();
     save(run.path(), &RunState { seed: 9, ..state(4) }).unwrap();
-    assert_eq!(Checkpoint::last(run.path(), &kept("a net")).unwrap().state.seed, 9);
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state.seed, 9);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_earlier_ones_and_nothing_else(
     let error = save(run.path(), &RunState { seed: 9, ..state(4) }).unwrap_err().to_string();
     assert!(error.contains("replaced-00000004"), "{error}");
     assert!(!run.path().join(FOLDER_NAME).join("unfinished").exists());
-    assert_eq!(Checkpoint::last(run.path(), &kept("a net")).unwrap().state, state(4));
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state, state(4));
     let file = run.path().join("file");
     fs::write(&file, "").unwrap();
     let error = save(&file, &state(4)).unwrap_err().to_string();
