@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod job;
+mod shares;
 
 use std::sync::Arc;
 
