@@ -38,9 +38,13 @@ pub(crate) fn digest<T: Copy + Into<u64>>(words: &[T]) -> u64 {
     let rest = blocks.remainder();
     let enter = |lane: &mut u64, word: &T| *lane = (*lane ^ (*word).into()).wrapping_mul(GAMMA).rotate_left(23);
     for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(lane, word)| enter(lane, word));
+        for (lane, word) in lanes.iter_mut().zip(block) {
+            enter(lane, word);
+        }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, word)| enter(lane, word));
+    for (lane, word) in lanes.iter_mut().zip(rest) {
+        enter(lane, word);
+    }
     lanes.into_iter().fold(words.len() as u64, |state, lane| mix(state ^ lane))
 }
 

@@ -1,7 +1,5 @@
 //! What a capacity rule is asked, and what becomes of one that does not keep its word.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{
     BatchPlanner, CapacityRule, Objective, Oversize, PlanConfig, SampleIndex, SamplerError, StepPlanner, StepSize,
 };

@@ -179,7 +179,9 @@ fn steps_have_the_wanted_shares_with_the_default_window() {
         let (mut so_far, mut late) = ([0.0; 3], 0.0);
         for (at, step) in steps.iter().enumerate() {
             let most_off = step.iter().zip(shares).map(|(n, share)| (n - 256.0 * share).abs()).fold(0.0, f64::max);
-            so_far.iter_mut().zip(step).for_each(|(sum, n)| *sum += n);
+            for (sum, n) in so_far.iter_mut().zip(step) {
+                *sum += n;
+            }
             if at < 22 {
                 let total: f64 = so_far.iter().sum();
                 let drift = so_far.iter().zip(shares).map(|(n, share)| (n - total * share).abs()).fold(0.0, f64::max);

@@ -118,7 +118,9 @@ impl Ids {
         let mut least = 0;
         for id in self.0.iter() {
             let gap = u64::from(*id) - least;
-            (0..gap >> low).for_each(|_| writer.push(1, 1));
+            for _ in 0..gap >> low {
+                writer.push(1, 1);
+            }
             writer.push(0, 1);
             writer.push(gap, low);
             least = u64::from(*id) + 1;
@@ -173,7 +175,9 @@ mod tests {
         #[test]
         fn numbers_come_back(numbers in prop::collection::vec((any::<u64>(), 0u32..64), 0..50)) {
             let mut writer = BitWriter::default();
-            numbers.iter().for_each(|(number, n_bits)| writer.push(*number, *n_bits));
+            for (number, n_bits) in &numbers {
+                writer.push(*number, *n_bits);
+            }
             let saved = serde_json::to_string(&writer.finish()).unwrap();
             let bits: Bits = serde_json::from_str(&saved).unwrap();
             let mut reader = bits.reader();

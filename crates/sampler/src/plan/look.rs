@@ -65,7 +65,8 @@ impl<const AXES: usize> Grid<AXES> {
     fn neighbours(&self, at: usize) -> impl Iterator<Item = (usize, usize)> {
         let mut stride = 1;
         self.0.iter().enumerate().filter_map(move |(axis, lengths)| {
-            let before = (at / stride % lengths.len() > 0).then(|| (axis, at - stride));
+            let is_first = (at / stride).is_multiple_of(lengths.len());
+            let before = (!is_first).then(|| (axis, at - stride));
             stride *= lengths.len();
             before
         })

@@ -196,7 +196,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
                 // The first batch in time has the first samples of each kind.
                 let mut pop = |at: u32| queues.pop(kinds[at as usize]);
                 window.batches.replace(&mut pop);
-                carried.iter_mut().for_each(|at| *at = pop(*at));
+                for at in &mut carried {
+                    *at = pop(*at);
+                }
                 self.measure(window);
             }
         }

@@ -84,7 +84,9 @@ fn composition(config: &LoaderConfig, change_every: usize, resume_every: usize) 
     loop {
         let step = loader.next(&wanted(steps.len())).unwrap();
         let mut counts = [0.0; 3];
-        step.tasks.iter().for_each(|task| counts[usize::from(*task)] += 1.0);
+        for task in &step.tasks {
+            counts[usize::from(*task)] += 1.0;
+        }
         for id in step.draw.ids() {
             assert!(!std::mem::replace(&mut seen[usize::try_from(id).unwrap()], true), "{id} comes twice");
         }
