@@ -39,6 +39,15 @@ pub(crate) fn run<J: Job>(
     ran
 }
 
+/// Returns what the steps of a run take at most above what was in use before it, on this machine.
+pub(crate) fn needed<J: Job>(job: &J, config: &FitConfig) -> Bytes {
+    let (folder, room) = (tempfile::tempdir().unwrap(), Bytes::gib(1));
+    let ran = run(job, config, room, folder.path(), Existing::Refuse, None);
+    ran.outcome.unwrap();
+    let above = |it: &&StepDone| it.peak.saturating_sub(it.capacity.saturating_sub(room));
+    steps(&ran.events).iter().map(above).max().unwrap()
+}
+
 /// Opens the heap with so much room above what is in use.
 pub(crate) fn flex_with(room: Bytes) -> Box<dyn Probe> {
     let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;

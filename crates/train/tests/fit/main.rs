@@ -16,14 +16,13 @@ use plimsoll_train::{Existing, Job, replay};
 use plimsoll_types::{Bytes, Decision, EndReason, Event, Knobs, StepDone};
 
 use common::{alone, check_epochs, run, steps};
-use tiny::{N_SAMPLES, Rows, Tiny, certified, config, fixed};
+use tiny::{N_SAMPLES, Rows, Tiny, certified, config, fixed, room_for};
 
 #[test]
 fn a_run_climbs_to_the_largest_rung_that_fits_and_its_log_replays() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let room = Bytes::mib(7);
-    let ran = run(&Tiny::new(), &config(40, certified()), room, folder.path(), Existing::Refuse, None);
+    let ran = run(&Tiny::new(), &config(40, certified()), room_for(8), folder.path(), Existing::Refuse, None);
     assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
     let steps = steps(&ran.events);
     assert_eq!(steps.len(), 40);
@@ -45,7 +44,7 @@ fn a_step_above_the_capacity_is_discarded_and_run_again_in_halves() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     // A fixed policy asks for 16 samples at once; there is no room for them.
-    let ran = run(&Tiny::new(), &config(6, fixed()), Bytes::mib(4), folder.path(), Existing::Refuse, None);
+    let ran = run(&Tiny::new(), &config(6, fixed()), room_for(8), folder.path(), Existing::Refuse, None);
     ran.outcome.unwrap();
     let failures = ran.events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count();
     assert!(failures > 0, "nothing ran out of memory, so nothing is tested");
@@ -68,7 +67,7 @@ fn splitting_changes_neither_samples_nor_losses() {
         let row = |it: &&StepDone| (it.micro_batches.iter().flat_map(|it| it.ids.clone()).collect::<Vec<_>>(), it.loss);
         steps(&ran.events).iter().map(row).collect::<Vec<_>>()
     };
-    for ((ids, roomy), (same_ids, tight)) in losses(Bytes::gib(1)).into_iter().zip(losses(Bytes::mib(4))) {
+    for ((ids, roomy), (same_ids, tight)) in losses(Bytes::gib(1)).into_iter().zip(losses(room_for(8))) {
         assert_eq!(ids, same_ids);
         assert!((roomy - tight).abs() < 1e-5 * roomy.abs().max(1.0), "{roomy} {tight}");
     }
@@ -130,12 +129,12 @@ fn a_capacity_below_what_one_sample_needs_is_refused_with_the_need() {
 fn a_run_that_resumes_with_less_memory_steps_down_and_one_with_other_settings_is_refused() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let job = Tiny::new();
-    run(&job, &config(20, certified()), Bytes::mib(12), folder.path(), Existing::Refuse, Some(12)).outcome.unwrap();
-    let changed = run(&job, &config(20, fixed()), Bytes::mib(12), folder.path(), Existing::Resume, None);
+    let (job, much, little) = (Tiny::new(), room_for(16), room_for(4));
+    run(&job, &config(20, certified()), much, folder.path(), Existing::Refuse, Some(12)).outcome.unwrap();
+    let changed = run(&job, &config(20, fixed()), much, folder.path(), Existing::Resume, None);
     let text = changed.outcome.unwrap_err().to_string();
     assert!(text.contains("`policy.bounds` was") || text.contains("`policy.kind` was"), "{text}");
-    let tight = run(&job, &config(20, certified()), Bytes::mib(4), folder.path(), Existing::Resume, None);
+    let tight = run(&job, &config(20, certified()), little, folder.path(), Existing::Resume, None);
     tight.outcome.unwrap();
     let steps = steps(&tight.events);
     let (before, after) = (steps[11].rung, steps[19].rung);

@@ -8,7 +8,7 @@ use plimsoll_train::{Existing, FitConfig, Incident, OptimizerRecovery, TrainErro
 use plimsoll_types::{Bytes, EndReason, Event, MemoryReading, Stage, StepFailed};
 
 use crate::common::{Ran, alone, check_epochs, flex_with, run, run_on, steps};
-use crate::tiny::{N_SAMPLES, Tiny, config, fixed};
+use crate::tiny::{N_SAMPLES, Tiny, config, fixed, room_for};
 
 /// The reading after the optimizer's step comes fourth after a part has begun: at its start, after its backward pass,
 /// and after its gradients were added there were others.
@@ -141,7 +141,7 @@ fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without()
         let config = FitConfig { may_checkpoint, ..config(6, fixed()) };
         run(&job, &config, room, folder.path(), Existing::Refuse, None)
     };
-    let room = (4..40).map(|n| Bytes::kib(256 * n)).find(|room| tried(*room, true).outcome.is_ok()).unwrap();
+    let room = (4..160).map(|n| Bytes::kib(256 * n)).find(|room| tried(*room, true).outcome.is_ok()).unwrap();
     let (without, with) = (tried(room, false), tried(room, true));
     assert!(without.outcome.unwrap_err().to_string().contains("one sample alone does not fit"));
     let on = with.events.iter().filter(|it| matches!(it, Event::GradientCheckpointing(_))).count();
@@ -153,7 +153,7 @@ fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without()
 fn what_led_to_a_failure_is_left_behind() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let ran = run(&Tiny::new(), &config(6, fixed()), Bytes::mib(4), folder.path(), Existing::Refuse, None);
+    let ran = run(&Tiny::new(), &config(6, fixed()), room_for(8), folder.path(), Existing::Refuse, None);
     ran.outcome.unwrap();
     let incident = std::fs::read_to_string(folder.path().join("incident-1.json")).unwrap();
     let incident = Incident::parse(&incident).unwrap();

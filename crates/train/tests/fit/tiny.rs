@@ -14,6 +14,8 @@ use plimsoll_train::{
 };
 use plimsoll_types::{Bytes, Fraction, Knobs, StepShape};
 
+use crate::common::needed;
+
 pub(crate) const N_SAMPLES: u64 = 40;
 const WIDTH: usize = 64;
 
@@ -174,4 +176,17 @@ pub(crate) fn certified() -> PolicyConfig {
 
 pub(crate) fn fixed() -> PolicyConfig {
     PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 16 }))
+}
+
+/// Room for micro-batches of so many samples of the largest patch on this machine, and for none of twice as many.
+///
+/// Kernels pack matrices into buffers that are as large as the processor's caches.
+pub(crate) fn room_for(n: u32) -> Bytes {
+    let needed = |micro_batch_size| {
+        let policy = PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size }));
+        needed(&Tiny::new(), &config(4, policy))
+    };
+    // What a thread keeps for its kernels is there from the first run on.
+    needed(2 * n);
+    Bytes(u64::midpoint(needed(n).0, needed(2 * n).0))
 }

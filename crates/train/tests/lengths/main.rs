@@ -17,7 +17,7 @@ use plimsoll_train::{
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
-use common::{Ran, alone, run, steps};
+use common::{Ran, alone, needed, run, steps};
 use job::{ALL, EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
 
 fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig {
@@ -77,14 +77,30 @@ fn check_epochs(events: &[Event], n_epochs: usize) {
     }
 }
 
-/// Room for some of the batches that the policy may ask for, but not for all.
-const TIGHT: Bytes = Bytes::kib(3800);
+/// Room for some of the batches that the policy may ask for on this machine, but not for all.
+fn tight(job: &Tiny) -> Bytes {
+    let needed = |batch_max| {
+        let mut config = config(8, StepUnit::Samples, 16);
+        config.controller.policy = kept(batch_max);
+        needed(job, &config)
+    };
+    // What a thread keeps for its kernels is there from the first run on.
+    needed(16);
+    Bytes(u64::midpoint(needed(4).0, needed(16).0))
+}
+
+/// The policy that begins with these batches, and has no larger ones.
+fn kept(batch_max: u32) -> PolicyConfig {
+    let start = Some(vec![batch_max; EDGES.len()]);
+    PolicyConfig::Bucketed(BucketedConfig { edges: EDGES.to_vec(), batch_max, start, ..BucketedConfig::default() })
+}
 
 #[test]
 fn batches_grow_with_what_is_certain_to_fit_and_every_sample_comes_once() {
     let _alone = alone();
     for streamed in [false, true] {
-        let ran = fresh(&tiny(streamed, Unit::Samples), &config(60, StepUnit::Samples, 16), TIGHT);
+        let job = tiny(streamed, Unit::Samples);
+        let ran = fresh(&job, &config(60, StepUnit::Samples, 16), tight(&job));
         assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
         check_epochs(&ran.events, 6);
         let steps = steps(&ran.events);
@@ -127,15 +143,13 @@ fn steps_of_positions_take_as_many_on_average() {
 fn neither_the_memory_nor_the_workers_change_what_a_step_of_one_unit_computes() {
     let _alone = alone();
     let job = tiny(false, Unit::Samples);
-    let kept = |batch_max, workers| {
+    let run = |batch_max, workers| {
         let mut config = config(5, StepUnit::Samples, 16);
-        let start = Some(vec![batch_max; EDGES.len()]);
-        let policy = BucketedConfig { edges: EDGES.to_vec(), batch_max, start, ..BucketedConfig::default() };
-        config.controller.policy = PolicyConfig::Bucketed(policy);
+        config.controller.policy = kept(batch_max);
         config.loader.workers = workers;
         fresh(&job, &config, Bytes::mib(64)).events
     };
-    let (one, three) = (kept(16, 1), kept(16, 3));
+    let (one, three) = (run(16, 1), run(16, 3));
     assert_eq!(ids(&one), ids(&three));
     let losses = |events: &[Event]| steps(events).iter().map(|it| it.loss).collect::<Vec<_>>();
     assert_eq!(losses(&one), losses(&three));
@@ -246,9 +260,7 @@ fn steps_without_a_readable_sample_are_passed_over_unless_there_is_no_other() {
     let _alone = alone();
     for streamed in [false, true] {
         let mut config = config(300, StepUnit::Batch, 16);
-        let start = Some(vec![1; EDGES.len()]);
-        let policy = BucketedConfig { edges: EDGES.to_vec(), batch_max: 1, start, ..BucketedConfig::default() };
-        config.controller.policy = PolicyConfig::Bucketed(policy);
+        config.controller.policy = kept(1);
         config.loader.bad_sample = BadSample::Skip;
         let broken = |broken| Tiny { rows: Arc::new(Rows { streamed, broken }), unit: Unit::Samples };
         let ran = fresh(&broken(Some(7)), &config, Bytes::mib(64));
