@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use anyhow::Context;
 use plimsoll_finder::FinderConfig;
+use plimsoll_plan::PlanError;
 use plimsoll_probe::Probe;
-use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, open_device};
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, open_device, sound_forward};
+use plimsoll_types::{Bytes, Fraction, StepShape};
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
@@ -21,6 +22,7 @@ use crate::load::Layers;
 use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::values::JobName;
+use crate::worker;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let config = args.run.join(CONFIG_FILE);
@@ -37,11 +39,15 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
     let writer = open(&settings, &args.run, &tokenizer)?;
+    worker::say_refusals();
+    let mut probe = open_probe(&settings)?;
+    probe.draw_line(None)?;
+    let certain = sound(&writer, &settings, StepShape::new(args.batch_size.unwrap_or(1), positions), &mut *probe)?;
     let batch = match args.batch_size {
-        Some(batch) => batch,
+        Some(_) => certain,
         None => find_batch(&writer, &settings, positions, prompts.len())?,
     };
-    let mut probe = open_probe(&settings)?;
+    probe.draw_line(Some(Bytes::MAX))?;
     let texts = write(&writer, &mut *probe, &prompts, &generation, batch as usize)?;
     for (prompt, tokens) in prompts.iter().zip(&texts) {
         println!("{}{}\n", tokenizer.decode(&prompt.tokens[1..])?, tokenizer.decode(tokens)?);
@@ -60,6 +66,20 @@ fn open(settings: &Settings, run: &Path, tokenizer: &Tokenizer) -> anyhow::Resul
     let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
     eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
     Ok(writer.map_err(TrainError::from)?)
+}
+
+/// Returns how many texts of so many, of these positions, are certain to fit at a time: one at least.
+fn sound(writer: &Writer, settings: &Settings, texts: StepShape, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+    let bound = (settings.predictor(probe.page()?), settings.memory.target);
+    match sound_forward(settings.device, texts, bound, probe, &mut |shape| writer.blank(shape)) {
+        Ok(()) => Ok(texts.samples),
+        Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == texts.edge() => {
+            let (n, wanted) = (largest.samples, texts.samples);
+            eprintln!("warning: {wanted} texts at a time are not certain to fit: {n} at a time, which reached {peak}");
+            Ok(n)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns how many texts fit at a time.

@@ -19,6 +19,7 @@ use self::standing::{Standing, identity};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::display::print;
+use crate::exit::user_error;
 use crate::settings::Settings;
 use crate::worker::{DEATH, REFUSALS, WORKER};
 
@@ -27,7 +28,8 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
     let mut signals = listen()?;
     let refusals = NamedTempFile::new()?;
     let (first_log, reached) = (identity(out), Standing::of(out).checkpoint);
-    let mut run = Run { args, out, first_log, reached, deaths: Vec::new(), least: None };
+    let (deaths, places) = (Vec::new(), Vec::new());
+    let mut run = Run { args, out, first_log, reached, deaths, places, least: None };
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
@@ -39,11 +41,14 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
             (Some(ended), None) => ended,
         };
         let verdict = Verdict::of(ended, take_refusal(&refusals), before, oom_kills());
-        run.count(ended, verdict);
-        if u32::try_from(run.deaths.len()).is_ok_and(|n| settings.train.max_restarts < n) {
-            return Err(anyhow::anyhow!(run.report(verdict)));
+        run.count(ended, &verdict);
+        if run.is_stuck() {
+            return Err(user_error(run.too_large(&verdict)).into());
         }
-        run.announce(verdict);
+        if u32::try_from(run.deaths.len()).is_ok_and(|n| settings.train.max_restarts < n) {
+            return Err(anyhow::anyhow!(run.report(&verdict)));
+        }
+        run.announce(&verdict);
     }
 }
 
@@ -57,6 +62,8 @@ struct Run<'a> {
     reached: Option<u64>,
     /// The deaths since then.
     deaths: Vec<Death>,
+    /// Where the run stood at each of them, and the least capacity that was taught before it.
+    places: Vec<(Standing, Option<Bytes>)>,
     /// The least capacity that any death has taught.
     least: Option<Bytes>,
 }
@@ -88,16 +95,21 @@ impl Run<'_> {
     }
 
     /// Notes how a worker died; a new checkpoint makes the deaths before it bygones.
-    fn count(&mut self, ended: Ended, verdict: Verdict) {
-        let Standing { step, rung, capacity, checkpoint } = Standing::of(self.out);
+    fn count(&mut self, ended: Ended, verdict: &Verdict) {
+        let standing = Standing::of(self.out);
+        let Standing { step, rung, capacity, checkpoint, .. } = standing;
         if self.reached < checkpoint {
             self.reached = checkpoint;
             self.deaths.clear();
+            self.places.clear();
         }
+        self.places.push((standing, self.least));
         let place = step.map_or("before its first step".to_owned(), |step| format!("after step {step}"));
         let what = format!("{ended} {place}; {verdict}");
         let capacity = match verdict {
-            Verdict::Refused(Refusal { held, .. }) => Some(held),
+            // The line is where it was, and the next worker knows it.
+            Verdict::Refused(Refusal { line: Some(_), .. }) => None,
+            Verdict::Refused(Refusal { held, .. }) => Some(*held),
             // A lower rung was not enough.
             Verdict::GroupFull | Verdict::MachineFull if self.deaths.iter().any(|it| it.of_memory) => {
                 capacity.map(|it| Bytes(it.0 / 2))
@@ -124,8 +136,32 @@ impl Run<'_> {
         })
     }
 
+    /// Whether the last two have died of memory at one place: whatever was lowered after the first did not help, and
+    /// nothing is left to be lowered.
+    fn is_stuck(&self) -> bool {
+        let of_memory = self.deaths.iter().rev().take(2).all(|it| it.of_memory);
+        of_memory && self.places.iter().rev().take(2).is_sorted_by(|a, b| a == b) && 2 <= self.places.len()
+    }
+
+    /// Says what does not fit, and what would help.
+    fn too_large(&self, verdict: &Verdict) -> String {
+        let deaths = self.deaths.iter().fold(String::new(), |list, it| list + "\n  " + &it.what);
+        let capacity = match verdict {
+            Verdict::Refused(Refusal { asked, held, line: Some(_), .. }) => {
+                format!("a capacity well above {}, ", held.saturating_add(*asked))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "finish the run: its workers died of memory at the same place, and there is nothing smaller to go on \
+             with:{deaths}\nwhat would help: {capacity}shorter samples or smaller patches, gradient checkpointing or a \
+             smaller model; `--resume` goes on at step {}",
+            self.reached.unwrap_or(0)
+        )
+    }
+
     /// Says in one line that a worker has died, and where the next one begins.
-    fn announce(&self, verdict: Verdict) {
+    fn announce(&self, verdict: &Verdict) {
         let what = self.deaths.last().map_or("", |it| &it.what);
         let from = self.reached.unwrap_or(0);
         let rung = if verdict.is_memory() { ", lower" } else { "" };
@@ -133,7 +169,7 @@ impl Run<'_> {
     }
 
     /// Says why there is no further attempt, and what would help.
-    fn report(&self, verdict: Verdict) -> String {
+    fn report(&self, verdict: &Verdict) -> String {
         let deaths = self.deaths.iter().fold(String::new(), |list, it| list + "\n  " + &it.what);
         let n = self.deaths.len();
         let help = if verdict.is_memory() {

@@ -4,7 +4,7 @@ use std::env;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use plimsoll_probe::note_refusals_in;
+use plimsoll_probe::{note_refusals_in, say_refusals_to};
 use plimsoll_train::Death;
 
 use crate::exit::user_error;
@@ -23,9 +23,10 @@ pub(crate) fn is_one() -> bool {
 
 /// Prepares a worker for its own end and for its supervisor's; returns how the one before it died.
 ///
-/// Does nothing in a process without a supervisor.
+/// A process without a supervisor says itself what it was refused.
 pub(crate) fn begin() -> anyhow::Result<Option<Death>> {
     if !is_one() {
+        say_refusals();
         return Ok(None);
     }
     #[cfg(unix)]
@@ -38,6 +39,20 @@ pub(crate) fn begin() -> anyhow::Result<Option<Death>> {
     let Ok(death) = env::var(DEATH) else { return Ok(None) };
     Ok(serde_json::from_str(&death).map_err(|error| user_error(format!("read {DEATH}: {error}")))?)
 }
+
+/// Says on standard error what allocation is refused from now on; what follows it is often the end.
+#[cfg(unix)]
+pub(crate) fn say_refusals() {
+    use std::os::fd::AsFd;
+    // Without a standard error there is nobody to tell.
+    if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
+        say_refusals_to(stderr.into());
+    }
+}
+
+/// There is no way to write to standard error without taking memory.
+#[cfg(not(unix))]
+pub(crate) fn say_refusals() {}
 
 /// Takes the end of standard input for a SIGTERM: the supervisor holds the other side, and lets go only when it dies.
 #[cfg(unix)]

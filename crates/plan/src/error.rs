@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_predict::PredictError;
+use plimsoll_predict::{Phase, PredictError};
 use plimsoll_probe::ProbeError;
 use plimsoll_types::{Bytes, StepShape};
 
@@ -48,6 +48,27 @@ pub enum PlanError {
         capacity: Bytes,
         /// What would help.
         advice: String,
+    },
+    /// One sample is not certain to fit, and has not run.
+    #[error(
+        "{}: one sample of edge {} is not certain to fit, and was not run: it is expected to reach {needed} of a \
+         capacity of {capacity}; the longest that is has edge {}, and reached {}; any of these would help: a capacity \
+         well above {needed}, a shorter edge{}, or a smaller model",
+        work(*.phase), shape.edge(), largest.0.edge(), largest.1, recomputing(*.phase, *.checkpointing)
+    )]
+    OutOfReach {
+        /// Whether gradients are computed.
+        phase: Phase,
+        /// What was approached: one sample of the longest edge.
+        shape: StepShape,
+        /// The largest shape that ran on the way, with its peak.
+        largest: (StepShape, Bytes),
+        /// What one sample of the longest edge is expected to reach, judging by the trials.
+        needed: Bytes,
+        /// What there is.
+        capacity: Bytes,
+        /// Whether activations were recomputed.
+        checkpointing: bool,
     },
     /// A single tensor of the smallest cell is larger than the device serves.
     #[error(
@@ -102,4 +123,15 @@ pub enum PlanError {
         /// What the shell said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+fn work(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Train => "train",
+        Phase::Infer => "validate",
+    }
+}
+
+fn recomputing(phase: Phase, checkpointing: bool) -> &'static str {
+    if phase == Phase::Train && !checkpointing { ", gradient checkpointing" } else { "" }
 }

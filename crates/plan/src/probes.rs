@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plimsoll_predict::{Explorer, Key, Phase, Predictor, PredictorConfig, Probe, Source};
+use plimsoll_predict::{Approach, Explorer, Key, Phase, Predictor, PredictorConfig, Probe, Reach, Source};
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
 use crate::{Fit, PlanError, PlannedCell};
@@ -13,11 +13,14 @@ pub type Measure<'a> = &'a mut dyn FnMut(StepShape) -> Result<Observation, PlanE
 /// A bound this close to the estimate leaves nothing to learn: 1 % of it is the margin for rounding.
 const TIGHT: f64 = 1.02;
 
+/// The edge of a first trial: any model takes it, and what it needs is nearly nothing.
+const SHORTEST: u32 = 16;
+
 /// Plans cells by certified probes.
 ///
-/// The smallest batch at the longest edge runs first, because it must be possible anyway; then, each time, the cell with
-/// the most to gain among those whose upper bound fits; and with the trials that are left, the one with the loosest
-/// bound.
+/// The smallest batch at the longest edge is approached from below, in steps that are certain to fit by those before
+/// them; where it is out of reach, so are the longer edges. Then runs, each time, the cell with the most to gain among
+/// those whose upper bound fits; and with the trials that are left, the one with the loosest bound.
 /// Every other cell gets the certificate's bound.
 #[derive(Clone, Debug)]
 pub struct ProbePlanner {
@@ -46,12 +49,18 @@ impl ProbePlanner {
         if shapes.is_empty() {
             return Err(PlanError::NoCell);
         }
-        let mut known =
-            Known { predictor: Predictor::try_new(self.predictor)?, key, resident: Bytes::ZERO, trials: vec![] };
-        let mut explorer = Explorer::try_new(shapes.iter().copied(), self.budget, self.max_trials)?;
-        while let Probe::Measure(shape) = explorer.probe(|it| known.predict(it)) {
-            known.learn(shape, &mut *measure)?;
-            explorer.on_trial_done(shape, |it| known.predict(it));
+        let mut known = Known::try_new(self.predictor, key)?;
+        self.approach(smallest_of_longest(shapes), &mut known, &mut *measure)?;
+        let fits = |it: &&StepShape| known.predict(**it).is_some_and(|it| it.upper <= self.budget);
+        let within_reach: Vec<_> = shapes.iter().filter(fits).map(|it| it.edge()).collect();
+        let cells = shapes.iter().copied().filter(|it| within_reach.contains(&it.edge()));
+        let left = self.max_trials.saturating_sub(known.n_trials()).max(1);
+        if !within_reach.is_empty() {
+            let mut explorer = Explorer::try_new(cells, self.budget, left)?;
+            while let Probe::Measure(shape) = explorer.probe(|it| known.predict(it)) {
+                known.learn(shape, &mut *measure)?;
+                explorer.on_trial_done(shape, |it| known.predict(it));
+            }
         }
         while let Some(shape) = self.loosest(shapes, &known) {
             known.learn(shape, &mut *measure)?;
@@ -67,6 +76,20 @@ impl ProbePlanner {
             Ok(PlannedCell { resident: known.resident, ..self.cell(phase, *shape, prediction, source, planning_ms) })
         };
         shapes.iter().map(cell).collect()
+    }
+
+    /// Runs trials up to a shape, or as far as they are certain to fit.
+    fn approach(&self, target: StepShape, known: &mut Known<'_>, measure: Measure<'_>) -> Result<Reach, PlanError> {
+        let mut approach = Approach::new(SHORTEST, target, self.budget);
+        loop {
+            match approach.next(|it| known.predict(it)) {
+                Reach::Measure(shape) => {
+                    known.learn(shape, &mut *measure)?;
+                    approach.on_trial_done(shape);
+                }
+                reach => return Ok(reach),
+            }
+        }
     }
 
     /// Returns the shape with the loosest bound among those that are certified and not measured, while trials are left.
@@ -113,7 +136,15 @@ struct Known<'a> {
     trials: Vec<(StepShape, f64)>,
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    fn try_new(predictor: PredictorConfig, key: &'a dyn Fn(StepShape) -> Key) -> Result<Self, PlanError> {
+        Ok(Self { predictor: Predictor::try_new(predictor)?, key, resident: Bytes::ZERO, trials: Vec::new() })
+    }
+
+    fn n_trials(&self) -> u32 {
+        u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
+    }
+
     fn predict(&self, shape: StepShape) -> Option<Prediction> {
         self.predictor.predict((self.key)(shape), shape, self.resident)
     }
@@ -126,6 +157,12 @@ impl Known<'_> {
         self.predictor.observe((self.key)(shape), observation)?;
         Ok(())
     }
+}
+
+/// Returns the smallest batch of the longest edge.
+fn smallest_of_longest(shapes: &[StepShape]) -> StepShape {
+    let key = |it: &&StepShape| (it.edge(), std::cmp::Reverse(it.samples));
+    shapes.iter().max_by_key(key).copied().unwrap_or(StepShape::new(1, 1))
 }
 
 fn milliseconds(start: Instant) -> f64 {
@@ -152,7 +189,7 @@ mod tests {
             Ok(Observation { shape, resident, peak: resident.saturating_add(need(shape)) })
         };
         let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
-        assert_eq!(tried[0], StepShape::new(1, 64));
+        assert_eq!(tried[..2], [StepShape::new(1, 16), StepShape::new(1, 64)]);
         assert!(tried.len() <= 8 && tried.iter().all(|it| resident.saturating_add(need(*it)) <= planner.budget));
         assert_eq!(cells.len(), shapes.len());
         for cell in &cells {
@@ -163,5 +200,24 @@ mod tests {
         let largest = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!(largest(16), Some(40));
         assert!(largest(64) >= Some(35), "the room is that of 104 samples: {:?}", largest(64));
+    }
+
+    #[test]
+    fn an_edge_that_is_out_of_reach_is_planned_without_having_run() {
+        let budget = Bytes::mib(100);
+        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget, max_trials: 8 };
+        let shapes: Vec<_> =
+            [32, 64, 4096].into_iter().flat_map(|edge| (1..=4).map(move |n| StepShape::new(n, edge))).collect();
+        let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
+        let mut most = Bytes::ZERO;
+        let mut measure = |shape: StepShape| {
+            let peak = Bytes::kib(100 * u64::from(shape.samples * shape.edge()));
+            most = most.max(peak);
+            Ok(Observation { shape, resident: Bytes::ZERO, peak })
+        };
+        let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
+        assert!(most <= budget, "{most}");
+        let fit = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        assert_eq!([32, 64, 4096].map(fit), [Some(4), Some(4), None]);
     }
 }

@@ -74,6 +74,7 @@
 //! * Yao, *Efficient dynamic programming using quadrangle inequalities* (STOC 1980), for the choice of edges.
 //! * Bland, *New finite pivoting rules for the simplex method* (1977).
 
+mod approach;
 mod binomial;
 mod certificate;
 mod config;
@@ -92,6 +93,7 @@ mod ratchet;
 mod reserved;
 mod simplex;
 
+pub use approach::{Approach, Reach};
 pub use certificate::{Certificate, ShapeNeed};
 pub use config::PredictorConfig;
 pub use correction::{Booked, Correction, Measured};

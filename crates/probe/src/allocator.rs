@@ -45,7 +45,7 @@ impl<A> TrackingAllocator<A> {
     /// Counts a block of `size` bytes that `take` asks the system for.
     fn counted(&self, size: usize, take: impl FnOnce() -> *mut u8) -> *mut u8 {
         let held = self.counters.begin(size);
-        let block = if self.counters.allows(held) { take() } else { ptr::null_mut() };
+        let block = if self.counters.allows(held, size) { take() } else { ptr::null_mut() };
         if block.is_null() {
             self.refused(size);
         } else {
@@ -54,10 +54,10 @@ impl<A> TrackingAllocator<A> {
         block
     }
 
-    /// Stops counting a block that the system has refused; what follows is often the end of the process.
+    /// Stops counting a block that was refused; what follows is often the end of the process.
     fn refused(&self, size: usize) {
         self.counters.end(size);
-        refusal::note(size, self.counters.current());
+        refusal::note(size, self.counters.current(), self.counters);
     }
 }
 
@@ -89,7 +89,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let both = self.counters.begin(new_size);
-        let resized = if self.counters.allows(both) {
+        let resized = if self.counters.allows(both, new_size) {
             // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
             unsafe { self.inner.realloc(block, layout, new_size) }
         } else {

@@ -70,6 +70,10 @@ impl<P: Probe> Probe for CappedProbe<P> {
         self.inner.cleanup()
     }
 
+    fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
+        self.inner.draw_line(most.map(|most| most.min(self.set)))
+    }
+
     fn held_by_others(&self) -> Option<Bytes> {
         self.inner.held_by_others()
     }

@@ -15,7 +15,16 @@ pub struct HeapCounters {
     largest: Line,
     /// One more than the bytes that may be held; zero without a limit.
     limit: Line,
+    /// The same for all blocks but small ones, which may go on into a reserve above it.
+    line: Line,
 }
+
+/// A block up to this size is served above the line, out of the reserve: a message, a line of a log, an open file. What
+/// fills a machine are tensors, pictures and recordings, each of which is larger.
+const SMALL: usize = 64 << 10;
+
+/// What small blocks may take above the line, all together: a log's line and a report are far below.
+const RESERVE: usize = 8 << 20;
 
 /// A counter alone on its cache line (two, as they are fetched in pairs): the peak is mostly read, and reading it must
 /// not wait for the writers of the current value.
@@ -36,7 +45,7 @@ static HEAP: HeapCounters = HeapCounters::new();
 impl HeapCounters {
     /// Counts from zero.
     pub const fn new() -> Self {
-        Self { current: Line::new(), peak: Line::new(), largest: Line::new(), limit: Line::new() }
+        Self { current: Line::new(), peak: Line::new(), largest: Line::new(), limit: Line::new(), line: Line::new() }
     }
 
     /// Returns the counters of this program's heap: [`TrackingAllocator::new`](crate::TrackingAllocator::new) counts in
@@ -73,10 +82,23 @@ impl HeapCounters {
         self.limit.0.store(bytes.saturating_add(1), SeqCst);
     }
 
-    /// Whether so many bytes may be held.
-    pub(crate) fn allows(&self, held: usize) -> bool {
-        let limit = self.limit.0.load(SeqCst);
-        limit == 0 || held < limit
+    /// Draws the line: from now on a block of more than 64 KiB that makes more than `bytes` held at once is refused.
+    ///
+    /// Smaller ones are served up to 8 MiB above it, so that a program that was refused something can still say so, and
+    /// write down what it has.
+    pub fn set_line(&self, bytes: usize) {
+        self.line.0.store(bytes.saturating_add(1), SeqCst);
+    }
+
+    /// Returns the line, where one is drawn.
+    pub fn line(&self) -> Option<usize> {
+        self.line.0.load(SeqCst).checked_sub(1)
+    }
+
+    /// Whether so many bytes may be held with a block of this size.
+    pub(crate) fn allows(&self, held: usize, size: usize) -> bool {
+        let (limit, line) = (self.limit.0.load(SeqCst), self.line.0.load(SeqCst));
+        (limit == 0 || held < limit) && (line == 0 || held < line || is_within_reserve(held - line, size))
     }
 
     /// Counts a block that is about to be asked for, and returns the bytes held with it.
@@ -100,6 +122,10 @@ impl HeapCounters {
     }
 }
 
+fn is_within_reserve(above: usize, size: usize) -> bool {
+    size <= SMALL && above < RESERVE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,9 +144,20 @@ mod tests {
     #[test]
     fn a_limit_is_the_most_that_may_be_held() {
         let counters = HeapCounters::new();
-        assert!(counters.allows(usize::MAX));
+        assert!(counters.allows(usize::MAX, 1));
         counters.set_limit(100);
-        assert_eq!((counters.allows(100), counters.allows(101)), (true, false));
+        assert_eq!((counters.allows(100, 1), counters.allows(101, 1)), (true, false));
+    }
+
+    #[test]
+    fn only_small_blocks_pass_the_line_and_only_into_the_reserve() {
+        let (counters, line) = (HeapCounters::new(), 100 << 20);
+        assert_eq!(counters.line(), None);
+        counters.set_line(line);
+        assert_eq!(counters.line(), Some(line));
+        assert!(counters.allows(line, line), "what fills it to the line is no small block");
+        assert_eq!((counters.allows(line + 1, SMALL + 1), counters.allows(line + 1, SMALL)), (false, true));
+        assert_eq!((counters.allows(line + RESERVE, 1), counters.allows(line + RESERVE + 1, 1)), (true, false));
     }
 
     #[test]

@@ -18,6 +18,8 @@ const HEAP: &HeapCounters = HeapCounters::of_program();
 #[derive(Debug)]
 pub struct HeapProbe {
     limits: Option<Limits>,
+    /// What was left when the line was drawn last.
+    left: Bytes,
 }
 
 impl HeapProbe {
@@ -40,11 +42,12 @@ impl HeapProbe {
         if !allocations_are_counted() {
             return Err(ProbeError::AllocatorNotInstalled);
         }
-        match Limits::open(host) {
-            Ok(limits) => Ok(Self { limits: Some(limits) }),
-            Err(ProbeError::CapacityUnknown { .. }) => Ok(Self { limits: None }),
-            Err(error) => Err(error),
-        }
+        let limits = match Limits::open(host) {
+            Ok(limits) => Some(limits),
+            Err(ProbeError::CapacityUnknown { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { limits, left: Bytes::MAX })
     }
 }
 
@@ -102,6 +105,23 @@ impl Probe for HeapProbe {
 
     /// Does nothing: what the program frees is no longer counted.
     fn cleanup(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    /// Draws it where the heap of this program is counted; the program aborts at a block that passes it, unless it was
+    /// ready to be refused.
+    ///
+    /// What the device has left is read when there is a `most`: before a step, and not after it. On a system that does not
+    /// tell, only `most` counts.
+    fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
+        if most.is_some() || self.left == Bytes::MAX {
+            self.left = match self.capacity() {
+                Err(ProbeError::CapacityUnknown { .. }) => Bytes::MAX,
+                left => left?,
+            };
+        }
+        let line = most.map_or(self.left, |most| most.min(self.left));
+        HEAP.set_line(usize::try_from(line.0).unwrap_or(usize::MAX));
         Ok(())
     }
 

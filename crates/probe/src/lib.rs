@@ -76,7 +76,7 @@ pub use killed::OomKills;
 pub use kind::{DeviceKind, ParseDeviceKindError};
 pub use open::open;
 pub use probe::Probe;
-pub use refusal::{ParseRefusalError, Refusal, note_refusals_in};
+pub use refusal::{ParseRefusalError, Refusal, note_refusals_in, note_work, say_refusals_to};
 pub use survey::{Survey, SurveyEntry, survey};
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 pub use vulkan::VulkanAdapter;

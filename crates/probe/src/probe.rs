@@ -57,6 +57,18 @@ pub trait Probe: Send {
     /// [`ProbeError::CleanupRefused`] when the allocator cannot do so now.
     fn cleanup(&mut self) -> Result<(), ProbeError>;
 
+    /// Refuses from now on what would make this program hold more than the device has left for it, and no more than `most`
+    /// or what a user has set; with `None` what a user has set does not count.
+    ///
+    /// A device that refuses by itself needs no line: nothing happens there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`capacity`](Self::capacity).
+    fn draw_line(&mut self, _most: Option<Bytes>) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
     /// Returns what other processes hold of the device's memory, where that is known.
     fn held_by_others(&self) -> Option<Bytes> {
         None
@@ -70,6 +82,10 @@ pub trait Probe: Send {
 }
 
 impl<P: Probe + ?Sized> Probe for Box<P> {
+    fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
+        (**self).draw_line(most)
+    }
+
     fn held_by_others(&self) -> Option<Bytes> {
         (**self).held_by_others()
     }

@@ -1,5 +1,6 @@
 //! A program that counts its allocations.
 
+use std::hint::black_box;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -79,6 +80,56 @@ fn a_cap_makes_the_heap_smaller_and_never_larger() {
     let Err(error) = open(DeviceKind::Flex, Some(most)) else { panic!("a cap of a PiB was accepted") };
     // What other processes leave is another figure at every look.
     assert!(matches!(error, ProbeError::CapacityTooLarge { real, set, .. } if real < set && set == most), "{error}");
+}
+
+/// Whether a block of this size is to be had.
+fn is_served(block: Bytes) -> bool {
+    let mut bytes = Vec::<u8>::new();
+    let served = usize::try_from(block.0).is_ok_and(|size| bytes.try_reserve_exact(size).is_ok());
+    black_box(bytes);
+    served
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
+    let _alone = alone();
+    let held = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    let room = Bytes::mib(8);
+    let mut capped = open(DeviceKind::Flex, Some(held.saturating_add(room))).unwrap();
+    capped.draw_line(Some(Bytes::MAX)).unwrap();
+    assert_eq!([Bytes::mib(4), Bytes::mib(16)].map(is_served), [true, false], "a cap is the line");
+    let filled = vec![1u8; usize::try_from(room.0 - NOISE.0).expect("8 MiB can be addressed")];
+    assert_eq!([Bytes::kib(64), Bytes::mib(1)].map(is_served), [true, false], "messages go on into the reserve");
+    drop(filled);
+    capped.draw_line(Some(held.saturating_add(Bytes::mib(2)))).unwrap();
+    assert!(!is_served(Bytes::mib(4)), "the lower of both is the line");
+    capped.draw_line(None).unwrap();
+    assert!(is_served(Bytes::mib(16)), "without a cap the device is the line");
+    let real = capped.capacity().unwrap().max(open(DeviceKind::Flex, None).unwrap().capacity().unwrap());
+    assert!(!is_served(real), "and no system is asked for more than there is");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_program_that_is_refused_says_why_before_it_aborts() {
+    use std::os::unix::process::ExitStatusExt;
+    const CHILD: &str = "PLIMSOLL_TEST_CHILD";
+    let name = "a_program_that_is_refused_says_why_before_it_aborts";
+    if std::env::var_os(CHILD).is_some() {
+        let stderr = std::os::fd::AsFd::as_fd(&std::io::stderr()).try_clone_to_owned().unwrap();
+        plimsoll_probe::say_refusals_to(stderr.into());
+        plimsoll_probe::note_work(format_args!("step {}, {} × {}", 12, 1, 96));
+        open(DeviceKind::Flex, None).unwrap().draw_line(Some(Bytes::mib(64))).unwrap();
+        drop(black_box(vec![1u8; 100 << 20]));
+        return;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let ended = command.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.signal(), Some(6), "SIGABRT: {said}");
+    assert!(said.contains("an allocation of 100.00 MiB was refused while "), "{said}");
+    assert!(said.contains(" were held, because the line is at 64.00 MiB (step 12, 1 × 96)"), "{said}");
 }
 
 #[test]

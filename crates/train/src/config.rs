@@ -25,6 +25,12 @@ pub struct FitConfig {
     pub learning_rate: LearningRate,
     /// The part of the capacity that a step may use.
     pub target: Fraction,
+    /// Whether an allocation that would pass the capacity while a step or a validation runs is refused, where the device
+    /// does not refuse it by itself: on the CPU, where that ends the process before the machine swaps. In between, only
+    /// what others leave counts.
+    ///
+    /// For a program that looks after its processes; without, a step above the capacity is noticed when it is done.
+    pub draws_line: bool,
     /// Whether gradient checkpointing is switched on when one sample alone does not fit without.
     pub may_checkpoint: bool,
     /// What happens when the optimizer's step runs out of memory.

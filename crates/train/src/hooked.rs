@@ -125,6 +125,8 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> J::Batch {
+        let n_samples = shape.samples as usize;
+        self.hooks.on_part(&HookedPart { shape, samples: 0..n_samples, n_samples });
         self.job.blank_batch(shape, device)
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plimsoll_guard::{Failure, Guard};
-use plimsoll_probe::Probe;
+use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
@@ -104,6 +104,7 @@ impl<'a> Inference<'a> {
         self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
         self.tell.iter().for_each(|tell| tell(shape));
+        note_work(format_args!("{shape} without gradients"));
         match unless_out_of_memory(|| forward(part)) {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done.map_err(other)?,

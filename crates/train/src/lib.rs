@@ -75,7 +75,7 @@ pub use loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
 };
 pub use optimizer::load_optimizer;
-pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory};
+pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, sound, sound_forward};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};

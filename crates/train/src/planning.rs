@@ -2,6 +2,7 @@
 
 mod by_dry_run;
 mod by_probes;
+mod sounding;
 
 use burn::tensor::Device;
 use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError};
@@ -15,6 +16,8 @@ use crate::find::OpenProbe;
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
+
+pub use self::sounding::{sound, sound_forward};
 
 /// What is to be planned, and for which device.
 #[derive(Clone, Debug)]

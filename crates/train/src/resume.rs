@@ -35,7 +35,8 @@ impl Kept {
     pub fn of<J: Job>(job: &J, config: &FitConfig, balance: &TaskBalance) -> Self {
         let controller = config.controller.with_features(job.features());
         let mut memory = value(&controller.predictor);
-        memory["gradient_checkpointing"] = controller.checkpointing.into();
+        // Where it is switched on as needed, it depends on the capacity, and the checkpoint knows.
+        memory["gradient_checkpointing"] = (!config.may_checkpoint && controller.checkpointing).into();
         let samples = match job.source().lengths() {
             Lengths::Cut => "cut",
             Lengths::Known(_) => "padded",

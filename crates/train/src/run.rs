@@ -15,6 +15,7 @@ use std::time::Instant;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_policy::CapacityWatch;
+use plimsoll_probe::note_work;
 use plimsoll_types::{
     Attempt, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric, Validated,
 };
@@ -104,15 +105,25 @@ impl<J: Job> Run<'_, J> {
         if self.config.deterministic { Budget::UNBOUNDED } else { self.budget }
     }
 
+    /// Does something below the line, where one is drawn: what passes the capacity meanwhile is refused.
+    fn below_line<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, TrainError> {
+        if !self.config.draws_line {
+            return Ok(work(self));
+        }
+        let step = self.step;
+        let failed = |source| TrainError::Step { step, source };
+        self.guarded.draw_line(true).map_err(failed)?;
+        let done = work(self);
+        note_work(format_args!("what is done between steps"));
+        self.guarded.draw_line(false).map_err(failed)?;
+        Ok(done)
+    }
+
     /// Validates, unless a signal asks for the end meanwhile.
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         self.seed();
-        let model = present(self.model.as_ref());
-        let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
-        let mut inference = inference.deterministic(self.config.deterministic);
-        let validation = self.job.validate(model, &self.device, &mut inference);
-        let peak = inference.peak();
+        let (validation, peak) = self.below_line(Self::measure)?;
         let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
             // Lost weights fit nowhere.
@@ -141,6 +152,15 @@ impl<J: Job> Run<'_, J> {
         })])?;
         self.validated = true;
         self.keep_best(&metric)
+    }
+
+    /// Lets the job measure the model; returns the high-water mark with what came of it.
+    fn measure(&mut self) -> (Result<Validation, StepError>, Bytes) {
+        let model = present(self.model.as_ref());
+        let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
+        let mut inference = inference.deterministic(self.config.deterministic);
+        let validation = self.job.validate(model, &self.device, &mut inference);
+        (validation, inference.peak())
     }
 
     /// Seeds the device anew, so that what is random in a step is the same after a resumption.

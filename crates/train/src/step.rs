@@ -173,6 +173,15 @@ impl GuardedStep {
         &*self.probe
     }
 
+    /// Draws the line that no allocation may pass: at the capacity, or where only the device itself ends.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Probe`] when the capacity cannot be read.
+    pub(crate) fn draw_line(&mut self, is_at_capacity: bool) -> Result<(), StepError> {
+        Ok(self.probe.draw_line(is_at_capacity.then_some(Bytes::MAX))?)
+    }
+
     /// Lends the probe to someone who will use the device: the next step begins without what that leaves reserved.
     pub(crate) fn probe_mut(&mut self) -> &mut dyn Probe {
         self.pages.forget();

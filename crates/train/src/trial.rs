@@ -9,7 +9,7 @@ use burn::module::Module;
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::Phase;
-use plimsoll_probe::Probe;
+use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
 use crate::config::OptimizerRecovery;
@@ -158,6 +158,15 @@ impl<'a, J: Job> Trials<'a, J> {
         Ok(self.guarded.probe_mut().cleanup().map_err(StepError::from)?)
     }
 
+    /// Returns what is in use before the next step.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::Step`] when memory cannot be measured.
+    pub(crate) fn resident(&self) -> Result<Bytes, TrialError> {
+        Ok(self.guarded.read()?.in_use)
+    }
+
     /// Runs one step of a phase; a forward pass takes no more than the samples of its shape.
     ///
     /// # Errors
@@ -184,11 +193,7 @@ impl<'a, J: Job> Trials<'a, J> {
         let ran = self.collate_and_step(shape, n_samples, &mut buffer);
         self.buffers.extend(Some(buffer).filter(|_| is_held));
         let Ran { trial, failures } = ran?;
-        let above = Some(Attempt { peak: Some(trial.peak), ..Attempt::new(shape, trial.resident) });
-        match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
-            Some(failure) => Err(TrialError::OutOfMemory(failure)),
-            None => Ok(trial),
-        }
+        self.within_capacity(Trial { shape, ..trial }, &failures)
     }
 
     fn collate_and_step(
@@ -227,6 +232,7 @@ pub(crate) fn forward_trial(
     probe.cleanup().map_err(StepError::from)?;
     probe.reset_peak().map_err(StepError::from)?;
     let resident = probe.read().map_err(StepError::from)?.in_use;
+    note_work(format_args!("{shape} without gradients"));
     let read = is_readable(forward(), probe);
     let reading = probe.read().map_err(StepError::from)?;
     if !read? || capacity < reading.peak {

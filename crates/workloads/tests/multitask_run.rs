@@ -27,6 +27,7 @@ fn config(n_steps: u64) -> FitConfig {
         device: "flex".to_owned(),
         seed: 3,
         deterministic: false,
+        draws_line: false,
         may_checkpoint: false,
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,

@@ -52,25 +52,19 @@ impl Report {
         devices: Vec<Device>,
         missing: Vec<Missing>,
     ) -> Result<Self, PredictError> {
-        let key = |cell: &'_ CellRow| (cell.job.clone(), cell.device.clone(), cell.checkpointing);
-        let mut keys = Vec::new();
+        let mut keys: Vec<(&str, &str)> = Vec::new();
         for cell in &cells {
-            if !keys.contains(&key(cell)) {
-                keys.push(key(cell));
+            if !keys.contains(&(&cell.job, &cell.device)) {
+                keys.push((&cell.job, &cell.device));
             }
         }
-        let of = |of: (String, String, bool)| {
-            let own: Vec<_> = cells.iter().filter(|it| key(it) == of).collect();
-            let (job, device, checkpointing) = of;
-            Summary::try_new(&job, &device, checkpointing, &own)
+        let of = |(job, device): (&str, &str)| {
+            let own: Vec<_> = cells.iter().filter(|it| it.job == job && it.device == device).collect();
+            Summary::try_new(job, device, &own)
         };
         let summary = keys.into_iter().map(of).collect::<Result<_, _>>()?;
         Ok(Self { cells, summary, mixed, devices, missing })
     }
-}
-
-fn recomputing(checkpointing: bool) -> &'static str {
-    if checkpointing { " with gradient checkpointing" } else { "" }
 }
 
 /// Stands above the cells: reserved as planned and as it was, then all that is judged.
@@ -81,12 +75,11 @@ const HEADER: &str = "phase  batch × edge  samples  source           planned   
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for summary in &self.summary {
-            let Summary { job, device, checkpointing, .. } = summary;
+            let Summary { job, device, .. } = summary;
             let name = self.devices.iter().find(|it| it.device == *device).map_or(device, |it| &it.name);
-            writeln!(f, "{job} on {name}{}\n", recomputing(*checkpointing))?;
+            writeln!(f, "{job} on {name}\n")?;
             writeln!(f, "{HEADER}")?;
-            let is_own = |it: &&CellRow| (&it.job, &it.device, it.checkpointing) == (job, device, *checkpointing);
-            let own = self.cells.iter().filter(is_own);
+            let own = self.cells.iter().filter(|it| it.job == *job && it.device == *device);
             own.clone().try_for_each(|cell| writeln!(f, "{cell}"))?;
             writeln!(f, "\n{summary}")?;
         }
@@ -145,9 +138,8 @@ impl fmt::Display for Figures {
 impl fmt::Display for MixedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = if self.largest_first { "largest first" } else { "as drawn" };
-        let Self { job, device, checkpointing, n_steps, planned_high_water, measured_high_water, .. } = self;
-        write!(f, "{job} on {device}{}, {n_steps} mixed steps, {order}: ", recomputing(*checkpointing))?;
-        write!(f, "planned {planned_high_water}, ")?;
+        let Self { job, device, n_steps, planned_high_water, measured_high_water, .. } = self;
+        write!(f, "{job} on {device}, {n_steps} mixed steps, {order}: planned {planned_high_water}, ")?;
         write!(f, "real {measured_high_water} ({:+.2} %)", 100.0 * self.error())?;
         match self.steps_equal {
             Some(equal) => write!(f, ", equal pools after {equal} steps"),
@@ -167,7 +159,6 @@ mod tests {
         let pooled = CellRow {
             job: "sr".into(),
             device: "vulkan:0".into(),
-            checkpointing: false,
             phase: Phase::Train,
             batch: 5,
             edge: 64,
@@ -188,7 +179,6 @@ mod tests {
         };
         let probed = CellRow {
             device: "flex".into(),
-            checkpointing: true,
             phase: Phase::Infer,
             source: Source::Certificate,
             predicted_reserved: Bytes::mib(42),
@@ -207,7 +197,6 @@ mod tests {
         let mixed = MixedRow {
             job: "sr".into(),
             device: "vulkan:0".into(),
-            checkpointing: false,
             largest_first: true,
             n_steps: 201,
             planned_high_water,

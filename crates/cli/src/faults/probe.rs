@@ -94,6 +94,11 @@ impl Probe for FaultyProbe {
         self.inner.cleanup()
     }
 
+    /// Draws it where it would be without the faults: they are no less memory, they only read so.
+    fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
+        self.inner.draw_line(most)
+    }
+
     fn held_by_others(&self) -> Option<Bytes> {
         self.inner.held_by_others()
     }

@@ -121,6 +121,7 @@ impl Settings {
                 },
             },
             target: self.memory.target,
+            draws_line: true,
             may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {

@@ -12,12 +12,16 @@ use plimsoll_types::{Bytes, Decision, Event, Knobs};
 const TAIL: u64 = 1 << 20;
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// The last step in the log.
     pub(super) step: Option<u64>,
     /// The knobs that came after it.
     pub(super) rung: Option<Knobs>,
+    /// The batch size of each edge, where they have been changed of late.
+    pub(super) sizes: Vec<u32>,
+    /// Whether activations are recomputed, as far as the end of the log tells.
+    pub(super) is_checkpointing: bool,
     /// The capacity then.
     pub(super) capacity: Option<Bytes>,
     /// The last checkpoint.
@@ -38,6 +42,7 @@ impl Standing {
     fn follow(&mut self, event: &Event) {
         match event {
             Event::RunStarted(head) => (self.rung, self.capacity) = (Some(head.knobs), Some(head.budget.capacity)),
+            Event::GradientCheckpointing(_) => self.is_checkpointing = true,
             Event::BudgetChanged(changed) => self.capacity = Some(changed.budget.capacity),
             Event::StepDone(done) => (self.step, self.rung) = (Some(done.step), Some(done.rung)),
             Event::Decided(decided) => match &decided.decision {
@@ -46,6 +51,7 @@ impl Standing {
                     if let (Some(rung), Some(size)) = (&mut self.rung, resize.to.last()) {
                         rung.micro_batch_size = *size;
                     }
+                    self.sizes.clone_from(&resize.to);
                 }
                 _ => (),
             },

@@ -20,9 +20,9 @@ pub(super) enum Ended {
 }
 
 /// What a worker died of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// An allocation that the system refused.
+    /// An allocation that was refused: by the system, or because it would have passed the line.
     Refused(Refusal),
     /// The kernel, because the control group had no memory left.
     GroupFull,
@@ -56,8 +56,8 @@ impl Verdict {
         }
     }
 
-    pub(super) fn is_memory(self) -> bool {
-        self != Self::Other
+    pub(super) fn is_memory(&self) -> bool {
+        *self != Self::Other
     }
 }
 
@@ -76,8 +76,10 @@ impl fmt::Display for Ended {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(Refusal { asked, held }) => {
-                write!(f, "an allocation of {asked} was refused while {held} were held")
+            Self::Refused(Refusal { asked, held, line, at_work }) => {
+                write!(f, "an allocation of {asked} was refused while {held} were held")?;
+                line.map_or(Ok(()), |line| write!(f, ", because the line is at {line}"))?;
+                if at_work.is_empty() { Ok(()) } else { write!(f, " ({at_work})") }
             }
             Self::GroupFull => f.write_str("the out-of-memory count of its control group rose"),
             Self::MachineFull => f.write_str("the kernel's out-of-memory count rose"),
@@ -93,36 +95,44 @@ mod tests {
 
     use super::*;
 
-    const REFUSAL: Refusal = Refusal { asked: Bytes::mib(4), held: Bytes::mib(90) };
+    const REFUSAL: Refusal = Refusal { asked: Bytes::mib(4), held: Bytes::mib(90), line: None, at_work: String::new() };
     const CALM: OomKills = OomKills { group: Some(3), machine: Some(5) };
 
     #[track_caller]
-    fn check(ended: Ended, refusal: Option<Refusal>, after: OomKills, expected: Verdict) {
-        assert_eq!(Verdict::of(ended, refusal, CALM, after), expected);
+    fn check(ended: Ended, refusal: Option<Refusal>, after: OomKills, expected: &Verdict) {
+        assert_eq!(&Verdict::of(ended, refusal, CALM, after), expected);
     }
 
     #[test]
     fn a_refused_allocation_counts_with_the_abort_that_follows_it() {
-        check(Ended::Signal(SIGABRT), Some(REFUSAL), CALM, Verdict::Refused(REFUSAL));
-        check(Ended::Signal(SIGABRT), None, CALM, Verdict::Other);
+        check(Ended::Signal(SIGABRT), Some(REFUSAL), CALM, &Verdict::Refused(REFUSAL));
+        check(Ended::Signal(SIGABRT), None, CALM, &Verdict::Other);
         for ended in [Ended::Signal(SIGKILL), Ended::Signal(SIGSEGV), Ended::Poisoned] {
-            check(ended, Some(REFUSAL), CALM, Verdict::Other);
+            check(ended, Some(REFUSAL), CALM, &Verdict::Other);
         }
+    }
+
+    #[test]
+    fn a_refusal_at_the_line_says_where_the_line_is_and_what_passed_it() {
+        let refusal = Refusal { line: Some(Bytes::mib(92)), at_work: "step 3, 1 × 96".to_owned(), ..REFUSAL };
+        let expected = "an allocation of 4.00 MiB was refused while 90.00 MiB were held, because the line is at \
+                        92.00 MiB (step 3, 1 × 96)";
+        assert_eq!(Verdict::Refused(refusal).to_string(), expected);
     }
 
     #[test]
     fn a_count_that_rose_counts_with_the_signal_that_the_kernel_sends() {
         let group = OomKills { group: Some(4), machine: Some(6) };
         let machine = OomKills { machine: Some(6), ..CALM };
-        check(Ended::Signal(SIGKILL), None, group, Verdict::GroupFull);
-        check(Ended::Signal(SIGKILL), None, machine, Verdict::MachineFull);
-        check(Ended::Signal(SIGBUS), None, group, Verdict::Other);
-        check(Ended::Poisoned, None, group, Verdict::Other);
+        check(Ended::Signal(SIGKILL), None, group, &Verdict::GroupFull);
+        check(Ended::Signal(SIGKILL), None, machine, &Verdict::MachineFull);
+        check(Ended::Signal(SIGBUS), None, group, &Verdict::Other);
+        check(Ended::Poisoned, None, group, &Verdict::Other);
     }
 
     #[test]
     fn without_counts_a_kill_is_not_taken_for_memory() {
-        check(Ended::Signal(SIGKILL), None, OomKills::default(), Verdict::Other);
+        check(Ended::Signal(SIGKILL), None, OomKills::default(), &Verdict::Other);
         let verdict = Verdict::of(Ended::Signal(SIGKILL), None, OomKills::default(), OomKills::default());
         assert!(!verdict.is_memory());
     }

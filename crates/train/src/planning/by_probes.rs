@@ -30,13 +30,13 @@ impl<J: Job> Planning<'_, J> {
         let mut trials = self.trials()?;
         let mut cells = Vec::new();
         for phase in [Phase::Train, Phase::Infer] {
-            let mut n_done = 0;
+            let (shapes, mut n_done) = (self.shapes(phase), 0);
             let mut measure = |shape| {
                 progress(phase, n_done, max_trials as usize);
                 n_done += 1;
+                let n_samples = Some(n_samples).filter(|_| shapes.contains(&shape));
                 steady(&mut trials, phase, shape, n_samples)
             };
-            let shapes = self.shapes(phase);
             if !shapes.is_empty() {
                 cells.extend(planner.plan(phase, &shapes, &|shape| keys.key(phase, shape), &mut measure)?);
             }
@@ -46,18 +46,23 @@ impl<J: Job> Planning<'_, J> {
     }
 }
 
-/// Runs steps of one shape until they are in the steady state, and returns what the last showed.
+/// Runs steps of one shape until they are in the steady state, and returns what the last showed: steps of real samples,
+/// where a run has such a shape, and of blank ones on the way to it.
 ///
 /// A step that ran out of memory with a known peak shows as much as one that ran.
 fn steady<J: Job>(
     trials: &mut Trials<'_, J>,
     phase: Phase,
     shape: StepShape,
-    n: u32,
+    n_samples: Option<u32>,
 ) -> Result<Observation, PlanError> {
-    let mut ran = trials.run(phase, shape, n);
+    let mut run = || match (phase, n_samples) {
+        (Phase::Train, None) => trials.blank(shape),
+        (phase, n) => trials.run(phase, shape, n.unwrap_or(shape.samples)),
+    };
+    let mut ran = run();
     for _ in 1..STEPS_OF_A_PROBE {
-        ran = ran.and_then(|_| trials.run(phase, shape, n));
+        ran = ran.and_then(|_| run());
     }
     match ran {
         Ok(trial) => Ok(trial.observation()),

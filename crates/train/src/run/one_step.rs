@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use burn::module::Module;
 use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
 use super::optimize::Optimized;
@@ -13,6 +14,9 @@ use crate::loader::{StepSamples, StepUnit};
 use crate::source::Source;
 use crate::step::{StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::Lap;
+
+/// Bytes of Adam's two moments of a parameter.
+const MOMENTS: u64 = 8;
 
 impl<J: Job> Run<'_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
@@ -71,7 +75,7 @@ impl<J: Job> Run<'_, J> {
         samples: &StepSamples<<J::Source as Source>::Buffer>,
     ) -> Result<StepOutcome, TrainError> {
         loop {
-            let outcome = self.run_guarded(request, samples);
+            let outcome = self.below_line(|run| run.run_guarded(request, samples))?;
             let failures = self.guarded.take_failures();
             for attempt in failures.iter().copied() {
                 let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::MicroBatch);
@@ -118,9 +122,16 @@ impl<J: Job> Run<'_, J> {
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
         let mean_loss =
             |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device), &weights);
-        let predict = |shape, resident| controller.predict(shape, resident);
+        let to_come = self.to_come();
+        let predict = |shape, resident: Bytes| controller.predict(shape, resident.saturating_add(to_come));
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
         outcome.map_err(|source| TrainError::Step { step: self.step, source })
+    }
+
+    /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes.
+    fn to_come(&self) -> Bytes {
+        let n_parameters = present(self.model.as_ref()).num_params() as u64;
+        if self.step == 0 { Bytes(n_parameters.saturating_mul(MOMENTS)) } else { Bytes::ZERO }
     }
 
     /// Returns the learning rate of a step; where the effective batch varies, it may follow.
@@ -154,8 +165,9 @@ impl<J: Job> Run<'_, J> {
         let learning_rate = self.learning_rate(samples);
         let tasks = tasks::task_steps(&self.balance, &samples.tasks, &outcome);
         let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
-        let shape = self.largest(rung, &parts);
-        let prediction = self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident));
+        let (shape, to_come) = (self.largest(rung, &parts), self.to_come());
+        let prediction =
+            self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident.saturating_add(to_come)));
         let reading = match self.optimize(learning_rate, gradients)? {
             Optimized::Done(reading) => reading,
             Optimized::OutOfMemory { peak, is_back } => return Ok(Optimized::OutOfMemory { peak, is_back }),

@@ -1,13 +1,14 @@
 //! The optimizer's step, and the way back when it runs out of memory.
 
 use burn::optim::{GradientsParams, ModuleOptimizer};
+use plimsoll_probe::note_work;
 use plimsoll_types::{Bytes, Knobs, MemoryReading, Stage};
 
 use super::{Run, present};
 use crate::config::OptimizerRecovery;
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::step::unless_out_of_memory;
+use crate::step::{StepError, unless_out_of_memory};
 use crate::stopwatch::Lap;
 
 /// Optimizer's steps out of memory between two checkpoints after which the run gives up: it gets nowhere.
@@ -36,13 +37,7 @@ impl<J: Job> Run<'_, J> {
         gradients: GradientsParams,
     ) -> Result<Optimized<MemoryReading>, TrainError> {
         let kept = self.kept();
-        let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
-        // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
-        // reading is one, so that the panic is not taken for that of the next forward pass.
-        let stepped = unless_out_of_memory(|| {
-            *model = model.take().map(|model| optimizer.step(rate, model, gradients));
-            self.stopwatch.time(Lap::Probe, || guarded.read())
-        });
+        let stepped = self.below_line(|run| run.step_and_read(rate, gradients))?;
         let mut peak = None;
         if let Some(reading) = stepped {
             let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
@@ -58,6 +53,18 @@ impl<J: Job> Run<'_, J> {
             (self.model, self.optimizer) = (Some(model), optimizer);
         }
         Ok(Optimized::OutOfMemory { peak, is_back })
+    }
+
+    /// Lets the optimizer step, and reads the memory after it; `None` when it ran out of memory.
+    fn step_and_read(&mut self, rate: f64, gradients: GradientsParams) -> Option<Result<MemoryReading, StepError>> {
+        let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
+        note_work(format_args!("the optimizer's step"));
+        // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
+        // reading is one, so that the panic is not taken for that of the next forward pass.
+        unless_out_of_memory(|| {
+            *model = model.take().map(|model| optimizer.step(rate, model, gradients));
+            self.stopwatch.time(Lap::Probe, || guarded.read())
+        })
     }
 
     /// Whether the weights are there, for all that is known: where a failure is never silent, they are.

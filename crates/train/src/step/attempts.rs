@@ -8,6 +8,7 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use plimsoll_guard::Failure;
+use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, StepShape};
 
 use super::error::{ReadError, StepError, read_values, unless_out_of_memory};
@@ -87,6 +88,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         }
         let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
         let attempt = Attempt::new(shape, resident);
+        note_work(format_args!("{shape} with gradients"));
         // CubeCL panics where it has no memory to pass a kernel its arguments.
         let (mean_loss, model, accumulator) = (self.mean_loss, self.model, &self.accumulator);
         let passed = unless_out_of_memory(|| {

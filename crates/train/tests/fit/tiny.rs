@@ -148,6 +148,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         device: "flex".to_owned(),
         seed: 3,
         deterministic: false,
+        draws_line: false,
         may_checkpoint: false,
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,

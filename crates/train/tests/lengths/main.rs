@@ -32,6 +32,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         device: "flex".to_owned(),
         seed: 3,
         deterministic: false,
+        draws_line: false,
         may_checkpoint: false,
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,

@@ -29,6 +29,7 @@ fn config(device: DeviceKind) -> FitConfig {
     FitConfig {
         device: device.to_string(),
         seed: 3,
+        draws_line: false,
         may_checkpoint: false,
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: false,

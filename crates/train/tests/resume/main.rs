@@ -39,6 +39,7 @@ fn config() -> FitConfig {
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
+        draws_line: false,
         may_checkpoint: false,
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: true,

@@ -1,10 +1,11 @@
 //! A trained model that writes on.
 
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_train::{Checkpoint, CheckpointError, FindError, Tried, find_inference_batch};
+use plimsoll_types::StepShape;
 
 use super::generate::{GenerateError, Generation, Prompt, blank_generation, generate};
 use super::model::{Gpt, GptConfig};
@@ -32,6 +33,15 @@ impl Writer {
         Ok(Self { model: model.valid(), device: device.inner() })
     }
 
+    /// Does what writing texts of this shape does, without prompts; see [`blank_generation`].
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_values]`
+    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
+        blank_generation(&self.model, shape, &self.device)
+    }
+
     /// Finds how many texts of `finder.edge` positions can be written at a time.
     ///
     /// # Errors
@@ -44,7 +54,7 @@ impl Writer {
         probe: &mut dyn Probe,
         on_tried: &mut dyn FnMut(&Tried),
     ) -> Result<Found, FindError> {
-        let mut blank = |shape| blank_generation(&self.model, shape, &self.device);
+        let mut blank = |shape| self.blank(shape);
         find_inference_batch(device, finder, probe, &mut blank, on_tried)
     }
 

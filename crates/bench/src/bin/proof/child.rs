@@ -1,6 +1,5 @@
 //! The work of a fresh process.
 
-use burn::tensor::Device;
 use plimsoll_bench::proof::Group;
 use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
@@ -27,11 +26,10 @@ const SMALL: StepShape = StepShape::new(8, 16);
 
 /// Does what it is asked, and prints the answer as one line.
 pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
-    let data = order.data.as_deref();
     let reply = match &order.task {
         Task::Open => Reply::Open { name: open(order.device, None)?.name() },
-        Task::Memory { shape } => with_job(&order.job, data, memory::Watched { device: order.device, shape: *shape })?,
-        _ => with_job(&order.job, data, order)?,
+        Task::Memory { shape } => with_job(&order.job, memory::Watched { device: order.device, shape: *shape })?,
+        _ => with_job(&order.job, order)?,
     };
     println!("{}", serde_json::to_string(&reply)?);
     Ok(())
@@ -46,11 +44,11 @@ impl OnJob for &Order {
             Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
             Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
             Task::RehearseRun { steps } => {
-                let acts: Vec<_> = steps.iter().map(|parts| Act::Train(parts.clone())).collect();
+                let acts: Vec<_> = steps.iter().map(|shape| Act::Train(vec![*shape])).collect();
                 Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
             }
             Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
-            Task::Run { steps, largest } => mixed::run(job, self.open_device()?, self.device, steps, *largest)?,
+            Task::Run { steps, largest } => mixed::run(job, self.device, steps, *largest)?,
         })
     }
 }
@@ -91,7 +89,7 @@ impl Order {
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
-        let mut trials = Trials::try_new(job, self.open_device()?, self.open_probe()?)?;
+        let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
         if let Some(largest) = largest {
             trials.hold_buffers(&loader(largest))?;
         }
@@ -112,10 +110,6 @@ impl Order {
         self.device != DeviceKind::Flex
     }
 
-    fn open_device(&self) -> Result<Device, Failed> {
-        Ok(open_device(self.device, self.checkpointing)?)
-    }
-
     fn open_probe(&self) -> Result<Box<dyn Probe>, PlanError> {
         Ok(open(self.device, None)?)
     }
@@ -125,13 +119,13 @@ impl Order {
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
-        Ok(JobProgram::new(job, self.open_device()?, OptimizerRecovery::Restore))
+        Ok(JobProgram::new(job, open_device(self.device, false)?, OptimizerRecovery::Restore))
     }
 
     fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
         PlanRequest {
             device: self.device,
-            checkpointing: self.checkpointing,
+            checkpointing: false,
             optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),

@@ -1,7 +1,5 @@
 //! What a fresh process is asked, and what it answers.
 
-use std::path::PathBuf;
-
 use plimsoll_bench::proof::{Figure, Group};
 use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
@@ -15,10 +13,6 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Order {
     pub(crate) job: String,
     pub(crate) device: DeviceKind,
-    /// Whether activations are recomputed in the backward pass.
-    pub(crate) checkpointing: bool,
-    /// A folder with a folder of data for each job that needs one.
-    pub(crate) data: Option<PathBuf>,
     pub(crate) task: Task,
 }
 
@@ -32,11 +26,11 @@ pub(crate) enum Task {
     /// Find the largest batch of an edge within a capacity.
     Find { edge: u32, batch_max: u32, capacity: Bytes },
     /// Rehearse a run.
-    RehearseRun { steps: Vec<Vec<StepShape>> },
+    RehearseRun { steps: Vec<StepShape> },
     /// Run steps of one shape.
     Cell(Steps),
-    /// Run steps of these parts, with nothing returned to the device in between.
-    Run { steps: Vec<Vec<StepShape>>, largest: StepShape },
+    /// Run steps of these shapes, with nothing returned to the device in between.
+    Run { steps: Vec<StepShape>, largest: StepShape },
     /// Read memory from every observer before and after a step.
     Memory { shape: StepShape },
 }

@@ -1,0 +1,188 @@
+//! Soundings: few small steps before the first of a run, so that none is taken of which nothing is known.
+
+use burn::tensor::Tensor;
+use plimsoll_plan::{PlanError, PlannedNeed};
+use plimsoll_predict::{Approach, Phase, Predictor, PredictorConfig, Reach};
+use plimsoll_probe::{DeviceKind, Probe};
+use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
+
+use super::{OnPlanned, PlanRequest, Planning, failed};
+use crate::controller::Keys;
+use crate::device::{open_device, platform, small_batch_regime};
+use crate::find::OpenProbe;
+use crate::job::Job;
+use crate::trial::{Trial, TrialError, forward_trial};
+
+/// Where the way up begins, in pixels or positions: any model takes it, and what it needs is nearly nothing.
+const SHORTEST: u32 = 16;
+
+/// Steps of the first trial: the last one is in the steady state, with the optimizer's state, thread pools and packing
+/// buffers in place.
+const STEPS_AT_FIRST: usize = 3;
+
+/// Approaches what a run on a device without pools begins with: the largest of its `first` micro-batches, and one sample
+/// of the longest edge of a validation. Every trial is certain to fit by those before it; the first is the smallest there
+/// is.
+///
+/// Of a first micro-batch of several samples, one has to fit: a step runs in as many as are certain.
+///
+/// Returns what was read, for [`ControllerConfig::planned`](crate::ControllerConfig::planned).
+///
+/// The steps are those of a run, with a model and an optimizer of their own, of blank batches: no sample is read. The
+/// validation is held against what is in use once there has been a training step.
+///
+/// # Errors
+///
+/// [`PlanError::OutOfReach`] where one sample is not certain to fit into the capacity, [`PlanError::Step`] when a step
+/// fails for another reason.
+pub fn sound<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    first: StepShape,
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<Vec<PlannedNeed>, PlanError> {
+    let capacity = open_probe()?.capacity()?;
+    let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
+    let platform = platform(request.device, &super::device_name(request.device)?);
+    let planning = Planning { job, request, device, platform, open_probe };
+    let (checkpointing, small_batch) = (request.checkpointing, small_batch_regime(request.device));
+    let keys = Keys { checkpointing, platform, small_batch };
+    let mut trials = planning.trials()?;
+    let resident = trials.resident().map_err(|error| failed(first, error))?;
+    if capacity.scale(request.target) <= resident {
+        // There is no room for any step, and the start of the run says so.
+        return Ok(Vec::new());
+    }
+    let (predictor, target) = (PredictorConfig { features: job.features(), ..request.predictor }, request.target);
+    let sounding = Sounding { predictor, target, capacity, keys };
+    let longest = request.inference.iter().map(|it| it.edge()).max();
+    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
+    let mut needs = Vec::new();
+    for (phase, shape) in [(Phase::Train, first)].into_iter().chain(validation) {
+        let mut n_done = 0;
+        let mut run = |shape| {
+            progress(phase, n_done, n_done + 1);
+            n_done += 1;
+            match phase {
+                Phase::Train => trials.blank(shape),
+                Phase::Infer => trials.infer(shape),
+            }
+        };
+        let read = match sounding.approach(phase, shape, &mut run) {
+            (read, Err(PlanError::OutOfReach { largest, .. })) if largest.0.edge() == shape.edge() => read,
+            (read, ended) => ended.map(|()| read)?,
+        };
+        needs.extend(read.into_iter().map(|it| need(phase, it)));
+    }
+    Ok(needs)
+}
+
+/// Approaches a forward pass without gradients of this shape, which `run` makes and returns all that is read of; every
+/// trial is certain to fit by those before it.
+///
+/// # Errors
+///
+/// As [`sound`].
+pub fn sound_forward(
+    device: DeviceKind,
+    shape: StepShape,
+    (predictor, target): (PredictorConfig, Fraction),
+    probe: &mut dyn Probe,
+    run: &mut dyn FnMut(StepShape) -> Tensor<1>,
+) -> Result<(), PlanError> {
+    let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
+    let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
+    let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
+    let sounding = Sounding { predictor, target, capacity, keys };
+    sounding.approach(Phase::Infer, shape, &mut forward).1
+}
+
+/// Runs one step or forward pass of a shape.
+type RunTrial<'a> = &'a mut dyn FnMut(StepShape) -> Result<Trial, TrialError>;
+
+struct Sounding {
+    predictor: PredictorConfig,
+    target: Fraction,
+    capacity: Bytes,
+    keys: Keys,
+}
+
+impl Sounding {
+    /// Runs trials up to a shape, and returns what each read, and whether it was reached.
+    fn approach(&self, phase: Phase, shape: StepShape, run: RunTrial<'_>) -> (Vec<Observation>, Result<(), PlanError>) {
+        let mut reads = Vec::new();
+        let reached = self.go_up(phase, shape, &mut reads, run);
+        (reads, reached)
+    }
+
+    fn go_up(
+        &self,
+        phase: Phase,
+        shape: StepShape,
+        reads: &mut Vec<Observation>,
+        run: RunTrial<'_>,
+    ) -> Result<(), PlanError> {
+        let mut predictor = Predictor::try_new(self.predictor)?;
+        let mut approach = Approach::new(SHORTEST, shape, self.capacity);
+        let keys = self.keys;
+        loop {
+            let resident = reads.last().map_or(Bytes::ZERO, |it| it.resident);
+            let predict = |shape| predictor.predict(keys.key(phase, shape), shape, resident);
+            let next = match approach.next(predict) {
+                Reach::Measure(shape) => shape,
+                Reach::Beyond { .. } => return Err(self.out_of_reach(phase, shape, reads.last(), predict(shape))),
+                Reach::Arrived => return Ok(()),
+            };
+            let read = measure(next, if reads.is_empty() { STEPS_AT_FIRST } else { 1 }, run)?;
+            if self.capacity < read.peak && reads.is_empty() {
+                return Err(self.smallest_does_not_fit(phase, read));
+            }
+            predictor.observe(keys.key(phase, next), read)?;
+            if self.capacity < read.peak {
+                let expected = predictor.predict(keys.key(phase, shape), shape, read.resident);
+                return Err(self.out_of_reach(phase, shape, reads.last(), expected));
+            }
+            approach.on_trial_done(next);
+            reads.push(read);
+        }
+    }
+
+    fn out_of_reach(
+        &self,
+        phase: Phase,
+        shape: StepShape,
+        largest: Option<&Observation>,
+        predicted: Option<Prediction>,
+    ) -> PlanError {
+        let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.shape, it.peak));
+        let needed = predicted.map_or(largest.1, |it| it.expected);
+        let (capacity, checkpointing) = (self.capacity, self.keys.checkpointing);
+        PlanError::OutOfReach { phase, shape, largest, needed, capacity, checkpointing }
+    }
+
+    fn smallest_does_not_fit(&self, phase: Phase, Observation { shape, peak, .. }: Observation) -> PlanError {
+        let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
+        let is_sparing = phase == Phase::Infer || self.keys.checkpointing;
+        let sparing = if is_sparing { "" } else { ", `memory.gradient_checkpointing = \"on\"`" };
+        let enough = Bytes::from_f64_ceil(peak.as_f64() / self.target.get());
+        let advice = format!("any of these would help: a capacity of {enough}{sparing}, or a smaller model");
+        PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
+    }
+}
+
+/// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.
+fn measure(shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Observation, PlanError> {
+    let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
+    match ran.map(Trial::steady) {
+        Ok(trial) => Ok(trial.observation()),
+        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
+            Ok(Observation { shape, resident, peak })
+        }
+        Err(error) => Err(failed(shape, error)),
+    }
+}
+
+fn need(phase: Phase, Observation { shape, resident, peak }: Observation) -> PlannedNeed {
+    PlannedNeed { phase, shape, expected: peak, upper: peak, largest: Bytes::ZERO, resident: Some(resident) }
+}
