@@ -152,13 +152,13 @@ pub fn find_batch_size<J: Job>(
 /// [`FindError::Finder`] when the smallest batch does not fit, with what it needs and what there is.
 pub fn find_inference_batch(
     device: DeviceKind,
-    finder: FinderConfig,
+    mut finder: FinderConfig,
     probe: &mut dyn Probe,
     run: &mut dyn FnMut(StepShape) -> Tensor<1>,
     on_tried: OnTried<'_>,
 ) -> Result<Found, FindError> {
     let capacity = probe.capacity().map_err(PlanError::from)?;
-    let finder = FinderConfig { survives: survives(device, capacity), ..finder };
+    finder.survives = survives(device, capacity);
     let keys = Keys { checkpointing: false, platform: platform(device, &probe.name()), small_batch: 0 };
     let edge = finder.edge;
     let mut finder = Finder::try_new(finder, capacity)?;
