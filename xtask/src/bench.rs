@@ -21,6 +21,8 @@ bench overhead
 bench sampler [--lengths DIR]
     Plans epochs of up to 10 million samples and writes target/bench/sampler.json; lengths of real data are read from
     DIR, or else from ../shared/data/lengths if that is there.
+bench recovery [STEPS]
+    Simulates a million steps of each policy under disturbances that come and go, and writes target/bench/recovery.json.
 bench predict [--cuda] [--device DEVICE].. [--cells N]
     Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json.
 bench finder [--cuda] [--device DEVICE]..
@@ -53,6 +55,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         [name, rest @ ..] if name == "end-to-end" => end_to_end(rest),
         [name] if name == "overhead" => overhead(),
         [name, rest @ ..] if name == "sampler" => sampler(rest),
+        [name, rest @ ..] if name == "recovery" => recovery(rest),
         [name] => {
             command.arg("--bench").arg(name);
             run_command(command)
@@ -94,6 +97,15 @@ fn sampler(args: &[OsString]) -> anyhow::Result<()> {
     let out = root().join("target/bench/sampler.json");
     let mut command = cargo("run --release --package plimsoll-bench --bin sampler --");
     command.arg(&out).args(lengths);
+    run_command(command)?;
+    println!("{}", out.display());
+    Ok(())
+}
+
+fn recovery(args: &[OsString]) -> anyhow::Result<()> {
+    let out = root().join("target/bench/recovery.json");
+    let mut command = cargo("run --release --package plimsoll-bench --bin recovery --");
+    command.arg(&out).args(args);
     run_command(command)?;
     println!("{}", out.display());
     Ok(())

@@ -159,3 +159,61 @@ impl Pace {
         self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: PaceConfig = PaceConfig { warm_up_steps: 0, cooldown_steps: 3, max_reversals: 2 };
+
+    /// A growth at `at` that falls 10 steps later, with the budgets at both.
+    fn undo(pace: &mut Pace, at: u64, (grown, fallen): (u64, u64)) {
+        pace.on_budget(Moment { now: at, budget: Bytes(grown) });
+        pace.on_growth(at, CONFIG);
+        pace.on_budget(Moment { now: at + 10, budget: Bytes(fallen) });
+        pace.on_fall(at + 10, CONFIG);
+    }
+
+    fn steps_left(pace: &mut Pace, now: u64) -> Option<u64> {
+        match pace.hold(now, CONFIG) {
+            Some(Decision::Keep { reason: KeepReason::Cooldown { steps_left } }) => Some(steps_left),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn each_growth_that_is_undone_makes_the_next_wait_four_times_as_long_up_to_140_steps() {
+        let mut pace = Pace::default();
+        let waits = [0, 200, 400, 600].map(|at| {
+            undo(&mut pace, at, (1000, 900));
+            steps_left(&mut pace, at + 10)
+        });
+        assert_eq!(waits, [Some(12), Some(48), Some(140), Some(140)]);
+        assert_eq!(steps_left(&mut pace, 610 + 4000), None, "forgotten");
+    }
+
+    #[test]
+    fn only_growths_that_were_undone_at_the_same_budget_brake() {
+        let mut pace = Pace::default();
+        (0..50).for_each(|i| undo(&mut pace, 20 * i, (1000, 900)));
+        assert_eq!(pace.reversals.at(1000), 0);
+        undo(&mut pace, 1000, (1000, 1000));
+        undo(&mut pace, 1020, (1000, 1000));
+        let adjustments = pace.adjustments();
+        assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { adjustments }));
+        assert_eq!(pace.hold(2029, CONFIG), Some(keep(KeepReason::Braked)));
+        assert_ne!(pace.hold(2030, CONFIG), Some(keep(KeepReason::Braked)));
+    }
+
+    #[test]
+    fn a_budget_that_is_found_lower_before_the_next_step_takes_a_reversal_back() {
+        let mut pace = Pace::default();
+        undo(&mut pace, 0, (1000, 1000));
+        pace.on_budget(Moment { now: 10, budget: Bytes(700) });
+        pace.on_budget(Moment { now: 10, budget: Bytes(500) });
+        assert_eq!(pace.reversals.at(10), 0);
+        undo(&mut pace, 20, (1000, 1000));
+        pace.on_budget(Moment { now: 31, budget: Bytes(700) });
+        assert_eq!(pace.reversals.at(31), 1, "too late");
+    }
+}

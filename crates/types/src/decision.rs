@@ -19,7 +19,7 @@ pub enum Decision {
     Move(Change),
     /// The next steps use other batch sizes, one for each edge of the lattice.
     Resize(Resize),
-    /// The policy has moved too often: the knobs no longer go up.
+    /// The policy has moved too often, or had to undo too many of its moves: the knobs no longer go up.
     Brake {
         /// Adjustments made so far.
         adjustments: u32,

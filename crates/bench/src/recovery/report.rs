@@ -43,7 +43,7 @@ pub struct Row {
     pub most_changes: u32,
     /// Mean share of the undisturbed work.
     pub share: f64,
-    /// The undisturbed work's share of what the budget could hold.
+    /// Bytes of policy and predictor as they are written, after a tenth of the steps.
     pub state_early: usize,
     /// Most bytes of policy and predictor.
     pub state_most: usize,
@@ -198,5 +198,47 @@ impl fmt::Display for Row {
         write!(f, "{kind:<9} {name:<24} {ended:>6} {late:>6} {slowest:>8} {out_of_memory:>6} {foreseeable:>6} ")?;
         write!(f, "{:>8.2} {most_changes:>5} {:>5.1} % ", self.changes_per_1000, 100.0 * self.share)?;
         write!(f, "{:>6} {:>6} {:>7.2}", self.state_early, self.state_most, self.events_per_1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Disturbance, cases};
+    use super::*;
+
+    /// Steps that show some of every disturbance but those that last for hours.
+    const N_STEPS: u64 = 6000;
+
+    fn short() -> impl Iterator<Item = Case> {
+        let lasts = |it: &Case| match it.disturbance {
+            Disturbance::Halves { .. } | Disturbance::Leak { .. } => true,
+            Disturbance::CoTenant { steps, .. } => steps < 1000.0,
+            _ => false,
+        };
+        let quicker = |it: Case| match it.disturbance {
+            Disturbance::Halves { .. } => Case { disturbance: Disturbance::Halves { steps: 500 }, ..it },
+            Disturbance::Leak { share, .. } => Case { disturbance: Disturbance::Leak { share, steps: 2000 }, ..it },
+            _ => it,
+        };
+        cases().into_iter().filter(lasts).map(quicker)
+    }
+
+    #[test]
+    fn every_policy_is_back_in_time_after_every_disturbance() {
+        for case in short() {
+            let row = simulate(&case, N_STEPS, 7).unwrap();
+            assert!(row.ended > 0, "{row}");
+            assert_eq!((row.late, row.foreseeable), (0, 0), "{row}");
+            assert!(row.changes_per_1000 <= 10.0, "{row}");
+        }
+    }
+
+    #[test]
+    fn noise_moves_nothing_once_it_is_known() {
+        for case in cases().into_iter().filter(|it| it.disturbance == Disturbance::Calm) {
+            let row = simulate(&case, N_STEPS, 7).unwrap();
+            assert_eq!(row.out_of_memory, 0, "{row}");
+            assert!(row.most_changes <= 2, "{row}");
+        }
     }
 }
