@@ -185,11 +185,7 @@ impl Bucketed {
     fn resize(&mut self, to: Vec<u32>, now: u64, reason: MoveReason) -> Decision {
         let (from, config) = (std::mem::replace(&mut self.sizes, to), self.pace_config());
         let grows = matches!(reason, MoveReason::Certified { .. });
-        if grows {
-            self.pace.on_growth(now, config)
-        } else {
-            self.pace.on_fall(now, config)
-        }
+        self.pace.on_change(grows, now, config);
         Decision::Resize(Resize { from, to: self.sizes.clone(), reason })
     }
 }

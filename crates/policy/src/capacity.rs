@@ -55,11 +55,11 @@ mod tests {
     /// Reads from a capacity on, and returns what is news.
     fn news(start: u64, readings: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         let (mut watch, mut capacity) = (CapacityWatch::default(), Bytes(start));
-        let mut read = |(step, bytes)| {
+        let read = |(step, bytes)| {
             capacity = watch.read(step, Bytes(bytes), capacity)?;
             Some((step, capacity.0))
         };
-        readings.into_iter().filter_map(|it| read(it)).collect()
+        readings.into_iter().filter_map(read).collect()
     }
 
     #[test]

@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn however_many_fail_few_are_kept_and_none_opens_early() {
         let mut ceiling = Ceiling::default();
-        for i in 0..100u64 {
-            ceiling.close(i as usize, with(i, 100_000 - 100 * i), 1000);
+        for (rung, i) in (0..100).enumerate() {
+            ceiling.close(rung, with(i, 100_000 - 100 * i), 1000);
         }
         assert!(ceiling.closed.len() <= MOST_CLOSED, "{}", ceiling.closed.len());
         assert_eq!(ceiling.at(with(999, 100_000)), Some(0));

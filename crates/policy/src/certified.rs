@@ -150,11 +150,7 @@ impl Certified {
     fn move_to(&mut self, rung: usize, now: u64, reason: MoveReason) -> Decision {
         let change = Change { from: self.ladder.at(self.rung), to: self.ladder.at(rung), reason };
         let config = self.pace_config();
-        if self.rung < rung {
-            self.pace.on_growth(now, config)
-        } else {
-            self.pace.on_fall(now, config)
-        }
+        self.pace.on_change(self.rung < rung, now, config);
         self.rung = rung;
         self.window = Window::default();
         Decision::Move(change)

@@ -99,22 +99,17 @@ impl Pace {
         }
     }
 
-    /// Notes that the knobs, or sizes, went up.
-    pub(crate) fn on_growth(&mut self, now: u64, config: PaceConfig) {
-        self.adjusted(now, config);
-        self.grown = Some(Grown { at: now, budget: self.budget });
-    }
-
-    /// Notes that they went down.
-    pub(crate) fn on_fall(&mut self, now: u64, config: PaceConfig) {
-        self.adjusted(now, config);
-        self.settled_at = now;
-        let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
-        self.undone.add(now);
-        if !is_well_above(grown.budget, self.budget) {
-            self.reversals.add(now);
-            self.blamed_at = Some(now);
+    /// Notes that the knobs, or sizes, went up or down.
+    pub(crate) fn on_change(&mut self, grows: bool, now: u64, config: PaceConfig) {
+        if grows {
+            self.grown = Some(Grown { at: now, budget: self.budget });
+        } else {
+            self.on_fall(now);
         }
+        self.adjustments = self.adjustments.saturating_add(1);
+        // On the way back a rung more or less is not worth a change.
+        let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
+        self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
     }
 
     /// Lets nothing grow before the cooldown is over.
@@ -152,11 +147,14 @@ impl Pace {
         config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
     }
 
-    fn adjusted(&mut self, now: u64, config: PaceConfig) {
-        self.adjustments = self.adjustments.saturating_add(1);
-        // On the way back a rung more or less is not worth a change.
-        let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
-        self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
+    fn on_fall(&mut self, now: u64) {
+        self.settled_at = now;
+        let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
+        self.undone.add(now);
+        if !is_well_above(grown.budget, self.budget) {
+            self.reversals.add(now);
+            self.blamed_at = Some(now);
+        }
     }
 }
 
@@ -169,9 +167,9 @@ mod tests {
     /// A growth at `at` that falls 10 steps later, with the budgets at both.
     fn undo(pace: &mut Pace, at: u64, (grown, fallen): (u64, u64)) {
         pace.on_budget(Moment { now: at, budget: Bytes(grown) });
-        pace.on_growth(at, CONFIG);
+        pace.on_change(true, at, CONFIG);
         pace.on_budget(Moment { now: at + 10, budget: Bytes(fallen) });
-        pace.on_fall(at + 10, CONFIG);
+        pace.on_change(false, at + 10, CONFIG);
     }
 
     fn steps_left(pace: &mut Pace, now: u64) -> Option<u64> {

@@ -17,7 +17,7 @@ use crate::finder::SplitMix64;
 const EDGES: [u32; 6] = [64, 96, 128, 192, 256, 384];
 
 /// Micro-batches of a step of several edges.
-const PARTS: u32 = 4;
+const PARTS: usize = 4;
 
 /// Which policy runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -129,8 +129,10 @@ impl Rig {
             None => vec![self.policy.knobs().shape()],
             Some(sizes) => {
                 let random = &mut self.random;
-                let at = |_| random.multiple(1, 1, EDGES.len() as u32) as usize - 1;
-                (0..PARTS).map(at).map(|at| StepShape::new(sizes[at], EDGES[at])).collect()
+                let cells: Vec<_> = sizes.iter().zip(EDGES).map(|(size, edge)| StepShape::new(*size, edge)).collect();
+                let n_edges = u64::try_from(cells.len()).unwrap_or(1);
+                let mut at = || usize::try_from(random.next_u64() % n_edges).unwrap_or(0);
+                (0..PARTS).map(|_| cells[at()]).collect()
             }
         }
     }
@@ -144,10 +146,8 @@ impl Rig {
 
     fn tell(&mut self, ran: &mut Ran, signal: &Signal) {
         let learnt = &self.learnt;
-        match self.policy.on_signal(signal, &|shape| learnt.predict(shape)) {
-            Some(Decision::Move(_) | Decision::Resize(_)) => ran.changes += 1,
-            _ => {}
-        }
+        let decision = self.policy.on_signal(signal, &|shape| learnt.predict(shape));
+        ran.changes += u32::from(matches!(decision, Some(Decision::Move(_) | Decision::Resize(_))));
     }
 }
 
