@@ -27,7 +27,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 83] = [
+const CASES: [Case; 84] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -59,7 +59,8 @@ const CASES: [Case; 83] = [
     ("sr", "policy.kind", "fixed", Some("`policy.kind`")),
     ("sr", "policy.warm_up_steps", "4", Some("`policy.warm_up_steps`")),
     ("sr", "policy.cooldown_steps", "4", Some("`policy.cooldown_steps`")),
-    ("sr", "policy.max_adjustments", "9", Some("`policy.max_adjustments`")),
+    ("sr", "policy.max_reversals", "9", Some("`policy.max_reversals`")),
+    ("stepwise", "policy.max_adjustments", "9", Some("`policy.max_adjustments`")),
     ("sr", "policy.reopen_after_steps", "9", Some("`policy.reopen_after_steps`")),
     ("stepwise", "policy.adjustment_frequency", "9", Some("`policy.cooldown_steps`")),
     ("stepwise", "policy.stepwise_target", "0.8", Some("`policy.target`")),
