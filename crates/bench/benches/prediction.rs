@@ -2,16 +2,19 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
+use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use plimsoll_bench::{observation, run, shapes};
 use plimsoll_predict::{Certificate, Dtype, Key, Phase, Platform, Predictor, PredictorConfig, ShapeNeed};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Bytes, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
 const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
 
 /// Distinct shapes learnt: after the first step, in a settled run, and after many failures and ragged tails.
 const OBSERVATIONS: [usize; 3] = [1, 10, 30];
+
+/// Free shapes seen before, more than are kept.
+const SEEN: usize = 1000;
 
 /// A shape that none of the observations covers.
 const ASKED: StepShape = StepShape::new(12, 160);
@@ -28,6 +31,10 @@ fn main() {
         for n in OBSERVATIONS {
             observe_known(&mut group, n);
         }
+        observe_new(&mut group);
+        observe_evicting(&mut group);
+        decide(&mut group);
+        decide_anew(&mut group);
         group.finish();
     });
 }
@@ -58,6 +65,65 @@ fn observe_known(group: &mut BenchmarkGroup<'_, WallTime>, n: usize) {
     group.bench_function(BenchmarkId::new("observe_known", n), |b| {
         b.iter(|| predictor.observe(KEY, black_box(known)));
     });
+}
+
+/// What a step of a shape teaches that was never seen, while there is room for it.
+fn observe_new(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (predictor, new) = (taught(30), observation(ASKED));
+    group.bench_function(BenchmarkId::new("observe_new", 30), |b| {
+        b.iter_batched_ref(|| predictor.clone(), |it| it.observe(KEY, black_box(new)), BatchSize::SmallInput);
+    });
+}
+
+/// What steps of ever other shapes teach after a thousand of them.
+fn observe_evicting(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (mut predictor, mut shapes) = (free(SEEN), free_shapes().skip(SEEN));
+    group.bench_function(BenchmarkId::new("observe_evicting", SEEN), |b| {
+        b.iter_batched(
+            || observation(shapes.next().expect("there is no end of shapes")),
+            |it| predictor.observe(KEY, black_box(it)),
+            BatchSize::SmallInput,
+        );
+    });
+}
+
+/// What a policy asks after a step: all rungs of a ladder, of which nothing has changed.
+fn decide(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let predictor = free(SEEN);
+    group.bench_function(BenchmarkId::new("decide", SEEN), |b| b.iter(|| rungs_that_fit(&predictor)));
+}
+
+/// The same, after a step that has changed the bound of every rung.
+fn decide_anew(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let predictor = free(SEEN);
+    group.bench_function(BenchmarkId::new("decide_anew", SEEN), |b| {
+        b.iter_batched_ref(|| predictor.clone(), |it| rungs_that_fit(it), BatchSize::SmallInput);
+    });
+}
+
+/// Counts the rungs of a ladder of 60 that fit into a budget.
+fn rungs_that_fit(predictor: &Predictor) -> usize {
+    let fits = |n: &u32| {
+        let it = predictor.predict(KEY, StepShape::new(black_box(*n), 128), Bytes::mib(12));
+        it.is_some_and(|it| it.upper <= Bytes::gib(1))
+    };
+    (1..=60).filter(fits).count()
+}
+
+/// Returns a predictor that has seen so many free shapes, no two of them equal.
+fn free(n: usize) -> Predictor {
+    let mut predictor = Predictor::try_new(PredictorConfig::default()).expect("valid defaults");
+    for it in free_shapes().take(n).map(observation) {
+        predictor.observe(KEY, it).expect("a peak above what is resident");
+    }
+    predictor
+}
+
+/// Batches of 1 to 64 samples with lengths of 16 to 1039, in an order without a pattern.
+fn free_shapes() -> impl Iterator<Item = StepShape> {
+    // Odd, so that it visits each of 65 536 cells once.
+    let cell = |i: u32| i.wrapping_mul(40_503) % 65_536;
+    (0u32..).map(move |i| StepShape::new(1 + cell(i) % 64, 16 + cell(i) / 64))
 }
 
 fn taught(n: usize) -> Predictor {

@@ -123,6 +123,10 @@ fn lasting(event: &Event) -> Option<String> {
         Event::StepFailed(StepFailed { step, stage: Stage::Optimizer, .. }) => {
             Some(format!("step {step}: the optimizer's step ran out of memory, and is taken again"))
         }
+        Event::BoundExceeded(it) => Some(format!(
+            "step {}: {} reached {}, above its bound of {}: every bound has grown by that",
+            it.step, it.shape, it.peak, it.upper
+        )),
         Event::GradientCheckpointing(it) => Some(format!(
             "step {}: one sample alone does not fit: gradient checkpointing is on from here, for less memory and more time",
             it.step

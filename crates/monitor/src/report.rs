@@ -109,7 +109,7 @@ impl TrainingReport {
     }
 
     fn memory_rows(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut rows = vec![
             ("capacity", size(self.capacity_bytes)),
             ("budget", size(self.budget_bytes)),
             ("peak", size(self.peak_bytes)),
@@ -120,7 +120,11 @@ impl TrainingReport {
             ("adjustments", self.adjustments.to_string()),
             ("out-of-memory recoveries", self.oom_recoveries.to_string()),
             ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
-        ]
+        ];
+        if 0 < self.bounds_exceeded {
+            rows.push(("peaks above their bound", self.bounds_exceeded.to_string()));
+        }
+        rows
     }
 
     fn adjustment_lines(&self) -> String {

@@ -55,6 +55,9 @@ pub struct TrainingReport {
     pub adjustments: u64,
     /// Steps that ran out of memory and were committed all the same.
     pub oom_recoveries: u64,
+    /// Micro-batches that reached more than their upper bound.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bounds_exceeded: u64,
     /// Name of the metric, with its unit.
     pub metric_name: Option<String>,
     /// The metric of the last validation.
@@ -82,6 +85,11 @@ pub struct TrainingReport {
     pub out_dir: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 impl TrainingReport {
     /// Sums a run up.
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
@@ -103,6 +111,7 @@ impl TrainingReport {
             steady_budget_share: steady_budget_share(&run),
             adjustments: count(run.moves()),
             oom_recoveries: oom_recoveries(&run),
+            bounds_exceeded: count(run.0.iter().filter(|it| matches!(it, Event::BoundExceeded(_)))),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),

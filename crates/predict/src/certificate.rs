@@ -11,6 +11,12 @@ use crate::simplex::{self, MAX_ROWS, Vector};
 /// The simplex neglects less than `1e-11` and a size beyond 8 PiB is rounded by `1e-16` when it becomes a float.
 const FLOAT_ERROR: f64 = 1e-9;
 
+/// Shapes that are looked at again before one goes: a linear program each.
+const LOOKED_AT: usize = 4;
+
+/// Parts per million in one.
+const MILLION: f64 = 1e6;
+
 /// What a step of one shape needs above what is resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShapeNeed {
@@ -42,11 +48,10 @@ pub struct ShapeNeed {
 ///
 /// # What is kept
 ///
-/// One need per shape, the largest read: readings carry noise, and a peak may be over-read.
+/// One need per shape: readings carry noise, and a peak may be over-read.
 /// Hence a higher reading of a known shape raises the bound.
-/// Of 65 shapes the one goes (the oldest among equals) whose absence raises the bound at its own shape least, in
-/// proportion; only shapes that remain bounded by at least their own need by the others are candidates, and there is
-/// always one.
+/// Of 65 shapes the one goes whose absence raises the bound at its own shape least, in proportion: for each, that is
+/// known from when it came, and the 4 where it was least are looked at again.
 /// A dropped constraint only loosens the bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]
@@ -54,9 +59,13 @@ pub struct Certificate {
     features: Features,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
+    /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
+    spare: Vec<u32>,
+    /// The features of each.
+    values: Vec<Vector>,
     /// The most that each coefficient of `theta` can be, in bytes per feature.
     scales: Vector,
-    /// The constraints that bind, scaled to `row · z <= 1` with entries within 0 and 1.
+    /// The constraints, scaled to `row · z <= 1` with entries within 0 and 1.
     rows: Vec<Vector>,
 }
 
@@ -84,7 +93,17 @@ impl Certificate {
     /// [`PredictError::EmptyShape`], [`PredictError::OtherAxes`] or [`PredictError::NothingNeeded`]; nothing is stored
     /// then.
     pub fn observe(&mut self, observed: ShapeNeed) -> Result<(), PredictError> {
-        let ShapeNeed { shape, need } = observed;
+        self.check(observed)?;
+        match self.place(observed.shape) {
+            Some(at) if observed.need <= self.needs[at].need => {}
+            Some(at) => self.replace(at, observed.need),
+            None => drop(self.push(observed)),
+        }
+        Ok(())
+    }
+
+    /// Refuses what cannot be learnt.
+    pub(crate) fn check(&self, ShapeNeed { shape, need }: ShapeNeed) -> Result<(), PredictError> {
         if shape.is_empty() {
             return Err(PredictError::EmptyShape(shape));
         }
@@ -94,18 +113,73 @@ impl Certificate {
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident: Bytes::ZERO, peak: need });
         }
-        match self.needs.iter_mut().find(|it| it.shape == shape) {
-            Some(known) => known.need = known.need.max(need),
-            None => self.needs.push(observed),
-        }
-        self.drop_excess();
-        self.rebuild();
         Ok(())
     }
 
-    /// Whether this shape is kept with a need at least as large, so that observing it again changes nothing.
-    pub(crate) fn knows(&self, observed: ShapeNeed) -> bool {
-        self.needs().iter().any(|it| it.shape == observed.shape && observed.need <= it.need)
+    /// Returns where a shape is kept.
+    pub(crate) fn place(&self, shape: StepShape) -> Option<usize> {
+        self.needs.iter().position(|it| it.shape == shape)
+    }
+
+    /// Sets what a shape needs, be it more or less than before.
+    pub(crate) fn replace(&mut self, at: usize, need: Bytes) {
+        let was = std::mem::replace(&mut self.needs[at].need, need);
+        self.spare[at] = spare((1.0 + f64::from(self.spare[at]) / MILLION) * was.share_of(need) - 1.0);
+        self.rebuild();
+    }
+
+    /// Forgets a shape.
+    pub(crate) fn forget(&mut self, at: usize) {
+        self.remove(at);
+        self.rebuild();
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.needs.remove(at);
+        self.spare.remove(at);
+        self.values.remove(at);
+    }
+
+    /// Returns the bound at a shape that is kept by all the others, in bytes; endless where they are none.
+    pub(crate) fn by_others(&self, at: usize) -> f64 {
+        if self.needs.len() == 1 {
+            return f64::INFINITY;
+        }
+        let mut others = [Vector::default(); MAX_ROWS];
+        let rows = self.rows.iter().enumerate().filter(|(other, _)| *other != at);
+        rows.zip(&mut others).for_each(|((_, row), other)| *other = *row);
+        self.solve(&self.values[at], &others[..self.rows.len() - 1])
+    }
+
+    /// Keeps a shape that is not kept yet, unless it would be the first to go, and says whether it does.
+    pub(crate) fn push(&mut self, it: ShapeNeed) -> bool {
+        let above = self.value(it.shape) / it.need.as_f64() - 1.0;
+        let spare = if self.needs.is_empty() { u32::MAX } else { spare(above) };
+        if self.needs.len() == MAX_ROWS {
+            if spare == 0 {
+                return false;
+            }
+            let least = self.least_informative();
+            if spare < self.spare[least] {
+                return false;
+            }
+            self.remove(least);
+        }
+        self.needs.push(it);
+        self.spare.push(spare);
+        self.values.push(self.features.of(it.shape));
+        self.rebuild();
+        true
+    }
+
+    /// Looks again at the shapes that told least, and returns the one that tells least now, the oldest among equals.
+    fn least_informative(&mut self) -> usize {
+        let mut order: [usize; MAX_ROWS] = std::array::from_fn(|at| at);
+        order.select_nth_unstable_by_key(LOOKED_AT - 1, |at| (self.spare[*at], *at));
+        for at in &order[..LOOKED_AT] {
+            self.spare[*at] = spare(self.by_others(*at) / self.needs[*at].need.as_f64() - 1.0);
+        }
+        order[..LOOKED_AT].iter().copied().min_by_key(|at| (self.spare[*at], *at)).unwrap_or(0)
     }
 
     /// Multiplies every need, and so the whole bound, by `factor`; a size that does not fit saturates.
@@ -147,58 +221,51 @@ impl Certificate {
         if self.needs.is_empty() {
             return 0.0;
         }
-        let objective = multiply(self.features.of(shape), self.scales);
-        let largest = objective.into_iter().fold(0.0, f64::max);
-        let objective = objective.map(|it| it / largest);
-        largest * simplex::maximise(&objective[..self.features.len()], &self.rows)
+        self.solve(&self.features.of(shape), &self.rows)
     }
 
-    /// Returns the constraints of all needs, scaled by the returned factors.
-    pub(crate) fn scaled(&self) -> (Vec<Vector>, Vector) {
-        (self.needs.iter().map(|it| self.row(*it)).collect(), self.scales)
+    fn solve(&self, values: &Vector, rows: &[Vector]) -> f64 {
+        let mut objective = multiply(values, &self.scales);
+        let largest = objective.into_iter().fold(0.0, f64::max);
+        for value in &mut objective {
+            *value /= largest;
+        }
+        largest * simplex::maximise(&objective[..self.features.len()], rows)
+    }
+
+    /// Returns the constraints of all needs, and the factors that they are scaled by.
+    pub(crate) fn scaled(&self) -> (&[Vector], Vector) {
+        (&self.rows, self.scales)
     }
 
     fn rebuild(&mut self) {
+        let n = self.features.len();
         self.scales = Vector::default();
-        self.scales[..self.features.len()].fill(f64::INFINITY);
-        for it in &self.needs {
-            let (values, need) = (self.features.of(it.shape), it.need.as_f64());
-            for (scale, value) in self.scales[..self.features.len()].iter_mut().zip(values) {
-                *scale = scale.min(need / value);
-            }
+        self.scales[..n].fill(f64::INFINITY);
+        for (it, values) in self.needs.iter().zip(&self.values) {
+            let need = it.need.as_f64();
+            self.scales[..n].iter_mut().zip(values).for_each(|(scale, value)| *scale = scale.min(need / value));
         }
-        let binding = self.needs.iter().filter(|it| !self.is_dominated(**it));
-        self.rows = binding.map(|it| self.row(*it)).collect();
-    }
-
-    fn row(&self, it: ShapeNeed) -> Vector {
-        multiply(self.features.of(it.shape), self.scales).map(|cost| cost / it.need.as_f64())
-    }
-
-    /// Whether a larger shape that needed no more makes the constraint redundant.
-    fn is_dominated(&self, it: ShapeNeed) -> bool {
-        self.needs.iter().any(|other| other.shape != it.shape && other.shape.covers(it.shape) && other.need <= it.need)
-    }
-
-    fn drop_excess(&mut self) {
-        if self.needs.len() > MAX_ROWS {
-            let looseness = (0..self.needs.len()).map(|at| self.bound_by_others(at) / self.needs[at].need.as_f64());
-            let candidates = looseness.enumerate().filter(|(_, ratio)| *ratio >= 1.0);
-            let least = candidates.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
-            self.needs.remove(least);
+        self.rows.clear();
+        for (it, values) in self.needs.iter().zip(&self.values) {
+            let per_byte = 1.0 / it.need.as_f64();
+            self.rows.push(multiply(values, &self.scales).map(|cost| cost * per_byte));
         }
-    }
-
-    fn bound_by_others(&self, at: usize) -> f64 {
-        let mut others = Self { needs: self.needs.clone(), ..Self::new(self.features) };
-        let own = others.needs.remove(at);
-        others.rebuild();
-        others.value(own.shape)
     }
 }
 
-fn multiply(a: Vector, b: Vector) -> Vector {
+fn multiply(a: &Vector, b: &Vector) -> Vector {
     std::array::from_fn(|feature| a[feature] * b[feature])
+}
+
+/// Returns a share above 0 in whole parts per million; what is below 0 tells nothing.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-integer cast saturates, and what is below 0 becomes 0"
+)]
+fn spare(above: f64) -> u32 {
+    (above * MILLION) as u32
 }
 
 /// A certificate as it is written: observations only.
@@ -207,18 +274,23 @@ fn multiply(a: Vector, b: Vector) -> Vector {
 struct State {
     features: Features,
     needs: Vec<ShapeNeed>,
+    spare: Vec<u32>,
 }
 
 impl TryFrom<State> for Certificate {
     type Error = PredictError;
 
     fn try_from(state: State) -> Result<Self, PredictError> {
-        Self::try_new(state.features, state.needs)
+        let mut certificate = Self::try_new(state.features, state.needs)?;
+        if certificate.spare.len() == state.spare.len() {
+            certificate.spare = state.spare;
+        }
+        Ok(certificate)
     }
 }
 
 impl From<Certificate> for State {
     fn from(certificate: Certificate) -> Self {
-        Self { features: certificate.features, needs: certificate.needs }
+        Self { features: certificate.features, needs: certificate.needs, spare: certificate.spare }
     }
 }

@@ -27,7 +27,7 @@ type Matrix = [Vector; MAX_FEATURES];
 /// de Jong, *A fast non-negativity-constrained least squares algorithm* (1997).
 pub(crate) fn fit(certificate: &Certificate) -> Vector {
     let (rows, scales) = certificate.scaled();
-    let z = Problem::new(&rows, certificate.features().len()).solve();
+    let z = Problem::new(rows, certificate.features().len()).solve();
     std::array::from_fn(|feature| z[feature] * scales[feature])
 }
 

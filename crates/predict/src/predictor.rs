@@ -1,42 +1,62 @@
-//! One model per key.
+//! One model per key, and one front door for devices that tell different things.
 
 use std::collections::BTreeMap;
 
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::certificate::{Certificate, ShapeNeed};
+use crate::certificate::ShapeNeed;
 use crate::model::{Model, Need};
-use crate::{Key, PredictError, PredictorConfig};
+use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Violation};
 
-/// Predicts the peak of a step from the peaks of earlier ones.
+/// Predicts the peak of a step from what was read of earlier ones, and from plans.
 ///
-/// # The bound
+/// # The route, by device
 ///
-/// `upper = resident + bound · scale · (1 + rounding_margin) + page`, where `bound` is the key's [`Certificate`] and
-/// `scale` the smallest factor, at least 1, for which every need that is kept lies below.
-/// So an observed shape never gets a bound below its own peak, whatever the observations are.
-/// Peaks of a fixed program leave `scale` at 1; readings that contradict one (say, of a larger shape that needed less)
+/// | the device tells | an answer comes from |
+/// |---|---|
+/// | exact peaks of the bytes in use ([`Peak::Exact`]) | the key's [`Certificate`](crate::Certificate), on top of what is resident |
+/// | what its allocator reserves in pages ([`Peak::Reserved`]) | [`Reserved`]: memo, then plan ([`Self::plan`]), then the certificate route to reserved bytes |
+///
+/// What pages hold never becomes a constraint on the bytes in use: a [`PartReading`] says which of the two its peak is.
+///
+/// # The bound of what is in use
+///
+/// `upper = resident + bound · stretch · (1 + rounding_margin) + page`, and at least the need of every shape that is kept
+/// and covered, where `bound` is the key's [`Certificate`](crate::Certificate) and `stretch` the largest factor, at least 1, that a reading of
+/// the last 48 to 96 had above `bound`.
+/// So an observed shape never gets a bound below its own need, whatever the observations are, while it is kept.
+/// Peaks of a fixed program leave `stretch` at 1; readings that contradict one (noise, or a larger shape that needed less)
 /// raise it by as much as they contradict.
-/// The observation of a new shape therefore lowers the bound or leaves it, unless it contradicts the earlier ones.
+///
+/// # A need falls
+///
+/// The need of a shape is the largest of its last 16 to 32 clean readings.
+/// What was read once, because something else took memory just then, lapses with them; so does what a shape needed
+/// before the program changed.
+/// A shape that nobody read for 96 readings of its key is dropped when the others imply it or contradict it.
 ///
 /// # A violation
 ///
 /// A need above its upper bound shows that the program is not the one that was observed before.
-/// By the factor `s` that would have bounded it, *every* earlier need of the key is multiplied, as if it had been read
-/// anew, and then the observation is learnt as it was read.
+/// By the factor `s` that would have bounded it, *every* need of the key is multiplied, as if it had been read anew, and
+/// then the observation is learnt as it was read.
 /// The certificate is homogeneous, so that the bound of every shape grows `s`-fold at once; the new constraint lies on
 /// the grown bound and lowers it nowhere.
-/// No need is forgotten or lowered, so that each `upper(x_i) >= a_i` as before.
-/// (A shape that was known, and whose low reading was what contradicted the others, may take the contradiction with it:
-/// then `scale` falls, and the bound elsewhere grows less than `s`-fold.)
-/// Later observations tighten the bound where it was grown too much, except at the shapes that were multiplied:
-/// a transient peak is undone by [`Predictor::forget`].
+/// Each shape returns to what it reads after 16 to 32 further readings of it.
+///
+/// # A step that keeps
+///
+/// The first step of a process creates the optimizer's state, thread pools and work space that stay: its reading is too
+/// high by what it kept.
+/// Such a reading (more than a hundredth of it was kept) serves only while nothing else is known, and is forgotten at the
+/// next clean one; above its bound it is learnt whatever it kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]
 pub struct Predictor {
     config: PredictorConfig,
     models: BTreeMap<Key, Model>,
+    pools: BTreeMap<Key, Reserved>,
 }
 
 /// How an observation compares with what was predicted for it.
@@ -52,6 +72,10 @@ pub struct Residual {
     pub ratio: Option<f64>,
 }
 
+/// A step that keeps more than one part in so many of what it needed reads too much to learn from: the rounding margin is
+/// as large.
+const KEPT_SHARE: u64 = 100;
+
 impl Predictor {
     /// Starts without an observation.
     ///
@@ -60,10 +84,51 @@ impl Predictor {
     /// [`PredictError::OutOfRange`] for a setting outside its range.
     pub fn try_new(config: PredictorConfig) -> Result<Self, PredictError> {
         config.check()?;
-        Ok(Self { config, models: BTreeMap::new() })
+        Ok(Self { config, models: BTreeMap::new(), pools: BTreeMap::new() })
     }
 
-    /// Learns the peak of a step and tells how it compares with the prediction.
+    /// Learns what was read of the parts of one step, which kept `kept` bytes for good, and returns the readings that were
+    /// above their bounds.
+    ///
+    /// A part that stayed within what was in use before it teaches nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`PredictError::EmptyShape`] or [`PredictError::OtherAxes`] for a part; those before it are learnt then.
+    pub fn observe_step(&mut self, parts: &[(Key, PartReading)], kept: Bytes) -> Result<Vec<Violation>, PredictError> {
+        let need = |it: &PartReading| it.peak.bytes().saturating_sub(it.before);
+        let most = parts.iter().map(|(_, it)| need(it)).max().unwrap_or(Bytes::ZERO);
+        let is_clean = kept.saturating_mul(KEPT_SHARE) <= most;
+        let mut violations = Vec::new();
+        for (key, it) in parts.iter().filter(|(_, it)| Bytes::ZERO < need(it)) {
+            let predicted = self.predict(*key, it.shape, it.before);
+            if self.observe_part(*key, *it, is_clean)? {
+                let upper = predicted.map_or(Bytes::ZERO, |it| it.upper);
+                violations.push(Violation { shape: it.shape, upper, peak: it.peak.bytes() });
+            }
+        }
+        Ok(violations)
+    }
+
+    /// Learns a part, and says whether it was above its bound.
+    fn observe_part(&mut self, key: Key, it: PartReading, is_clean: bool) -> Result<bool, PredictError> {
+        let PartReading { shape, before, peak } = it;
+        match peak {
+            Peak::Exact(peak) => {
+                let model = self.models.entry(key).or_insert_with(|| Model::new(self.config.features));
+                let learnt =
+                    model.learn(ShapeNeed { shape, need: peak.saturating_sub(before) }, is_clean, &self.config);
+                self.models.retain(|_, it| it.n_shapes() > 0);
+                Ok(learnt?.is_some())
+            }
+            Peak::Reserved(reserved) => {
+                let pool = self.pools.entry(key).or_insert_with(|| Reserved::new(self.config.features));
+                pool.observe_reading(shape, before, reserved)
+            }
+        }
+    }
+
+    /// Learns the peak of the bytes in use of a step that kept nothing, and tells how it compares with the prediction.
     ///
     /// # Errors
     ///
@@ -73,26 +138,31 @@ impl Predictor {
     pub fn observe(&mut self, key: Key, observation: Observation) -> Result<Residual, PredictError> {
         let Observation { shape, resident, peak } = observation;
         let need = peak.saturating_sub(resident);
-        if !self.config.features.fit(shape) {
-            return Err(PredictError::OtherAxes { shape, n_axes: self.config.features.n_axes() });
-        }
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }
-        let observed = ShapeNeed { shape, need };
         let known = self.need(key, shape);
-        let residual = |violated| Residual {
-            predicted: known.map(|it| above(resident, it)),
-            violated,
-            ratio: known.map(|it| need.share_of(it.expected)),
-        };
-        // The steady state of a run: a shape that is known, and no higher than it was.
-        if self.models.get(&key).is_some_and(|model| model.certificate().knows(observed)) {
-            return Ok(residual(false));
-        }
-        let (model, factor) = Model::learn(self.models.get(&key), observed, &self.config)?;
-        self.models.insert(key, model);
-        Ok(residual(factor.is_some()))
+        let part = PartReading { shape, before: resident, peak: Peak::Exact(peak) };
+        let violated = self.observe_part(key, part, true)?;
+        let (predicted, ratio) = (known.map(|it| above(resident, it)), known.map(|it| need.share_of(it.expected)));
+        Ok(Residual { predicted, violated, ratio })
+    }
+
+    /// Notes what a dry run says that an allocator with pages reserves for a shape, in place of an earlier plan of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reserved::plan`].
+    pub fn plan(&mut self, key: Key, shape: StepShape, planned: Prediction) -> Result<(), PredictError> {
+        let pool = self.pools.entry(key).or_insert_with(|| Reserved::new(self.config.features));
+        pool.plan(shape, planned.expected)?;
+        pool.correct(planned.upper.saturating_sub(planned.expected).max(pool.correction()));
+        Ok(())
+    }
+
+    /// Forgets every plan and all that was read against one: after a change that makes them misleading.
+    pub fn forget_plans(&mut self) {
+        self.pools.clear();
     }
 
     /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known, and for
@@ -101,17 +171,31 @@ impl Predictor {
     /// While the key itself has no observation, the sibling regime (same phase, checkpointing and platform) with
     /// the largest bound stands in, and the bound is multiplied by [`PredictorConfig::regime_margin`]: assumed, not proved.
     pub fn predict(&self, key: Key, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-        self.need(key, shape).map(|it| above(resident, it))
+        let reserved = self.pools.get(&key).and_then(|it| it.predict(shape));
+        let reserved = reserved.map(|it| Prediction { expected: it.expected, upper: it.upper });
+        reserved.or_else(|| self.need(key, shape).map(|it| above(resident, it)))
+    }
+
+    /// Whether a plan, or a reading of what is reserved, says anything of a shape: resident bytes are part of it then.
+    pub fn is_planned(&self, key: Key, shape: StepShape) -> bool {
+        self.pools.get(&key).is_some_and(|it| it.predict(shape).is_some())
     }
 
     /// Returns how many distinct shapes the key's model keeps, at most 64.
     pub fn n_observations(&self, key: Key) -> usize {
-        self.models.get(&key).map_or(0, |model| model.certificate().needs().len())
+        self.models.get(&key).map_or(0, Model::n_shapes)
+    }
+
+    /// Returns how many readings were above their bound, of all keys.
+    pub fn n_violations(&self) -> u64 {
+        let of_pools = self.pools.values().map(Reserved::n_violations);
+        self.models.values().map(Model::n_violations).chain(of_pools).sum()
     }
 
     /// Drops all observations of a key: after a change that makes them misleading, such as the end of autotuning.
     pub fn forget(&mut self, key: Key) {
         self.models.remove(&key);
+        self.pools.remove(&key);
     }
 
     fn need(&self, key: Key, shape: StepShape) -> Option<Need> {
@@ -134,13 +218,15 @@ fn above(resident: Bytes, need: Need) -> Prediction {
 #[derive(Serialize, Deserialize)]
 struct State {
     config: PredictorConfig,
-    models: Vec<(Key, Vec<ShapeNeed>)>,
+    models: Vec<(Key, Model)>,
+    #[serde(default)]
+    pools: Vec<(Key, Reserved)>,
 }
 
 impl From<Predictor> for State {
     fn from(predictor: Predictor) -> Self {
-        let models = predictor.models.iter().map(|(key, model)| (*key, model.certificate().needs().to_vec())).collect();
-        Self { config: predictor.config, models }
+        let Predictor { config, models, pools } = predictor;
+        Self { config, models: models.into_iter().collect(), pools: pools.into_iter().collect() }
     }
 }
 
@@ -149,10 +235,8 @@ impl TryFrom<State> for Predictor {
 
     fn try_from(state: State) -> Result<Self, PredictError> {
         let mut predictor = Self::try_new(state.config)?;
-        for (key, needs) in state.models {
-            let certificate = Certificate::try_new(state.config.features, needs)?;
-            predictor.models.extend(Model::restored(certificate, &state.config).map(|model| (key, model)));
-        }
+        predictor.models.extend(state.models);
+        predictor.pools.extend(state.pools);
         Ok(predictor)
     }
 }

@@ -62,6 +62,7 @@ pub struct Reserved {
     correction: Bytes,
     noise: Ratchet,
     packing: Packing,
+    n_violations: u64,
 }
 
 impl Reserved {
@@ -95,6 +96,37 @@ impl Reserved {
         *most = reserved.max(*most);
         self.packing.observe(observation)?;
         Ok(ReservedResidual { predicted, widened })
+    }
+
+    /// Learns from a reading of a step of which nothing else is known, and says whether it was above its bound.
+    ///
+    /// A reading within a memo or a plan teaches nothing: those are exact, and a margin on a reading would only loosen
+    /// them.
+    pub(crate) fn observe_reading(
+        &mut self,
+        shape: StepShape,
+        resident: Bytes,
+        reserved: Bytes,
+    ) -> Result<bool, PredictError> {
+        let known = self.predict(shape).filter(|it| it.source != Source::Certificate);
+        if known.is_some_and(|it| reserved <= it.upper) {
+            return Ok(false);
+        }
+        // What one allocation takes is at most what the step does.
+        let largest = reserved.saturating_sub(resident).max(Bytes(1));
+        let residual = self.observe(ReservedObservation { shape, reserved, resident, in_use: None, largest })?;
+        self.n_violations += u64::from(residual.widened.is_some());
+        Ok(residual.widened.is_some())
+    }
+
+    /// Returns how many readings of steps were above their bound.
+    pub(crate) fn n_violations(&self) -> u64 {
+        self.n_violations
+    }
+
+    /// Returns what a real step holds beyond its plan.
+    pub(crate) fn correction(&self) -> Bytes {
+        self.correction
     }
 
     /// Notes what a dry run of this shape reserved, in place of an earlier plan of it.
@@ -158,18 +190,22 @@ struct State {
     correction: Bytes,
     noise: Ratchet,
     packing: Packing,
+    #[serde(default)]
+    n_violations: u64,
 }
 
 impl From<Reserved> for State {
     fn from(reserved: Reserved) -> Self {
-        let Reserved { seen, planned, correction, noise, packing } = reserved;
-        Self { seen: seen.into_iter().collect(), planned: planned.into_iter().collect(), correction, noise, packing }
+        let Reserved { seen, planned, correction, noise, packing, n_violations } = reserved;
+        let (seen, planned) = (seen.into_iter().collect(), planned.into_iter().collect());
+        Self { seen, planned, correction, noise, packing, n_violations }
     }
 }
 
 impl From<State> for Reserved {
     fn from(state: State) -> Self {
-        let State { seen, planned, correction, noise, packing } = state;
-        Self { seen: seen.into_iter().collect(), planned: planned.into_iter().collect(), correction, noise, packing }
+        let State { seen, planned, correction, noise, packing, n_violations } = state;
+        let (seen, planned) = (seen.into_iter().collect(), planned.into_iter().collect());
+        Self { seen, planned, correction, noise, packing, n_violations }
     }
 }

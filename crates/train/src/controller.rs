@@ -1,18 +1,18 @@
 //! Predictor and policy, wired: events in, decisions out.
 
-use std::collections::BTreeMap;
-
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
-use plimsoll_predict::{Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Bytes, Decision, Event, Features, Observation, Prediction, StepDone, StepShape};
+use plimsoll_predict::{Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
+use plimsoll_types::{
+    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape,
+};
 use serde::{Deserialize, Serialize};
 
-use self::planned::Planned;
 use self::signal::signal;
 
-mod planned;
 mod signal;
+#[cfg(test)]
+mod tests;
 
 /// Everything that a decision depends on besides the events; a log carries it in its head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,11 +27,18 @@ pub struct ControllerConfig {
     /// What the steps run on.
     #[serde(default)]
     pub platform: Platform,
+    /// Whether the device tells exact peaks of the bytes in use, and not merely what is reserved.
+    #[serde(default = "yes")]
+    pub exact_peaks: bool,
     /// Batches up to this many samples run other kernels than larger ones; see [`crate::small_batch_regime`].
     pub small_batch: u32,
     /// What a plan says; empty without one.
     #[serde(default)]
     pub planned: Vec<PlannedNeed>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl ControllerConfig {
@@ -52,10 +59,6 @@ pub enum ControllerError {
     Policy(#[from] PolicyError),
 }
 
-/// A step that keeps more than one part in so many of what it needed reads too much to learn from: the rounding margin of
-/// the predictor is as large.
-const KEPT_SHARE: u64 = 100;
-
 /// The largest batch without gradients: more would gain no time, and results wait for the whole batch.
 const MAX_INFERENCE_BATCH: u32 = 64;
 
@@ -63,14 +66,12 @@ const MAX_INFERENCE_BATCH: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Controller {
     predictor: Predictor,
-    plan: Planned,
     policy: Policy,
     keys: Keys,
+    /// Whether peaks are of the bytes in use, or else of what is reserved.
+    exact_peaks: bool,
+    /// What the next step finds in use: where the last one accumulated gradients, with those.
     resident: Bytes,
-    /// Keys whose only step read too much, to be forgotten at the next clean one.
-    provisional: Vec<Key>,
-    /// For each edge of steps of several, the most samples that were learned from.
-    fullest: BTreeMap<u32, u32>,
 }
 
 impl Controller {
@@ -80,125 +81,95 @@ impl Controller {
     ///
     /// [`ControllerError`] when predictor or policy refuse their configuration.
     pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
-        let (mut predictor, keys) = (Predictor::try_new(config.predictor)?, Keys::of(&config));
-        for PlannedNeed { phase, shape, expected: peak, resident, .. } in config.planned.iter().copied() {
-            if let Some(resident) = resident {
-                predictor.observe(keys.key(phase, shape), Observation { shape, resident, peak })?;
-            }
-        }
-        Ok(Self {
-            predictor,
-            plan: Planned::try_new(&config.planned)?,
-            keys,
-            policy: Policy::try_new(config.policy)?,
-            resident: Bytes::ZERO,
-            provisional: Vec::new(),
-            fullest: BTreeMap::new(),
-        })
+        let (keys, exact_peaks) = (Keys::of(&config), config.exact_peaks);
+        let predictor = Predictor::try_new(config.predictor)?;
+        let policy = Policy::try_new(config.policy)?;
+        let mut controller = Self { predictor, policy, keys, exact_peaks, resident: Bytes::ZERO };
+        controller.plan(&config.planned)?;
+        Ok(controller)
     }
 
-    /// Learns from an event, without deciding anything.
+    fn plan(&mut self, needs: &[PlannedNeed]) -> Result<(), PredictError> {
+        for PlannedNeed { phase, shape, expected, upper, resident, .. } in needs.iter().copied() {
+            let key = self.keys.key(phase, shape);
+            match resident {
+                Some(resident) => drop(self.predictor.observe(key, Observation { shape, resident, peak: expected })?),
+                None => self.predictor.plan(key, shape, Prediction { expected, upper })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns from an event, without deciding anything, and returns the readings that were above their bounds.
     ///
     /// # Errors
     ///
-    /// [`PredictError`] when a step's reading makes no sense, such as a peak below what was resident.
-    pub fn learn(&mut self, event: &Event) -> Result<(), PredictError> {
-        let (observations, kept) = match event {
+    /// [`PredictError`] when a step's reading makes no sense, such as a shape that holds nothing.
+    pub fn learn(&mut self, event: &Event) -> Result<Vec<Violation>, PredictError> {
+        match event {
             Event::StepDone(done) => {
-                self.resident = done.in_use;
-                (self.observations(done), done.in_use.saturating_sub(done.resident))
+                let accumulated = done.micro_batches.iter().filter_map(|it| it.resident).max();
+                self.resident = accumulated.unwrap_or(Bytes::ZERO).max(done.in_use);
+                self.predictor.observe_step(&self.parts(done), done.in_use.saturating_sub(done.resident))
             }
-            Event::StepFailed(failed) => {
-                let attempt = failed.attempt;
+            Event::StepFailed(StepFailed { attempt, .. }) => {
                 self.resident = attempt.resident;
-                let observation = |peak| Observation { shape: attempt.shape, resident: attempt.resident, peak };
-                (attempt.peak.map(observation).into_iter().collect(), Bytes::ZERO)
+                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak));
+                self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
-            Event::GradientCheckpointing(_) => {
+            Event::GradientCheckpointing(switched) => {
                 // What was seen without says nothing of steps with it, nor does what was planned.
                 self.keys.checkpointing = true;
-                self.plan = Planned::try_new(&[])?;
-                self.provisional.clear();
-                self.fullest.clear();
-                return Ok(());
+                self.predictor.forget_plans();
+                // A plan that cannot be read is as good as none.
+                let planned = switched.planned.as_deref().and_then(|it| serde_json::from_str::<Vec<_>>(it).ok());
+                self.plan(&planned.unwrap_or_default())?;
+                Ok(Vec::new())
             }
-            _ => return Ok(()),
-        };
-        // A step that stayed inside what was resident, or whose peak nobody measured, teaches nothing.
-        let taught: Vec<_> = observations.into_iter().filter(|it| it.resident < it.peak).collect();
-        if taught.is_empty() { Ok(()) } else { self.observe(&taught, kept) }
+            _ => Ok(Vec::new()),
+        }
     }
 
-    /// Returns what each micro-batch showed that there is to learn, where that was measured, or else what the step showed
-    /// of the largest.
-    ///
-    /// Batches of many sizes show little that the fullest of their edge does not, but for those above their bound.
-    fn observations(&self, done: &StepDone) -> Vec<Observation> {
-        let resident = done.resident;
-        let observation = |shape, peak| Observation { shape, resident, peak };
+    /// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
+    fn parts(&self, done: &StepDone) -> Vec<(Key, PartReading)> {
         if done.micro_batches.iter().all(|it| it.peak.is_none()) {
-            return done.largest_shape().map(|it| observation(it, done.peak)).into_iter().collect();
+            return done.largest_shape().map(|it| self.part(it, done.resident, done.peak)).into_iter().collect();
         }
-        let parts = done.micro_batches.iter().filter_map(|it| Some(observation(it.shape(), it.peak?)));
-        let teaches = |it: &Observation| {
-            let is_fullest = self.fullest.get(&it.shape.edge()).is_none_or(|most| *most <= it.shape.samples);
-            is_fullest || self.predict(it.shape, it.resident).is_none_or(|bound| bound.upper < it.peak)
-        };
-        parts.filter(teaches).collect()
+        let part = |it: &MicroBatch| Some(self.part(it.shape(), it.resident.unwrap_or(done.resident), it.peak?));
+        done.micro_batches.iter().filter_map(part).collect()
     }
 
-    /// Learns what the micro-batches of a step needed, of which it kept some for good.
-    ///
-    /// The first step of a process creates the optimizer's state, thread pools and work space that stay. Its reading is
-    /// too high by what it kept: safe, but wrong for ever after, since a certificate keeps the highest reading of a
-    /// shape. So such a reading serves only while nothing else is known, and is forgotten at the next clean one.
-    fn observe(&mut self, observations: &[Observation], kept: Bytes) -> Result<(), PredictError> {
-        let need = observations.iter().map(|it| it.peak.saturating_sub(it.resident)).max().unwrap_or(Bytes::ZERO);
-        let keeps_much = need < kept.saturating_mul(KEPT_SHARE);
-        if !keeps_much {
-            for key in std::mem::take(&mut self.provisional) {
-                self.predictor.forget(key);
-                self.fullest.clear();
-            }
-        }
-        let mut first = Vec::new();
-        for it in observations.iter().copied() {
-            if self.plan.covers(Phase::Train, it.shape) {
-                self.plan.observe(Phase::Train, it)?;
-                continue;
-            }
-            let key = self.keys.key(Phase::Train, it.shape);
-            if keeps_much && !first.contains(&key) {
-                if self.predictor.n_observations(key) > 0 {
-                    continue;
-                }
-                first.push(key);
-            }
-            self.predictor.observe(key, it)?;
-            let most = self.fullest.entry(it.shape.edge()).or_default();
-            *most = it.shape.samples.max(*most);
-        }
-        self.provisional.extend(first);
-        Ok(())
+    fn part(&self, shape: StepShape, before: Bytes, peak: Bytes) -> (Key, PartReading) {
+        (self.keys.key(Phase::Train, shape), self.reading(shape, before, peak))
+    }
+
+    fn reading(&self, shape: StepShape, before: Bytes, peak: Bytes) -> PartReading {
+        let peak = if self.exact_peaks { Peak::Exact(peak) } else { Peak::Reserved(peak) };
+        PartReading { shape, before, peak }
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.
     pub fn decide(&mut self, event: &Event) -> Option<Decision> {
-        let (predictor, plan, keys, resident) = (&self.predictor, &self.plan, self.keys, self.resident);
-        let predict = |shape: StepShape| predict(predictor, plan, keys.key(Phase::Train, shape), shape, resident);
+        let (predictor, keys, resident) = (&self.predictor, self.keys, self.resident);
+        let predict = |shape: StepShape| predictor.predict(keys.key(Phase::Train, shape), shape, resident);
         self.policy.on_signal(&signal(event)?, &predict)
     }
 
-    /// Predicts a training step that begins with `resident` bytes in use.
+    /// Predicts a part of a training step that begins with `resident` bytes in use.
     pub fn predict(&self, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-        predict(&self.predictor, &self.plan, self.keys.key(Phase::Train, shape), shape, resident)
+        self.predictor.predict(self.keys.key(Phase::Train, shape), shape, resident)
+    }
+
+    /// Returns how many readings were above their bound.
+    pub fn n_violations(&self) -> u64 {
+        self.predictor.n_violations()
     }
 
     /// Returns the largest certified batch of a forward pass without gradients, or 1 while nothing is known.
     pub fn inference_batch(&self, edge: u32, resident: Bytes, budget: Bytes) -> u32 {
         let fits = |n: &u32| {
             let shape = StepShape::new(*n, edge);
-            let prediction = predict(&self.predictor, &self.plan, self.keys.key(Phase::Infer, shape), shape, resident);
+            let prediction = self.predictor.predict(self.keys.key(Phase::Infer, shape), shape, resident);
             prediction.is_some_and(|it| it.upper <= budget)
         };
         (2..=MAX_INFERENCE_BATCH).take_while(fits).last().unwrap_or(1)
@@ -206,7 +177,10 @@ impl Controller {
 
     /// Returns the largest batch of a forward pass without gradients that the plan has found to fit, or 1 without any.
     pub fn planned_inference_batch(&self, edge: u32) -> u32 {
-        let is_planned = |n: &u32| self.plan.predict(Phase::Infer, StepShape::new(*n, edge)).is_some();
+        let is_planned = |n: &u32| {
+            let shape = StepShape::new(*n, edge);
+            self.predictor.is_planned(self.keys.key(Phase::Infer, shape), shape)
+        };
         (2..=MAX_INFERENCE_BATCH).take_while(is_planned).last().unwrap_or(1)
     }
 
@@ -215,11 +189,9 @@ impl Controller {
     /// # Errors
     ///
     /// As [`Self::learn`].
-    pub fn learn_inference(&mut self, observation: Observation) -> Result<(), PredictError> {
-        if self.plan.covers(Phase::Infer, observation.shape) {
-            return self.plan.observe(Phase::Infer, observation);
-        }
-        self.predictor.observe(self.keys.key(Phase::Infer, observation.shape), observation).map(drop)
+    pub fn learn_inference(&mut self, Observation { shape, resident, peak }: Observation) -> Result<(), PredictError> {
+        let part = (self.keys.key(Phase::Infer, shape), self.reading(shape, resident, peak));
+        self.predictor.observe_step(&[part], Bytes::ZERO).map(drop)
     }
 
     /// Whether activations are recomputed in the backward pass.
@@ -231,11 +203,6 @@ impl Controller {
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
-}
-
-/// A plan comes first: it knows the pages, which no bound from other shapes does.
-fn predict(predictor: &Predictor, plan: &Planned, key: Key, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-    plan.predict(key.phase, shape).or_else(|| predictor.predict(key, shape, resident))
 }
 
 /// What the keys of a run have in common.

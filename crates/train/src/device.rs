@@ -78,6 +78,14 @@ pub(crate) fn survives(kind: DeviceKind, capacity: Bytes) -> bool {
     }
 }
 
+/// Whether a device tells exact peaks of the bytes in use, and not merely what its allocator reserves.
+pub const fn has_exact_peaks(kind: DeviceKind) -> bool {
+    match kind {
+        DeviceKind::Flex => true,
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => false,
+    }
+}
+
 fn plain_device(kind: DeviceKind) -> Result<Device, DeviceMissing> {
     match kind {
         #[cfg(feature = "flex")]

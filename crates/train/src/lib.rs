@@ -59,7 +59,9 @@ pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
-pub use device::{DeviceMissing, describe, has_autotune, has_fusion, open_device, platform, small_batch_regime};
+pub use device::{
+    DeviceMissing, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime,
+};
 pub use error::TrainError;
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
@@ -85,6 +87,6 @@ pub use run_dir::{
 };
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
-pub use step::{GuardedStep, MeanLoss, PredictShape, StepError, StepOutcome, StepPart, StepRequest};
+pub use step::{GuardedStep, MeanLoss, PredictShape, RanPart, StepError, StepOutcome, StepPart, StepRequest};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Work};
 pub use trial::{Ran, Trial, TrialError, Trials};

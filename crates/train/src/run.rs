@@ -15,9 +15,11 @@ use std::time::Instant;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_policy::CapacityWatch;
+use plimsoll_predict::Violation;
 use plimsoll_probe::note_work;
 use plimsoll_types::{
-    Attempt, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric, Validated,
+    Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric,
+    Validated,
 };
 
 use crate::balance::TaskBalance;
@@ -179,13 +181,19 @@ impl<J: Job> Run<'_, J> {
     /// Learns from an event and decides, and logs both the event and the decision.
     fn answer(&mut self, event: Event) -> Result<(), TrainError> {
         let controller = &mut self.controller;
+        let mut violations = Vec::new();
         if !self.config.deterministic {
-            self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
+            violations = self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
         }
-        match self.stopwatch.time(Lap::Policy, || controller.decide(&event)) {
-            Some(decision) => self.log(&[event, Event::Decided(Decided { step: self.step, decision })]),
-            None => self.log(&[event]),
-        }
+        let (step, decision) = (self.step, self.stopwatch.time(Lap::Policy, || controller.decide(&event)));
+        let decided = decision.map(|decision| Event::Decided(Decided { step, decision }));
+        let exceeded = |it| {
+            let Violation { shape, upper, peak } = it;
+            Event::BoundExceeded(BoundExceeded { step, shape, upper, peak })
+        };
+        let events: Vec<Event> =
+            [event].into_iter().chain(decided).chain(violations.into_iter().map(exceeded)).collect();
+        self.log(&events)
     }
 
     fn log(&mut self, events: &[Event]) -> Result<(), TrainError> {

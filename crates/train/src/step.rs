@@ -60,6 +60,17 @@ impl StepPart {
     }
 }
 
+/// A part that ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RanPart {
+    /// Its samples.
+    pub part: StepPart,
+    /// Bytes in use before it; the gradients that the parts before it have accumulated are among them.
+    pub resident: Bytes,
+    /// Its high-water mark, where that is known to be its own.
+    pub peak: Option<Bytes>,
+}
+
 impl StepRequest {
     /// Asks for samples of one edge that count one each.
     pub fn of_edge(n_samples: usize, knobs: Knobs, budget: Budget) -> Self {
@@ -98,8 +109,8 @@ pub struct StepOutcome {
     pub of_tasks: Vec<f64>,
     /// Of each probe that was asked for, the norm of its gradient.
     pub task_norms: Vec<f64>,
-    /// The parts that ran, in order, with the high-water mark of each where it is known.
-    pub parts: Vec<(StepPart, Option<Bytes>)>,
+    /// The parts that ran, in order.
+    pub parts: Vec<RanPart>,
     /// Bytes in use before the step.
     pub resident: Bytes,
     /// High-water mark of the parts that ran.
@@ -235,16 +246,21 @@ impl GuardedStep {
         }
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
-        let too_large = Cell::new(None);
+        let (too_large, in_use) = (Cell::new(None), Cell::new(resident));
         let known = |samples: &Range<usize>| {
             let shape = request.run(samples).shape();
             let failed = too_large.get().is_some_and(|it: StepShape| shape.covers(it));
-            if failed { Some(BEYOND) } else { predict(shape, resident) }
+            // Each part but the first finds the gradients of those before it.
+            if failed { Some(BEYOND) } else { predict(shape, in_use.get()) }
         };
         let guard = Guard { budget: request.budget.budget, predict: known };
         let whole = request.micro_batches.iter().map(|it| it.samples.clone());
         let begun = Instant::now();
-        let ran = guard.run(whole, |part| attempts.run(&part, &too_large));
+        let ran = guard.run(whole, |part| {
+            let tried = attempts.run(&part, &too_large);
+            in_use.set(attempts.in_use.max(resident));
+            tried
+        });
         attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
         match ran.map_err(|error| step_error(error, request.budget.capacity)) {
             Ok(_) => attempts.finish(resident, stopwatch),

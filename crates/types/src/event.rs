@@ -25,6 +25,8 @@ pub enum Event {
     BudgetChanged(BudgetChanged),
     /// A policy decided.
     Decided(Decided),
+    /// A micro-batch reached more than its upper bound.
+    BoundExceeded(BoundExceeded),
     /// The model was validated.
     Validated(Validated),
     /// An epoch ended.
@@ -115,9 +117,9 @@ pub struct StepDone {
     pub rung: Knobs,
     /// What was run and counts, in order; after a failure these are the halves.
     pub micro_batches: Vec<MicroBatch>,
-    /// Expected peak of the rung, once there is an observation.
+    /// Expected peak of the micro-batch that was to reach most, once there is an observation.
     pub predicted: Option<Bytes>,
-    /// Upper bound of the peak of the rung, once there is an observation.
+    /// Upper bound of that peak, once there is an observation.
     pub upper: Option<Bytes>,
     /// Bytes in use before the step.
     pub resident: Bytes,
@@ -233,10 +235,13 @@ impl Attempt {
 }
 
 /// Gradient checkpointing was switched on, because one sample alone did not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GradientCheckpointing {
     /// The first step with it.
     pub step: u64,
+    /// What was planned anew for steps with it, in JSON, so that a log can be replayed without anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<String>,
 }
 
 /// A change of the memory that may be used.
@@ -256,6 +261,19 @@ pub struct Decided {
     pub step: u64,
     /// What was decided.
     pub decision: Decision,
+}
+
+/// A reading above its upper bound: the step was not foreseen, and every bound has grown by what it lacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundExceeded {
+    /// The step that had just ended or failed.
+    pub step: u64,
+    /// Shape of the micro-batch.
+    pub shape: StepShape,
+    /// What its peak was not to exceed.
+    pub upper: Bytes,
+    /// Its peak.
+    pub peak: Bytes,
 }
 
 /// A validation.

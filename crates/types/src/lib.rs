@@ -34,8 +34,9 @@ mod shape;
 pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
-    Attempt, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, GradientCheckpointing,
-    MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric, TaskStep, Validated,
+    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
+    GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric,
+    TaskStep, Validated,
 };
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};

@@ -39,6 +39,7 @@ fn config(n_steps: u64) -> FitConfig {
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            exact_peaks: true,
             small_batch: 0,
         },
         tasks: BalanceConfig::GradNorm { alpha: 1.5, learning_rate: 0.025 },

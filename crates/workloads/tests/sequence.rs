@@ -176,6 +176,7 @@ fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metri
         checkpointing: false,
         platform: plimsoll_predict::Platform::default(),
         planned: Vec::new(),
+        exact_peaks: true,
         small_batch: 0,
     };
     let mut controller = Controller::try_new(controller).unwrap();

@@ -158,6 +158,7 @@ fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
         checkpointing: false,
         platform: plimsoll_predict::Platform::default(),
         planned: Vec::new(),
+        exact_peaks: true,
         small_batch: 0,
     };
     let mut controller = Controller::try_new(controller).unwrap();

@@ -5,7 +5,7 @@ use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery, Scaling, StepUnit,
-    describe, platform, small_batch_regime,
+    describe, has_exact_peaks, platform, small_batch_regime,
 };
 use plimsoll_types::{Bytes, Knobs};
 
@@ -130,6 +130,7 @@ impl Settings {
                 checkpointing: self.memory.begins_with_checkpointing(),
                 platform: platform(self.device, name),
                 planned: Vec::new(),
+                exact_peaks: has_exact_peaks(self.device),
                 small_batch: small_batch_regime(self.device),
             },
             tasks: self.balance(),

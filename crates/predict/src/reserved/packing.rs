@@ -3,7 +3,7 @@
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::certificate::{Certificate, ShapeNeed};
+use crate::certificate::ShapeNeed;
 use crate::model::{Model, Need};
 use crate::{PredictError, PredictorConfig, ReservedObservation, page_for};
 
@@ -16,12 +16,12 @@ const fn bare(features: Features) -> PredictorConfig {
 }
 
 /// The certificate route from in-use to reserved: bounds of peak and largest allocation, and the worst packing seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "State", into = "State")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Packing {
     features: Features,
-    in_use: Option<Model>,
-    largest: Option<Model>,
+    in_use: Model,
+    largest: Model,
     /// The most that was resident before any observed step.
     resident: Bytes,
     /// The pair with the largest ratio; a ratio below 1 counts as 1.
@@ -38,7 +38,8 @@ struct Worst {
 impl Packing {
     /// Starts without an observation.
     pub(crate) fn new(features: Features) -> Self {
-        Self { features, ..Self::default() }
+        let model = || Model::new(features);
+        Self { features, in_use: model(), largest: model(), resident: Bytes::ZERO, worst: None }
     }
 
     /// Refuses a shape over other axes than the features.
@@ -50,9 +51,10 @@ impl Packing {
     /// Learns a step; its shape and sizes have been checked.
     pub(crate) fn observe(&mut self, it: ReservedObservation) -> Result<(), PredictError> {
         let config = bare(self.features);
-        learn(&mut self.largest, &config, ShapeNeed { shape: it.shape, need: it.largest })?;
+        self.largest.learn(ShapeNeed { shape: it.shape, need: it.largest }, true, &config)?;
         if let Some(peak) = it.in_use {
-            learn(&mut self.in_use, &config, ShapeNeed { shape: it.shape, need: peak.saturating_sub(it.resident) })?;
+            let need = peak.saturating_sub(it.resident);
+            self.in_use.learn(ShapeNeed { shape: it.shape, need }, true, &config)?;
             self.resident = self.resident.max(it.resident);
             let seen = Worst { reserved: it.reserved.max(peak), in_use: peak };
             self.worst = Some(self.worst.filter(|worst| worst.ratio() >= seen.ratio()).unwrap_or(seen));
@@ -70,52 +72,24 @@ impl Packing {
     /// Returns the bounds of a step's reserved bytes, or `None` before the first peak in use.
     pub(crate) fn need(&self, shape: StepShape) -> Option<Need> {
         self.check(shape).ok()?;
-        let (in_use, largest, worst) = (self.in_use.as_ref()?, self.largest.as_ref()?, self.worst?);
+        let worst = self.worst?;
         let config = bare(self.features);
-        let need = in_use.need(shape, 1.0, &config);
+        let need = self.in_use.need(shape, 1.0, &config);
         let packed = |peak: Bytes| self.resident.saturating_add(peak).as_f64() * worst.ratio();
-        let half_page = page_for(largest.need(shape, 1.0, &config).upper).as_f64() / 2.0;
+        let half_page = page_for(self.largest.need(shape, 1.0, &config).upper).as_f64() / 2.0;
         let upper = Bytes::from_f64_ceil(packed(need.upper) * ROUNDING + half_page);
         Some(Need { upper, expected: Bytes::from_f64_ceil(packed(need.expected)).min(upper) })
+    }
+}
+
+impl Default for Packing {
+    fn default() -> Self {
+        Self::new(Features::default())
     }
 }
 
 impl Worst {
     fn ratio(self) -> f64 {
         self.reserved.share_of(self.in_use)
-    }
-}
-
-fn learn(model: &mut Option<Model>, config: &PredictorConfig, observed: ShapeNeed) -> Result<(), PredictError> {
-    if !model.as_ref().is_some_and(|it| it.certificate().knows(observed)) {
-        *model = Some(Model::learn(model.as_ref(), observed, config)?.0);
-    }
-    Ok(())
-}
-
-/// A packing as it is written: observations only.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct State {
-    features: Features,
-    in_use: Certificate,
-    largest: Certificate,
-    resident: Bytes,
-    worst: Option<Worst>,
-}
-
-impl From<Packing> for State {
-    fn from(packing: Packing) -> Self {
-        let Packing { features, in_use, largest, resident, worst } = packing;
-        let kept = |it: Option<Model>| it.map_or_else(|| Certificate::new(features), |it| it.certificate().clone());
-        Self { features, in_use: kept(in_use), largest: kept(largest), resident, worst }
-    }
-}
-
-impl From<State> for Packing {
-    fn from(state: State) -> Self {
-        let State { features, in_use, largest, resident, worst } = state;
-        let restored = |it| Model::restored(it, &bare(features));
-        Self { features, in_use: restored(in_use), largest: restored(largest), resident, worst }
     }
 }

@@ -35,6 +35,7 @@ fn state(step: u64) -> RunState {
         policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 16, micro_batch_size: 2 })),
         checkpointing: false,
         platform: Platform::default(),
+        exact_peaks: true,
         small_batch: 0,
         planned: Vec::new(),
     };

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::module::Module;
-use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Stage, StepDone, StepFailed, StepShape};
+use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::optimize::Optimized;
 use super::{Run, present, tasks, wanted};
@@ -12,7 +12,7 @@ use crate::error::TrainError;
 use crate::job::Job;
 use crate::loader::{StepSamples, StepUnit};
 use crate::source::Source;
-use crate::step::{StepError, StepOutcome, StepPart, StepRequest};
+use crate::step::{RanPart, StepError, StepOutcome, StepRequest};
 use crate::stopwatch::Lap;
 
 /// Bytes of Adam's two moments of a parameter.
@@ -146,12 +146,10 @@ impl<J: Job> Run<'_, J> {
         rate * learning_rate.scaling.factor(taken / f64::from(loader.effective_batch_size))
     }
 
-    /// Returns the shape that a step is predicted by: its rung, or the largest of its parts where they have edges of
-    /// their own.
-    fn largest(&self, rung: Knobs, parts: &[(StepPart, Option<Bytes>)]) -> StepShape {
-        let padded = self.controller.policy().batch_sizes().map(|_| parts.iter().map(|(part, _)| part.shape()));
-        let upper = |shape: &StepShape| self.controller.predict(*shape, Bytes::ZERO).map(|it| it.upper);
-        padded.and_then(|shapes| shapes.max_by_key(upper)).unwrap_or(rung.shape())
+    /// Predicts the peak of the part that is expected to reach most, each on top of what it found in use.
+    fn predicted(&self, parts: &[RanPart], to_come: Bytes) -> Option<Prediction> {
+        let predict = |it: &RanPart| self.controller.predict(it.part.shape(), it.resident.saturating_add(to_come));
+        parts.iter().filter_map(predict).max_by_key(|it| it.upper)
     }
 
     /// Lets the optimizer step, and gathers what happened.
@@ -164,10 +162,10 @@ impl<J: Job> Run<'_, J> {
     ) -> Result<Optimized<StepDone>, TrainError> {
         let learning_rate = self.learning_rate(samples);
         let tasks = tasks::task_steps(&self.balance, &samples.tasks, &outcome);
-        let StepOutcome { gradients, loss, gradient_norm, parts, resident, peak, .. } = outcome;
-        let (shape, to_come) = (self.largest(rung, &parts), self.to_come());
-        let prediction =
-            self.stopwatch.time(Lap::Predict, || self.controller.predict(shape, resident.saturating_add(to_come)));
+        let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, peak, .. } = outcome;
+        let start_of_prediction = Instant::now();
+        let prediction = self.predicted(&parts, self.to_come());
+        self.stopwatch.book(Lap::Predict, start_of_prediction.elapsed());
         let reading = match self.optimize(learning_rate, gradients)? {
             Optimized::Done(reading) => reading,
             Optimized::OutOfMemory { peak, is_back } => return Ok(Optimized::OutOfMemory { peak, is_back }),
@@ -175,10 +173,15 @@ impl<J: Job> Run<'_, J> {
         tasks::observe(&mut self.balance, &tasks);
         let Budget { capacity, budget } = self.budget;
         let draw = &samples.draw;
-        let (ids, tells_parts): (Vec<_>, _) = (draw.ids().collect(), draw.parts.len() > 1);
-        let micro_batch = |(part, peak): (StepPart, Option<Bytes>)| {
-            let peak = peak.filter(|_| tells_parts);
-            MicroBatch { peak, ..MicroBatch::new(ids[part.samples].to_vec(), part.edge) }
+        // Where pages are read, those of parts of one edge belong to the step.
+        let tells_parts = parts.len() > 1 && (self.guarded.probe().has_exact_peak() || draw.parts.len() > 1);
+        // The optimizer's step lies in the window of the last part.
+        parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
+        let ids: Vec<_> = draw.ids().collect();
+        let micro_batch = |it: RanPart| {
+            let peak = it.peak.filter(|_| tells_parts);
+            let resident = peak.map(|_| it.resident);
+            MicroBatch { resident, peak, ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge) }
         };
         Ok(Optimized::Done(StepDone {
             step: self.step,

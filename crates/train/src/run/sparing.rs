@@ -14,7 +14,7 @@ impl<J: Job> Run<'_, J> {
         if self.controller.is_checkpointing() || !self.config.may_checkpoint || self.config.deterministic {
             return Ok(false);
         }
-        self.answer(Event::GradientCheckpointing(GradientCheckpointing { step: self.step }))?;
+        self.answer(Event::GradientCheckpointing(GradientCheckpointing { step: self.step, planned: None }))?;
         self.recompute_activations()?;
         Ok(true)
     }

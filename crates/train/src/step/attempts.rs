@@ -9,10 +9,10 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use plimsoll_guard::Failure;
 use plimsoll_probe::note_work;
-use plimsoll_types::{Attempt, Bytes, StepShape};
+use plimsoll_types::{Attempt, Bytes, MemoryReading, StepShape};
 
 use super::error::{ReadError, StepError, read_values, unless_out_of_memory};
-use super::{GuardedStep, MeanLoss, StepOutcome, StepPart, StepRequest};
+use super::{GuardedStep, MeanLoss, RanPart, StepOutcome, StepPart, StepRequest};
 use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
 use crate::stopwatch::{Lap, Stopwatch};
 
@@ -26,7 +26,9 @@ pub(super) struct Attempts<'a, M: Module> {
     n_units: u64,
     /// The mean loss, and that of each task.
     losses: Vec<f64>,
-    parts: Vec<(StepPart, Option<Bytes>)>,
+    parts: Vec<RanPart>,
+    /// Bytes in use after the last part that ran.
+    pub(super) in_use: Bytes,
     peak: Bytes,
     /// The part that failed last.
     failed: Option<StepPart>,
@@ -60,6 +62,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             n_units,
             losses: Vec::new(),
             parts: Vec::new(),
+            in_use: Bytes::ZERO,
             peak: Bytes::ZERO,
             failed: None,
             times: Times::default(),
@@ -116,9 +119,10 @@ impl<'a, M: Module> Attempts<'a, M> {
         }
         self.add_losses(&losses, n_units);
         // Adding takes memory too, and the next part starts a new high-water mark.
-        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
-        self.peak = self.peak.max(peak);
-        self.parts.push((part.clone(), self.guarded.pages.shows(shape).then_some(peak)));
+        let MemoryReading { in_use, peak, .. } = self.probe_time(|guarded| guarded.read()).map_err(other)?;
+        (self.in_use, self.peak) = (in_use, self.peak.max(peak));
+        let peak = self.guarded.pages.shows(shape).then_some(peak);
+        self.parts.push(RanPart { part: part.clone(), resident, peak });
         Ok(())
     }
 

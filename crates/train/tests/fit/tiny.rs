@@ -161,6 +161,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
             checkpointing: false,
             platform: plimsoll_predict::Platform::default(),
             planned: Vec::new(),
+            exact_peaks: true,
             small_batch: 0,
         },
         tasks: BalanceConfig::default(),

@@ -42,6 +42,7 @@ fn config(device: DeviceKind) -> FitConfig {
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            exact_peaks: device == DeviceKind::Flex,
             small_batch: 0,
         },
         tasks: BalanceConfig::default(),

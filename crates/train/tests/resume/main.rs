@@ -52,6 +52,7 @@ fn config() -> FitConfig {
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            exact_peaks: true,
             small_batch: 0,
         },
         tasks: BalanceConfig::default(),

@@ -90,7 +90,7 @@ fn check_pass(sizes: &RangeInclusive<Bytes>) {
     for moment in [Moment::Forward, Moment::Backward] {
         let refused = bench.refused_step(moment, sizes);
         assert!(!bench.guarded.take_failures().is_empty(), "{moment:?}: nobody noticed");
-        let samples = refused.parts.iter().map(|(part, _)| part.samples.len()).sum::<usize>();
+        let samples = refused.parts.iter().map(|it| it.part.samples.len()).sum::<usize>();
         assert_eq!(samples, N_SAMPLES, "{moment:?}: {:?}", refused.parts);
         let difference = net::relative_difference(&expected, &values_of(&bench.net, &refused.gradients));
         assert!(difference < 1e-6, "{moment:?}: {difference:e}");
