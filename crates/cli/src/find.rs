@@ -113,6 +113,11 @@ pub(crate) fn need(it: &Found) -> String {
     }
 }
 
+/// Returns how many real steps were made.
+fn n_steps(it: &FoundBatch) -> u32 {
+    it.found.n_trials.saturating_add(it.n_repeated)
+}
+
 fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Train => "training",
@@ -131,7 +136,7 @@ fn table(phase: Phase, it: &FoundBatch) -> String {
         ("peak", found.peak.to_string()),
         ("memory now", found.current.to_string()),
         ("memory per sample", found.per_sample.to_string()),
-        ("real steps", format!("{}, {} out of memory", found.n_trials, found.n_out_of_memory)),
+        ("real steps", format!("{}, {} out of memory", n_steps(it), found.n_out_of_memory)),
     ];
     if it.n_plans > 0 {
         rows.push(("dry runs", it.n_plans.to_string()));
@@ -159,7 +164,7 @@ fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
         "peak": bytes(it.found.peak),
         "current": bytes(it.found.current),
         "per_sample": bytes(it.found.per_sample),
-        "real_steps": it.found.n_trials,
+        "real_steps": n_steps(it),
         "out_of_memory": it.found.n_out_of_memory,
         "samples_per_second": it.winner.map(|it| it.samples_per_second),
     })

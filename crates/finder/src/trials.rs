@@ -75,7 +75,8 @@ impl Trials {
             let more = fits.need().saturating_sub(it.need());
             more.as_f64() / f64::from(fits.batch - it.batch)
         });
-        Some(Standing { fits, ceiling, slope })
+        // Two that need the same say nothing: one was read too high, or what both need hides what a sample adds.
+        Some(Standing { fits, ceiling, slope: slope.filter(|it| 0.0 < *it) })
     }
 }
 
@@ -89,10 +90,8 @@ impl Standing {
     pub(crate) fn hoped(&self, budget: Bytes) -> u32 {
         let left = budget.saturating_sub(self.fits.peak).as_f64();
         match self.slope {
-            Some(slope) if 0.0 < slope => {
-                self.fits.batch.saturating_add((left / slope).floor() as u32).min(self.ceiling)
-            }
-            _ => self.ceiling,
+            Some(slope) => self.fits.batch.saturating_add((left / slope).floor() as u32).min(self.ceiling),
+            None => self.ceiling,
         }
     }
 }
@@ -117,7 +116,8 @@ mod tests {
         check(&trials(&[(5, 40)], &[]), 5, 50, None, 50);
         check(&trials(&[(5, 40), (9, 60)], &[]), 9, 50, Some(5.0), 17);
         check(&trials(&[(9, 60), (5, 40), (1, 39)], &[]), 9, 50, Some(5.0), 17);
-        check(&trials(&[(5, 40), (9, 40)], &[]), 9, 50, Some(0.0), 50);
+        check(&trials(&[(5, 40), (9, 40)], &[]), 9, 50, None, 50);
+        check(&trials(&[(5, 70), (9, 40)], &[]), 9, 50, None, 50);
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub struct FoundBatch {
     pub winner: Option<Winner>,
     /// Dry runs made.
     pub n_plans: usize,
+    /// Real steps that were made once more, because the first of them made what stays for good.
+    pub n_repeated: u32,
 }
 
 impl FoundBatch {
@@ -128,7 +130,7 @@ pub fn find_batch_size<J: Job>(
     let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
     drop(probe);
     let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
-    let mut search = BatchSearch { request, features: job.features(), finder, trials, on_tried };
+    let mut search = BatchSearch { request, features: job.features(), finder, trials, on_tried, n_repeated: 0 };
     let (found, n_plans) = match request.device {
         DeviceKind::Flex => (search.by_probes(keys)?, 0),
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
@@ -139,7 +141,7 @@ pub fn find_batch_size<J: Job>(
         Objective::Largest => None,
         Objective::Throughput => search.race(found.batch)?,
     };
-    Ok(FoundBatch { found, winner, n_plans })
+    Ok(FoundBatch { found, winner, n_plans, n_repeated: search.n_repeated })
 }
 
 /// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.
@@ -177,6 +179,16 @@ impl FindRequest {
     }
 }
 
+/// A step that keeps more than one part in so many of what it needed reads too much: the rounding margin of the predictor
+/// is as large.
+const KEPT_SHARE: u64 = 100;
+
+/// Whether a step left so little behind that the next one of its shape reads the same.
+fn is_settled(it: &Trial) -> bool {
+    let kept = it.in_use.saturating_sub(it.resident);
+    kept.saturating_mul(KEPT_SHARE) <= it.peak.saturating_sub(it.resident)
+}
+
 /// Runs a step, and tells what it showed.
 ///
 /// A step above the capacity that was measured as a whole shows as much as one that fits. So does not one that was found
@@ -208,6 +220,7 @@ struct BatchSearch<'a, J: Job> {
     finder: Finder,
     trials: Trials<'a, J>,
     on_tried: OnTried<'a>,
+    n_repeated: u32,
 }
 
 impl<J: Job> BatchSearch<'_, J> {

@@ -4,7 +4,7 @@ use plimsoll_finder::{Finder, Found, Outcome, Search, Source};
 use plimsoll_predict::{Key, Phase, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
-use super::{BatchSearch, FindError, Tried};
+use super::{BatchSearch, FindError, Tried, is_settled, tried};
 use crate::controller::Keys;
 use crate::job::Job;
 use crate::source::Source as _;
@@ -53,6 +53,22 @@ impl<J: Job> BatchSearch<'_, J> {
         let config = PredictorConfig { features: self.features, ..PredictorConfig::default() };
         let (bounds, key) = (Predictor::try_new(config)?, |shape| keys.key(request.phase, shape));
         let (mut finder, edge) = (self.finder.clone(), request.finder.edge);
-        by_probes(&mut finder, bounds, edge, key, host, &mut |shape| self.real(shape))
+        by_probes(&mut finder, bounds, edge, key, host, &mut |shape| self.settled(shape))
+    }
+
+    /// Runs a step, and once more where it made what stays: the optimizer's state, thread pools and packing buffers.
+    ///
+    /// Such a reading is safe, but by so much too high that the least that a sample adds cannot be read off it.
+    fn settled(&mut self, shape: StepShape) -> Result<Tried, TrialError> {
+        let Self { request, trials, on_tried, n_repeated, .. } = self;
+        let n_samples = request.effective_batch_size.unwrap_or(shape.samples);
+        tried(shape, on_tried, || {
+            let first = trials.run(request.phase, shape, n_samples)?;
+            if is_settled(&first) {
+                return Ok(first);
+            }
+            *n_repeated += 1;
+            trials.run(request.phase, shape, n_samples)
+        })
     }
 }
