@@ -78,7 +78,8 @@ fn config(shares: Option<Vec<f64>>) -> LoaderConfig {
 /// often as that.
 fn composition(config: &LoaderConfig, change_every: usize, resume_every: usize) -> Vec<[f64; 3]> {
     let source = Arc::new(Tasked);
-    let wanted = |at: usize| Wanted::Batches(vec![if at / change_every % 2 == 0 { 4 } else { 16 }; EDGES.len()]);
+    let wanted =
+        |at: usize| Wanted::Batches(vec![if (at / change_every).is_multiple_of(2) { 4 } else { 16 }; EDGES.len()]);
     let mut loader = Loader::try_new(&source, None, &wanted(0), config).unwrap();
     let (mut steps, mut seen) = (Vec::new(), vec![false; usize::try_from(N_SAMPLES).unwrap()]);
     loop {
