@@ -8,14 +8,16 @@ mod text;
 
 use std::error::Error;
 
-use plimsoll_train::Job;
+use plimsoll_train::{Job, StopFlag};
 
 pub(crate) use self::text::TOKENIZER_FILE;
 use crate::exit::{UserError, describe, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::watched;
 use crate::load::Loaded;
+use crate::loading::Loading;
 use crate::prepare::Prepared;
+use crate::settings::Settings;
 use crate::values::JobName;
 
 /// What is done with a job, whichever it is.
@@ -25,14 +27,19 @@ pub(crate) trait WithJob {
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<Self::Output>;
 }
 
-/// Prepares the configured job, and does something with it.
+/// Prepares the configured job, with its data looked at and not loaded, and does something with it.
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
+    with_loaded(settings, Loading::begin(settings, None, StopFlag::default())?, then)
+}
+
+/// Prepares the configured job with its data, and does something with it.
+pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>, then: W) -> anyhow::Result<W::Output> {
     match settings.job {
-        JobName::Sr => then.with(watched(sr::prepare(settings)?)),
-        JobName::Sequence => then.with(watched(sequence::prepare(settings)?)),
-        JobName::Multitask => then.with(watched(multitask::prepare(settings)?)),
-        JobName::Text => then.with(watched(text::prepare(settings)?)),
+        JobName::Sr => then.with(watched(sr::prepare(settings, loading)?)),
+        JobName::Sequence => then.with(watched(sequence::prepare(settings, loading)?)),
+        JobName::Multitask => then.with(watched(multitask::prepare(settings, loading)?)),
+        JobName::Text => then.with(watched(text::prepare(settings, loading)?)),
     }
 }
 

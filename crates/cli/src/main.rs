@@ -14,6 +14,7 @@ mod generate;
 mod jobs;
 mod lengths;
 mod load;
+mod loading;
 mod plan;
 mod plan_batches;
 mod prepare;

@@ -11,6 +11,7 @@ use plimsoll_types::{Bytes, StepShape};
 use crate::exit::{UserError, describe, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::open;
+use crate::loading::Loaded;
 use crate::settings::{Notes, Settings};
 use crate::values::BatchSize;
 
@@ -34,6 +35,8 @@ const PROBES: u32 = 10;
 
 /// A job that is ready to run, on a device that is there.
 pub(crate) struct Prepared<J> {
+    /// What loading its data took.
+    pub(crate) loaded: Loaded,
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
     pub(crate) job: J,
@@ -104,6 +107,7 @@ impl<J> Prepared<J> {
     /// Returns the same for a job that is made of this one.
     pub(crate) fn with_job<K>(self, of: impl FnOnce(J) -> K) -> Prepared<K> {
         Prepared {
+            loaded: self.loaded,
             probe: self.probe,
             capacity: self.capacity,
             job: of(self.job),

@@ -5,16 +5,20 @@ use plimsoll_monitor::{
 };
 use plimsoll_train::{Outcome, RunDir, RunDirError};
 
+use crate::loading::Loaded;
+
 /// Writes reports and pictures from the log, and returns the report.
 pub(crate) fn write(
     run_dir: &RunDir,
     outcome: &Outcome,
     warnings: Vec<String>,
     skipped_files: Vec<String>,
+    loaded: Loaded,
 ) -> Result<TrainingReport, RunDirError> {
     let events = run_dir.events()?;
     let facts = RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
+        loading_peak: loaded.peak,
         warnings,
         skipped_files,
         seconds: outcome.seconds,

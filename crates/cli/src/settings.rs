@@ -12,8 +12,8 @@ use plimsoll_types::{Bytes, Fraction};
 use serde::Deserialize;
 
 use crate::values::{
-    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName,
-    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
+    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
+    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting, StoreLimit,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -105,6 +105,7 @@ pub(crate) struct Data {
     bad_sample: BadSampleSetting,
     workers: usize,
     buffer_limit: Bytes,
+    pub(crate) store_limit: StoreLimit,
     look_ahead: usize,
 }
 
@@ -136,6 +137,7 @@ pub(crate) struct Sequence {
     heads: usize,
     head_width: usize,
     blocks: u32,
+    longest: Most,
     stream: bool,
 }
 

@@ -23,8 +23,9 @@ use crate::display::{Display, progress_of_planning};
 use crate::exit::{describe, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::fit;
-use crate::jobs::{WithJob, with_job};
+use crate::jobs::{WithJob, with_loaded};
 use crate::load::Loaded;
+use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
 use crate::settings::Settings;
 use crate::values::{BatchSize, PlanSetting};
@@ -56,7 +57,13 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         #[cfg(unix)]
         return crate::supervise::supervise(args, &out, &loaded.settings);
     }
-    with_job(&loaded, Train { loaded: &loaded, out: &out, existing, death: worker::begin()? })
+    let death = worker::begin()?;
+    // Before anything is written: a signal from here on ends the run and not only the process.
+    let stop = StopFlag::default();
+    signals::watch(&stop)?;
+    let run_dir = RunDir::open(&out, existing).map_err(TrainError::from)?;
+    let loading = Loading::begin(&loaded.settings, Some(&out), stop.clone())?;
+    with_loaded(&loaded.settings, loading, Train { loaded: &loaded, run_dir, existing, death, stop })
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.
@@ -66,9 +73,10 @@ fn is_supervised(args: &TrainArgs) -> bool {
 
 struct Train<'a> {
     loaded: &'a Loaded,
-    out: &'a Path,
+    run_dir: RunDir,
     existing: Existing,
     death: Option<Death>,
+    stop: StopFlag,
 }
 
 impl WithJob for Train<'_> {
@@ -77,7 +85,7 @@ impl WithJob for Train<'_> {
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let mut loaded = self.loaded.clone();
         find_batch(&mut loaded, &prepared)?;
-        prepared.run(&loaded, self.out, self.existing, self.death)
+        prepared.run(&loaded, self)
     }
 }
 
@@ -98,18 +106,10 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
 }
 
 impl<J: Job> Prepared<J> {
-    fn run(
-        mut self,
-        loaded: &Loaded,
-        out: &Path,
-        existing: Existing,
-        death: Option<Death>,
-    ) -> anyhow::Result<ExitCode> {
+    fn run(mut self, loaded: &Loaded, run: Train<'_>) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
-        // Before anything is written: a signal from here on ends the run and not only the process.
-        let stop = StopFlag::default();
-        signals::watch(&stop)?;
-        let mut run_dir = RunDir::open(out, existing).map_err(TrainError::from)?;
+        let Train { mut run_dir, existing, death, stop, .. } = run;
+        let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
         let page = self.probe.page().map_err(TrainError::from)?;
@@ -155,7 +155,7 @@ impl<J: Job> Prepared<J> {
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
         let outcome = outcome?;
-        let report = reports::write(&run_dir, &outcome, warnings, self.skipped);
+        let report = reports::write(&run_dir, &outcome, warnings, self.skipped, self.loaded);
         Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
@@ -247,6 +247,9 @@ impl<J: Job> Prepared<J> {
         for line in &self.data {
             eprintln!("data        {line}");
         }
+        let crate::loading::Loaded { peak, time } = self.loaded;
+        let peak = peak.map_or_else(String::new, |it| format!(", peak {it}"));
+        eprintln!("data        loaded in {:.1} s{peak}", time.as_secs_f64());
         for skipped in self.skipped.iter().take(SHOWN_NAMES) {
             eprintln!("warning: skipped {skipped}");
         }

@@ -10,6 +10,16 @@ use serde::{Deserialize, Deserializer, de};
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 
+/// A size, or `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct StoreLimit(pub(crate) Option<Bytes>);
+
+/// A number, or `"none"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Most(pub(crate) Option<u32>);
+
 /// A number, or `"preset"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
@@ -125,18 +135,48 @@ impl TryFrom<TextOrNumber> for Capacity {
     }
 }
 
+impl TryFrom<TextOrNumber> for StoreLimit {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Text(text) if text == "auto" => Ok(Self(None)),
+            TextOrNumber::Text(text) => match text.parse() {
+                Ok(bytes) => Ok(Self(Some(bytes))),
+                Err(error) => Err(format!("{error}, or \"auto\"")),
+            },
+            TextOrNumber::Number(n) => Ok(Self(Some(Bytes(n)))),
+        }
+    }
+}
+
 impl TryFrom<TextOrNumber> for Bound {
     type Error = String;
 
     fn try_from(value: TextOrNumber) -> Result<Self, String> {
-        let fail = |shown: String| format!("{shown} is neither a whole number from 1 to {} nor \"preset\"", u32::MAX);
-        match value {
-            TextOrNumber::Number(n) => match u32::try_from(n) {
-                Ok(n) if n > 0 => Ok(Self(Some(n))),
+        value.number_or("preset").map(Self)
+    }
+}
+
+impl TryFrom<TextOrNumber> for Most {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        value.number_or("none").map(Self)
+    }
+}
+
+impl TextOrNumber {
+    /// Takes a number from 1, or a word that stands for none.
+    fn number_or(self, word: &str) -> Result<Option<u32>, String> {
+        let fail = |shown: String| format!("{shown} is neither a whole number from 1 to {} nor \"{word}\"", u32::MAX);
+        match self {
+            Self::Number(n) => match u32::try_from(n) {
+                Ok(n) if n > 0 => Ok(Some(n)),
                 _ => Err(fail(n.to_string())),
             },
-            TextOrNumber::Text(text) if text == "preset" => Ok(Self(None)),
-            TextOrNumber::Text(text) => Err(fail(format!("`{text}`"))),
+            Self::Text(text) if text == word => Ok(None),
+            Self::Text(text) => Err(fail(format!("`{text}`"))),
         }
     }
 }

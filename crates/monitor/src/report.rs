@@ -124,6 +124,9 @@ impl TrainingReport {
         if 0 < self.bounds_exceeded {
             rows.push(("peaks above their bound", self.bounds_exceeded.to_string()));
         }
+        if self.loading_peak_bytes.is_some() {
+            rows.insert(3, ("peak while loading", size(self.loading_peak_bytes)));
+        }
         rows
     }
 

@@ -13,6 +13,9 @@ use crate::task::{TaskReport, task_reports};
 pub struct RunFacts {
     /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
     pub overhead_us_per_step: Option<f64>,
+    /// High-water mark of the process while it loaded its data, where it was measured.
+    #[serde(default)]
+    pub loading_peak: Option<Bytes>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.
@@ -49,6 +52,9 @@ pub struct TrainingReport {
     pub budget_bytes: Option<Bytes>,
     /// The highest mark of a step or validation, without the attempts that ran out of memory.
     pub peak_bytes: Option<Bytes>,
+    /// High-water mark of the process while it loaded its data.
+    #[serde(default)]
+    pub loading_peak_bytes: Option<Bytes>,
     /// Median of peak over budget in the committed steps after the last adjustment.
     pub steady_budget_share: Option<f64>,
     /// Changes of the knobs or batch sizes.
@@ -108,6 +114,7 @@ impl TrainingReport {
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: run.peak(),
+            loading_peak_bytes: facts.loading_peak,
             steady_budget_share: steady_budget_share(&run),
             adjustments: count(run.moves()),
             oom_recoveries: oom_recoveries(&run),

@@ -19,6 +19,7 @@ use crate::controller::Controller;
 use crate::loader::LoaderPosition;
 use crate::optimizer::load_optimizer;
 use crate::resume::{Change, Kept};
+use crate::run::Unfit;
 use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
 
 pub use self::folder::Best;
@@ -60,6 +61,9 @@ pub struct RunState {
     pub controller: Controller,
     /// How much each task counts.
     pub balance: TaskBalance,
+    /// Samples that are left out because they do not fit.
+    #[serde(default)]
+    pub unfit: Option<Unfit>,
 }
 
 /// Why a checkpoint cannot be used.

@@ -12,6 +12,15 @@ use crate::loader::LoaderError;
 use crate::run_dir::RunDirError;
 use crate::step::StepError;
 
+/// A sample that does not fit, as its source speaks of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Its name: [`Source::describe`](crate::Source::describe).
+    pub name: String,
+    /// What would make it smaller: [`Source::smaller`](crate::Source::smaller).
+    pub smaller: &'static str,
+}
+
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
@@ -46,8 +55,9 @@ pub enum TrainError {
     },
     /// One sample alone does not fit, whatever was tried.
     #[error(
-        "take step {step}: {source}: sample {sample} at edge {edge}{}; a capacity{}{} would help",
-        largest(*.largest_allocation), enough(source), others(*.is_checkpointing)
+        "take step {step}: {source}: {} at edge {edge}{}; a capacity{}, {}{} would help{}",
+        sample.name, largest(*.largest_allocation), enough(source), sample.smaller, others(*.is_checkpointing),
+        skip(*.may_skip)
     )]
     NeverFits {
         /// The step.
@@ -55,7 +65,9 @@ pub enum TrainError {
         /// The numbers: [`StepError::NeverFits`].
         source: StepError,
         /// The sample.
-        sample: u64,
+        sample: Box<Misfit>,
+        /// Whether it could be left out instead.
+        may_skip: bool,
         /// What it was cut or padded to.
         edge: u32,
         /// The largest single allocation of the last attempt, where it is known.
@@ -77,12 +89,14 @@ pub enum TrainError {
         capacity: Bytes,
     },
     /// A validation failed.
-    #[error("validate after {step} steps: {source}{}", validation_advice(source))]
+    #[error("validate after {step} steps: {source}{}", validation_advice(source, item.as_deref()))]
     Validation {
         /// Steps done before it.
         step: u64,
         /// Why.
         source: StepError,
+        /// What alone does not fit.
+        item: Option<Box<str>>,
     },
     /// What is resident before the first step leaves no room.
     #[error(
@@ -115,16 +129,17 @@ fn largest(allocation: Option<Bytes>) -> String {
 }
 
 fn others(is_checkpointing: bool) -> &'static str {
-    if is_checkpointing {
-        ", a smaller patch or a smaller model"
-    } else {
-        ", a smaller patch, gradient checkpointing or a smaller model"
-    }
+    if is_checkpointing { " or a smaller model" } else { ", gradient checkpointing or a smaller model" }
 }
 
-fn validation_advice(source: &StepError) -> String {
+fn skip(may_skip: bool) -> &'static str {
+    if may_skip { "; `data.bad_sample = \"skip\"` leaves it out" } else { "" }
+}
+
+fn validation_advice(source: &StepError, item: Option<&str>) -> String {
+    let item = item.map_or_else(String::new, |it| format!(": {it}"));
     let enough = enough(source);
-    if enough.is_empty() { enough } else { format!("; a capacity{enough}, a smaller validation tile would help") }
+    if enough.is_empty() { item } else { format!("{item}; a capacity{enough} would help") }
 }
 
 /// Says which capacity would do where one sample alone does not fit.

@@ -139,6 +139,10 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
         self.job.blank_forward(model, shape, device)
     }
 
+    fn describe_validation(&self, edge: u32) -> String {
+        self.job.describe_validation(edge)
+    }
+
     fn validate(
         &self,
         model: &J::Model,
@@ -164,6 +168,14 @@ impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
 
     fn lengths(&self) -> Lengths {
         self.source.lengths()
+    }
+
+    fn describe(&self, id: u64) -> String {
+        self.source.describe(id)
+    }
+
+    fn smaller(&self) -> &'static str {
+        self.source.smaller()
     }
 
     fn read(&self, epoch: u64, id: u64) -> Result<S::Item, SourceError> {

@@ -23,6 +23,8 @@ pub struct Inference<'a> {
     budget: Budget,
     pages: Pages,
     peak: Bytes,
+    /// Of the items that ran last.
+    edge: u32,
     stop: StopFlag,
     /// Whether readings decide anything.
     heeds: bool,
@@ -41,7 +43,7 @@ impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        Self { probe, controller, budget, pages, peak: Bytes::ZERO, stop, heeds: true, tell: None }
+        Self { probe, controller, budget, pages, peak: Bytes::ZERO, edge: 0, stop, heeds: true, tell: None }
     }
 
     /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
@@ -60,6 +62,11 @@ impl<'a> Inference<'a> {
         self.peak
     }
 
+    /// Returns the edge of the items that ran last, or failed.
+    pub(crate) fn edge(&self) -> u32 {
+        self.edge
+    }
+
     /// Runs `n_items` of this `edge`; `forward` returns once the results of its range are on the host.
     ///
     /// `forward` may see the same range again, whole or in halves, when its memory exceeded the capacity: results must
@@ -75,6 +82,7 @@ impl<'a> Inference<'a> {
         edge: u32,
         forward: &mut dyn FnMut(Range<usize>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
+        self.edge = edge;
         let mut next = 0;
         while next < n_items {
             if self.stop.signal().is_some() {

@@ -87,6 +87,11 @@ pub trait Job {
     /// - output: `[n_values]`
     fn blank_forward(&self, model: &Self::Model, shape: StepShape, device: &Device) -> Tensor<1>;
 
+    /// Names for people what alone does not fit into a validation at this edge.
+    fn describe_validation(&self, edge: u32) -> String {
+        format!("an item of edge {edge}")
+    }
+
     /// Measures the model on held-out data.
     ///
     /// # Errors

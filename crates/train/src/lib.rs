@@ -62,7 +62,7 @@ pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{
     DeviceMissing, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime,
 };
-pub use error::TrainError;
+pub use error::{Misfit, TrainError};
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
 };
@@ -81,7 +81,7 @@ pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, sound, soun
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};
-pub use run::Death;
+pub use run::{Death, Unfit};
 pub use run_dir::{
     CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, log_head,
 };

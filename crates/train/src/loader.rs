@@ -85,6 +85,8 @@ pub struct Loader<S: Source> {
     /// Samples of whole steps that could not be read, since the last step that was delivered.
     left_out: Vec<u64>,
     n_samples: u64,
+    source: Arc<S>,
+    bad_sample: BadSample,
     workers: Workers<Task<S>, Filled<S::Buffer>>,
 }
 
@@ -121,6 +123,8 @@ impl<S: Source> Loader<S> {
             n_in_flight: 0,
             left_out: Vec::new(),
             n_samples: source.n_samples(),
+            source: Arc::clone(source),
+            bad_sample,
             workers: Workers::start(config.workers, move |task| Ok(fill(&*own, bad_sample, task)?)),
         })
     }
@@ -145,16 +149,34 @@ impl<S: Source> Loader<S> {
                 self.plan_ahead()?;
             }
             match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
-                Some(filled) if filled.draw.parts.is_empty() => self.leave_out(filled)?,
+                Some(filled) if filled.draw.parts.is_empty() => {
+                    let samples = self.deliver(filled);
+                    self.leave_out(samples)?;
+                }
                 Some(filled) => return Ok(self.deliver(filled)),
                 None => self.receive()?,
             }
         }
     }
 
-    /// Passes over a step of which no sample can be read, unless there was none before it either.
-    fn leave_out(&mut self, filled: Filled<S::Buffer>) -> Result<(), LoaderError> {
-        let StepSamples { skipped, buffer, .. } = self.deliver(filled);
+    /// Collates a delivered step anew without some of its samples, which count as left out.
+    pub(crate) fn without(
+        &self,
+        samples: StepSamples<S::Buffer>,
+        ids: &[u64],
+    ) -> Result<StepSamples<S::Buffer>, LoaderError> {
+        let StepSamples { mut draw, mut skipped, buffer, ends_epoch, .. } = samples;
+        draw.leave_out(ids);
+        skipped.extend(ids);
+        let filled = fill(&*self.source, self.bad_sample, Task { ticket: 0, draw, items: None, buffer })?;
+        let Filled { draw, lengths, tasks, buffer, skipped: unreadable, .. } = filled;
+        skipped.extend(unreadable);
+        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch })
+    }
+
+    /// Passes over a step of which no sample is left, unless there was none before it either.
+    pub(crate) fn leave_out(&mut self, samples: StepSamples<S::Buffer>) -> Result<(), LoaderError> {
+        let StepSamples { skipped, buffer, .. } = samples;
         self.free.push(buffer);
         self.left_out.extend(skipped);
         if (self.left_out.len() as u64) < self.n_samples {

@@ -2,6 +2,7 @@
 
 mod death;
 mod guess;
+mod leave_out;
 mod one_step;
 mod optimize;
 mod persist;
@@ -40,6 +41,7 @@ use crate::stopwatch::{Lap, Stopwatch};
 
 pub use self::death::Death;
 use self::guess::read_budget;
+pub use self::leave_out::Unfit;
 
 /// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
 /// of runs with seeds that are near to each other share none.
@@ -66,6 +68,8 @@ pub(crate) struct Run<'a, J: Job> {
     under_way: Vec<u64>,
     /// The capacity as a process that died of memory found it; the device may say more.
     guess: Option<Bytes>,
+    /// Samples that are left out because they do not fit.
+    unfit: Option<Unfit>,
     /// The last step whose optimizer ran out of memory.
     recovered: Option<u64>,
     /// How often it has since the last new checkpoint.
@@ -125,7 +129,7 @@ impl<J: Job> Run<'_, J> {
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         self.seed();
-        let (validation, peak) = self.below_line(Self::measure)?;
+        let (validation, peak, edge) = self.below_line(Self::measure)?;
         let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
             // Lost weights fit nowhere.
@@ -136,7 +140,10 @@ impl<J: Job> Run<'_, J> {
                 self.follow_budget()?;
                 return self.validate();
             }
-            validation => validation.map_err(|source| TrainError::Validation { step: self.step, source })?,
+            validation => validation.map_err(|source| {
+                let item = source.sample().map(|_| self.job.describe_validation(edge).into());
+                TrainError::Validation { step: self.step, source, item }
+            })?,
         };
         let tasks = tasks.into_iter().map(|Metric { name, value, baseline, .. }| TaskMetric {
             metric_name: name,
@@ -156,13 +163,13 @@ impl<J: Job> Run<'_, J> {
         self.keep_best(&metric)
     }
 
-    /// Lets the job measure the model; returns the high-water mark with what came of it.
-    fn measure(&mut self) -> (Result<Validation, StepError>, Bytes) {
+    /// Lets the job measure the model; returns the high-water mark and the last edge with what came of it.
+    fn measure(&mut self) -> (Result<Validation, StepError>, Bytes, u32) {
         let model = present(self.model.as_ref());
         let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
         let mut inference = inference.deterministic(self.config.deterministic);
         let validation = self.job.validate(model, &self.device, &mut inference);
-        (validation, inference.peak())
+        (validation, inference.peak(), inference.edge())
     }
 
     /// Seeds the device anew, so that what is random in a step is the same after a resumption.

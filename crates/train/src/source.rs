@@ -24,6 +24,16 @@ pub trait Source: Send + Sync + 'static {
         Lengths::Cut
     }
 
+    /// Names a sample for people: the file that it lies in, or its place in one.
+    fn describe(&self, id: u64) -> String {
+        format!("sample {id}")
+    }
+
+    /// Returns what would make a sample that alone does not fit smaller.
+    fn smaller(&self) -> &'static str {
+        "a smaller patch"
+    }
+
     /// Reads and decodes one sample as it is in an epoch.
     ///
     /// The content depends on nothing but the arguments and the source itself.

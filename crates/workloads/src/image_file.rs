@@ -1,38 +1,177 @@
-//! Decoding an image file.
+//! Image files: what their heads say, and their pixels from the top to the bottom.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+mod jpeg;
+mod png;
 
-use image::{ImageError, ImageFormat, ImageReader, RgbImage};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use image::{ImageFormat, guess_format};
+use plimsoll_types::Bytes;
 
 /// Why a file gives no image.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ImageFault {
     /// It cannot be read.
+    #[error("{0}")]
     Io(io::Error),
-    /// It is no PNG or JPEG image.
+    /// It is something else.
+    #[error("it is no PNG or JPEG image")]
     Foreign,
     /// It is one, and broken.
+    #[error("it is damaged: {0}")]
     Damaged(String),
 }
 
-/// Decodes a file by its content, whatever its name.
-pub(crate) fn decode(path: &Path) -> Result<RgbImage, ImageFault> {
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format).map_err(ImageFault::Io)?;
-    let is_known = matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg));
-    if !is_known || !has_signature(path).map_err(ImageFault::Io)? {
-        return Err(ImageFault::Foreign);
-    }
-    reader.decode().map(image::DynamicImage::into_rgb8).map_err(|error| match error {
-        ImageError::IoError(source) if source.kind() == io::ErrorKind::PermissionDenied => ImageFault::Io(source),
-        error => ImageFault::Damaged(error.to_string()),
-    })
+/// A file whose head was read, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImageFile {
+    path: PathBuf,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// What decoding holds at most.
+    pub(crate) needed: Bytes,
+    form: Form,
 }
 
-/// Whether the file begins as a PNG or JPEG does; the reader falls back to the file's name, which may lie.
-fn has_signature(path: &Path) -> io::Result<bool> {
-    let mut start = Vec::with_capacity(16);
-    File::open(path)?.take(16).read_to_end(&mut start)?;
-    Ok(image::guess_format(&start).is_ok())
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Rows follow each other.
+    Png,
+    /// Its library decodes it as a whole.
+    Jpeg { is_grey: bool },
+}
+
+/// Takes a row of interleaved RGB; nothing more is decoded when it breaks.
+pub(crate) type TakeRow<'a> = &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>;
+
+impl ImageFile {
+    /// Reads the head of a file, and tells by its content what it is, whatever its name.
+    pub(crate) fn look(path: &Path) -> Result<Self, ImageFault> {
+        let mut start = Vec::with_capacity(16);
+        open(path)?.take(16).read_to_end(&mut start).map_err(ImageFault::Io)?;
+        let path = path.to_owned();
+        match guess_format(&start) {
+            Ok(ImageFormat::Png) => {
+                let png::Head { width, height, needed } = png::look(open(&path)?)?;
+                Ok(Self { path, width, height, needed, form: Form::Png })
+            }
+            Ok(ImageFormat::Jpeg) => {
+                let head = jpeg::Head::read(&mut open(&path)?)?;
+                let (width, height, needed) = (head.width, head.height, head.needed());
+                Ok(Self { path, width, height, needed, form: Form::Jpeg { is_grey: head.is_grey() } })
+            }
+            _ => Err(ImageFault::Foreign),
+        }
+    }
+
+    /// Whether the file is decoded as a whole, not row by row.
+    pub(crate) fn is_decoded_whole(&self) -> bool {
+        self.form != Form::Png
+    }
+
+    /// Decodes the file; every row is taken once, from the top.
+    pub(crate) fn rows(&self, take: TakeRow<'_>) -> Result<(), ImageFault> {
+        match self.form {
+            Form::Png => png::rows(open(&self.path)?, take),
+            Form::Jpeg { is_grey } => jpeg::rows(open(&self.path)?, self.width, is_grey, take),
+        }
+    }
+}
+
+/// Bytes that a file is read ahead.
+const READ_AHEAD: usize = 64 << 10;
+
+/// Opens what is a file; to wait for a pipe would be to wait for ever.
+fn open(path: &Path) -> Result<BufReader<File>, ImageFault> {
+    let is_file = fs::metadata(path).map_err(ImageFault::Io)?.is_file();
+    if !is_file {
+        return Err(ImageFault::Foreign);
+    }
+    let file = File::open(path).map_err(ImageFault::Io)?;
+    Ok(BufReader::with_capacity(READ_AHEAD, file))
+}
+
+/// Refuses an image without pixels.
+fn checked(width: u32, height: u32) -> Result<(u32, u32), ImageFault> {
+    if width == 0 || height == 0 {
+        return Err(ImageFault::Damaged(format!("it has {width} × {height} pixels")));
+    }
+    Ok((width, height))
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{DynamicImage, ImageBuffer, ImageReader, Pixel};
+
+    use super::*;
+
+    /// Returns an image that tells its pixels and channels apart.
+    fn picture<P: Pixel<Subpixel = u8>>(width: u32, height: u32) -> ImageBuffer<P, Vec<u8>> {
+        ImageBuffer::from_fn(width, height, |x, y| {
+            let value = |channel: u32| ((x * 31 + y * 17 + x * y / 7 + channel * 71) % 251).try_into().unwrap();
+            *P::from_slice(&[0, 1, 2, 3].map(value)[..P::CHANNEL_COUNT.into()])
+        })
+    }
+
+    fn pixels(file: &ImageFile) -> Result<Vec<u8>, ImageFault> {
+        let mut pixels = Vec::new();
+        let add = &mut |row: &[u8]| {
+            pixels.extend_from_slice(row);
+            ControlFlow::Continue(())
+        };
+        file.rows(add).map(|()| pixels)
+    }
+
+    #[test]
+    fn pixels_are_those_of_the_image_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let rgb = DynamicImage::ImageRgb8(picture(67, 45));
+        let images = [
+            ("rgb.png", rgb.clone()),
+            ("rgba.png", DynamicImage::ImageRgba8(picture(30, 7))),
+            ("grey.png", DynamicImage::ImageLuma8(picture(9, 33))),
+            ("grey-alpha.png", DynamicImage::ImageLumaA8(picture(5, 5))),
+            ("deep.png", DynamicImage::ImageRgb16(rgb.to_rgb16())),
+            ("deep-grey.png", DynamicImage::ImageLumaA16(rgb.to_luma_alpha16())),
+            ("rgb.jpg", rgb),
+            ("grey.jpg", DynamicImage::ImageLuma8(picture(71, 20))),
+        ];
+        for (name, image) in images {
+            let path = folder.path().join(name);
+            image.save(&path).unwrap();
+            let file = ImageFile::look(&path).unwrap();
+            assert_eq!((file.width, file.height), (image.width(), image.height()), "{name}");
+            let expected = ImageReader::open(&path).unwrap().decode().unwrap().into_rgb8();
+            assert!(pixels(&file).unwrap() == expected.into_raw(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["image.png", "image.jpg"] {
+            let path = folder.path().join(name);
+            picture::<image::Rgb<u8>>(200, 150).save(&path).unwrap();
+            let whole = fs::read(&path).unwrap();
+            for n in [whole.len() / 2, whole.len() * 9 / 10] {
+                fs::write(&path, &whole[..n]).unwrap();
+                let decoded = ImageFile::look(&path).and_then(|it| pixels(&it));
+                assert!(matches!(decoded, Err(ImageFault::Damaged(_))), "{name} {n}: {decoded:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_image_is_foreign() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("liar.png");
+        for content in [&b""[..], b"no image", b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"] {
+            fs::write(&path, content).unwrap();
+            assert!(matches!(ImageFile::look(&path), Err(ImageFault::Foreign)));
+        }
+        assert!(matches!(ImageFile::look(folder.path()), Err(ImageFault::Foreign)));
+    }
 }

@@ -7,8 +7,8 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
-//! * Data of any amount takes little memory: decoded pixels lie in a temporary file, sequences stay where they are, and
-//!   a token takes 2 bytes.
+//! * Data of any amount takes little memory, while it is loaded and after: pixels are decoded in what a head says that
+//!   it takes, and lie in a file of bounded size; sequences stay where they are, and a token takes 2 bytes.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,8 @@ mod checksum;
 mod files;
 mod image_file;
 pub mod multitask;
+mod resample;
+mod room;
 pub mod sequence;
 mod split;
 pub mod sr;
@@ -23,3 +25,4 @@ mod store;
 pub mod text;
 
 pub use files::FolderError;
+pub use room::{Room, StoreConfig};

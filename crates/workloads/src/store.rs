@@ -1,27 +1,34 @@
-//! Decoded pixels in a temporary file.
+//! Decoded pixels in a file.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
 
-use image::RgbImage;
+use plimsoll_types::Bytes;
 
-/// Decoded images in a file without a name, which the system removes with the process.
+use crate::room::StoreConfig;
+
+/// The file in its folder.
+const FILE: &str = "decoded.pixels";
+
+/// Decoded images in a file that is removed in the end.
 ///
 /// A folder of any size takes no memory this way, and the system's page cache keeps what is used often.
 #[derive(Debug)]
 pub(crate) struct PixelStore {
     file: File,
-    end: u64,
+    path: PathBuf,
+    pub(crate) limit: Bytes,
 }
 
 /// Bytes that are read at once: as many whole rows as fit, because a call to the system costs as much as copying some
 /// kilobytes.
 const STRIP: usize = 16 << 10;
 
-/// One image in the store.
+/// One image in the store, as rows of interleaved RGB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    offset: u64,
+    pub(crate) offset: u64,
     pub(crate) width: u32,
     pub(crate) height: u32,
 }
@@ -36,15 +43,15 @@ pub(crate) struct Window {
 }
 
 impl PixelStore {
-    pub(crate) fn create() -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile()?, end: 0 })
+    /// Makes the file, in place of what a kill has left.
+    pub(crate) fn create(config: &StoreConfig) -> io::Result<Self> {
+        let path = config.folder.join(FILE);
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        Ok(Self { file, path, limit: config.limit })
     }
 
-    pub(crate) fn push(&mut self, image: &RgbImage) -> io::Result<Stored> {
-        let stored = Stored { offset: self.end, width: image.width(), height: image.height() };
-        self.file.write_all(image.as_raw())?;
-        self.end += image.as_raw().len() as u64;
-        Ok(stored)
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        write_all_at(&self.file, bytes, at)
     }
 
     /// Copies a window into `into`, as rows of interleaved RGB.
@@ -72,6 +79,29 @@ impl PixelStore {
     }
 }
 
+impl Drop for PixelStore {
+    fn drop(&mut self) {
+        // Whoever removed the folder was faster.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, bytes, at)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            n => (bytes, at) = (&bytes[n..], at + n as u64),
+        }
+    }
+    Ok(())
+}
+
 #[cfg(unix)]
 fn read_exact_at(file: &File, into: &mut [u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, into, at)
@@ -90,6 +120,8 @@ fn read_exact_at(file: &File, mut into: &mut [u8], mut at: u64) -> io::Result<()
 
 #[cfg(test)]
 mod tests {
+    use image::RgbImage;
+
     use super::*;
 
     /// Returns bytes that tell all pixels of an image apart.
@@ -100,13 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_a_later_image_is_what_was_stored() {
+    fn a_window_is_what_was_written() {
         // Narrow images are read in strips of many rows, the widest row by row.
         for (width, height) in [(7, 6), (200, 90), (2800, 40), (6000, 12)] {
-            let (first, second) = (image(5, 4), image(width, height));
-            let mut store = PixelStore::create().unwrap();
-            store.push(&first).unwrap();
-            let stored = store.push(&second).unwrap();
+            let (folder, image) = (tempfile::tempdir().unwrap(), image(width, height));
+            let config = StoreConfig { folder: folder.path().to_owned(), limit: Bytes::MAX };
+            let store = PixelStore::create(&config).unwrap();
+            let stored = Stored { offset: 60, width, height };
+            store.write(stored.offset, image.as_raw()).unwrap();
             for window in [
                 Window { x: 0, y: 0, width, height },
                 Window { x: width - 4, y: 2, width: 4, height: height - 2 },
@@ -115,9 +148,21 @@ mod tests {
                 let Window { x, y, width, height } = window;
                 let mut pixels = vec![0; 3 * (width * height) as usize];
                 store.read(stored, window, &mut pixels).unwrap();
-                let expected = image::imageops::crop_imm(&second, x, y, width, height).to_image().into_raw();
+                let expected = image::imageops::crop_imm(&image, x, y, width, height).to_image().into_raw();
                 assert!(pixels == expected, "{window:?} of {} × {}", stored.width, stored.height);
             }
         }
+    }
+
+    #[test]
+    fn the_file_has_a_name_and_goes_with_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        fs::write(&path, "left by a kill").unwrap();
+        let config = StoreConfig { folder: folder.path().to_owned(), limit: Bytes::MAX };
+        let store = PixelStore::create(&config).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+        drop(store);
+        assert!(!path.exists());
     }
 }

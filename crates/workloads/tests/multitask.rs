@@ -12,19 +12,26 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use plimsoll_train::{BadSample, Draw, Job, Part, Source, WeightedAccumulator};
 use plimsoll_types::StepShape;
+use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{
     DataError, FusionConfig, FusionModel, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig, Task,
 };
 
 const WEIGHTS: [f32; 3] = [0.5, 1.0, 1.5];
 
-fn samples_config() -> SamplesConfig {
-    SamplesConfig { image_size: 16, max_words: 8, ..SamplesConfig::new(plimsoll_fixtures::dir().join("multitask")) }
+fn samples_config(store: &Path) -> SamplesConfig {
+    let folder = plimsoll_fixtures::dir().join("multitask");
+    SamplesConfig { image_size: 16, max_words: 8, ..SamplesConfig::new(folder, Room::boundless(store)) }
+}
+
+fn fixtures() -> Samples {
+    let store = tempfile::tempdir().unwrap();
+    Samples::read(&samples_config(store.path())).unwrap()
 }
 
 fn job() -> Multitask {
     let model = FusionConfig { channels: 4, features: 16 };
-    let samples = Arc::new(Samples::read(&samples_config()).unwrap());
+    let samples = Arc::new(fixtures());
     Multitask::new(MultitaskConfig { model, ..MultitaskConfig::new(5) }, samples)
 }
 
@@ -103,7 +110,7 @@ fn relative<'a>(a: impl Iterator<Item = &'a f64> + Clone, b: impl Iterator<Item 
 
 /// Ids of the first samples of each task, by their number of images.
 fn ids(job: &Multitask, of_each: [usize; 3]) -> Vec<(u64, u32)> {
-    let samples = Samples::read(&samples_config()).unwrap();
+    let samples = fixtures();
     assert_eq!(samples.train.len() as u64, job.source().n_samples());
     let mut ids = Vec::new();
     for (task, n) in Task::ALL.into_iter().zip(of_each) {
@@ -187,7 +194,7 @@ fn padding_changes_no_samples_loss() {
 
 #[test]
 fn no_image_is_on_both_sides_and_every_task_is() {
-    let samples = Samples::read(&samples_config()).unwrap();
+    let samples = fixtures();
     let count = |some: &[plimsoll_workloads::multitask::Sample], task| some.iter().filter(|it| it.task == task).count();
     for (task, lines) in Task::ALL.into_iter().zip([48, 32, 48]) {
         let (train, held_out) = (count(&samples.train, task), count(&samples.held_out, task));
@@ -200,7 +207,7 @@ fn no_image_is_on_both_sides_and_every_task_is() {
     lines.sort_unstable();
     lines.dedup();
     assert_eq!(lines.len(), 48);
-    let again = Samples::read(&samples_config()).unwrap();
+    let again = fixtures();
     assert_eq!((samples.train, samples.held_out), (again.train, again.held_out));
 }
 
@@ -221,7 +228,7 @@ fn folder(change: impl Fn(Vec<String>) -> Vec<String>) -> tempfile::TempDir {
 }
 
 fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
-    Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config() })
+    Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(folder) })
 }
 
 /// Line 7 is refused for this reason, or left out.

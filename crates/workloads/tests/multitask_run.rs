@@ -14,6 +14,7 @@ use plimsoll_train::{
     Scaling, Shell, StopFlag, fit,
 };
 use plimsoll_types::{Bytes, Event, Fraction, StepDone, Validated};
+use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 
 #[global_allocator]
@@ -85,11 +86,13 @@ fn last_validation(events: &[Event]) -> &Validated {
 
 #[test]
 fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
-    let samples = Samples::read(&SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"))).unwrap();
-    let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
     let folder = tempfile::tempdir().unwrap();
-    run(&job, folder.path(), Existing::Refuse, Some(60));
-    let events = run(&job, folder.path(), Existing::Resume, None);
+    let config = SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"), Room::boundless(folder.path()));
+    let samples = Samples::read(&config).unwrap();
+    let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
+    let run_dir = folder.path().join("run");
+    run(&job, &run_dir, Existing::Refuse, Some(60));
+    let events = run(&job, &run_dir, Existing::Resume, None);
     let steps = steps(&events);
     assert_eq!(steps.len(), 150);
     for done in &steps {

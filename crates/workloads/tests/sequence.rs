@@ -34,7 +34,8 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 fn config(folder: &Path) -> RecordingsConfig {
     let folder = folder.to_owned();
-    RecordingsConfig { folder, validation_share: 0.2, bad_sample: BadSample::Fail, classes: Vec::new() }
+    let bad_sample = BadSample::Fail;
+    RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes: Vec::new(), longest: u32::MAX }
 }
 
 fn tones() -> Recordings {

@@ -13,6 +13,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted, WeightedAccumulator};
 use plimsoll_types::{Bytes, StepShape};
+use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 
 use common::check_splits;
@@ -20,11 +21,19 @@ use common::check_splits;
 const MODEL: EdsrConfig = EdsrConfig { channels: 8, blocks: 2 };
 
 fn photos_config(folder: &Path) -> PhotosConfig {
-    PhotosConfig { folder: folder.to_owned(), validation_share: 0.2, bad_image: BadImage::Fail, smallest_patch: 16 }
+    PhotosConfig {
+        folder: folder.to_owned(),
+        validation_share: 0.2,
+        bad_image: BadImage::Fail,
+        smallest_patch: 16,
+        room: Room::boundless(folder),
+    }
 }
 
 fn fixtures() -> Arc<Photos> {
-    Arc::new(Photos::read(&photos_config(&plimsoll_fixtures::dir().join("sr"))).unwrap())
+    let store = tempfile::tempdir().unwrap();
+    let config = photos_config(&plimsoll_fixtures::dir().join("sr"));
+    Arc::new(Photos::read(&PhotosConfig { room: Room::boundless(store.path()), ..config }).unwrap())
 }
 
 fn job(photos: Arc<Photos>) -> Sr {

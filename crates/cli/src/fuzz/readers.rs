@@ -11,6 +11,7 @@ use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
 use plimsoll_predict::{Phase, Source as KnownBy};
 use plimsoll_train::{BadSample, EVENTS_FILE, Existing, RunDir, Source, replay};
 use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
 use tempfile::{TempDir, tempdir};
@@ -145,7 +146,7 @@ fn samples() {
     let corpus = names("bavo").iter().zip(names("dilu")).flat_map(|(a, b)| list(a, &b)).collect::<String>();
     let mut read = |input: &[u8]| {
         put(&folder, "samples.jsonl", input);
-        let config = SamplesConfig::new(folder.path().to_owned());
+        let config = SamplesConfig::new(folder.path().to_owned(), Room::boundless(folder.path()));
         let config = SamplesConfig { image_size: 8, validation_share: 0.5, ..config };
         let lenient = SamplesConfig { bad_sample: BadSample::Skip, ..config.clone() };
         [config, lenient].iter().all(|config| Samples::read(config).is_ok())
@@ -160,6 +161,7 @@ fn read_recordings(folder: &Path) -> bool {
         validation_share: 0.3,
         bad_sample: BadSample::Skip,
         classes: Vec::new(),
+        longest: u32::MAX,
     };
     let Ok(recordings) = Recordings::read(&config) else { return false };
     let is_whole = recordings.skipped.is_empty();

@@ -8,11 +8,13 @@ use plimsoll_workloads::multitask::{Multitask, Samples};
 use super::padded::{About, lengths};
 use super::{data_error, padded};
 use crate::exit::UserError;
+use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 
-pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Multitask>, UserError> {
-    let samples = Arc::new(Samples::read(&settings.samples()).map_err(|error| data_error(&error))?);
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Multitask>, UserError> {
+    let samples =
+        Arc::new(Samples::read(&settings.samples(loading.room(settings))).map_err(|error| data_error(&error))?);
     let job = Multitask::new(settings.multitask(), Arc::clone(&samples));
     let (n_train, n_held) = (samples.train.len(), samples.held_out.len());
     let tasks = job.tasks().join(", ");
@@ -23,5 +25,5 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Multitask>, UserEr
         skipped: samples.skipped.clone(),
         files: Vec::new(),
     };
-    padded::prepare(settings, job, about)
+    padded::prepare(settings, loading, job, about)
 }

@@ -5,7 +5,8 @@ use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
 use plimsoll_types::Bytes;
 
 use crate::exit::{UserError, user_error};
-use crate::prepare::{Buckets, Prepared, Sizes, open_device, thinned};
+use crate::loading::Loading;
+use crate::prepare::{Buckets, Prepared, Sizes, thinned};
 use crate::settings::{Notes, Settings};
 
 /// Edges of validation batches that are planned; a batch between two of them is held against the longer one.
@@ -23,8 +24,13 @@ pub(super) struct About {
 }
 
 /// Chooses the edges of a job's samples, and prepares the rest.
-pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Result<Prepared<J>, UserError> {
-    let (probe, capacity) = open_device(settings)?;
+pub(super) fn prepare<J: Job>(
+    settings: &Settings,
+    loading: Loading<'_>,
+    job: J,
+    about: About,
+) -> Result<Prepared<J>, UserError> {
+    let taken = loading.taken();
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
@@ -32,8 +38,9 @@ pub(super) fn prepare<J: Job>(settings: &Settings, job: J, about: About) -> Resu
     let loader = settings.loader(largest, edges.clone());
     check_tasks(&job, &loader)?;
     Ok(Prepared {
-        probe,
-        capacity,
+        loaded: taken,
+        probe: loading.probe,
+        capacity: loading.capacity,
         loader,
         largest_sample: largest,
         inference_edges: thinned(validation_edges, INFERENCE_EDGES),

@@ -7,18 +7,30 @@ use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 use super::padded::About;
 use super::{data_error, padded};
 use crate::exit::UserError;
+use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 
-pub(super) fn prepare(settings: &Settings) -> Result<Prepared<SequenceJob>, UserError> {
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<SequenceJob>, UserError> {
     let recordings = Arc::new(Recordings::read(&settings.recordings()).map_err(|error| data_error(&error))?);
     let (n_train, n_held, n_classes) = (recordings.train.len(), recordings.validation.len(), recordings.classes.len());
     let about = About {
         lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
         validation_edges: recordings.validation_edges(),
-        lines: vec![format!("{n_train} recordings of {n_classes} classes to train on, {n_held} held out")],
+        lines: vec![format!(
+            "{n_train} recordings of {n_classes} classes to train on, {n_held} held out{}",
+            cut(&recordings)
+        )],
         skipped: recordings.skipped.clone(),
         files: Vec::new(),
     };
-    padded::prepare(settings, SequenceJob::new(settings.sequence(), recordings), about)
+    padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)
+}
+
+/// Says how many recordings are cut, where any is.
+fn cut(recordings: &Recordings) -> String {
+    match recordings.n_cut {
+        0 => String::new(),
+        n => format!("; {n} are longer than `sequence.longest` and are cut"),
+    }
 }

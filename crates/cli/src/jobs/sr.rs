@@ -2,26 +2,30 @@
 
 use std::sync::Arc;
 
-use plimsoll_workloads::sr::{Photos, Sr};
+use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
 
 use super::data_error;
 use crate::exit::UserError;
-use crate::prepare::{Prepared, Sizes, open_device};
+use crate::loading::Loading;
+use crate::prepare::{Prepared, Sizes};
 use crate::settings::Settings;
 
 /// Names of images that the terminal shows before it says how many more there are.
 const SHOWN_NAMES: usize = 8;
 
-pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Sr>, UserError> {
-    let (probe, capacity) = open_device(settings)?;
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Sr>, UserError> {
+    let capacity = loading.capacity;
     let of_presets = settings.begun_with.unwrap_or(capacity);
-    let photos = Photos::read(&settings.photos(settings.smallest_patch(of_presets)));
+    let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
+    let photos = Photos::read_watched(&config, &mut loading.watch());
     let photos = Arc::new(photos.map_err(|error| data_error(&error))?);
-    let (bounds, notes) = settings.bounds(of_presets, photos.largest_patch())?;
+    let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
+    notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
     let names = names(photos.validation.iter().map(|it| it.name.as_str()));
     Ok(Prepared {
-        probe,
+        loaded: loading.taken(),
+        probe: loading.probe,
         capacity,
         job: Sr::new(settings.sr(), Arc::clone(&photos)),
         loader: settings.loader(bounds.patch_max, Vec::new()),
@@ -33,6 +37,15 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Sr>, UserError> {
         skipped: photos.skipped.clone(),
         files: Vec::new(),
     })
+}
+
+/// Says what it means that not all images have room in the store.
+fn waiting(photos: &Photos, config: &PhotosConfig) -> Option<String> {
+    let ((n, stored), limit) = (photos.waiting()?, config.room.store.as_ref()?.limit);
+    Some(format!(
+        "decoded images take {stored}, and `data.store_limit` is {limit}: {n} of them are decoded whenever a crop needs \
+         them, which is slow"
+    ))
 }
 
 fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {

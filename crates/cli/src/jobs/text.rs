@@ -7,13 +7,14 @@ use plimsoll_workloads::text::{Corpus, Text};
 use super::padded::{About, lengths};
 use super::{data_error, padded};
 use crate::exit::UserError;
+use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 
 /// The tokenizer of a run, in its directory.
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
-pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Text>, UserError> {
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Text>, UserError> {
     let corpus = Arc::new(Corpus::read(&settings.corpus()).map_err(|error| data_error(&error))?);
     let job = Text::new(settings.gpt(), Arc::clone(&corpus));
     let (n_train, n_held) = (corpus.train.len(), corpus.validation.len());
@@ -25,5 +26,5 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared<Text>, UserError> 
         skipped: corpus.skipped.clone(),
         files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| data_error(&error))?)],
     };
-    padded::prepare(settings, job, about)
+    padded::prepare(settings, loading, job, about)
 }

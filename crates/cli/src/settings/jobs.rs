@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::BadSample;
+use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
 use plimsoll_workloads::text::{CorpusConfig, GptConfig};
@@ -32,11 +33,12 @@ impl Settings {
             validation_share: self.data.validation_share.get(),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
+            longest: self.sequence.longest.0.unwrap_or(u32::MAX),
         }
     }
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
-        let Sequence { heads, head_width, blocks, stream } = self.sequence;
+        let Sequence { heads, head_width, blocks, stream, .. } = self.sequence;
         // A stream that goes on after a kill has other batch mates than one that was not cut.
         SequenceConfig {
             model: EncoderConfig { heads, head_width, blocks },
@@ -44,7 +46,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn samples(&self) -> SamplesConfig {
+    pub(crate) fn samples(&self, room: Room) -> SamplesConfig {
         let Multitask { image_size, max_words, .. } = self.multitask;
         SamplesConfig {
             folder: self.folder("multitask"),
@@ -52,6 +54,7 @@ impl Settings {
             max_words,
             validation_share: self.data.validation_share.get(),
             bad_sample: self.bad_sample(),
+            room,
         }
     }
 

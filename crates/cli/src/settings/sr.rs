@@ -2,6 +2,7 @@
 
 use plimsoll_policy::{Bounds, Preset};
 use plimsoll_types::Bytes;
+use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
 
 use super::{Notes, Settings, SrSettings};
@@ -48,13 +49,13 @@ impl Settings {
     }
 
     /// Returns how the images are to be read.
-    pub(crate) fn photos(&self, smallest_patch: u32) -> PhotosConfig {
+    pub(crate) fn photos(&self, smallest_patch: u32, room: Room) -> PhotosConfig {
         let folder = self.folder("sr");
         let bad_image = match self.data.bad_sample {
             BadSampleSetting::Fail => BadImage::Fail,
             BadSampleSetting::Skip => BadImage::Skip,
         };
-        PhotosConfig { folder, validation_share: self.data.validation_share.get(), bad_image, smallest_patch }
+        PhotosConfig { folder, validation_share: self.data.validation_share.get(), bad_image, smallest_patch, room }
     }
 
     /// Returns the size of the job.

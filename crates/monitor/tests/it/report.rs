@@ -7,6 +7,7 @@ use crate::{plan, run};
 fn report(events: &[Event]) -> TrainingReport {
     let facts = RunFacts {
         overhead_us_per_step: Some(84.25),
+        loading_peak: Some(Bytes::mib(36)),
         warnings: vec!["the capacity was set by hand; the device has 62.70 GiB".into()],
         skipped_files: vec!["images/broken|name.png".into()],
         seconds: 65.4,

@@ -53,6 +53,7 @@ fn state(step: u64) -> RunState {
         epoch_samples: 5,
         controller: Controller::try_new(config).unwrap(),
         balance: TaskBalance::try_new(&BalanceConfig::default(), 3).unwrap(),
+        unfit: None,
     }
 }
 

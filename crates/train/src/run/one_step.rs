@@ -6,11 +6,11 @@ use burn::module::Module;
 use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::optimize::Optimized;
-use super::{Run, present, tasks, wanted};
+use super::{Run, present, tasks};
 use crate::config::FitConfig;
-use crate::error::TrainError;
+use crate::error::{Misfit, TrainError};
 use crate::job::Job;
-use crate::loader::{StepSamples, StepUnit};
+use crate::loader::{BadSample, StepSamples, StepUnit};
 use crate::source::Source;
 use crate::step::{RanPart, StepError, StepOutcome, StepRequest};
 use crate::stopwatch::Lap;
@@ -23,15 +23,20 @@ impl<J: Job> Run<'_, J> {
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         self.seed();
-        let (knobs, wanted) = (self.controller.policy().knobs(), wanted(&self.controller));
-        let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
-        self.under_way.clear();
-        self.under_way.extend(samples.draw.ids());
+        let knobs = self.controller.policy().knobs();
+        let mut samples = self.next_samples()?;
         let mut request = self.request(&samples);
         let done = loop {
+            self.under_way.clear();
+            self.under_way.extend(samples.draw.ids());
             let outcome = match self.run_or_spare(knobs, &mut request, &samples) {
                 // An optimizer's step has lost them, and only now does it show.
                 Err(TrainError::Step { source: StepError::Damaged, .. }) => return self.go_back(knobs, None),
+                Err(error @ TrainError::NeverFits { .. }) => {
+                    samples = self.leave_out(samples, error)?;
+                    request = self.request(&samples);
+                    continue;
+                }
                 outcome => outcome?,
             };
             match self.commit(knobs, &samples, outcome, start)? {
@@ -102,10 +107,12 @@ impl<J: Job> Run<'_, J> {
     /// Says all there is to say of a sample that does not fit.
     fn never_fits(&self, step: u64, source: StepError, request: &StepRequest) -> TrainError {
         let sample = source.sample().unwrap_or(0);
+        let (data, id) = (self.job.source(), self.under_way.get(sample).copied().unwrap_or_default());
         TrainError::NeverFits {
             step,
             source,
-            sample: self.under_way.get(sample).copied().unwrap_or_default(),
+            sample: Box::new(Misfit { name: data.describe(id), smaller: data.smaller() }),
+            may_skip: !self.config.loader.edges.is_empty() && self.config.loader.bad_sample == BadSample::Fail,
             edge: request.edge_of(sample),
             largest_allocation: self.guarded.probe().largest_taken(),
             is_checkpointing: self.controller.is_checkpointing(),

@@ -68,12 +68,13 @@ impl<J: Job> Run<'_, J> {
 
     /// Takes everything from a checkpoint that a run has in memory.
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
-        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, .. } =
+        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, unfit, .. } =
             checkpoint.state.clone();
         (self.step, self.epoch_samples, self.validated, self.saved_step) = (step, epoch_samples, validated, None);
         // The best of then may have gone since, when a better one was found that is undone now.
         let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
+        self.unfit = unfit;
         // Dropped first, so that there are never two.
         (self.model, self.optimizer) = (None, AdamConfig::new().init());
         let plain = self.device.clone().inner().autodiff();
@@ -141,6 +142,7 @@ impl<J: Job> Run<'_, J> {
             epoch_samples: self.epoch_samples,
             controller: self.controller.clone(),
             balance: self.balance.clone(),
+            unfit: self.unfit,
         };
         let model = present(self.model.as_ref());
         state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;

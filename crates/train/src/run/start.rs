@@ -82,6 +82,7 @@ impl<'a, J: Job> Run<'a, J> {
             recorder: Recorder::new(controller.clone()),
             under_way: Vec::new(),
             guess,
+            unfit: None,
             recovered: None,
             n_recoveries: 0,
             meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),

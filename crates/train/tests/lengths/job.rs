@@ -1,5 +1,6 @@
 //! A job whose samples are rows of numbers, as many as their length.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -66,6 +67,10 @@ impl Source for Rows {
         Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap())
     }
 
+    fn describe(&self, id: u64) -> String {
+        format!("rows/{id}.txt")
+    }
+
     fn read(&self, _epoch: u64, id: u64) -> Result<Row, SourceError> {
         if Some(id) == self.broken || self.broken == Some(ALL) {
             return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
@@ -119,10 +124,15 @@ pub(crate) struct Net {
 pub(crate) struct Tiny {
     pub(crate) rows: Arc<Rows>,
     pub(crate) unit: Unit,
+    /// Batches of this edge take much more than others.
+    pub(crate) heavy: Option<u32>,
 }
 
+/// What a heavy batch takes.
+pub(crate) const HEAVY: Bytes = Bytes::mib(96);
+
 pub(crate) fn tiny(streamed: bool, unit: Unit) -> Tiny {
-    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit }
+    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit, heavy: None }
 }
 
 /// Rows of shape `[batch_size, edge, WIDTH]`, and weights that make a sum over positions the mean that is asked for.
@@ -160,6 +170,9 @@ impl Job for Tiny {
     fn batch(&self, buffer: &Buffer, samples: Range<usize>, device: &Device) -> Batch {
         let of = &buffer.samples[samples];
         let (n, edge) = (of.len(), of[0].1);
+        if self.heavy.map(|it| it as usize) == Some(edge) {
+            drop(black_box(vec![1_u8; usize::try_from(HEAVY.0).unwrap()]));
+        }
         assert!(of.iter().all(|it| it.1 == edge), "samples of one micro-batch have one edge");
         let values = buffer.values[of[0].0..of[0].0 + n * edge * WIDTH].to_vec();
         let positions: u32 = of.iter().map(|it| it.2).sum();

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
-use image::imageops::{FilterType, resize};
+use plimsoll_types::Bytes;
 
-use crate::image_file::{ImageFault, decode};
+use super::samples::SamplesConfig;
+use crate::image_file::{ImageFault, ImageFile};
+use crate::resample::{Filter, Resampler};
+use crate::room::Room;
 use crate::store::{PixelStore, Stored, Window};
 
 /// Images that were decoded once, by their path below the folder.
@@ -14,36 +18,81 @@ use crate::store::{PixelStore, Stored, Window};
 pub(crate) struct Album {
     folder: PathBuf,
     size: u32,
+    room: Room,
     /// What became of each image that was asked for.
     images: BTreeMap<String, Result<Stored, String>>,
-    store: PixelStore,
+    /// None where only the heads of the files are read.
+    store: Option<PixelStore>,
+    end: u64,
 }
 
 impl Album {
-    /// Starts an album of images with sides of `size` pixels.
-    pub(crate) fn create(folder: &Path, size: u32) -> io::Result<Self> {
-        Ok(Self { folder: folder.to_owned(), size, images: BTreeMap::new(), store: PixelStore::create()? })
+    /// Starts an album of squares.
+    pub(crate) fn create(config: &SamplesConfig) -> io::Result<Self> {
+        let (folder, room) = (config.folder.clone(), config.room.clone());
+        let store = room.store.as_ref().map(PixelStore::create).transpose()?;
+        Ok(Self { folder, size: config.image_size, room, images: BTreeMap::new(), store, end: 0 })
     }
 
     /// Decodes an image, unless it is there already; the inner error says what is wrong with it.
     pub(crate) fn add(&mut self, name: &str) -> io::Result<Result<(), String>> {
         if !self.images.contains_key(name) {
-            let image = match decode(&self.folder.join(name)) {
-                Ok(image) => Ok(self.store.push(&resize(&image, self.size, self.size, FilterType::Triangle))?),
-                Err(fault) => Err(format!("use {}: {}", self.folder.join(name).display(), self.reason(name, &fault))),
+            let image = match self.decode(name) {
+                Ok(image) => Ok(self.keep(&image)?),
+                Err(reason) => Err(format!("use {}: {reason}", self.folder.join(name).display())),
             };
             self.images.insert(name.to_owned(), image);
         }
         Ok(self.images[name].as_ref().map(|_| ()).map_err(Clone::clone))
     }
 
+    /// Returns the rows of an image as a square; none where only heads are read.
+    fn decode(&self, name: &str) -> Result<Vec<u8>, String> {
+        let file = ImageFile::look(&self.folder.join(name)).map_err(|fault| self.reason(name, &fault))?;
+        let (from, to) = ((file.width, file.height), (self.size, self.size));
+        let squared = Resampler::needed(Filter::Triangle, from, to).saturating_add(self.image_bytes());
+        let (needed, left) = (file.needed.saturating_add(squared), self.room.left());
+        if left < needed {
+            let (capacity, (width, height)) = (self.room.capacity_for(needed), from);
+            return Err(format!(
+                "to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity} \
+                 or a smaller image would help"
+            ));
+        }
+        let mut pixels = Vec::new();
+        if self.store.is_none() {
+            return Ok(pixels);
+        }
+        let mut resampler = Resampler::new(Filter::Triangle, from, to);
+        let decoded = file.rows(&mut |row| {
+            resampler.push(row, &mut |row| pixels.extend_from_slice(row));
+            ControlFlow::Continue(())
+        });
+        decoded.map_err(|fault| self.reason(name, &fault))?;
+        if (pixels.len() as u64) < self.image_bytes().0 {
+            return Err("it is damaged: rows are missing".to_owned());
+        }
+        Ok(pixels)
+    }
+
+    fn keep(&mut self, pixels: &[u8]) -> io::Result<Stored> {
+        let stored = Stored { offset: self.end, width: self.size, height: self.size };
+        if let Some(store) = &self.store {
+            self.end += pixels.len() as u64;
+            if store.limit < Bytes(self.end) {
+                let limit = store.limit;
+                return Err(io::Error::other(format!("they take more than `data.store_limit`, which is {limit}")));
+            }
+            store.write(stored.offset, pixels)?;
+        }
+        Ok(stored)
+    }
+
     fn reason(&self, name: &str, fault: &ImageFault) -> String {
         match fault {
             _ if self.folder.join(name).is_dir() => "it is a folder".to_owned(),
             ImageFault::Io(error) if error.kind() == io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            ImageFault::Io(error) => error.to_string(),
-            ImageFault::Foreign => "it is no PNG or JPEG image".to_owned(),
-            ImageFault::Damaged(reason) => format!("it is damaged: {reason}"),
+            fault => fault.to_string(),
         }
     }
 
@@ -57,12 +106,18 @@ impl Album {
         self.size
     }
 
+    fn image_bytes(&self) -> Bytes {
+        Bytes(3 * u64::from(self.size).pow(2))
+    }
+
     /// Reads an image as rows of interleaved RGB.
     ///
     /// # Shapes
     ///
     /// - `into`: `[size, size, 3]`
     pub(crate) fn read(&self, image: Stored, into: &mut [u8]) -> io::Result<()> {
-        self.store.read(image, Window { x: 0, y: 0, width: self.size, height: self.size }, into)
+        let none = || io::Error::other("only the heads of the images were read");
+        let window = Window { x: 0, y: 0, width: self.size, height: self.size };
+        self.store.as_ref().ok_or_else(none)?.read(image, window, into)
     }
 }

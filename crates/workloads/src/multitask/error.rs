@@ -56,9 +56,9 @@ pub enum DataError {
         found: usize,
     },
     /// Decoded pixels cannot be kept.
-    #[error("keep decoded images in a temporary file in {}: {source}", folder.display())]
+    #[error("keep decoded images in {}: {source}", folder.display())]
     Store {
-        /// The temporary folder.
+        /// The folder.
         folder: PathBuf,
         /// The system's answer.
         source: io::Error,

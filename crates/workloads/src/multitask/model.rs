@@ -105,13 +105,16 @@ mod tests {
     use plimsoll_types::StepShape;
 
     use super::*;
+    use crate::Room;
     use crate::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 
     const EDGE: u32 = 7;
 
     /// A job, its first samples of every task, and their batch.
     fn batch(device: &Device) -> (Multitask, MixedTensors) {
-        let samples = Samples::read(&SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"))).unwrap();
+        let store = tempfile::tempdir().unwrap();
+        let config = SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"), Room::boundless(store.path()));
+        let samples = Samples::read(&config).unwrap();
         let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
         let source = job.source();
         let ids: Vec<_> = (0..source.n_samples()).step_by(9).collect();

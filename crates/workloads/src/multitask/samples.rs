@@ -12,6 +12,7 @@ use super::lines::{Line, Task, parse};
 use super::split::Split;
 use super::words::Words;
 use crate::checksum::Checksum;
+use crate::room::Room;
 use crate::store::Stored;
 
 /// The list of samples in their folder.
@@ -31,12 +32,14 @@ pub struct SamplesConfig {
     pub validation_share: f64,
     /// What becomes of a line that makes no sample, or whose images cannot be used.
     pub bad_sample: BadSample,
+    /// What loading may use.
+    pub room: Room,
 }
 
 impl SamplesConfig {
     /// Reads this folder as it is done by default.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder, image_size: 32, max_words: 24, validation_share: 0.2, bad_sample: BadSample::Fail }
+    pub fn new(folder: PathBuf, room: Room) -> Self {
+        Self { folder, image_size: 32, max_words: 24, validation_share: 0.2, bad_sample: BadSample::Fail, room }
     }
 }
 
@@ -68,7 +71,7 @@ impl Sample {
     }
 }
 
-/// The samples of a folder; decoded pixels lie in a temporary file.
+/// The samples of a folder; decoded pixels lie in a file.
 #[derive(Debug)]
 pub struct Samples {
     /// Samples to train on, in the order of their lines.
@@ -93,10 +96,11 @@ impl Samples {
     ///
     /// [`DataError`] names the file, the line and what would be right.
     pub fn read(config: &SamplesConfig) -> Result<Self, DataError> {
-        let store_error = |source| DataError::Store { folder: std::env::temp_dir(), source };
+        let store = config.room.store.as_ref().map(|it| it.folder.clone()).unwrap_or_default();
+        let store_error = |source| DataError::Store { folder: store.clone(), source };
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
-        let mut album = Album::create(&config.folder, config.image_size).map_err(store_error)?;
+        let mut album = Album::create(config).map_err(store_error)?;
         for (text, number) in text_of(config)?.split(|byte| *byte == b'\n').zip(1..) {
             if text.trim_ascii().is_empty() {
                 continue;

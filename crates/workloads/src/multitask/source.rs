@@ -188,6 +188,15 @@ impl Source for SampleSource {
         Lengths::Known(self.index.clone())
     }
 
+    fn describe(&self, id: u64) -> String {
+        let sample = usize::try_from(id).ok().and_then(|id| self.samples.train.get(id));
+        sample.map_or_else(String::new, |it| format!("line {} of samples.jsonl with {} images", it.line, it.n_images()))
+    }
+
+    fn smaller(&self) -> &'static str {
+        "a smaller `multitask.image_size`"
+    }
+
     fn read(&self, epoch: u64, id: u64) -> Result<LoadedSample, SourceError> {
         let sample = &self.samples.train[usize::try_from(id).unwrap_or(usize::MAX)];
         let loaded = LoadedSample::trained(&self.samples, sample, Chance::new(self.seed, epoch, id));

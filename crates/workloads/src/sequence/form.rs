@@ -74,16 +74,19 @@ impl Form {
         }
     }
 
-    /// Reads a file into frames.
+    /// Reads the first frames of a file, at most so many.
     ///
     /// # Shapes
     ///
     /// - output: `[n_frames, n_values]`
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<f32>, Fault> {
-        let Self::Sound(mel) = self else { return strokes::read(path) };
-        let (header, sound) = wav::decode(path)?;
-        self.n_frames(Seen::Sound(header))?;
-        Ok(mel.frames(&sound))
+    pub(crate) fn read(&self, path: &Path, most: u32) -> Result<Vec<f32>, Fault> {
+        let Self::Sound(mel) = self else {
+            let mut values = strokes::read(path)?;
+            values.truncate(most as usize * strokes::VALUES);
+            return Ok(values);
+        };
+        let (header, sound) = wav::samples(path)?;
+        mel.frames(sound, self.n_frames(Seen::Sound(header))?.min(most) as usize)
     }
 }
 

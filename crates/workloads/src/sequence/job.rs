@@ -42,6 +42,24 @@ impl SequenceJob {
         Self { config, recordings, stream }
     }
 
+    /// Returns about how many of these recordings, padded to the edge, the model is right, and how many can be read.
+    fn measured(
+        &self,
+        model: &Encoder,
+        edge: u32,
+        group: &[Recording],
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<(usize, usize), StepError> {
+        let mut is_right = vec![None; group.len()];
+        inference.run(group.len(), edge, &mut |range: Range<usize>| {
+            is_right[range.clone()].copy_from_slice(&self.tried(model, edge, &group[range], device)?);
+            Ok(())
+        })?;
+        let read = || is_right.iter().flatten();
+        Ok((read().filter(|it| **it).count(), read().count()))
+    }
+
     /// Returns whether the model is right about each of these recordings, padded to the edge; `None` for those that are
     /// left out because they cannot be read.
     fn tried(
@@ -156,6 +174,12 @@ impl Job for SequenceJob {
         model.forward(frames, mask).flatten(0, 1)
     }
 
+    fn describe_validation(&self, edge: u32) -> String {
+        let longest = self.recordings.validation.iter().rfind(|it| it.n_frames <= edge);
+        let name = longest.map_or_else(String::new, ToString::to_string);
+        format!("{name}, held out, which a lower `sequence.longest` cuts")
+    }
+
     fn validate(
         &self,
         model: &Encoder,
@@ -163,18 +187,27 @@ impl Job for SequenceJob {
         inference: &mut Inference<'_>,
     ) -> Result<Validation, StepError> {
         let model = model.valid();
-        let (mut n_right, mut n) = (0, 0);
-        for (edge, group) in self.recordings.validation_groups() {
-            let mut is_right = vec![None; group.len()];
-            inference.run(group.len(), edge, &mut |range: Range<usize>| {
-                is_right[range.clone()].copy_from_slice(&self.tried(&model, edge, &group[range], device)?);
-                Ok(())
-            })?;
-            n += is_right.iter().flatten().count();
-            n_right += is_right.iter().flatten().filter(|it| **it).count();
+        let (mut n_right, mut n, mut unfit) = (0, 0, None);
+        for (mut edge, mut group) in self.recordings.validation_groups() {
+            while !group.is_empty() {
+                match self.measured(&model, edge, group, device, inference) {
+                    // Those that are as long are left out, and the others are padded to less.
+                    Err(error @ StepError::NeverFits { .. }) if self.recordings.may_skip() => {
+                        unfit = Some(error);
+                        group = &group[..group.partition_point(|it| it.n_frames < edge)];
+                        edge = group.last().map_or(1, |it| it.n_frames);
+                    }
+                    measured => {
+                        let (right, read) = measured?;
+                        (n_right, n) = (n_right + right, n + read);
+                        break;
+                    }
+                }
+            }
         }
         if n == 0 {
-            return Err(StepError::Data("read recordings that are held out: none can be read any more".to_owned()));
+            let none = "read recordings that are held out: none can be read any more";
+            return Err(unfit.unwrap_or_else(|| StepError::Data(none.to_owned())));
         }
         let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority());
         Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline, goal: Goal::Highest }.into())

@@ -56,31 +56,44 @@ impl LogMel {
         1 + n_samples.saturating_sub(self.window.len()).div_ceil(self.hop)
     }
 
-    /// Returns the normalised spectra.
+    /// Returns the normalised spectra of so many frames at most, and holds no more of the sound than one of them.
+    ///
+    /// # Errors
+    ///
+    /// The first of the sound's.
     ///
     /// # Shapes
     ///
     /// - output: `[n_frames, BANDS]`
-    pub(crate) fn frames(&self, sound: &[f32]) -> Vec<f32> {
-        let mut values = self.log_powers(sound);
+    pub(crate) fn frames<E>(
+        &self,
+        sound: impl Iterator<Item = Result<f32, E>>,
+        n_frames: usize,
+    ) -> Result<Vec<f32>, E> {
+        let mut values = self.log_powers(sound, n_frames)?;
         normalise(&mut values);
-        values
+        Ok(values)
     }
 
     /// Returns the logarithm of the power in each band of each frame.
-    fn log_powers(&self, sound: &[f32]) -> Vec<f32> {
+    fn log_powers<E>(&self, mut sound: impl Iterator<Item = Result<f32, E>>, n_frames: usize) -> Result<Vec<f32>, E> {
         let (mut input, mut spectrum) = (self.transform.make_input_vec(), self.transform.make_output_vec());
-        let mut values = Vec::with_capacity(self.n_frames(sound.len()) * BANDS);
-        for frame in 0..self.n_frames(sound.len()) {
+        let mut values = Vec::with_capacity(n_frames * BANDS);
+        let mut held = Vec::with_capacity(self.window.len());
+        for _ in 0..n_frames {
+            let n_missing = self.window.len() - held.len();
+            for sample in sound.by_ref().take(n_missing) {
+                held.push(sample?);
+            }
             input.fill(0.0);
-            let part = &sound[frame * self.hop..];
-            input.iter_mut().zip(part).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
+            input.iter_mut().zip(&held).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
             if self.transform.process(&mut input, &mut spectrum).is_err() {
                 unreachable!("the buffers are the transform's own");
             }
             values.extend(self.bands.iter().map(|band| (band.power(&spectrum) + FLOOR).ln()));
+            held.drain(..self.hop.min(held.len()));
         }
-        values
+        Ok(values)
     }
 }
 
@@ -137,6 +150,8 @@ fn normalise(values: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     fn tone(rate: u32, hz: f32, seconds: f32) -> Vec<f32> {
@@ -144,12 +159,22 @@ mod tests {
         (0..).map_while(|it| (it as f32 / (rate as f32) < seconds).then(|| at(it))).collect()
     }
 
+    fn sound(samples: &[f32]) -> impl Iterator<Item = Result<f32, Infallible>> {
+        samples.iter().copied().map(Ok)
+    }
+
+    fn frames(spectra: &LogMel, samples: &[f32]) -> Vec<f32> {
+        let Ok(values) = spectra.frames(sound(samples), spectra.n_frames(samples.len()));
+        values
+    }
+
     #[test]
     fn a_tone_is_loudest_in_the_band_around_its_pitch() {
         for rate in [8000, 16_000, 44_100] {
             let spectra = LogMel::new(rate);
             for hz in [150.0, 440.0, 1000.0, 3000.0] {
-                let values = spectra.log_powers(&tone(rate, hz, 0.3));
+                let tone = tone(rate, hz, 0.3);
+                let Ok(values) = spectra.log_powers(sound(&tone), spectra.n_frames(tone.len()));
                 let width = (mel(rate as f32 / 2.0) - mel(LOWEST_HZ)) / (BANDS + 1) as f32;
                 // Of the first frames; the last one is mostly silence.
                 for frame in values.chunks_exact(BANDS).take(20) {
@@ -175,8 +200,10 @@ mod tests {
         let n_frames = [1, 200, 201, 280, 281, 8000].map(|n| spectra.n_frames(n));
         assert_eq!(n_frames, [1, 1, 2, 2, 3, 99]);
         for n in [1, 199, 200, 201, 1000] {
-            assert_eq!(spectra.frames(&vec![0.1; n]).len(), spectra.n_frames(n) * BANDS, "{n} samples");
+            assert_eq!(frames(&spectra, &vec![0.1; n]).len(), spectra.n_frames(n) * BANDS, "{n} samples");
         }
+        let Ok(cut) = spectra.frames(sound(&vec![0.1; 1000]), 3);
+        assert_eq!(cut.len(), 3 * BANDS);
     }
 
     #[test]
@@ -185,9 +212,9 @@ mod tests {
         // Loud in every band, so that no floor shows.
         let noise: Vec<_> = (0..2000_u32).map(|it| (it * it % 20_011) as f32 / 20_011.0 - 0.5).collect();
         let quiet: Vec<_> = noise.iter().map(|it| it * 0.25).collect();
-        let (loud, quiet) = (spectra.frames(&noise), spectra.frames(&quiet));
+        let (loud, quiet) = (frames(&spectra, &noise), frames(&spectra, &quiet));
         let difference = loud.iter().zip(&quiet).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(difference < 0.01, "{difference}");
-        assert!(spectra.frames(&[0.0; 999]).iter().all(|it| it.abs() < 0.01));
+        assert!(frames(&spectra, &[0.0; 999]).iter().all(|it| it.abs() < 0.01));
     }
 }

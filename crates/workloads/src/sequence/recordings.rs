@@ -1,6 +1,7 @@
 //! A folder of recordings, split into training and validation.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::{BadSample, Item};
@@ -26,6 +27,8 @@ pub struct RecordingsConfig {
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
     pub classes: Vec<String>,
+    /// The most frames of a recording; those that follow are cut off.
+    pub longest: u32,
 }
 
 /// One file with its label.
@@ -35,8 +38,14 @@ pub struct Recording {
     pub name: String,
     /// Its label, as an index into the classes.
     pub class: usize,
-    /// Its length when the folder was read.
+    /// Its length when the folder was read, without what is cut off.
     pub n_frames: u32,
+}
+
+impl fmt::Display for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} frames", self.name, self.n_frames)
+    }
 }
 
 /// The recordings of a folder: what they are; what they hold stays on disk.
@@ -49,8 +58,11 @@ pub struct Recordings {
     pub validation: Vec<Recording>,
     /// Lines and files that were left out, each with the reason.
     pub skipped: Vec<String>,
+    /// Recordings that are cut.
+    pub n_cut: usize,
     folder: PathBuf,
     form: Form,
+    longest: u32,
     bad_sample: BadSample,
 }
 
@@ -67,7 +79,9 @@ impl Recordings {
         let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
         let seen = scan.sift(rows, |path, ()| Seen::look(path))?;
         let form = Form::of(&seen.iter().map(|(_, seen)| *seen).collect::<Vec<_>>());
-        let found = scan.sift(seen, |_, seen| form.n_frames(seen))?;
+        let (longest, whole) = (config.longest.max(1), scan.sift(seen, |_, seen| form.n_frames(seen))?);
+        let n_cut = whole.iter().filter(|(_, n)| longest < *n).count();
+        let found: Vec<_> = whole.into_iter().map(|(row, n)| (row, n.min(longest))).collect();
         let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
         let (usable, labels, folder) = (found.len(), names.len(), config.folder.clone());
         let classes = if config.classes.is_empty() { names.into_iter().collect() } else { config.classes.clone() };
@@ -75,7 +89,8 @@ impl Recordings {
         if labels < 2 || validation.is_empty() {
             return Err(DataError::TooFew { folder, usable, lines, labels });
         }
-        Ok(Self { classes, train, validation, skipped: scan.skipped, folder, form, bad_sample: config.bad_sample })
+        let (skipped, bad_sample) = (scan.skipped, config.bad_sample);
+        Ok(Self { classes, train, validation, skipped, n_cut, folder, form, longest, bad_sample })
     }
 
     /// Returns how many values a frame has.
@@ -101,9 +116,14 @@ impl Recordings {
         count(&self.validation, most) as f64 / self.validation.len() as f64
     }
 
+    /// Whether recordings that cannot be used are left out.
+    pub(crate) fn may_skip(&self) -> bool {
+        self.bad_sample == BadSample::Skip
+    }
+
     /// Reads a recording as it is on disk now.
     pub(crate) fn frames(&self, recording: &Recording) -> Result<Frames, Fault> {
-        let values = self.form.read(&self.folder.join(&recording.name))?;
+        let values = self.form.read(&self.folder.join(&recording.name), self.longest)?;
         Ok(Frames::new(values, self.n_values(), recording.class))
     }
 

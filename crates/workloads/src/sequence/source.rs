@@ -119,6 +119,14 @@ impl Source for RecordingStream {
         }
     }
 
+    fn describe(&self, id: u64) -> String {
+        self.recording(id).to_string()
+    }
+
+    fn smaller(&self) -> &'static str {
+        "a lower `sequence.longest`, which cuts it"
+    }
+
     /// The same in every epoch, unless the file changes; then it has to fit what is known of the lengths.
     fn read(&self, _epoch: u64, id: u64) -> Result<Frames, SourceError> {
         let recording = self.recording(id);

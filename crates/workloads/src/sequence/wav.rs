@@ -26,15 +26,13 @@ pub(crate) fn header(path: &Path) -> Result<Header, Fault> {
     if found < expected { Err(Fault::Truncated { expected, found }) } else { Ok(header) }
 }
 
-/// Reads all samples, with values from −1 to 1.
-pub(crate) fn decode(path: &Path) -> Result<(Header, Vec<f32>), Fault> {
-    let (mut reader, found) = open(path)?;
-    let unit = |sample: Result<i16, _>| sample.map(|it| f32::from(it) / 32_768.0);
-    match reader.samples().map(unit).collect() {
-        Ok(samples) => Ok((found, samples)),
-        // The head says what the library does not: how much is missing.
-        Err(error) => Err(header(path).err().unwrap_or_else(|| fault(error))),
-    }
+/// Reads the samples one after the other, with values from −1 to 1.
+pub(crate) fn samples(path: &Path) -> Result<(Header, impl Iterator<Item = Result<f32, Fault>>), Fault> {
+    let (reader, found) = open(path)?;
+    let unit = |it: i16| f32::from(it) / 32_768.0;
+    // The head says what the library does not: how much is missing.
+    let failed = |error| header(path).err().unwrap_or_else(|| fault(error));
+    Ok((found, reader.into_samples().map(move |sample| sample.map(unit).map_err(failed))))
 }
 
 fn open(path: &Path) -> Result<(WavReader<BufReader<File>>, Header), Fault> {

@@ -1,14 +1,17 @@
-//! Decoding the images of a folder.
+//! What the images of a folder are, and what is wrong with some.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use image::RgbImage;
+use plimsoll_types::Bytes;
 
+use super::gallery::{needed, stored_bytes};
+use super::model::SCALE;
+use super::photos::PhotosConfig;
 use crate::files::FolderError;
-use crate::image_file::{self, ImageFault};
+use crate::image_file::{ImageFault, ImageFile};
 
-/// What to do about an image that is damaged or too small.
+/// What to do about an image that is damaged, too small or too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadImage {
     /// Refuse the folder.
@@ -42,8 +45,8 @@ pub enum DataError {
     /// Too few images are left.
     #[error(
         "find images in {}: {found} of {files} files are PNG or JPEG images that can be used, at least 2 are needed \
-         (one to train on, one to validate on)",
-        folder.display()
+         (one to train on, one to validate on){}",
+        folder.display(), first_of(skipped)
     )]
     TooFew {
         /// The folder.
@@ -52,6 +55,8 @@ pub enum DataError {
         found: usize,
         /// Files in the folder.
         files: usize,
+        /// Files that were left out, each with the reason.
+        skipped: Vec<String>,
     },
     /// An image is smaller than the smallest patch.
     #[error(
@@ -72,30 +77,111 @@ pub enum DataError {
         /// The smallest side that would do.
         needed: u32,
     },
+    /// An image takes more memory to decode than there is.
+    #[error(
+        "load {}: to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity}, \
+         a smaller image{} would help, or set `data.bad_sample = \"skip\"`",
+        path.display(), if *is_whole { " or one saved as PNG, which is decoded row by row," } else { "" }
+    )]
+    TooLarge {
+        /// The image.
+        path: PathBuf,
+        /// Its width in pixels.
+        width: u32,
+        /// Its height in pixels.
+        height: u32,
+        /// What decoding holds at most.
+        needed: Bytes,
+        /// What there is for it.
+        left: Bytes,
+        /// The capacity that would do.
+        capacity: Bytes,
+        /// Whether its format is decoded as a whole.
+        is_whole: bool,
+    },
+    /// An image alone is more than decoded pixels may take.
+    #[error(
+        "keep the pixels of {}: they take {needed}, and `data.store_limit` is {limit}; raise it, or set \
+         `data.bad_sample = \"skip\"`",
+        path.display()
+    )]
+    StoreTooSmall {
+        /// The image.
+        path: PathBuf,
+        /// What its pixels take in both resolutions.
+        needed: Bytes,
+        /// What all may take.
+        limit: Bytes,
+    },
     /// Decoded pixels cannot be kept.
-    #[error("keep decoded images in a temporary file in {}: {source}", folder.display())]
+    #[error("keep decoded images in {}: {source}", folder.display())]
     Store {
-        /// The temporary folder.
+        /// The folder.
         folder: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
+    /// Whoever watches has asked for the end.
+    #[error("load the images: interrupted")]
+    Interrupted,
 }
 
-/// A file, decoded or not.
-pub(crate) enum Decoded {
-    Image(RgbImage),
-    /// Left out, with the reason.
-    Skipped(String),
+fn first_of(skipped: &[String]) -> String {
+    skipped.first().map_or_else(String::new, |it| format!("; the first that cannot is {it}"))
 }
 
-/// Decodes a file by its content, whatever its name; a file that is no PNG or JPEG is skipped.
-pub(crate) fn decode(path: &Path, bad_image: BadImage) -> Result<Decoded, DataError> {
-    match (image_file::decode(path), bad_image) {
-        (Ok(image), _) => Ok(Decoded::Image(image)),
-        (Err(ImageFault::Foreign), _) => Ok(Decoded::Skipped("no PNG or JPEG image".to_owned())),
-        (Err(ImageFault::Io(source)), _) => Err(DataError::Io { path: path.to_owned(), source }),
-        (Err(ImageFault::Damaged(reason)), BadImage::Skip) => Ok(Decoded::Skipped(format!("damaged: {reason}"))),
-        (Err(ImageFault::Damaged(reason)), BadImage::Fail) => Err(DataError::Damaged { path: path.to_owned(), reason }),
+/// Looks at a file, and refuses what cannot be used before it is decoded.
+pub(crate) fn look(path: &Path, config: &PhotosConfig) -> Result<ImageFile, DataError> {
+    let file = ImageFile::look(path).map_err(|fault| data_error(path, fault))?;
+    let (path, width, height) = (path.to_owned(), file.width, file.height);
+    let smallest = config.smallest_patch;
+    if width.min(height) / SCALE < smallest {
+        return Err(DataError::TooSmall { path, width, height, patch: smallest, needed: smallest * SCALE });
+    }
+    let (needed, left) = (needed(&file), config.room.left());
+    if left < needed {
+        let (capacity, is_whole) = (config.room.capacity_for(needed), file.is_decoded_whole());
+        return Err(DataError::TooLarge { path, width, height, needed, left, capacity, is_whole });
+    }
+    match &config.room.store {
+        Some(store) if store.limit < stored_bytes(&file) => {
+            Err(DataError::StoreTooSmall { path, needed: stored_bytes(&file), limit: store.limit })
+        }
+        _ => Ok(file),
+    }
+}
+
+/// Says what is wrong with a file; one that is no image has no name in it.
+pub(crate) fn data_error(path: &Path, fault: ImageFault) -> DataError {
+    let path = path.to_owned();
+    match fault {
+        ImageFault::Io(source) => DataError::Io { path, source },
+        ImageFault::Damaged(reason) => DataError::Damaged { path, reason },
+        ImageFault::Foreign => DataError::Damaged { path, reason: FOREIGN.to_owned() },
+    }
+}
+
+/// What is said of a file that is no image.
+pub(crate) const FOREIGN: &str = "no PNG or JPEG image";
+
+impl DataError {
+    /// Says why a file is left out; `None` for what is wrong with more than the file.
+    pub(crate) fn reason_to_skip(&self) -> Option<String> {
+        match self {
+            Self::Damaged { reason, .. } if reason == FOREIGN => Some(FOREIGN.to_owned()),
+            Self::Damaged { reason, .. } => Some(format!("damaged: {reason}")),
+            Self::Io { source, .. } => Some(source.to_string()),
+            Self::TooSmall { width, height, .. } => Some(format!("{width} × {height} pixels are too few")),
+            Self::TooLarge { width, height, needed, left, .. } => {
+                Some(format!("to decode {width} × {height} pixels takes {needed}, and {left} are left"))
+            }
+            Self::StoreTooSmall { needed, limit, .. } => Some(format!("its pixels take {needed} of {limit}")),
+            _ => None,
+        }
+    }
+
+    /// Whether the file is no image at all, and so nobody's mistake.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self, Self::Damaged { reason, .. } if reason == FOREIGN)
     }
 }

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
 use plimsoll_types::StepShape;
 
+use super::gallery::Resolution;
 use super::model::{Edsr, EdsrConfig, SCALE};
 use super::photos::{BORDER, Photo, Photos, psnr};
 use super::source::{CropBuffer, Crops};
@@ -49,10 +50,10 @@ impl Sr {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<f64, StepError> {
-        let edge = self.config.validation_tile.min(photo.low.width).min(photo.low.height);
+        let edge = self.config.validation_tile.min(photo.low.0).min(photo.low.1);
         let halo = self.config.model.receptive_radius().min(edge - 1);
-        let rows = spans(photo.low.height, edge, halo);
-        let columns = spans(photo.low.width, edge, halo);
+        let rows = spans(photo.low.1, edge, halo);
+        let columns = spans(photo.low.0, edge, halo);
         let tiles: Vec<_> = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge })).collect();
         let mut squares = vec![0.0; tiles.len()];
         inference.run(tiles.len(), edge, &mut |range: Range<usize>| {
@@ -63,7 +64,7 @@ impl Sr {
             }
             Ok(())
         })?;
-        let sides = [photo.high.width, photo.high.height].map(|it| u64::from(it - 2 * BORDER));
+        let sides = [photo.high.0, photo.high.1].map(|it| u64::from(it - 2 * BORDER));
         Ok(psnr(squares.iter().sum(), 3 * sides[0] * sides[1]))
     }
 
@@ -73,7 +74,7 @@ impl Sr {
         let mut pixels = vec![0; 3 * edge * edge];
         let mut planes = Vec::with_capacity(tiles.len() * pixels.len());
         for tile in tiles {
-            self.read(photo, false, tile.input(), &mut pixels)?;
+            self.read(photo, Resolution::Low, tile.input(), &mut pixels)?;
             (0..3).for_each(|channel| planes.extend(pixels.iter().skip(channel).step_by(3).map(|it| unit(*it))));
         }
         let data = TensorData::new(planes, [tiles.len(), 3, edge, edge]);
@@ -86,7 +87,7 @@ impl Sr {
     fn squares(&self, photo: &Photo, tile: Tile, values: &[f32]) -> Result<f64, StepError> {
         let window = tile.output(photo);
         let mut truth = vec![0; 3 * window.width as usize * window.height as usize];
-        self.read(photo, true, window, &mut truth)?;
+        self.read(photo, Resolution::High, window, &mut truth)?;
         let side = (tile.edge * SCALE) as usize;
         let offset = |at: u32, start: u32| (at - start * SCALE) as usize;
         let (left, top) = (offset(window.x, tile.x.start), offset(window.y, tile.y.start));
@@ -101,10 +102,9 @@ impl Sr {
         Ok(squares)
     }
 
-    fn read(&self, photo: &Photo, high: bool, window: Window, into: &mut [u8]) -> Result<(), StepError> {
-        let image = if high { photo.high } else { photo.low };
-        let read = self.photos.store().read(image, window, into);
-        read.map_err(|error| StepError::Data(format!("read the decoded pixels of {}: {error}", photo.name)))
+    fn read(&self, photo: &Photo, resolution: Resolution, window: Window, into: &mut [u8]) -> Result<(), StepError> {
+        let read = self.photos.pixels(photo, resolution, window, into);
+        read.map_err(|reason| StepError::Data(format!("read the decoded pixels of {reason}")))
     }
 }
 
@@ -127,8 +127,8 @@ impl Tile {
             let (start, end) = (span.core_start * SCALE, span.core_end * SCALE);
             (start.max(BORDER), end.min(len - BORDER).max(start.max(BORDER)))
         };
-        let (x, right) = inside(self.x, photo.high.width);
-        let (y, bottom) = inside(self.y, photo.high.height);
+        let (x, right) = inside(self.x, photo.high.0);
+        let (y, bottom) = inside(self.y, photo.high.1);
         Window { x, y, width: right - x, height: bottom - y }
     }
 }
@@ -181,12 +181,16 @@ impl Job for Sr {
         model.forward(blank(shape, 1, device)).flatten(0, 3)
     }
 
+    fn describe_validation(&self, edge: u32) -> String {
+        format!("a tile of {edge} × {edge} pixels, which `sr.validation_tile` makes smaller")
+    }
+
     fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
         let model = burn::module::Module::valid(model);
         let (mut value, mut baseline) = (0.0, 0.0);
         for photo in &self.photos.validation {
             value += self.image_psnr(&model, photo, device, inference)?;
-            baseline += photo.baseline.unwrap_or(f64::NAN);
+            baseline += self.photos.baseline(photo).map_err(StepError::Data)?;
         }
         let n = self.photos.validation.len() as f64;
         let (value, baseline) = (value / n, baseline / n);

@@ -7,6 +7,7 @@
 
 mod bicubic;
 mod folder;
+mod gallery;
 mod job;
 mod model;
 mod photos;
@@ -17,5 +18,5 @@ pub use bicubic::upsample_bicubic;
 pub use folder::{BadImage, DataError};
 pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
-pub use photos::{Photo, Photos, PhotosConfig};
+pub use photos::{Photo, Photos, PhotosConfig, Watch};
 pub use source::{CropBuffer, Crops};

@@ -1,19 +1,20 @@
 //! A folder of images as pairs of resolutions, split into training and validation.
 
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use image::RgbImage;
-use image::imageops::{FilterType, crop_imm, resize};
+use plimsoll_types::Bytes;
 
-use super::folder::{BadImage, DataError, Decoded, decode};
-use super::model::SCALE;
+use super::folder::{BadImage, DataError, data_error, look};
+use super::gallery::{Gallery, Resolution, sizes, stored_bytes};
 use crate::checksum::Checksum;
 use crate::files::files;
+use crate::image_file::ImageFile;
+use crate::resample::{Filter, Resampler, Size};
+use crate::room::Room;
 use crate::split::held_out;
-use crate::store::{PixelStore, Stored, Window};
-
-/// Catmull–Rom, widened when it shrinks: antialiased bicubic with half-pixel centres.
-const FILTER: FilterType = FilterType::CatmullRom;
+use crate::store::Window;
 
 /// Output pixels at each border that the metric leaves out.
 pub(crate) const BORDER: u32 = 2;
@@ -29,6 +30,8 @@ pub struct PhotosConfig {
     pub bad_image: BadImage,
     /// The smallest patch that will be cut, in pixels at the input resolution.
     pub smallest_patch: u32,
+    /// What loading may use.
+    pub room: Room,
 }
 
 /// One image in two resolutions.
@@ -36,13 +39,16 @@ pub struct PhotosConfig {
 pub struct Photo {
     /// Its path below the folder.
     pub name: String,
-    pub(crate) low: Stored,
-    pub(crate) high: Stored,
-    /// PSNR of bicubic upsampling, for images that are held out.
-    pub(crate) baseline: Option<f64>,
+    pub(crate) number: usize,
+    /// Width and height at the input resolution.
+    pub(crate) low: Size,
+    /// Width and height at the output resolution.
+    pub(crate) high: Size,
+    /// PSNR of bicubic upsampling, once it was asked for.
+    baseline: OnceLock<f64>,
 }
 
-/// The images of a folder; decoded pixels lie in a temporary file.
+/// The images of a folder; decoded pixels lie in a file.
 #[derive(Debug)]
 pub struct Photos {
     /// Images to train on, in the order of their paths.
@@ -51,49 +57,87 @@ pub struct Photos {
     pub validation: Vec<Photo>,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
-    store: PixelStore,
+    /// None where only the heads of the files were read.
+    gallery: Option<Gallery>,
+    /// Images that are decoded when they are needed, since not all have room in the file.
+    n_waiting: usize,
+    stored: Bytes,
 }
 
+/// Told how many of how many files are loaded; whoever breaks ends it.
+pub type Watch<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+
 impl Photos {
-    /// Reads, decodes, downsamples and splits all images of a folder.
+    /// Looks at all images of a folder, splits them, and decodes and downsamples as many as the store has room for.
     ///
     /// # Errors
     ///
     /// [`DataError`] names the file or folder and what would be right.
     pub fn read(config: &PhotosConfig) -> Result<Self, DataError> {
+        Self::read_watched(config, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// As [`Self::read`], for someone who wants to know how far it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`], and [`DataError::Interrupted`].
+    pub fn read_watched(config: &PhotosConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let paths = files(&config.folder)?;
-        let mut store = PixelStore::create().map_err(store_error)?;
-        let (mut photos, mut skipped) = (Vec::new(), Vec::new());
+        let (mut found, mut skipped) = (Vec::new(), Vec::new());
         for path in &paths {
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
-            match decode(path, config.bad_image)? {
-                Decoded::Image(image) => match too_small(path, &image, config.smallest_patch) {
-                    None => photos.push(photo(name, &image, &mut store)?),
-                    Some(_) if config.bad_image == BadImage::Skip => {
-                        skipped.push(format!("{name}: {} × {} pixels are too few", image.width(), image.height()));
-                    }
-                    Some(error) => return Err(error),
-                },
-                Decoded::Skipped(reason) => skipped.push(format!("{name}: {reason}")),
+            if let Some(file) = usable(look(path, config), &name, config.bad_image, &mut skipped)? {
+                found.push((name, path, file));
             }
         }
-        if photos.len() < 2 {
-            let (found, files) = (photos.len(), paths.len());
-            return Err(DataError::TooFew { folder: config.folder.clone(), found, files });
+        let files = found.iter().map(|(_, _, file)| file.clone()).collect();
+        let gallery = config.room.store.as_ref().map(|store| Gallery::create(files, store));
+        let gallery = gallery.transpose().map_err(|source| store_error(config, source))?;
+        let (mut photos, mut n_waiting, mut stored) = (Vec::new(), 0, Bytes::ZERO);
+        for (number, (name, path, file)) in found.iter().enumerate() {
+            let Some(gallery) = &gallery else {
+                photos.push(photo(number, name, file));
+                continue;
+            };
+            if watch(number, found.len()).is_break() {
+                return Err(DataError::Interrupted);
+            }
+            stored = stored.saturating_add(stored_bytes(file));
+            if !gallery.has_room_for(number) {
+                n_waiting += 1;
+                photos.push(photo(number, name, file));
+                continue;
+            }
+            let decoded = gallery.decode(number).map_err(|fault| data_error(path, fault));
+            photos.extend(usable(decoded, name, config.bad_image, &mut skipped)?.map(|()| photo(number, name, file)));
         }
-        let mut photos = Self { train: photos, validation: Vec::new(), skipped, store };
-        photos.hold_out(config.validation_share)?;
+        if n_waiting > 0 {
+            gallery.iter().for_each(Gallery::reserve);
+        }
+        if photos.len() < 2 {
+            let (folder, found, files) = (config.folder.clone(), photos.len(), paths.len());
+            return Err(DataError::TooFew { folder, found, files, skipped });
+        }
+        let mut photos = Self { train: photos, validation: Vec::new(), skipped, gallery, n_waiting, stored };
+        photos.hold_out(config)?;
         Ok(photos)
+    }
+
+    /// Returns how many images are decoded when they are needed, and what the pixels of all take, where not all have
+    /// room in the store.
+    pub fn waiting(&self) -> Option<(usize, Bytes)> {
+        (self.n_waiting > 0).then_some((self.n_waiting, self.stored))
     }
 
     /// Returns the largest square that fits into every training image, in pixels at the input resolution.
     pub fn largest_patch(&self) -> u32 {
-        self.train.iter().map(|it| it.low.width.min(it.low.height)).min().unwrap_or(0)
+        self.train.iter().map(|it| it.low.0.min(it.low.1)).min().unwrap_or(0)
     }
 
     /// Returns the longest smaller side among the images held out, at the input resolution.
     pub fn largest_side(&self) -> u32 {
-        self.validation.iter().map(|it| it.low.width.min(it.low.height)).max().unwrap_or(0)
+        self.validation.iter().map(|it| it.low.0.min(it.low.1)).max().unwrap_or(0)
     }
 
     /// Returns a number that differs, but for chance, when images of other names or sizes are trained on.
@@ -101,56 +145,98 @@ impl Photos {
         let mut checksum = Checksum::new();
         for Photo { name, high, .. } in &self.train {
             checksum.text(name);
-            checksum.number(u64::from(high.width));
-            checksum.number(u64::from(high.height));
+            checksum.number(u64::from(high.0));
+            checksum.number(u64::from(high.1));
         }
         checksum.finish()
     }
 
-    pub(crate) fn store(&self) -> &PixelStore {
-        &self.store
+    /// Copies a window of an image, as rows of interleaved RGB; the error names the image.
+    pub(crate) fn pixels(
+        &self,
+        photo: &Photo,
+        resolution: Resolution,
+        window: Window,
+        into: &mut [u8],
+    ) -> Result<(), String> {
+        let Some(gallery) = &self.gallery else {
+            return Err(format!("{}: only the heads of the images were read", photo.name));
+        };
+        gallery.read(photo.number, resolution, window, into).map_err(|fault| format!("{}: {fault}", photo.name))
     }
 
-    fn hold_out(&mut self, share: f64) -> Result<(), DataError> {
-        let mut held = held_out(self.train.len(), share).into_iter();
+    /// Returns the PSNR of bicubic upsampling.
+    pub(crate) fn baseline(&self, photo: &Photo) -> Result<f64, String> {
+        if let Some(known) = photo.baseline.get() {
+            return Ok(*known);
+        }
+        let found = self.upsampled_psnr(photo)?;
+        Ok(*photo.baseline.get_or_init(|| found))
+    }
+
+    /// Upsamples the rows of an image, and compares each with what it should be.
+    fn upsampled_psnr(&self, photo: &Photo) -> Result<f64, String> {
+        let (width, height) = photo.high;
+        let mut resampler = Resampler::new(Filter::CatmullRom, photo.low, photo.high);
+        let [mut row, mut truth] = [photo.low.0, width].map(|it| vec![0; 3 * it as usize]);
+        let inside = 3 * BORDER as usize..3 * (width - BORDER) as usize;
+        let (mut squares, mut y, mut compared) = (0, 0, Ok(()));
+        for low_y in 0..photo.low.1 {
+            let window = Window { x: 0, y: low_y, width: photo.low.0, height: 1 };
+            self.pixels(photo, Resolution::Low, window, &mut row)?;
+            resampler.push(&row, &mut |upsampled| {
+                if (BORDER..height - BORDER).contains(&y) && compared.is_ok() {
+                    let window = Window { x: 0, y, width, height: 1 };
+                    compared = self.pixels(photo, Resolution::High, window, &mut truth);
+                    squares += distance(&upsampled[inside.clone()], &truth[inside.clone()]);
+                }
+                y += 1;
+            });
+        }
+        compared?;
+        Ok(psnr(squares as f64, 3 * u64::from(width - 2 * BORDER) * u64::from(height - 2 * BORDER)))
+    }
+
+    fn hold_out(&mut self, config: &PhotosConfig) -> Result<(), DataError> {
+        let mut held = held_out(self.train.len(), config.validation_share).into_iter();
         let is_held = |_: &mut Photo| held.next() == Some(true);
         self.validation = self.train.extract_if(.., is_held).collect();
-        for photo in &mut self.validation {
-            photo.baseline = Some(baseline(&self.store, photo).map_err(store_error)?);
+        // Where photos are decoded when they are needed, this waits for the first validation.
+        if self.gallery.is_some() && self.n_waiting == 0 {
+            let known = self.validation.iter().try_for_each(|photo| self.baseline(photo).map(drop));
+            known.map_err(|reason| store_error(config, std::io::Error::other(reason)))?;
         }
         Ok(())
     }
 }
 
-fn too_small(path: &Path, image: &RgbImage, smallest: u32) -> Option<DataError> {
-    let (width, height, needed) = (image.width(), image.height(), smallest * SCALE);
-    let error = DataError::TooSmall { path: path.to_owned(), width, height, patch: smallest, needed };
-    (width.min(height) / SCALE < smallest).then_some(error)
+/// Notes a file that is left out; nobody is to blame for one that is no image.
+fn usable<T>(
+    seen: Result<T, DataError>,
+    name: &str,
+    bad_image: BadImage,
+    skipped: &mut Vec<String>,
+) -> Result<Option<T>, DataError> {
+    match seen {
+        Ok(seen) => Ok(Some(seen)),
+        Err(error) => match error.reason_to_skip() {
+            Some(reason) if error.is_foreign() || bad_image == BadImage::Skip => {
+                skipped.push(format!("{name}: {reason}"));
+                Ok(None)
+            }
+            _ => Err(error),
+        },
+    }
 }
 
-fn photo(name: String, image: &RgbImage, store: &mut PixelStore) -> Result<Photo, DataError> {
-    let (width, height) = image.dimensions();
-    let high = crop_imm(image, 0, 0, width / SCALE * SCALE, height / SCALE * SCALE).to_image();
-    let low = resize(&high, width / SCALE, height / SCALE, FILTER);
-    let (low, high) = (store.push(&low).map_err(store_error)?, store.push(&high).map_err(store_error)?);
-    Ok(Photo { name, low, high, baseline: None })
+fn photo(number: usize, name: &str, file: &ImageFile) -> Photo {
+    let (high, low) = sizes(file);
+    Photo { name: name.to_owned(), number, low, high, baseline: OnceLock::new() }
 }
 
-/// Returns the PSNR of bicubic upsampling.
-fn baseline(store: &PixelStore, photo: &Photo) -> std::io::Result<f64> {
-    let (low, high) = (load(store, photo.low)?, load(store, photo.high)?);
-    let upsampled = resize(&low, high.width(), high.height(), FILTER);
-    let inside = Window { x: BORDER, y: BORDER, width: high.width() - 2 * BORDER, height: high.height() - 2 * BORDER };
-    let cut = |image: &RgbImage| crop_imm(image, inside.x, inside.y, inside.width, inside.height).to_image().into_raw();
-    let squares: u64 = cut(&upsampled).iter().zip(cut(&high)).map(|(a, b)| u64::from(a.abs_diff(b)).pow(2)).sum();
-    Ok(psnr(squares as f64, 3 * u64::from(inside.width) * u64::from(inside.height)))
-}
-
-fn load(store: &PixelStore, stored: Stored) -> std::io::Result<RgbImage> {
-    let mut image = RgbImage::new(stored.width, stored.height);
-    let whole = Window { x: 0, y: 0, width: stored.width, height: stored.height };
-    store.read(stored, whole, &mut image)?;
-    Ok(image)
+/// Returns the sum of squared differences.
+fn distance(a: &[u8], b: &[u8]) -> u64 {
+    a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum()
 }
 
 /// Returns the peak signal-to-noise ratio in dB of 8-bit values whose squared errors add up to `squares`.
@@ -160,13 +246,17 @@ pub(crate) fn psnr(squares: f64, n_values: u64) -> f64 {
     10.0 * (255.0 * 255.0 / mse).log10()
 }
 
-fn store_error(source: std::io::Error) -> DataError {
-    DataError::Store { folder: std::env::temp_dir(), source }
+fn store_error(config: &PhotosConfig, source: std::io::Error) -> DataError {
+    let folder = config.room.store.as_ref().map(|it| it.folder.clone()).unwrap_or_default();
+    DataError::Store { folder, source }
 }
 
 #[cfg(test)]
 mod tests {
+    use image::RgbImage;
+
     use super::*;
+    use crate::room::Room;
 
     #[test]
     fn psnr_is_that_of_the_definition() {
@@ -179,11 +269,21 @@ mod tests {
 
     #[test]
     fn the_baseline_of_a_flat_image_is_perfect_and_that_of_noise_is_not() {
-        let mut store = PixelStore::create().unwrap();
-        let flat = photo("flat".to_owned(), &RgbImage::from_pixel(40, 40, image::Rgb([90; 3])), &mut store).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let checker = RgbImage::from_fn(40, 40, |x, y| image::Rgb([if (x + y) % 2 == 0 { 0 } else { 255 }; 3]));
-        let checker = photo("checker".to_owned(), &checker, &mut store).unwrap();
-        assert!(baseline(&store, &flat).unwrap() > 80.0);
-        assert!(baseline(&store, &checker).unwrap() < 10.0);
+        checker.save(folder.path().join("checker.png")).unwrap();
+        RgbImage::from_pixel(40, 40, image::Rgb([90; 3])).save(folder.path().join("flat.png")).unwrap();
+        let config = PhotosConfig {
+            folder: folder.path().to_owned(),
+            validation_share: 0.5,
+            bad_image: BadImage::Fail,
+            smallest_patch: 8,
+            room: Room::boundless(folder.path()),
+        };
+        let photos = Photos::read(&config).unwrap();
+        let all = photos.train.iter().chain(&photos.validation);
+        let psnr = |photo: &Photo| photos.baseline(photo).unwrap();
+        let (checker, flat): (Vec<_>, Vec<_>) = all.partition(|it| it.name == "checker.png");
+        assert!(psnr(flat[0]) > 80.0 && psnr(checker[0]) < 10.0);
     }
 }

@@ -6,9 +6,10 @@ use plimsoll_sampler::{Crop, HostBuffer, crop, image_of, place_crop};
 use plimsoll_train::{Draw, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
+use super::gallery::Resolution;
 use super::model::SCALE;
 use super::photos::{Photo, Photos};
-use crate::store::{Stored, Window};
+use crate::store::Window;
 
 /// `crops_per_image` crops of every training image per epoch, each at a random position and in a random orientation.
 #[derive(Debug)]
@@ -32,19 +33,23 @@ impl Crops {
         Self { photos, per_image: crops_per_image, seed }
     }
 
-    fn place(&self, crop: Crop, photo: &Photo, index: usize, buffer: &mut CropBuffer) -> std::io::Result<()> {
+    fn photo(&self, id: u64) -> &Photo {
+        &self.photos.train[usize::try_from(image_of(id, self.per_image)).unwrap_or(usize::MAX)]
+    }
+
+    fn place(&self, crop: Crop, photo: &Photo, index: usize, buffer: &mut CropBuffer) -> Result<(), String> {
         let CropBuffer { pixels, scratch } = buffer;
         let pair = pixels.pair_mut(index);
-        let mut cut = |image: Stored, scale: u32, into: &mut [u8]| {
+        let mut cut = |resolution: Resolution, scale: u32, into: &mut [u8]| {
             let edge = crop.edge * scale;
             let scratch = &mut scratch[..into.len()];
             let window = Window { x: crop.x * scale, y: crop.y * scale, width: edge, height: edge };
-            self.photos.store().read(image, window, scratch)?;
+            self.photos.pixels(photo, resolution, window, scratch)?;
             place_crop(scratch, edge, crop.orientation, into);
             Ok(())
         };
-        cut(photo.low, 1, pair.lr)?;
-        cut(photo.high, SCALE, pair.hr)
+        cut(Resolution::Low, 1, pair.lr)?;
+        cut(Resolution::High, SCALE, pair.hr)
     }
 }
 
@@ -66,6 +71,14 @@ impl Source for Crops {
         CropBuffer { pixels, scratch: vec![0; scratch_len(largest.edge())] }
     }
 
+    fn describe(&self, id: u64) -> String {
+        format!("a crop of {}", self.photo(id).name)
+    }
+
+    fn smaller(&self) -> &'static str {
+        "a smaller `batch.patch_min`"
+    }
+
     /// Nothing yet: which pixels are read depends on the edge.
     fn read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
         Ok(())
@@ -76,11 +89,10 @@ impl Source for Crops {
         let (ids, edge): (Vec<_>, _) = (draw.ids().collect(), draw.parts.first().map_or(0, |part| part.edge));
         buffer.pixels.begin(&ids, edge).map_err(|it| error(0, it.to_string()))?;
         for (index, id) in ids.into_iter().enumerate() {
-            let photo = &self.photos.train[usize::try_from(image_of(id, self.per_image)).unwrap_or(usize::MAX)];
-            let size = (photo.low.width, photo.low.height);
-            let crop = crop(id, self.per_image, size, edge, self.seed, draw.epoch)
+            let photo = self.photo(id);
+            let crop = crop(id, self.per_image, photo.low, edge, self.seed, draw.epoch)
                 .map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
-            self.place(crop, photo, index, buffer).map_err(|it| error(id, format!("{}: {it}", photo.name)))?;
+            self.place(crop, photo, index, buffer).map_err(|it| error(id, it))?;
         }
         Ok(())
     }

@@ -9,6 +9,9 @@ use super::buffer::TokenBuffer;
 use super::corpus::Corpus;
 use super::tokenized::Sections;
 
+/// Tokens by which a section is known to people.
+const SHOWN_TOKENS: usize = 12;
+
 /// Every training section once per epoch.
 #[derive(Debug)]
 pub struct TextSource(Arc<Corpus>);
@@ -25,6 +28,13 @@ impl TextSource {
 
     fn sections(&self) -> &Sections {
         &self.0.train
+    }
+
+    /// Returns the first words of a section.
+    fn beginning(&self, id: u64) -> String {
+        let known = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples());
+        let tokens = known.map_or(&[][..], |id| self.sections().piece(id));
+        self.0.tokenizer.decode(&tokens[..tokens.len().min(SHOWN_TOKENS)]).unwrap_or_default()
     }
 }
 
@@ -48,6 +58,14 @@ impl Source for TextSource {
 
     fn lengths(&self) -> Lengths {
         Lengths::Known(self.sections().index().clone())
+    }
+
+    fn describe(&self, id: u64) -> String {
+        format!("the section that begins {:?}", self.beginning(id))
+    }
+
+    fn smaller(&self) -> &'static str {
+        "a lower `text.longest`, which cuts it"
     }
 
     fn read(&self, _epoch: u64, id: u64) -> Result<TextItem, SourceError> {

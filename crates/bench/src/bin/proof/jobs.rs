@@ -6,6 +6,7 @@ use std::sync::Arc;
 use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
 use plimsoll_train::{BadSample, Job};
+use plimsoll_workloads::Room;
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
@@ -48,8 +49,9 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
         let noise = RgbImage::from_fn(SIDE, SIDE, |_, _| Rgb([0; 3].map(|_: u8| random.next_u64().to_be_bytes()[0])));
         noise.save(folder.join(format!("{image}.png")))?;
     }
+    let room = Room::boundless(folder);
     let folder = folder.to_owned();
-    let config = PhotosConfig { folder, validation_share: 0.25, bad_image: BadImage::Fail, smallest_patch: 16 };
+    let config = PhotosConfig { folder, validation_share: 0.25, bad_image: BadImage::Fail, smallest_patch: 16, room };
     let photos = Arc::new(Photos::read(&config)?);
     let model = EdsrConfig { channels: 16, blocks: 4 };
     Ok(Sr::new(SrConfig { model, crops_per_image: 32, validation_tile: 64, seed: 0 }, photos))
@@ -67,7 +69,8 @@ pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
 /// The classifier of a run by default, on the recordings of a folder, whose lengths are known.
 pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
     let folder = folder.to_owned();
-    let config = RecordingsConfig { folder, validation_share: 0.2, bad_sample: BadSample::Fail, classes: Vec::new() };
+    let (bad_sample, classes) = (BadSample::Fail, Vec::new());
+    let config = RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes, longest: u32::MAX };
     let recordings = Arc::new(Recordings::read(&config)?);
     Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
 }

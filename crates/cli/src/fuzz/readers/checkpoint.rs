@@ -35,6 +35,7 @@ fn state(log: &[u8]) -> RunState {
         epoch_samples: 16,
         controller,
         balance: TaskBalance::Fixed { weights: vec![1.0, 1.0] },
+        unfit: None,
     }
 }
 

@@ -1,0 +1,102 @@
+//! How data are loaded: what they may take, what they took, and how far they are.
+
+use std::io::{IsTerminal, stderr};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use plimsoll_probe::{HeapCounters, Host, Probe};
+use plimsoll_train::StopFlag;
+use plimsoll_types::{Bytes, MemoryReading};
+use plimsoll_workloads::{Room, StoreConfig};
+
+use crate::display::print;
+use crate::exit::{UserError, describe, user_error};
+use crate::prepare::open_device;
+use crate::settings::Settings;
+
+/// The part of the free disk that decoded pixels may take unless a limit is set: one in so many.
+#[cfg(unix)]
+const DISK_SHARE: u64 = 4;
+
+/// What decoded pixels may take where nobody says how much of the disk is free.
+const UNKNOWN_DISK: Bytes = Bytes::gib(4);
+
+/// Time after which loading says how far it is, and between two such lines.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// A device that is open, and what loading may use beside it.
+pub(crate) struct Loading<'a> {
+    pub(crate) probe: Box<dyn Probe>,
+    pub(crate) capacity: Bytes,
+    /// The run that data are loaded for; without one their heads are all that is read.
+    run_dir: Option<&'a Path>,
+    stop: StopFlag,
+    begun: Instant,
+}
+
+/// What loading took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
+    /// High-water mark of the process, where its memory is the device's.
+    pub(crate) peak: Option<Bytes>,
+    pub(crate) time: Duration,
+}
+
+impl<'a> Loading<'a> {
+    /// Opens the device; a run's directory takes what is decoded, and its wish to end is heeded.
+    pub(crate) fn begin(settings: &Settings, run_dir: Option<&'a Path>, stop: StopFlag) -> Result<Self, UserError> {
+        let (mut probe, capacity) = open_device(settings)?;
+        probe.reset_peak().map_err(|error| user_error(describe(&error)))?;
+        Ok(Self { probe, capacity, run_dir, stop, begun: Instant::now() })
+    }
+
+    /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
+    pub(crate) fn room(&self, settings: &Settings) -> Room {
+        let held = Bytes(HeapCounters::of_program().current() as u64);
+        let (capacity, in_use) = match self.reading() {
+            Some(reading) => (self.capacity, reading.in_use),
+            None => (Host::new().capacity(held).unwrap_or(Bytes::MAX), held),
+        };
+        let store = |folder: &Path| {
+            let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(folder));
+            StoreConfig { folder: folder.to_owned(), limit }
+        };
+        Room { capacity, in_use, store: self.run_dir.map(store) }
+    }
+
+    /// Shows how far loading is when it takes long, and ends it when the run is asked to end.
+    pub(crate) fn watch(&self) -> impl FnMut(usize, usize) -> ControlFlow<()> {
+        let (stop, is_terminal, mut shown) = (self.stop.clone(), stderr().is_terminal(), Instant::now());
+        move |n_done, n| {
+            if SHOWN_EVERY <= shown.elapsed() {
+                shown = Instant::now();
+                let line = format!("loading     {n_done} of {n} files");
+                print(&if is_terminal { format!("\r\x1b[2K{line}\r") } else { format!("{line}\n") });
+            }
+            if stop.signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+
+    /// Returns what loading took so far.
+    pub(crate) fn taken(&self) -> Loaded {
+        Loaded { peak: self.reading().map(|it| it.peak), time: self.begun.elapsed() }
+    }
+
+    /// Reads the memory of the process, where it is the device's.
+    fn reading(&self) -> Option<MemoryReading> {
+        if self.probe.has_exact_peak() { self.probe.read().ok() } else { None }
+    }
+}
+
+/// Returns a part of what the disk of a folder has free.
+#[cfg(unix)]
+fn share_of_disk(folder: &Path) -> Bytes {
+    let free = rustix::fs::statvfs(folder).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+    free.map_or(UNKNOWN_DISK, |free| Bytes(free / DISK_SHARE))
+}
+
+#[cfg(not(unix))]
+fn share_of_disk(_folder: &Path) -> Bytes {
+    UNKNOWN_DISK
+}

@@ -1,0 +1,44 @@
+//! What loading may use.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_types::Bytes;
+
+/// What loading may use: memory while it decodes, and a file for what does not stay in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Memory that the process may hold.
+    pub capacity: Bytes,
+    /// Memory that it holds already.
+    pub in_use: Bytes,
+    /// Where decoded pixels go; without it files are looked at, and not decoded.
+    pub store: Option<StoreConfig>,
+}
+
+/// Where decoded pixels are kept, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// A folder for one run alone. Decoded pixels are the file `decoded.pixels` in it, which is gone with the data set;
+    /// what a kill has left of it is overwritten.
+    pub folder: PathBuf,
+    /// Bytes that the file may have.
+    pub limit: Bytes,
+}
+
+impl Room {
+    /// Sets no limits, and keeps decoded pixels in this folder.
+    pub fn boundless(folder: &Path) -> Self {
+        let store = StoreConfig { folder: folder.to_owned(), limit: Bytes::MAX };
+        Self { capacity: Bytes::MAX, in_use: Bytes::ZERO, store: Some(store) }
+    }
+
+    /// Returns the memory that is left.
+    pub(crate) fn left(&self) -> Bytes {
+        self.capacity.saturating_sub(self.in_use)
+    }
+
+    /// Returns the capacity that would leave so much.
+    pub(crate) fn capacity_for(&self, needed: Bytes) -> Bytes {
+        self.in_use.saturating_add(needed)
+    }
+}

@@ -1,0 +1,183 @@
+//! What loading images holds, measured.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use image::{DynamicImage, Rgb, RgbImage};
+use plimsoll_probe::{HeapCounters, TrackingAllocator};
+use plimsoll_train::{BadSample, Draw, Source};
+use plimsoll_types::{Bytes, StepShape};
+use plimsoll_workloads::multitask::{Samples, SamplesConfig};
+use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
+use plimsoll_workloads::{Room, StoreConfig};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// The heap is one for the whole process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn in_use() -> Bytes {
+    Bytes(HeapCounters::of_program().current() as u64)
+}
+
+/// Returns what comes of something, and the high-water mark meanwhile.
+fn measured<T>(act: impl FnOnce() -> T) -> (T, Bytes) {
+    HeapCounters::of_program().reset_peak();
+    let done = act();
+    (done, Bytes(HeapCounters::of_program().peak() as u64))
+}
+
+fn drawing(width: u32, height: u32) -> DynamicImage {
+    let value = |x: u32, y: u32, k: u32| ((x * (k + 3) / 5 + y * 2 + (x * y / 64) * k) % 256).try_into().unwrap();
+    DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |x, y| Rgb([0, 1, 2].map(|k| value(x, y, k)))))
+}
+
+/// A folder with two small images and one large one, which has this name.
+fn folder(large: &str, image: &DynamicImage) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.png", "b.png"] {
+        drawing(80, 64).save(folder.path().join(name)).unwrap();
+    }
+    image.save(folder.path().join(large)).unwrap();
+    folder
+}
+
+fn config(folder: &Path, capacity: Bytes, store: &Path) -> PhotosConfig {
+    PhotosConfig {
+        folder: folder.to_owned(),
+        validation_share: 0.3,
+        bad_image: BadImage::Fail,
+        smallest_patch: 16,
+        room: Room { capacity, in_use: in_use(), ..Room::boundless(store) },
+    }
+}
+
+#[test]
+fn an_image_is_loaded_in_what_its_head_says_and_in_no_less() {
+    let _alone = alone();
+    let grey = DynamicImage::ImageLuma8(drawing(2400, 1600).into_luma8());
+    // What an image holds as a whole, and whether it is decoded as a whole.
+    for (name, image, whole) in [
+        ("large.jpg", drawing(2400, 1600), Some(2400 * 1600 * 3)),
+        ("grey.jpg", grey, Some(2400 * 1600)),
+        ("large.png", drawing(2400, 1600), None),
+        ("deep.png", DynamicImage::ImageRgb16(drawing(2400, 1600).into_rgb16()), None),
+    ] {
+        let (folder, store) = (folder(name, &image), tempfile::tempdir().unwrap());
+        drop(image);
+        let read = |capacity| Photos::read(&config(folder.path(), capacity, store.path()));
+        let (refused, peak) = measured(|| read(in_use().saturating_add(Bytes::kib(800))));
+        assert!(peak <= in_use().saturating_add(Bytes::kib(800)), "{name}: refused with {peak}");
+        let Err(DataError::TooLarge { path, needed, capacity, is_whole, .. }) = refused else {
+            panic!("{name}: {refused:?}");
+        };
+        assert!(path.ends_with(name) && is_whole == whole.is_some(), "{name}: {path:?}");
+        let most = Bytes(whole.unwrap_or(0)).saturating_add(Bytes::mib(2));
+        assert!(needed <= most, "{name}: {needed}");
+        assert!(capacity >= needed, "{name}: {capacity}");
+        // The names in the configuration are in use too.
+        let capacity = in_use().saturating_add(needed).saturating_add(Bytes::kib(1));
+        let (photos, peak) = measured(|| read(capacity));
+        assert_eq!(photos.unwrap().skipped, [] as [&str; 0]);
+        assert!(peak <= capacity, "{name}: {peak} of {capacity}");
+        assert!(whole.is_none_or(|it| in_use().saturating_add(Bytes(it)) <= peak), "{name}: {peak}");
+    }
+}
+
+#[test]
+fn an_image_that_takes_too_much_is_named_or_left_out() {
+    let _alone = alone();
+    let (folder, store) = (folder("large.jpg", &drawing(2400, 1600)), tempfile::tempdir().unwrap());
+    let config = config(folder.path(), in_use().saturating_add(Bytes::mib(4)), store.path());
+    let error = Photos::read(&config).unwrap_err().to_string();
+    for part in ["large.jpg", "2400 × 1600", "a capacity of", "PNG", "bad_sample"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let photos = Photos::read(&PhotosConfig { bad_image: BadImage::Skip, ..config }).unwrap();
+    assert_eq!((photos.train.len(), photos.validation.len()), (1, 1));
+    assert!(photos.skipped[0].starts_with("large.jpg: to decode 2400 × 1600 pixels takes"), "{:?}", photos.skipped);
+}
+
+#[test]
+fn heads_are_enough_where_no_pixels_are_wanted() {
+    let _alone = alone();
+    let folder = folder("large.jpg", &drawing(2400, 1600));
+    let config = config(folder.path(), Bytes::MAX, folder.path());
+    let room = Room { store: None, ..config.room.clone() };
+    let (photos, peak) = measured(|| Photos::read(&PhotosConfig { room, ..config }).unwrap());
+    assert_eq!(photos.train.len() + photos.validation.len(), 3);
+    assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "{peak}");
+}
+
+/// Returns the pixels of some steps.
+fn pixels(photos: Photos, n_steps: u64) -> Vec<Vec<u8>> {
+    let crops = Crops::new(Arc::new(photos), 8, 5);
+    let mut buffer = crops.buffer(StepShape::new(6, 24));
+    let step = |step: u64| {
+        let ids = (0..6).map(|it| (it * 11 + step * 7) % crops.n_samples()).collect();
+        crops.collate(&Draw::of_edge(0, ids, 24), &[(); 6], &mut buffer).unwrap();
+        [buffer.pixels.lr(), buffer.pixels.hr()].concat()
+    };
+    (0..n_steps).map(step).collect()
+}
+
+#[test]
+fn a_store_for_one_photo_gives_the_pixels_of_a_store_for_all() {
+    let _alone = alone();
+    let (folder, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for at in 0..6 {
+        drawing(100 + 10 * at, 90 + at).save(folder.path().join(format!("{at}.png"))).unwrap();
+    }
+    let all = config(folder.path(), Bytes::MAX, store.path());
+    let expected = pixels(Photos::read(&all).unwrap(), 10);
+    let limit = Bytes(150 * 95 * 3 * 5 / 4);
+    let one = StoreConfig { folder: store.path().to_owned(), limit };
+    let room = Room { store: Some(one), ..all.room.clone() };
+    let photos = Photos::read(&PhotosConfig { room: room.clone(), ..all.clone() }).unwrap();
+    assert!(photos.waiting().is_some_and(|(n, stored)| n >= 4 && limit < stored), "{:?}", photos.waiting());
+    let file = store.path().join("decoded.pixels");
+    assert!(expected == pixels(photos, 10));
+    assert!(!file.exists(), "it stays after the photos");
+    // What a kill has left is in nobody's way.
+    fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let photos = Photos::read(&PhotosConfig { room, ..all.clone() }).unwrap();
+    assert!(fs::metadata(&file).unwrap().len() <= limit.0);
+    drop(photos);
+    let tiny = Some(StoreConfig { folder: store.path().to_owned(), limit: Bytes::kib(1) });
+    let error = Photos::read(&PhotosConfig { room: Room { store: tiny, ..all.room.clone() }, ..all }).unwrap_err();
+    assert!(error.to_string().contains("0.png") && error.to_string().contains("data.store_limit"), "{error}");
+}
+
+#[test]
+fn an_image_of_a_sample_that_takes_too_much_is_named_or_its_line_left_out() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = plimsoll_fixtures::dir().join("multitask");
+    let list = fs::read_to_string(fixtures.join("samples.jsonl")).unwrap();
+    for figure in fs::read_dir(fixtures.join("images")).unwrap().map(|it| it.unwrap().path()) {
+        let into = folder.path().join("images").join(figure.file_name().unwrap());
+        fs::create_dir_all(&into).unwrap();
+        for image in fs::read_dir(figure).unwrap().map(|it| it.unwrap().path()) {
+            fs::copy(&image, into.join(image.file_name().unwrap())).unwrap();
+        }
+    }
+    drawing(2400, 1600).save(folder.path().join("large.jpg")).unwrap();
+    let line = r#"{"task":"single","subjects":["bavo"],"images":["large.jpg"],"text":"what is it"}"#;
+    fs::write(folder.path().join("samples.jsonl"), format!("{list}\n{line}\n")).unwrap();
+    let room =
+        Room { capacity: in_use().saturating_add(Bytes::mib(4)), in_use: in_use(), ..Room::boundless(folder.path()) };
+    let config = SamplesConfig::new(folder.path().to_owned(), room);
+    let (error, peak) = measured(|| Samples::read(&config).unwrap_err().to_string());
+    assert!(error.contains("large.jpg: to decode its 2400 × 1600 pixels") && error.contains("capacity"), "{error}");
+    assert!(peak <= config.room.capacity, "{peak}");
+    let samples = Samples::read(&SamplesConfig { bad_sample: BadSample::Skip, ..config }).unwrap();
+    assert_eq!(samples.skipped.len(), 1, "{:?}", samples.skipped);
+}
