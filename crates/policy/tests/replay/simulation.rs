@@ -124,6 +124,26 @@ proptest! {
         prop_assert!(reversals(&changes) as f64 <= most, "{} reversals, at most {most}", reversals(&changes));
     }
 
+    /// Bounds follow the readings of the last step, up to 4 % apart, and forget what was before.
+    #[test]
+    fn bounds_that_tremble_by_more_than_the_dead_band_move_little(
+        (bounds, law) in world(0.5), noise in prop::collection::vec(0.0..0.04f64, 20..100),
+    ) {
+        let noisy = |step: u64| 1.0 + noise[usize::try_from(step).unwrap() % noise.len()];
+        let at = RefCell::new(0u64);
+        let trembling = |shape| {
+            let upper = Bytes::from_f64_ceil(law.need(shape) * noisy(*at.borrow()) * 1.01);
+            Some(Prediction { expected: upper, upper })
+        };
+        let read = |step| {
+            at.replace(step);
+            noisy(step)
+        };
+        let (mut policy, n_steps) = (certified(bounds, 200), 10_000);
+        let changes = simulate(&mut policy, n_steps, (law, &read), &trembling, &|_, _| ());
+        prop_assert!(changes.len() <= 50, "{} changes in {n_steps} steps", changes.len());
+    }
+
     /// Each jump leaves the constant's share of the error, so the constant may be a tenth of the budget here; a
     /// certificate that knows what is resident takes most of the constant out.
     #[test]
