@@ -27,7 +27,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 84] = [
+const CASES: [Case; 86] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -86,6 +86,7 @@ const CASES: [Case; 84] = [
     ("sr", "data.buffer_limit", "8 MiB", GOES_ON),
     ("sequence", "data.buffer_limit", "9 MiB", GOES_ON),
     ("sequence", "data.look_ahead", "40", GOES_ON),
+    ("sr", "data.store_limit", "1 GiB", GOES_ON),
     ("multitask", "tasks.balance", "fixed", Some("`job`")),
     ("multitask", "tasks.alpha", "1.0", Some("`tasks.balance`")),
     ("multitask", "tasks.learning_rate", "0.01", Some("`tasks.balance`")),
@@ -102,6 +103,7 @@ const CASES: [Case; 84] = [
     ("sequence", "sequence.head_width", "8", Some("`job`")),
     ("sequence", "sequence.blocks", "2", Some("`job`")),
     ("sequence", "sequence.stream", "false", Some("`samples`")),
+    ("sequence", "sequence.longest", "10", Some("`job`")),
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
     ("multitask", "multitask.label_smoothing", "0.1", GOES_ON),
