@@ -45,9 +45,10 @@
 //!   *Fixed program* means that each tensor's size is a non-negative combination of
 //!   the job's [`Features`](plimsoll_types::Features) and is freed at the same point for every shape.
 //!   Hence also, above what is resident: a larger shape never has a smaller bound, `k` times the samples have at most `k`
-//!   times the bound, `k` times the edge at most `k²` times, and another observation raises it nowhere.
-//! * **Proved**, whatever the readings are: a shape that has run is bounded by what was read of it; a reading above its
-//!   bound widens the whole key at once, by the factor that was lacking; after it, a [`Ratchet`] is not exceeded again
+//!   times the bound, `k` times the edges at most `k²` times (`k³` over three axes), and another observation raises it nowhere.
+//! * **Proved**, whatever the readings are: a shape that is kept is bounded by what was read of it in its last 16 readings
+//!   at least; a reading above its bound widens the whole key at once, by the factor that was lacking, and is counted
+//!   ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
 //!   for 446 observations by anything as large; [`edges`] pad no more than any others of their number.
 //! * **Measured**, on simulated programs: 1 % covers what an allocator's alignment adds
 //!   ([`PredictorConfig::rounding_margin`]; 0 of 10 000 shapes above, each program after ten observations); 2 % covers
