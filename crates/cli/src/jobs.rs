@@ -27,10 +27,12 @@ pub(crate) trait WithJob {
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<Self::Output>;
 }
 
-/// Prepares the configured job, with its data looked at and not loaded, and does something with it.
+/// Prepares the configured job with its data, which leave nothing behind, and does something with it.
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
-    with_loaded(settings, Loading::begin(settings, None, StopFlag::default())?, then)
+    let store =
+        tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
+    with_loaded(settings, Loading::begin(settings, store.path(), StopFlag::default())?, then)
 }
 
 /// Prepares the configured job with its data, and does something with it.

@@ -29,8 +29,8 @@ const SHOWN_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Loading<'a> {
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    /// The run that data are loaded for; without one their heads are all that is read.
-    run_dir: Option<&'a Path>,
+    /// Where decoded pixels go: the run's directory, or one that is gone afterwards.
+    folder: &'a Path,
     stop: StopFlag,
     begun: Instant,
 }
@@ -44,11 +44,11 @@ pub(crate) struct Loaded {
 }
 
 impl<'a> Loading<'a> {
-    /// Opens the device; a run's directory takes what is decoded, and its wish to end is heeded.
-    pub(crate) fn begin(settings: &Settings, run_dir: Option<&'a Path>, stop: StopFlag) -> Result<Self, UserError> {
+    /// Opens the device; `folder` takes what is decoded, and the wish to end is heeded.
+    pub(crate) fn begin(settings: &Settings, folder: &'a Path, stop: StopFlag) -> Result<Self, UserError> {
         let (mut probe, capacity) = open_device(settings)?;
         probe.reset_peak().map_err(|error| user_error(describe(&error)))?;
-        Ok(Self { probe, capacity, run_dir, stop, begun: Instant::now() })
+        Ok(Self { probe, capacity, folder, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
@@ -58,11 +58,8 @@ impl<'a> Loading<'a> {
             Some(reading) => (self.capacity, reading.in_use),
             None => (Host::new().capacity(held).unwrap_or(Bytes::MAX), held),
         };
-        let store = |folder: &Path| {
-            let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(folder));
-            StoreConfig { folder: folder.to_owned(), limit }
-        };
-        Room { capacity, in_use, store: self.run_dir.map(store) }
+        let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
+        Room { capacity, in_use, store: Some(StoreConfig { folder: self.folder.to_owned(), limit }) }
     }
 
     /// Shows how far loading is when it takes long, and ends it when the run is asked to end.

@@ -62,7 +62,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let stop = StopFlag::default();
     signals::watch(&stop)?;
     let run_dir = RunDir::open(&out, existing).map_err(TrainError::from)?;
-    let loading = Loading::begin(&loaded.settings, Some(&out), stop.clone())?;
+    let loading = Loading::begin(&loaded.settings, &out, stop.clone())?;
     with_loaded(&loaded.settings, loading, Train { loaded: &loaded, run_dir, existing, death, stop })
 }
 

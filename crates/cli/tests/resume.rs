@@ -159,7 +159,7 @@ fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
     copy(&folder.join(run), &out);
     let value = match value {
         "COPY" => folder.join("data").display().to_string(),
-        "OTHER" => fixtures().join("multitask").display().to_string(),
+        "OTHER" => folder.join("other").display().to_string(),
         value => value.to_owned(),
     };
     let steps = if key == "train.steps" { &[][..] } else { &["--steps", "3"] };
@@ -178,7 +178,11 @@ fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
 #[test]
 fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    copy(&fixtures().join("sr"), &folder.path().join("data"));
+    let (data, other) = (folder.path().join("data"), folder.path().join("other"));
+    copy(&fixtures().join("sr"), &data);
+    // As many images under the same names, one of which is another's.
+    copy(&data, &other);
+    fs::copy(data.join("01_glyphs.png"), other.join("00_leaves.png")).unwrap();
     for_each(RUNS.iter(), |(name, sets)| {
         let output = train(&folder.path().join(name), &["--steps", "2"], sets);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -80,6 +80,11 @@ impl Model {
         }
     }
 
+    /// Whether all that is known holds what a first step kept.
+    pub(crate) fn is_provisional(&self) -> bool {
+        self.is_provisional
+    }
+
     /// Returns how many shapes are kept.
     pub(crate) fn n_shapes(&self) -> usize {
         self.certificate.needs().len()

@@ -91,6 +91,8 @@ impl Predictor {
     /// above their bounds.
     ///
     /// A part that stayed within what was in use before it teaches nothing.
+    /// What a step keeps may lie in the peak of any of its parts, and is no need of the next one: once more is known than
+    /// a first step, so much less is asked of the bounds of a step that keeps much.
     ///
     /// # Errors
     ///
@@ -100,6 +102,12 @@ impl Predictor {
         let most = parts.iter().map(|(_, it)| need(it)).max().unwrap_or(Bytes::ZERO);
         let is_clean = kept.saturating_mul(KEPT_SHARE) <= most;
         let mut violations = Vec::new();
+        let of_others = |(key, it): &(Key, PartReading)| {
+            let holds_kept = !is_clean && self.models.get(key).is_some_and(|model| !model.is_provisional());
+            let before = if holds_kept { it.before.saturating_add(kept) } else { it.before };
+            (*key, PartReading { before, ..*it })
+        };
+        let parts: Vec<_> = parts.iter().map(of_others).collect();
         for (key, it) in parts.iter().filter(|(_, it)| Bytes::ZERO < need(it)) {
             let predicted = self.predict(*key, it.shape, it.before);
             if self.observe_part(*key, *it, is_clean)? {

@@ -1,6 +1,6 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
-use plimsoll_predict::{Dtype, Key, Phase, Platform, PredictError, Predictor, PredictorConfig};
+use plimsoll_predict::{Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use proptest::prelude::*;
 
@@ -294,4 +294,18 @@ fn a_predictor_written_before_there_were_platforms_is_read() {
     text["models"][0][0].as_object_mut().unwrap().remove("platform").unwrap();
     let predictor: Predictor = serde_json::from_value(text).unwrap();
     assert_eq!(predictor.n_observations(KEY), 1);
+}
+
+#[test]
+fn what_a_first_step_keeps_is_above_no_bound_and_what_it_needs_beyond_that_is() {
+    let shape = StepShape::new(4, 16);
+    let first = |need: u64| {
+        let mut predictor = predictor(PredictorConfig::default());
+        predictor.observe(KEY, observation(shape, Bytes::mib(20))).unwrap();
+        // The first step makes 48 MiB of optimizer's state, which was there when the bound was learnt.
+        let kept = Bytes::mib(48);
+        let part = PartReading { shape, before: Bytes::mib(16), peak: Peak::Exact(Bytes::mib(16 + 48 + need)) };
+        predictor.observe_step(&[(KEY, part)], kept).unwrap().len()
+    };
+    assert_eq!((first(20), first(22)), (0, 1));
 }

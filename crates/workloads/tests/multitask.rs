@@ -228,7 +228,8 @@ fn folder(change: impl Fn(Vec<String>) -> Vec<String>) -> tempfile::TempDir {
 }
 
 fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
-    Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(folder) })
+    let store = tempfile::tempdir().unwrap();
+    Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(store.path()) })
 }
 
 /// Line 7 is refused for this reason, or left out.

@@ -145,16 +145,23 @@ fn steps_of_positions_take_as_many_on_average() {
 fn neither_the_memory_nor_the_workers_change_what_a_step_of_one_unit_computes() {
     let _alone = alone();
     let job = tiny(false, Unit::Samples);
-    let run = |batch_max, workers| {
+    let run = |room, workers| {
         let mut config = config(5, StepUnit::Samples, 16);
-        config.controller.policy = kept(batch_max);
+        config.controller.policy = kept(16);
         config.loader.workers = workers;
-        fresh(&job, &config, Bytes::mib(64)).events
+        fresh(&job, &config, room).events
     };
-    let (one, three) = (run(16, 1), run(16, 3));
-    assert_eq!(ids(&one), ids(&three));
+    let is_resize = |it: &Event| matches!(it, Event::Decided(Decided { decision: Decision::Resize(_), .. }));
     let losses = |events: &[Event]| steps(events).iter().map(|it| it.loss).collect::<Vec<_>>();
-    assert_eq!(losses(&one), losses(&three));
+    // Room for what the sizes are thought to need after the first step of a thread, which also takes what its kernels keep.
+    let (small, large) = (Bytes::mib(256), Bytes::gib(1));
+    let one = run(small, 1);
+    for other in [&one, &run(small, 3), &run(large, 1), &run(large, 3)] {
+        // Sizes that change divide anew what is left of an epoch.
+        assert!(!other.iter().any(is_resize), "the sizes have changed");
+        assert_eq!(ids(&one), ids(other));
+        assert_eq!(losses(&one), losses(other));
+    }
 }
 
 #[test]
@@ -237,6 +244,11 @@ fn a_run_goes_on_with_the_rule_that_it_began_with() {
             ("tasks.shares", &|it| it.tasks.shares = Some(vec![1.0])),
         ] {
             let error = goes_on(change).unwrap_err();
+            if streamed && key == "tasks.shares" {
+                // A stream refuses shares whatever went before.
+                assert!(error.to_string().contains("`shares` are for epochs"), "{error}");
+                continue;
+            }
             let TrainError::Checkpoint(CheckpointError::Changed { change, .. }) = error else { panic!("{error}") };
             assert_eq!(change.key, key);
         }

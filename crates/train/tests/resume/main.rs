@@ -140,9 +140,13 @@ const READINGS: [&str; 9] =
     ["seconds", "in_use", "reserved", "resident", "peak", "predicted", "upper", "capacity", "budget"];
 
 fn without_readings(value: &mut Value) {
-    if let Value::Object(fields) = value {
-        fields.retain(|name, _| !READINGS.contains(&name.as_str()));
-        fields.values_mut().for_each(without_readings);
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !READINGS.contains(&name.as_str()));
+            fields.values_mut().for_each(without_readings);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_readings),
+        _ => (),
     }
 }
 

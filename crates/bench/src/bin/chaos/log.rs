@@ -99,11 +99,15 @@ fn samples(log: &RunLog) -> BTreeMap<(u64, u64), u64> {
     counts
 }
 
-fn without_readings(mut line: Value) -> Value {
-    if let Value::Object(fields) = &mut line {
-        fields.retain(|name, _| !READINGS.contains(&name.as_str()));
+fn without_readings(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| !READINGS.contains(&name.as_str()));
+            Value::Object(kept.map(|(name, it)| (name, without_readings(it))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_readings).collect()),
+        other => other,
     }
-    line
 }
 
 fn shortened(text: &str) -> String {
