@@ -37,7 +37,8 @@
 //!
 //! # Example
 //!
-//! ```no_run
+#![cfg_attr(feature = "criterion", doc = "```no_run")]
+#![cfg_attr(not(feature = "criterion"), doc = "```text")]
 //! use std::hint::black_box;
 //!
 //! use plimsoll_bench::{observation, run};
