@@ -84,7 +84,7 @@ fn run(device: DeviceKind, path: &Path, existing: Existing) -> Option<EndReason>
     Some(fit(&Noisy, &config(device), shell).unwrap().reason)
 }
 
-/// Returns the names of the threads that serve allocators of CubeCL: each device name has its own.
+/// Returns the names of the threads that serve allocators of `CubeCL`: each device name has its own.
 fn allocators() -> BTreeSet<String> {
     let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = threads.filter_map(|it| fs::read_to_string(it.path().join("comm")).ok());
