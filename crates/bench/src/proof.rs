@@ -13,8 +13,10 @@
 //! * `in_use`, on Flex: the peak of the heap in the third step, against the expected value and the upper bound of the
 //!   plan.
 //!   The bound is violated when the peak is more than 1 % above it.
-//! * Mixed runs: 200 steps of shapes drawn at random in one process, in which every page is kept, against the high-water
-//!   mark that was planned for the run as a whole.
+//! * Mixed runs of 200 steps in one process. On devices that keep pools each step has one to three parts, whose shapes and
+//!   order are drawn at random, every page is kept, and what they hold is compared with the high-water mark that was
+//!   planned for the run as a whole; on Flex each step has one part of a planned cell, and the high-water mark is compared
+//!   with the largest of their upper bounds.
 
 mod cell;
 mod date;
