@@ -47,7 +47,7 @@ fn train(folder: &Path, args: &[&str]) -> Output {
     let limit = "ulimit -v 2500000 && exec \"$0\" \"$@\"";
     let mut limited = Command::new("sh");
     limited.args(["-c", limit]).arg(command.get_program()).args(command.get_args()).env("MALLOC_ARENA_MAX", "1");
-    limited.env_remove("RUST_BACKTRACE").output().unwrap()
+    limited.output().unwrap()
 }
 
 #[test]

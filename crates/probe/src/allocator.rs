@@ -45,7 +45,7 @@ impl<A> TrackingAllocator<A> {
     /// Counts a block of `size` bytes that `take` asks the system for.
     fn counted(&self, size: usize, take: impl FnOnce() -> *mut u8) -> *mut u8 {
         let held = self.counters.begin(size);
-        let block = if self.counters.allows(held, size) { take() } else { ptr::null_mut() };
+        let block = if self.counters.allows(held.all, size) { take() } else { ptr::null_mut() };
         if block.is_null() {
             self.refused(size);
         } else {
@@ -89,7 +89,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let both = self.counters.begin(new_size);
-        let resized = if self.counters.allows(both, new_size) {
+        let resized = if self.counters.allows(both.all, new_size) {
             // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
             unsafe { self.inner.realloc(block, layout, new_size) }
         } else {
@@ -100,7 +100,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
             return resized;
         }
         self.counters.end(layout.size());
-        self.counters.raise(if resized == block { both - layout.size() } else { both });
+        self.counters.raise(if resized == block { both.without(layout.size()) } else { both });
         resized
     }
 }

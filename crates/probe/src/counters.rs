@@ -1,8 +1,13 @@
 //! The numbers behind the heap's readings.
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
+
+use crate::beside::{Beside, is_beside};
 
 /// Bytes held, and the most that were held since the last reset; lock-free.
+///
+/// What the threads hold that [`count_beside`](crate::count_beside) was called on is counted apart, and has no part in
+/// the peak but by the most that it was lately: the same from one reset to the next.
 ///
 /// A block counts from before the system is asked for it until after the system has it back, so the count is never
 /// below what is held, and the peak never below the true simultaneous maximum.
@@ -10,8 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 /// or returned at that moment.
 #[derive(Debug, Default)]
 pub struct HeapCounters {
-    current: Line,
-    peak: Line,
+    /// Less than nothing where threads beside took what others returned; the sum of both is what is held.
+    own: Line<AtomicIsize>,
+    own_peak: Line<AtomicIsize>,
+    beside: Line<Beside>,
     largest: Line,
     /// One more than the bytes that may be held; zero without a limit.
     limit: Line,
@@ -30,11 +37,22 @@ const RESERVE: usize = 8 << 20;
 /// not wait for the writers of the current value.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line(AtomicUsize);
+struct Line<T = AtomicUsize>(T);
 
-impl Line {
-    const fn new() -> Self {
-        Self(AtomicUsize::new(0))
+/// What is held with a block that is about to be taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// By the whole program.
+    pub(crate) all: usize,
+    /// By the threads of its kind.
+    of_kind: isize,
+    is_beside: bool,
+}
+
+impl Held {
+    /// The same without another block.
+    pub(crate) fn without(self, size: usize) -> Self {
+        Self { all: self.all - size, of_kind: self.of_kind - size.cast_signed(), ..self }
     }
 }
 
@@ -45,7 +63,14 @@ static HEAP: HeapCounters = HeapCounters::new();
 impl HeapCounters {
     /// Counts from zero.
     pub const fn new() -> Self {
-        Self { current: Line::new(), peak: Line::new(), largest: Line::new(), limit: Line::new(), line: Line::new() }
+        Self {
+            own: Line(AtomicIsize::new(0)),
+            own_peak: Line(AtomicIsize::new(0)),
+            beside: Line(Beside::new()),
+            largest: Line(AtomicUsize::new(0)),
+            limit: Line(AtomicUsize::new(0)),
+            line: Line(AtomicUsize::new(0)),
+        }
     }
 
     /// Returns the counters of this program's heap: [`TrackingAllocator::new`](crate::TrackingAllocator::new) counts in
@@ -56,12 +81,17 @@ impl HeapCounters {
 
     /// Returns the bytes that are held.
     pub fn current(&self) -> usize {
-        self.current.0.load(SeqCst)
+        unsigned(self.own.0.load(SeqCst) + self.beside.0.current())
+    }
+
+    /// Returns the bytes that are held, with the most that threads beside held lately in place of what they hold now.
+    pub fn steady(&self) -> usize {
+        unsigned(self.own.0.load(SeqCst) + self.beside.0.most())
     }
 
     /// Returns the most bytes that were held at once since the last reset.
     pub fn peak(&self) -> usize {
-        self.peak.0.load(SeqCst)
+        unsigned(self.own_peak.0.load(SeqCst) + self.beside.0.most())
     }
 
     /// Returns the size of the largest block that was asked for since the last reset, whether it was given or not.
@@ -72,9 +102,10 @@ impl HeapCounters {
     /// Starts a new peak at what is held now.
     pub fn reset_peak(&self) {
         self.largest.0.store(0, SeqCst);
+        self.beside.0.turn();
         // A block that is counted between the two lines raises the peak by itself.
-        self.peak.0.store(0, SeqCst);
-        self.raise(self.current());
+        self.own_peak.0.store(isize::MIN / 2, SeqCst);
+        self.raise_own(self.own.0.load(SeqCst));
     }
 
     /// Refuses every block from now on that makes more than `bytes` held at once, as a system does that has no more.
@@ -85,7 +116,8 @@ impl HeapCounters {
     /// Draws the line: from now on a block of more than 64 KiB that makes more than `bytes` held at once is refused.
     ///
     /// Smaller ones are served up to 8 MiB above it, so that a program that was refused something can still say so, and
-    /// write down what it has.
+    /// write down what it has. A thread that panics is refused nothing, and the line goes up by what that takes: refused,
+    /// it would wait for itself for ever while it writes its backtrace, which stays in memory.
     pub fn set_line(&self, bytes: usize) {
         self.line.0.store(bytes.saturating_add(1), SeqCst);
     }
@@ -98,28 +130,58 @@ impl HeapCounters {
     /// Whether so many bytes may be held with a block of this size.
     pub(crate) fn allows(&self, held: usize, size: usize) -> bool {
         let (limit, line) = (self.limit.0.load(SeqCst), self.line.0.load(SeqCst));
-        (limit == 0 || held < limit) && (line == 0 || held < line || is_within_reserve(held - line, size))
+        if limit != 0 && limit <= held {
+            return false;
+        }
+        if line == 0 || held < line || is_within_reserve(held - line, size) {
+            return true;
+        }
+        let panics = std::thread::panicking();
+        if panics {
+            self.line.0.fetch_add(size, SeqCst);
+        }
+        panics
     }
 
     /// Counts a block that is about to be asked for, and returns the bytes held with it.
-    pub(crate) fn begin(&self, size: usize) -> usize {
+    pub(crate) fn begin(&self, size: usize) -> Held {
         if self.largest.0.load(SeqCst) < size {
             self.largest.0.fetch_max(size, SeqCst);
         }
-        self.current.0.fetch_add(size, SeqCst) + size
+        let (is_beside, signed) = (is_beside(), size.cast_signed());
+        let (of_kind, others) = if is_beside {
+            (self.beside.0.add(signed), self.own.0.load(SeqCst))
+        } else {
+            (self.own.0.fetch_add(signed, SeqCst) + signed, self.beside.0.current())
+        };
+        Held { all: unsigned(of_kind + others), of_kind, is_beside }
     }
 
     /// Stops counting a block that the system has back, or has refused.
     pub(crate) fn end(&self, size: usize) {
-        self.current.0.fetch_sub(size, SeqCst);
-    }
-
-    /// Raises the peak to `held` bytes.
-    pub(crate) fn raise(&self, held: usize) {
-        if self.peak.0.load(SeqCst) < held {
-            self.peak.0.fetch_max(held, SeqCst);
+        let signed = size.cast_signed();
+        if is_beside() {
+            self.beside.0.add(-signed);
+        } else {
+            self.own.0.fetch_sub(signed, SeqCst);
         }
     }
+
+    /// Raises the peak to what is held.
+    pub(crate) fn raise(&self, held: Held) {
+        if held.is_beside { self.beside.0.raise(held.of_kind) } else { self.raise_own(held.of_kind) }
+    }
+
+    fn raise_own(&self, held: isize) {
+        if self.own_peak.0.load(SeqCst) < held {
+            self.own_peak.0.fetch_max(held, SeqCst);
+        }
+    }
+}
+
+/// What is held is never less than nothing, once both kinds of threads are counted.
+fn unsigned(bytes: isize) -> usize {
+    usize::try_from(bytes).unwrap_or(0)
 }
 
 fn is_within_reserve(above: usize, size: usize) -> bool {

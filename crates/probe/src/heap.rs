@@ -12,6 +12,7 @@ const HEAP: &HeapCounters = HeapCounters::of_program();
 /// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
 ///
 /// There is one heap in a program, so all heap probes share one peak.
+/// What threads hold that count [beside](crate::count_beside) stands in a reading with the most that it was lately.
 ///
 /// On a system that does not tell its memory only the capacity is missing, and [`CappedProbe`](crate::CappedProbe) sets
 /// one.
@@ -69,7 +70,7 @@ impl Probe for HeapProbe {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        let in_use = HEAP.current();
+        let in_use = HEAP.steady();
         // A block that is just being taken is in the count before it is in the peak.
         let peak = HEAP.peak().max(in_use);
         let [in_use, peak] = [in_use, peak].map(|it| Bytes(it as u64));

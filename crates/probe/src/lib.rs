@@ -42,6 +42,7 @@ mod kind;
 mod probe;
 
 mod allocator;
+mod beside;
 mod counters;
 mod heap;
 mod refusal;
@@ -64,6 +65,7 @@ mod open;
 mod survey;
 
 pub use allocator::TrackingAllocator;
+pub use beside::count_beside;
 pub use capped::CappedProbe;
 pub use cgroup::CgroupLimit;
 pub use counters::HeapCounters;

@@ -1,10 +1,13 @@
 //! A program that counts its allocations.
 
 use std::hint::black_box;
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use plimsoll_probe::{CappedProbe, DeviceKind, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open, survey};
+use plimsoll_probe::{
+    CappedProbe, DeviceKind, HeapCounters, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open, survey,
+};
 use plimsoll_types::Bytes;
 
 #[global_allocator]
@@ -94,7 +97,7 @@ fn is_served(block: Bytes) -> bool {
 #[cfg(target_os = "linux")]
 fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
     let _alone = alone();
-    let held = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    let held = Bytes(HeapCounters::of_program().current() as u64);
     let room = Bytes::mib(8);
     let mut capped = open(DeviceKind::Flex, Some(held.saturating_add(room))).unwrap();
     capped.draw_line(Some(Bytes::MAX)).unwrap();
@@ -110,12 +113,31 @@ fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
     assert!(!is_served(real), "and no system is asked for more than there is");
 }
 
+/// Runs one test of this program again as a process of its own, with backtraces, and returns how it ended and what it said.
+#[cfg(unix)]
+fn run_as_child(name: &str) -> (std::process::ExitStatus, String) {
+    let _alone = alone();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env(CHILD, "1").env("RUST_BACKTRACE", "1");
+    let (ended, sent) = std::sync::mpsc::channel();
+    thread::spawn(move || drop(ended.send(command.output().unwrap())));
+    let output = sent.recv_timeout(Duration::from_secs(60)).expect("it ends, and does not wait for itself");
+    (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[cfg(unix)]
+const CHILD: &str = "PLIMSOLL_TEST_CHILD";
+
+/// Draws the line where this program is.
+#[cfg(unix)]
+fn fill_to_the_line() {
+    open(DeviceKind::Flex, None).unwrap().draw_line(Some(Bytes(HeapCounters::of_program().current() as u64))).unwrap();
+}
+
 #[test]
 #[cfg(unix)]
 fn a_program_that_is_refused_says_why_before_it_aborts() {
     use std::os::unix::process::ExitStatusExt;
-    const CHILD: &str = "PLIMSOLL_TEST_CHILD";
-    let name = "a_program_that_is_refused_says_why_before_it_aborts";
     if std::env::var_os(CHILD).is_some() {
         let stderr = std::os::fd::AsFd::as_fd(&std::io::stderr()).try_clone_to_owned().unwrap();
         plimsoll_probe::say_refusals_to(stderr.into());
@@ -124,12 +146,35 @@ fn a_program_that_is_refused_says_why_before_it_aborts() {
         drop(black_box(vec![1u8; 100 << 20]));
         return;
     }
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let ended = command.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.signal(), Some(6), "SIGABRT: {said}");
+    let (status, said) = run_as_child("a_program_that_is_refused_says_why_before_it_aborts");
+    assert_eq!(status.signal(), Some(6), "SIGABRT: {said}");
     assert!(said.contains("an allocation of 100.00 MiB was refused while "), "{said}");
     assert!(said.contains(" were held, because the line is at 64.00 MiB (step 12, 1 × 96)"), "{said}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_program_that_is_refused_at_the_line_aborts_though_its_backtrace_takes_memory() {
+    use std::os::unix::process::ExitStatusExt;
+    if std::env::var_os(CHILD).is_some() {
+        fill_to_the_line();
+        drop(black_box(vec![1u8; 1 << 20]));
+        return;
+    }
+    let (status, said) = run_as_child("a_program_that_is_refused_at_the_line_aborts_though_its_backtrace_takes_memory");
+    assert_eq!(status.signal(), Some(6), "SIGABRT: {said}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_panic_at_the_line_is_told_in_full() {
+    if std::env::var_os(CHILD).is_some() {
+        fill_to_the_line();
+        panic!("it is full");
+    }
+    let (status, said) = run_as_child("a_panic_at_the_line_is_told_in_full");
+    assert_eq!(status.code(), Some(101), "{said}");
+    assert!(said.contains("it is full") && said.contains("stack backtrace"), "{said}");
 }
 
 #[test]
@@ -153,4 +198,40 @@ fn a_survey_has_the_figures_of_the_heap() {
     let flex = entries.iter().find(|it| it.name == "flex").unwrap();
     let labels: Vec<_> = flex.found.as_ref().unwrap().figures.iter().map(|(label, _)| *label).collect();
     assert_eq!(labels, ["capacity", "in use", "reserved", "peak"]);
+}
+
+#[test]
+fn what_a_thread_beside_takes_is_no_need_of_what_runs_meanwhile() {
+    let _alone = alone();
+    let mut probe = open(DeviceKind::Flex, None).unwrap();
+    let turns = Arc::new(Barrier::new(2));
+    let own = Arc::clone(&turns);
+    let thread = thread::spawn(move || {
+        plimsoll_probe::count_beside();
+        let mut held = Vec::new();
+        for size in [4usize << 20, 0, 3 << 20, 0] {
+            own.wait();
+            held = black_box(vec![1u8; size]);
+            own.wait();
+        }
+        drop(held);
+    });
+    let next = || (0..2).for_each(|_| drop(turns.wait()));
+    let before = probe.read().unwrap();
+    // It takes and returns its first block, which counts from the next window on.
+    next();
+    next();
+    // One window in which it takes its second block, and one in which it returns it.
+    for _ in 0..2 {
+        probe.reset_peak().unwrap();
+        let resident = probe.read().unwrap().in_use;
+        let block = black_box(vec![1u8; 2 << 20]);
+        next();
+        drop(block);
+        let after = probe.read().unwrap();
+        assert_near(resident, before.in_use.saturating_add(Bytes::mib(4)));
+        assert_near(after.peak, resident.saturating_add(Bytes::mib(2)));
+        assert_near(after.in_use, resident);
+    }
+    thread.join().unwrap();
 }

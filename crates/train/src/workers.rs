@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use plimsoll_probe::count_beside;
 
 use crate::loader::LoaderError;
 
 /// Threads that live as long as their owner; a panic in one becomes an error, never a shorter epoch.
+///
+/// What they hold counts beside the steps that run meanwhile.
 pub(crate) struct Workers<T, R> {
     tasks: Option<Sender<T>>,
     done: Receiver<Result<R, LoaderError>>,
@@ -67,6 +70,7 @@ fn serve<T, R>(
     inbox: &Receiver<T>,
     outbox: &Sender<Result<R, LoaderError>>,
 ) {
+    count_beside();
     for task in inbox {
         let done = catch_unwind(AssertUnwindSafe(|| work(task)))
             .unwrap_or_else(|panic| Err(LoaderError::WorkerPanicked(message(panic.as_ref()))));

@@ -1,0 +1,101 @@
+//! What threads hold beside the work that is measured.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
+
+thread_local! {
+    static IS_BESIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Counts what this thread takes and returns from now on beside the work that is measured: for a thread that reads ahead
+/// while a step runs.
+///
+/// What such threads hold goes up and down as they please. In a reading it stands with the most that they held lately, the
+/// same from one [`reset_peak`](crate::Probe::reset_peak) to the next, so that it is never taken for a need of what runs
+/// between the two. What is held against the line is what is held.
+pub fn count_beside() {
+    IS_BESIDE.set(true);
+}
+
+pub(crate) fn is_beside() -> bool {
+    IS_BESIDE.try_with(Cell::get).unwrap_or(false)
+}
+
+/// After so many resets, the most that was held begins anew; that of the resets before counts until the next turn.
+const RESETS: usize = 1024;
+
+/// What the threads beside hold, and the most that they held lately.
+///
+/// A block that one kind of thread takes and the other returns counts up here and down there for ever; the sum is right.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    current: AtomicIsize,
+    peak: AtomicIsize,
+    peak_before: AtomicIsize,
+    resets: AtomicUsize,
+    /// The most lately, as it was at the last reset.
+    most: AtomicIsize,
+}
+
+impl Beside {
+    pub(crate) const fn new() -> Self {
+        Self {
+            current: AtomicIsize::new(0),
+            peak: AtomicIsize::new(0),
+            peak_before: AtomicIsize::new(0),
+            resets: AtomicUsize::new(0),
+            most: AtomicIsize::new(0),
+        }
+    }
+
+    pub(crate) fn current(&self) -> isize {
+        self.current.load(SeqCst)
+    }
+
+    /// Returns the most that was held lately, as of the last reset.
+    pub(crate) fn most(&self) -> isize {
+        self.most.load(SeqCst)
+    }
+
+    /// Counts bytes that are taken, or returned, and returns what is held with them.
+    pub(crate) fn add(&self, bytes: isize) -> isize {
+        self.current.fetch_add(bytes, SeqCst) + bytes
+    }
+
+    pub(crate) fn raise(&self, held: isize) {
+        if self.peak.load(SeqCst) < held {
+            self.peak.fetch_max(held, SeqCst);
+        }
+    }
+
+    /// Begins a window in which [`Self::most`] stays as it is.
+    pub(crate) fn turn(&self) {
+        let peak = self.peak.load(SeqCst);
+        self.most.store(peak.max(self.peak_before.load(SeqCst)), SeqCst);
+        if self.resets.fetch_add(1, SeqCst) % RESETS == RESETS - 1 {
+            self.peak_before.store(peak, SeqCst);
+            self.peak.store(isize::MIN, SeqCst);
+            self.raise(self.current());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_is_that_of_the_last_resets_and_stays_between_two() {
+        let beside = Beside::new();
+        beside.raise(beside.add(100));
+        assert_eq!((beside.current(), beside.most()), (100, 0));
+        beside.turn();
+        beside.raise(beside.add(50));
+        beside.add(-150);
+        assert_eq!((beside.current(), beside.most()), (0, 100));
+        (0..RESETS).for_each(|_| beside.turn());
+        assert_eq!(beside.most(), 150, "for as long as this at least");
+        (0..2 * RESETS).for_each(|_| beside.turn());
+        assert_eq!(beside.most(), 0, "and not for ever");
+    }
+}
