@@ -127,24 +127,37 @@ impl Context {
         let edge = Tensor::zeros([batch_size, self.radius, n_values], &x.device());
         let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);
         let shifts = (0..=2 * self.radius).map(|at| padded.clone().narrow(1, at, n_frames)).collect();
-        gelu(self.norm.forward(self.linear.forward(Tensor::cat(shifts, 2))))
+        gelu(self.norm.forward(by_rows(&self.linear, Tensor::cat(shifts, 2))))
     }
 }
 
 impl Block {
     fn forward(&self, x: Tensor<3>, far: Tensor<4>) -> Tensor<3> {
         let x = x.clone() + self.attention(self.attention_norm.forward(x), far);
-        let hidden = gelu(self.hidden_in.forward(self.hidden_norm.forward(x.clone())));
-        x + self.hidden_out.forward(hidden)
+        let hidden = gelu(by_rows(&self.hidden_in, self.hidden_norm.forward(x.clone())));
+        x + by_rows(&self.hidden_out, hidden)
     }
 
     fn attention(&self, x: Tensor<3>, far: Tensor<4>) -> Tensor<3> {
         let [batch_size, n_frames, width] = x.dims();
         let part = width / self.heads;
-        let all = self.query_key_value.forward(x).reshape([batch_size, n_frames, 3 * self.heads, part]).swap_dims(1, 2);
+        let all =
+            by_rows(&self.query_key_value, x).reshape([batch_size, n_frames, 3 * self.heads, part]).swap_dims(1, 2);
         let of = |at: usize| all.clone().narrow(1, at * self.heads, self.heads);
         let scores = of(0).matmul(of(1).transpose()) * (part as f64).powf(-0.5) + far;
         let mixed = softmax(scores, 3).matmul(of(2));
-        self.output.forward(mixed.swap_dims(1, 2).reshape([batch_size, n_frames, width]))
+        by_rows(&self.output, mixed.swap_dims(1, 2).reshape([batch_size, n_frames, width]))
     }
+}
+
+/// Applies a layer to every frame, in one product over the frames of all samples.
+///
+/// Over three axes Burn multiplies either so or sample by sample, which gives each sample a gradient of the layer of its
+/// own, depending on how the shape suits its tiles: a step would be another program at another length
+/// (`burn_std::MatmulTransformPolicy`, Burn 0.22).
+fn by_rows(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
+    let [batch_size, n_frames, n_values] = x.dims();
+    let rows: Tensor<2> = layer.forward(x.reshape([batch_size * n_frames, n_values]));
+    let n_outputs = rows.dims()[1];
+    rows.reshape([batch_size, n_frames, n_outputs])
 }
