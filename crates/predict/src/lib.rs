@@ -52,8 +52,8 @@
 //!   for 446 observations by anything as large; [`edges`] pad no more than any others of their number.
 //! * **Measured**, on simulated programs: 1 % covers what an allocator's alignment adds
 //!   ([`PredictorConfig::rounding_margin`]; 0 of 10 000 shapes above, each program after ten observations); 2 % covers
-//!   the noise of a shape that repeats; the certificate route to *reserved* bytes was exceeded by 0.5 % of unseen shapes
-//!   ([`Reserved`]); the trials of an [`Explorer`] certify 99 % of what fits.
+//!   the noise of a shape that repeats; the certificate route to *reserved* bytes was exceeded by 0.5 % of unseen shapes,
+//!   and by 0.05 % where only pages were read ([`Reserved`]); the trials of an [`Explorer`] certify 99 % of what fits.
 //!   Shapes of one program are not independent: no interval is claimed beyond these programs.
 //! * **Assumed**: [`PredictorConfig::regime_margin`] for a regime that has not been observed; that a planned shape
 //!   reserves at least as much as a shape that it covers.

@@ -118,9 +118,8 @@ impl Controller {
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
             Event::GradientCheckpointing(switched) => {
-                // What was seen without says nothing of steps with it, nor does what was planned.
+                // What was seen without says nothing of steps with it, nor does what was planned: those have other keys.
                 self.keys.checkpointing = true;
-                self.predictor.forget_plans();
                 // A plan that cannot be read is as good as none.
                 let planned = switched.planned.as_deref().and_then(|it| serde_json::from_str::<Vec<_>>(it).ok());
                 self.plan(&planned.unwrap_or_default())?;
