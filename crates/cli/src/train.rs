@@ -112,9 +112,8 @@ impl<J: Job> Prepared<J> {
         let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
-        let page = self.probe.page().map_err(TrainError::from)?;
         let name = device_name(settings)?;
-        let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &name)?;
+        let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
         // Trials are certain to fit, but for the smallest: that one may pass a capacity that was set, but not the machine's.

@@ -5,7 +5,8 @@
 //! The bound comes from a [`Certificate`], a linear program over the observed peaks, and not from a statistical margin:
 //! it is finite after one observation.
 //! [`Reserved`] goes on to the bytes that an allocator reserves in pages: by memo of what has run, by what was planned,
-//! or by the certificate; a [`Correction`] adds what real steps hold beyond a plan.
+//! or by the certificate; a [`Correction`] adds what real steps hold beyond a plan, and a [`PageOwner`] says whose need a
+//! reading of pages shows.
 //!
 //! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses a finite set of
 //! shapes, padded to [`edges`]; where no step can be planned, an [`Explorer`] says which ones to try.
@@ -89,6 +90,7 @@ mod judged;
 mod key;
 mod model;
 mod page;
+mod page_owner;
 mod platform;
 mod predictor;
 mod ratchet;
@@ -107,6 +109,7 @@ pub use error::PredictError;
 pub use explorer::{Explorer, Probe, StopReason};
 pub use key::{Key, Phase};
 pub use page::page_for;
+pub use page_owner::PageOwner;
 pub use platform::{Dtype, Platform};
 pub use predictor::{Predictor, Residual};
 pub use ratchet::Ratchet;

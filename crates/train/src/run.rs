@@ -192,6 +192,10 @@ impl<J: Job> Run<'_, J> {
         if !self.config.deterministic {
             violations = self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
         }
+        if !violations.is_empty() {
+            // Pages that something took once would show in every later reading of the same shape.
+            self.guarded.forget_pages();
+        }
         let (step, decision) = (self.step, self.stopwatch.time(Lap::Policy, || controller.decide(&event)));
         let decided = decision.map(|decision| Event::Decided(Decided { step, decision }));
         let exceeded = |it| {
