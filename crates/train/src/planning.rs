@@ -17,6 +17,7 @@ use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
 
+pub(crate) use self::sounding::learn_trial;
 pub use self::sounding::{sound, sound_forward};
 
 /// What is to be planned, and for which device.

@@ -142,7 +142,7 @@ impl Sounding {
             if self.capacity < read.peak && reads.is_empty() {
                 return Err(self.smallest_does_not_fit(phase, read));
             }
-            self.learn(&mut predictor, keys.key(phase, next), read)?;
+            learn_trial(&mut predictor, keys.key(phase, next), read, self.exact_peaks)?;
             if self.capacity < read.peak {
                 let expected = predictor.predict(keys.key(phase, shape), shape, read.resident);
                 return Err(self.out_of_reach(phase, shape, reads.last(), expected));
@@ -150,15 +150,6 @@ impl Sounding {
             approach.on_trial_done(next);
             reads.push(read);
         }
-    }
-
-    /// Learns what a trial read. What pages hold is no peak of the bytes in use, and no constraint on those of others.
-    fn learn(&self, predictor: &mut Predictor, key: Key, read: Observation) -> Result<(), PredictError> {
-        if self.exact_peaks {
-            return predictor.observe(key, read).map(drop);
-        }
-        let part = PartReading { shape: read.shape, before: read.resident, peak: Peak::Reserved(read.peak) };
-        predictor.observe_step(&[(key, part)], Bytes::ZERO).map(drop)
     }
 
     fn out_of_reach(
@@ -182,6 +173,20 @@ impl Sounding {
         let advice = format!("any of these would help: a capacity of {enough}{sparing}, or a smaller model");
         PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
     }
+}
+
+/// Learns what a trial read. What pages hold is no peak of the bytes in use, and no constraint on those of other shapes.
+pub(crate) fn learn_trial(
+    predictor: &mut Predictor,
+    key: Key,
+    read: Observation,
+    exact_peaks: bool,
+) -> Result<(), PredictError> {
+    if exact_peaks {
+        return predictor.observe(key, read).map(drop);
+    }
+    let part = PartReading { shape: read.shape, before: read.resident, peak: Peak::Reserved(read.peak) };
+    predictor.observe_step(&[(key, part)], Bytes::ZERO).map(drop)
 }
 
 /// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.
