@@ -132,7 +132,12 @@ impl Controller {
     /// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
     fn parts(&self, done: &StepDone) -> Vec<(Key, PartReading)> {
         if done.micro_batches.iter().all(|it| it.peak.is_none()) {
-            return done.largest_shape().map(|it| self.part(it, done.resident, done.peak)).into_iter().collect();
+            let part = |shape: StepShape| {
+                // The pages are those of all parts of the shape, some of which began with the gradients of others.
+                let resident = done.micro_batches.iter().filter(|it| it.shape() == shape).filter_map(|it| it.resident);
+                self.part(shape, resident.max().unwrap_or(done.resident), done.peak)
+            };
+            return done.largest_shape().map(part).into_iter().collect();
         }
         let part = |it: &MicroBatch| Some(self.part(it.shape(), it.resident.unwrap_or(done.resident), it.peak?));
         done.micro_batches.iter().filter_map(part).collect()

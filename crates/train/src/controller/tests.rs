@@ -102,6 +102,21 @@ fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned_and_leave_
 }
 
 #[test]
+fn what_pages_hold_after_a_step_of_several_parts_counts_the_gradients_that_it_accumulates() {
+    let mut controller = controller(false);
+    let mut done = step(0, &[8, 8, 3]);
+    // Parts of one edge share their pages, which show the largest of them.
+    for it in &mut done.micro_batches {
+        it.peak = None;
+    }
+    controller.learn(&Event::StepDone(done.clone())).unwrap();
+    let upper = |resident| controller.predict(StepShape::new(8, 32), Bytes(resident)).unwrap().upper;
+    assert!(upper(RESIDENT) >= done.peak);
+    assert_eq!(upper(RESIDENT), upper(RESIDENT + GRADIENTS), "they are in its reading");
+    assert!(upper(RESIDENT + 2 * GRADIENTS) > upper(RESIDENT), "and nothing beyond them is");
+}
+
+#[test]
 fn a_reading_above_its_bound_is_told_also_of_a_step_that_keeps_much() {
     let mut controller = controller(true);
     let clean = step(0, &[8]);
