@@ -70,7 +70,7 @@ fn open(settings: &Settings, run: &Path, tokenizer: &Tokenizer) -> anyhow::Resul
 
 /// Returns how many texts of so many, of these positions, are certain to fit at a time: one at least.
 fn sound(writer: &Writer, settings: &Settings, texts: StepShape, probe: &mut dyn Probe) -> anyhow::Result<u32> {
-    let bound = (settings.predictor(probe.page()?), settings.memory.target);
+    let bound = (settings.predictor(), settings.memory.target);
     match sound_forward(settings.device, texts, bound, probe, &mut |shape| writer.blank(shape)) {
         Ok(()) => Ok(texts.samples),
         Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == texts.edge() => {

@@ -128,7 +128,6 @@ impl<J: Job> Prepared<J> {
     pub(crate) fn plan_request(&self, settings: &Settings) -> Result<PlanRequest, UserError> {
         let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_ITEMS);
         let of_edge = |edge: &u32| items().map(|n| StepShape::new(n, *edge)).collect::<Vec<_>>();
-        let page = self.probe.page().map_err(|error| user_error(format!("plan: {error}")))?;
         Ok(PlanRequest {
             device: settings.device,
             optimizer_recovery: settings.optimizer_recovery(),
@@ -138,7 +137,7 @@ impl<J: Job> Prepared<J> {
             lattice: Vec::new(),
             inference: self.inference_edges.iter().flat_map(of_edge).collect(),
             loader: self.loader.clone(),
-            predictor: settings.predictor(page),
+            predictor: settings.predictor(),
             max_probes: PROBES,
             is_corrected: true,
             schedule_steps: SCHEDULE_STEPS,

@@ -13,8 +13,9 @@ use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, OpenProbe, Outcome, PlanRequest, RunDir,
-    Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_memory, sound,
+    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, OpenProbe, Outcome, PlanRequest,
+    PlanSparing, RunDir, Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_memory, plan_sparing,
+    sound,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -33,6 +34,8 @@ use crate::{find, reports, signals, worker};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
+/// Said where gradient checkpointing is on from the first step, because it has to be.
+const SPARING: &str = "one sample alone does not fit: activations are recomputed, in a third more time";
 /// Skipped files that the terminal shows before it says how many more there are.
 const SHOWN_NAMES: usize = 8;
 
@@ -112,14 +115,13 @@ impl<J: Job> Prepared<J> {
         let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
-        let page = self.probe.page().map_err(TrainError::from)?;
         let name = device_name(settings)?;
-        let mut config = settings.fit(&self.sizes, self.loader.clone(), page, &name)?;
+        let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
         // Trials are certain to fit, but for the smallest: that one may pass a capacity that was set, but not the machine's.
         self.probe.draw_line(None).map_err(TrainError::from)?;
-        let plan = if goes_on { None } else { self.plan(settings)? };
+        let plan = if goes_on { None } else { self.plan(settings, config.may_checkpoint)? };
         match &plan {
             Some(plan) => {
                 begin_with(&mut config, plan, &self.sizes);
@@ -127,6 +129,7 @@ impl<J: Job> Prepared<J> {
             }
             None => self.sound(settings, &mut config, goes_on)?,
         }
+        let request = self.plan_request(settings)?;
         let device = open_device(settings.device, config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
@@ -141,6 +144,9 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: {warning}");
             warnings.push(warning.to_owned());
         };
+        let wants_plans = settings.device != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
+        let open = || open_probe(settings);
+        let mut plan_anew = || plan_sparing(&self.job, &request, plan.as_ref(), &open);
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
@@ -151,6 +157,7 @@ impl<J: Job> Prepared<J> {
             warn: &mut warn,
             config_text: &config_text,
             death,
+            plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
         };
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
@@ -160,7 +167,7 @@ impl<J: Job> Prepared<J> {
     }
 
     /// Reads or makes the plan that the run begins with.
-    fn plan(&self, settings: &Settings) -> anyhow::Result<Option<MemoryPlan>> {
+    fn plan(&self, settings: &Settings, may_checkpoint: bool) -> anyhow::Result<Option<MemoryPlan>> {
         let request = self.plan_request(settings)?;
         match &settings.memory.plan {
             PlanSetting::Off if settings.takes_sizes_from_plan() => {
@@ -177,17 +184,14 @@ impl<J: Job> Prepared<J> {
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
             PlanSetting::Auto if settings.device == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
-            PlanSetting::Auto => {
-                let open = || open_probe(settings);
-                match plan_memory(&self.job, &request, &open, &mut progress_of_planning()) {
-                    Ok(plan) => Ok(Some(plan)),
-                    Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
-                    Err(error) => {
-                        eprintln!("warning: no plan, the steps will tell: failed to {}", describe(&error));
-                        Ok(None)
-                    }
+            PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &|| open_probe(settings)) {
+                Ok(plan) => Ok(Some(plan)),
+                Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
+                Err(error) => {
+                    eprintln!("warning: no plan, the steps will tell: failed to {}", describe(&error));
+                    Ok(None)
                 }
-            }
+            },
         }
     }
 
@@ -212,13 +216,17 @@ impl<J: Job> Prepared<J> {
         let open = || open_probe(settings);
         if settings.device != DeviceKind::Flex {
             let is_known = goes_on || settings.memory.plan != PlanSetting::Off;
-            return if is_known { Ok(()) } else { rehearse(&self.job, request, first.edge(), &open) };
+            if !is_known {
+                let spares = rehearse(&self.job, request, first.edge(), config.may_checkpoint, &open)?;
+                config.controller.checkpointing |= spares;
+            }
+            return Ok(());
         }
         let mut on_trial = progress_of_planning();
         let mut sounded = sound(&self.job, &request, first, &open, &mut on_trial);
         let begins_with_checkpointing = config.may_checkpoint && is_out_of_reach(&sounded);
         if begins_with_checkpointing {
-            eprintln!("warning: one sample alone does not fit: activations are recomputed, in a third more time");
+            eprintln!("warning: {SPARING}");
             let request = PlanRequest { checkpointing: true, ..request };
             sounded = sound(&self.job, &request, first, &open, &mut on_trial);
         }
@@ -260,19 +268,43 @@ impl<J: Job> Prepared<J> {
     }
 }
 
-/// Plans one sample of the longest edge by dry run, to see that it fits.
-fn rehearse<J: Job>(job: &J, request: PlanRequest, longest: u32, open: OpenProbe<'_>) -> anyhow::Result<()> {
+/// Plans with gradient checkpointing where one sample does not fit without, and it may be switched on.
+fn plan_or_spare<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    may_checkpoint: bool,
+    open: OpenProbe<'_>,
+) -> Result<MemoryPlan, PlanError> {
+    let planned = plan_memory(job, request, open, &mut progress_of_planning());
+    let may_checkpoint = may_checkpoint && request.device != DeviceKind::Flex;
+    if !(may_checkpoint && matches!(planned, Err(PlanError::SmallestDoesNotFit { .. }))) {
+        return planned;
+    }
+    eprintln!("warning: {SPARING}");
+    let request = PlanRequest { checkpointing: true, ..request.clone() };
+    plan_memory(job, &request, open, &mut progress_of_planning())
+}
+
+/// Plans one sample of the longest edge by dry run, to see that it fits; returns whether only gradient checkpointing makes
+/// it fit.
+fn rehearse<J: Job>(
+    job: &J,
+    request: PlanRequest,
+    longest: u32,
+    may_checkpoint: bool,
+    open: OpenProbe<'_>,
+) -> anyhow::Result<bool> {
     let ladder = vec![StepShape::new(1, longest)];
     let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
     let inference = inference.into_iter().collect();
     let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
-    match plan_memory(job, &request, open, &mut progress_of_planning()) {
+    match plan_or_spare(job, &request, may_checkpoint, open) {
         Err(error) if fits_nowhere(&error) => Err(error.into()),
         Err(error) => {
             eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
-            Ok(())
+            Ok(false)
         }
-        Ok(_) => Ok(()),
+        Ok(plan) => Ok(plan.fingerprint.checkpointing && !request.checkpointing),
     }
 }
 
@@ -292,6 +324,7 @@ fn fits_nowhere(error: &PlanError) -> bool {
 /// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
 fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
     config.controller.planned = plan.needs();
+    config.controller.checkpointing |= plan.fingerprint.checkpointing;
     if let PolicyConfig::Fixed(policy) = &mut config.controller.policy {
         pin(policy, plan, sizes);
     }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_predict::{Phase, Source};
+use plimsoll_predict::{Booked, Correction, Phase, Source};
 use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
 fn fingerprint() -> Fingerprint {
@@ -124,6 +124,33 @@ fn a_failed_write_leaves_the_earlier_plan_and_nothing_half_written() {
     fs::create_dir_all(&path).unwrap();
     plan(vec![cell(1, 40)]).write(&path).unwrap_err();
     assert_eq!(fs::read_dir(folder.path().join("missing")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_real_steps_held_in_another_plan_is_added_to_one_that_none_has_corrected() {
+    let booked = |pages, auxiliary| Booked {
+        reserved: Bytes::mib(2 * pages),
+        auxiliary: Bytes::mib(auxiliary),
+        page: Bytes::mib(2),
+    };
+    let mut first = plan(vec![cell(1, 60)]);
+    let mut correction = Correction::default();
+    correction.observe(StepShape::new(1, 64), booked(3, 0), booked(4, 1));
+    first.training_correction = correction;
+    let in_run = Prediction { expected: Bytes::mib(41), upper: Bytes::mib(42) };
+    let forward = PlannedCell { phase: Phase::Infer, ..cell(4, 20) };
+    let cells = vec![PlannedCell { in_run: Some(in_run), ..cell(1, 40) }, cell(2, 78), forward];
+    // A page that a real step held beyond its rehearsal, 1 MiB beside the pages, twice in a bound, and a page more.
+    let planned = plan(cells).corrected_as(Some(&first), Bytes::mib(3));
+    let bounds: Vec<_> = planned.cells.iter().map(|it| (it.reserved, it.upper)).collect();
+    assert_eq!(bounds, [(44, 48), (82, 86), (20, 23)].map(|(a, b)| (Bytes::mib(a), Bytes::mib(b))));
+    let in_run = Prediction { expected: Bytes::mib(45), upper: Bytes::mib(50) };
+    assert_eq!(planned.cells[0].in_run, Some(in_run));
+    assert_eq!(planned.training_correction, first.training_correction);
+    // Pages that are larger by now count as they are; without another plan they are all there is.
+    let planned = plan(vec![cell(1, 40), cell(2, 80)]).corrected_as(None, Bytes::mib(12));
+    assert_eq!(planned.cells.iter().map(|it| it.fit).collect::<Vec<_>>(), [Fit::Fits, Fit::OverBudget]);
+    assert_eq!((planned.cells[0].reserved, planned.cells[0].upper), (Bytes::mib(40), Bytes::mib(52)));
 }
 
 #[test]

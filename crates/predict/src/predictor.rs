@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::ShapeNeed;
 use crate::model::{Model, Need};
-use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Violation};
+use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Source, Violation};
 
 /// Predicts the peak of a step from what was read of earlier ones, and from plans.
 ///
@@ -19,6 +19,7 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Vio
 /// | what its allocator reserves in pages ([`Peak::Reserved`]) | [`Reserved`]: memo, then plan ([`Self::plan`]), then the certificate route to reserved bytes |
 ///
 /// What pages hold never becomes a constraint on the bytes in use: a [`PartReading`] says which of the two its peak is.
+/// Of a shape that has neither run nor been planned both say something after one reading.
 ///
 /// # The bound of what is in use
 ///
@@ -168,25 +169,21 @@ impl Predictor {
         Ok(())
     }
 
-    /// Forgets every plan and all that was read against one: after a change that makes them misleading.
-    pub fn forget_plans(&mut self) {
-        self.pools.clear();
-    }
-
     /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known, and for
     /// other axes than those of the job's features.
     ///
     /// While the key itself has no observation, the sibling regime (same phase, checkpointing and platform) with
     /// the largest bound stands in, and the bound is multiplied by [`PredictorConfig::regime_margin`]: assumed, not proved.
     pub fn predict(&self, key: Key, shape: StepShape, resident: Bytes) -> Option<Prediction> {
-        let reserved = self.pools.get(&key).and_then(|it| it.predict(shape));
+        let reserved = self.pools.get(&key).and_then(|it| it.predict(shape, resident));
         let reserved = reserved.map(|it| Prediction { expected: it.expected, upper: it.upper });
         reserved.or_else(|| self.need(key, shape).map(|it| above(resident, it)))
     }
 
-    /// Whether a plan, or a reading of what is reserved, says anything of a shape: resident bytes are part of it then.
+    /// Whether a shape, or one that covers it, was planned, or the shape has run where pages are read.
     pub fn is_planned(&self, key: Key, shape: StepShape) -> bool {
-        self.pools.get(&key).is_some_and(|it| it.predict(shape).is_some())
+        let found = self.pools.get(&key).and_then(|it| it.predict(shape, Bytes::ZERO));
+        found.is_some_and(|it| it.source != Source::Certificate)
     }
 
     /// Returns how many distinct shapes the key's model keeps, at most 64.

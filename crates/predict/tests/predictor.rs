@@ -309,3 +309,18 @@ fn what_a_first_step_keeps_is_above_no_bound_and_what_it_needs_beyond_that_is() 
     };
     assert_eq!((first(20), first(22)), (0, 1));
 }
+
+#[test]
+fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
+    let mut predictor = predictor(PredictorConfig::default());
+    let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
+    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)) };
+    assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
+    let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
+    // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.
+    let least = Bytes::from_f64_ceil(420.0 * 1.01 * f64::from(1 << 20)).saturating_add(Bytes::mib(160));
+    assert!((least..=least.saturating_add(Bytes::mib(2))).contains(&upper), "{upper}");
+    assert_eq!([seen, unseen].map(|it| predictor.is_planned(KEY, it)), [true, false]);
+    // Pages say nothing of steps without gradients.
+    assert_eq!(predictor.predict(Key { phase: Phase::Infer, ..KEY }, unseen, before), None);
+}

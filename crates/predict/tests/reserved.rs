@@ -27,7 +27,7 @@ fn observe_all(reserved: &mut Reserved, steps: impl Iterator<Item = ReservedObse
 
 #[track_caller]
 fn check(reserved: &Reserved, shape: StepShape, expected: Bytes, upper: Bytes, source: Source) {
-    let found = reserved.predict(shape).expect("something is known");
+    let found = reserved.predict(shape, Bytes::ZERO).expect("something is known");
     assert_eq!((found.expected, found.upper, found.source), (expected, upper, source), "{shape}");
 }
 
@@ -35,9 +35,9 @@ fn check(reserved: &Reserved, shape: StepShape, expected: Bytes, upper: Bytes, s
 fn a_memo_goes_before_a_plan_and_a_plan_before_the_certificate() {
     let mut reserved = Reserved::default();
     let (shape, seen) = (StepShape::new(8, 32), StepShape::new(1, 32));
-    assert_eq!(reserved.predict(shape), None);
+    assert_eq!(reserved.predict(shape, Bytes::ZERO), None);
     reserved.observe(step(1, 32)).unwrap();
-    assert_eq!(reserved.predict(shape).unwrap().source, Source::Certificate);
+    assert_eq!(reserved.predict(shape, Bytes::ZERO).unwrap().source, Source::Certificate);
     for (planned, mib) in [(StepShape::new(16, 64), 900), (StepShape::new(16, 32), 500), (StepShape::new(8, 64), 600)] {
         reserved.plan(planned, Bytes::mib(mib)).unwrap();
     }
@@ -47,7 +47,7 @@ fn a_memo_goes_before_a_plan_and_a_plan_before_the_certificate() {
     check(&reserved, shape, Bytes::mib(700), Bytes::mib(716), Source::DryRun);
     check(&reserved, seen, Bytes::mib(100), Bytes::mib(102), Source::Memo);
     let above_all = StepShape::new(17, 64);
-    assert_eq!(reserved.predict(above_all).unwrap().source, Source::Certificate);
+    assert_eq!(reserved.predict(above_all, Bytes::ZERO).unwrap().source, Source::Certificate);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_certificate_route_adds_packing_rounding_and_half_a_page() {
     let (in_use, largest) = (64.0 + 8.0 * 16.0, Bytes::from_f64_ceil(f64::from(128_u32 << 20) / 10.0));
     let upper =
         Bytes::from_f64_ceil(in_use * 1.25 * 1.01 * f64::from(1 << 20)).saturating_add(Bytes(page_for(largest).0 / 2));
-    let found = reserved.predict(StepShape::new(8, 32)).unwrap();
+    let found = reserved.predict(StepShape::new(8, 32), Bytes::ZERO).unwrap();
     assert!((found.upper.as_f64() / upper.as_f64() - 1.0).abs() < 1e-6, "{} is not {upper}", found.upper);
 }
 
@@ -66,8 +66,8 @@ fn the_certificate_route_adds_packing_rounding_and_half_a_page() {
 fn without_a_peak_in_use_there_is_no_certificate_route() {
     let mut reserved = Reserved::default();
     reserved.observe(ReservedObservation { in_use: None, ..step(1, 32) }).unwrap();
-    assert_eq!(reserved.predict(StepShape::new(2, 32)), None);
-    assert_eq!(reserved.predict(StepShape::new(1, 32)).unwrap().source, Source::Memo);
+    assert_eq!(reserved.predict(StepShape::new(2, 32), Bytes::ZERO), None);
+    assert_eq!(reserved.predict(StepShape::new(1, 32), Bytes::ZERO).unwrap().source, Source::Memo);
 }
 
 #[test]
@@ -82,7 +82,10 @@ fn a_program_that_grows_by_8_percent_costs_one_violation_and_widens_all_that_was
     let factor = residuals[0].widened.unwrap();
     assert!((factor - 1.08 / 1.02).abs() < 1e-6, "{factor}");
     assert!(residuals[1..].iter().all(|it| it.widened.is_none()));
-    assert!(reserved.predict(planned).unwrap().upper >= Bytes::from_f64_ceil(1000.0 * factor * f64::from(1 << 20)));
+    assert!(
+        reserved.predict(planned, Bytes::ZERO).unwrap().upper
+            >= Bytes::from_f64_ceil(1000.0 * factor * f64::from(1 << 20))
+    );
 }
 
 #[test]
@@ -179,17 +182,36 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn no_shape_that_has_run_reserved_more_than_its_upper_bound(calls in any_calls()) {
+    fn no_shape_that_has_run_reserved_more_than_its_upper_bound(
+        plans in prop::collection::vec((any_shape(), (1..1u64 << 36).prop_map(Bytes)), 0..8),
+        readings in prop::collection::vec(any_reading(), 1..40),
+    ) {
         let mut reserved = Reserved::default();
-        for at in 0..calls.len() {
-            apply_one(&mut reserved, &calls[at]);
-            for call in &calls[..=at] {
-                if let Call::Observe(it) = call {
-                    let found = reserved.predict(it.shape).unwrap();
-                    prop_assert!(found.source == Source::Memo && found.upper >= it.reserved, "{it:?}: {found:?}");
-                }
+        for (shape, planned) in plans {
+            reserved.plan(shape, planned).unwrap();
+        }
+        for at in 0..readings.len() {
+            reserved.observe(readings[at]).unwrap();
+            for it in &readings[..=at] {
+                let found = reserved.predict(it.shape, it.resident).unwrap();
+                prop_assert!(found.source != Source::Certificate && found.upper >= it.reserved, "{it:?}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_memo_is_the_most_of_the_last_16_readings_of_its_shape_or_up_to_twice_as_many(
+        readings in prop::collection::vec(1 << 20..1u64 << 36, 16..200),
+    ) {
+        let (mut reserved, shape) = (Reserved::default(), StepShape::new(4, 32));
+        for it in &readings {
+            reserved.observe(reading(shape, Bytes(*it))).unwrap();
+        }
+        let most = |n: usize| readings.iter().rev().take(n).copied().max().map(Bytes);
+        let expected = reserved.predict(shape, Bytes::ZERO).map(|it| it.expected);
+        prop_assert!(most(16) <= expected);
+        // What was widened for a reading is above it by rounding.
+        prop_assert!(expected.map(|it| it.0) <= most(32).map(|it| it.0 + it.0 / 1000));
     }
 
     #[test]
@@ -198,25 +220,25 @@ proptest! {
     ) {
         let mut reserved = Reserved::default();
         apply(&mut reserved, &calls);
-        let Some(before) = reserved.predict(shape) else { return Ok(()) };
-        let uppers: Vec<_> = asked.iter().map(|it| reserved.predict(*it)).collect();
+        let Some(before) = reserved.predict(shape, Bytes::ZERO) else { return Ok(()) };
+        let uppers: Vec<_> = asked.iter().map(|it| reserved.predict(*it, Bytes::ZERO)).collect();
         let read = Bytes::from_f64_ceil(before.upper.as_f64() * times);
         // So large an allocation that the half page of the certificate route grows as well.
         let residual = reserved.observe(ReservedObservation { largest: Bytes(1 << 60), ..reading(shape, read) }).unwrap();
         prop_assert_eq!((residual.predicted, residual.widened.is_some()), (Some(before), true));
         for (asked, before) in asked.into_iter().zip(uppers) {
-            let now = reserved.predict(asked).map(|it| it.upper.as_f64());
+            let now = reserved.predict(asked, Bytes::ZERO).map(|it| it.upper.as_f64());
             let grown = before.map(|it| it.upper.as_f64() * times * (1.0 - 1e-6));
             prop_assert!(now >= grown, "{asked}: {now:?} is not {grown:?}");
         }
-        prop_assert!(reserved.predict(shape).unwrap().upper >= read);
+        prop_assert!(reserved.predict(shape, Bytes::ZERO).unwrap().upper >= read);
     }
 
     #[test]
     fn the_expected_size_is_never_above_the_upper_bound(calls in any_calls(), asked in any_shape()) {
         let mut reserved = Reserved::default();
         apply(&mut reserved, &calls);
-        prop_assert!(reserved.predict(asked).is_none_or(|it| it.expected <= it.upper));
+        prop_assert!(reserved.predict(asked, Bytes::ZERO).is_none_or(|it| it.expected <= it.upper));
     }
 
     #[test]
@@ -244,7 +266,7 @@ proptest! {
             prop_assert_eq!(reserved.observe(it).is_err(), resident >= Bytes(size));
             reserved.correct(Bytes::MAX);
         }
-        prop_assert!(reserved.predict(StepShape::new(asked.0, asked.1)).is_none_or(|it| it.expected <= it.upper));
+        prop_assert!(reserved.predict(StepShape::new(asked.0, asked.1), Bytes::ZERO).is_none_or(|it| it.expected <= it.upper));
     }
 }
 
@@ -265,29 +287,81 @@ fn a_violation_lifts_the_margin_of_memos_by_a_quarter() {
         let (mut reserved, shape) = (Reserved::default(), StepShape::new(4, 32));
         reserved.observe(reading(shape, Bytes::mib(1000))).unwrap();
         reserved.observe(reading(shape, violation)).unwrap();
-        let found = reserved.predict(shape).unwrap();
+        let found = reserved.predict(shape, Bytes::ZERO).unwrap();
         assert_eq!(found.expected, violation);
         assert!((found.upper.share_of(found.expected) - 1.025).abs() < 1e-6, "{violation}: {}", found.upper);
         reserved.observe(reading(shape, Bytes(violation.0 * 2))).unwrap();
-        let found = reserved.predict(shape).unwrap();
+        let found = reserved.predict(shape, Bytes::ZERO).unwrap();
         assert!((found.upper.share_of(found.expected) - 1.031_25).abs() < 1e-6, "{violation}: {}", found.upper);
     }
 }
 
 #[test]
-fn a_violation_widens_the_certificate_route_but_for_its_half_page() {
+fn a_violation_lifts_the_certificate_route_and_the_lift_lapses_with_the_readings_that_needed_it() {
     let mut reserved = Reserved::default();
     reserved.observe(step(1, 32)).unwrap();
     let asked = StepShape::new(8, 32);
-    let half_page = page_for(Bytes(step(8, 32).largest.0)).as_f64() / 2.0;
-    let above_page = |reserved: &Reserved| reserved.predict(asked).unwrap().upper.as_f64() - half_page;
-    let before = above_page(&reserved);
-    let factor = reserved
-        .observe(ReservedObservation { in_use: None, reserved: Bytes::mib(200), ..step(1, 32) })
-        .unwrap()
-        .widened;
-    let grown = above_page(&reserved) / before;
-    assert!(factor.is_some_and(|it| (grown - it).abs() < 1e-6), "{grown} is not {factor:?}");
+    let upper = |reserved: &Reserved| reserved.predict(asked, Bytes::ZERO).unwrap().upper.as_f64();
+    let before = upper(&reserved);
+    let grown = ReservedObservation { in_use: None, reserved: Bytes::mib(200), ..step(1, 32) };
+    let factor = reserved.observe(grown).unwrap().widened;
+    let ratio = upper(&reserved) / before;
+    assert!(factor.is_some_and(|it| (ratio - it).abs() < 1e-6), "{ratio} is not {factor:?}");
+    observe_all(&mut reserved, (0..96).map(|_| ReservedObservation { in_use: None, ..step(1, 32) }));
+    assert!((upper(&reserved) / before - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_plan_that_was_exceeded_once_is_what_it_was_when_readings_are_within_it_again() {
+    let (mut reserved, shape, other) = (Reserved::default(), StepShape::new(4, 32), StepShape::new(8, 32));
+    reserved.correct(Bytes::mib(16));
+    for (shape, mib) in [(shape, 500), (other, 900)] {
+        reserved.plan(shape, Bytes::mib(mib)).unwrap();
+    }
+    let planned = reserved.clone();
+    observe_all(&mut reserved, std::iter::once(reading(shape, Bytes::mib(516))));
+    let answers = |it: &Reserved| [shape, other].map(|shape| it.predict(shape, Bytes::ZERO));
+    assert_eq!(answers(&reserved), answers(&planned), "within its plan, which is exact");
+    let factor = reserved.observe(reading(shape, Bytes::mib(600))).unwrap().widened.unwrap();
+    assert_eq!(reserved.predict(shape, Bytes::ZERO).unwrap().source, Source::Memo);
+    let upper = |it: &Reserved| it.predict(other, Bytes::ZERO).unwrap().upper;
+    assert!((upper(&reserved).share_of(upper(&planned)) / factor - 1.0).abs() < 1e-6);
+    observe_all(&mut reserved, (0..96).map(|_| reading(shape, Bytes::mib(500))));
+    assert_eq!(answers(&reserved), answers(&planned));
+}
+
+#[test]
+fn a_step_that_begins_with_more_in_use_than_any_before_reserves_as_much_more() {
+    let (mut reserved, shape) = (Reserved::default(), StepShape::new(4, 32));
+    let at = |resident, mib| ReservedObservation { resident: Bytes::mib(resident), ..reading(shape, Bytes::mib(mib)) };
+    // The first step of an optimizer makes its state, which the second one begins with.
+    reserved.observe(at(100, 1000)).unwrap();
+    let expected = |reserved: &Reserved, resident| reserved.predict(shape, Bytes::mib(resident)).unwrap().expected;
+    assert_eq!([50, 100, 300].map(|it| expected(&reserved, it)), [1000, 1000, 1200].map(Bytes::mib));
+    assert_eq!(reserved.observe(at(300, 1200)).unwrap().widened, None);
+    assert_eq!(expected(&reserved, 300), Bytes::mib(1200), "and no more, now that one has begun so");
+}
+
+#[test]
+fn the_memo_of_the_shape_that_was_read_longest_ago_goes_first_and_its_readings_stay_in_the_certificate() {
+    let mut reserved = Reserved::default();
+    let shape = |n: u32| StepShape::new(1 + n % 32, 32 * (1 + n / 32));
+    let steps: Vec<_> = (0..300).map(|n| step(shape(n).samples, shape(n).edge())).collect();
+    observe_all(&mut reserved, steps[..256].iter().copied());
+    // The first one runs again, so that the second is now the one that ran longest ago.
+    observe_all(&mut reserved, std::iter::once(steps[0]));
+    let written = |it: &Reserved| serde_json::to_string(it).unwrap().len();
+    let full = written(&reserved);
+    observe_all(&mut reserved, steps[256..].iter().copied());
+    let source = |n: usize| reserved.predict(steps[n].shape, Bytes::ZERO).unwrap().source;
+    assert_eq!([0, 1, 44, 45, 299].map(source), {
+        use Source::{Certificate, Memo};
+        [Memo, Certificate, Certificate, Memo, Memo]
+    });
+    for it in &steps {
+        assert!(reserved.predict(it.shape, it.resident).unwrap().upper >= it.reserved, "{}", it.shape);
+    }
+    assert!(written(&reserved) < full + full / 10, "{} is not about {full}", written(&reserved));
 }
 
 #[test]
@@ -301,7 +375,7 @@ fn less_that_is_resident_before_a_step_does_not_lower_the_certificate_route() {
         reserved
             .observe(ReservedObservation { reserved: in_use, resident, in_use: Some(in_use), ..step(1, 32) })
             .unwrap();
-        reserved.predict(asked).unwrap().upper
+        reserved.predict(asked, Bytes::ZERO).unwrap().upper
     });
     assert_eq!(uppers[0], uppers[1]);
 }

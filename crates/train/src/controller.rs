@@ -118,9 +118,8 @@ impl Controller {
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
             Event::GradientCheckpointing(switched) => {
-                // What was seen without says nothing of steps with it, nor does what was planned.
+                // What was seen without says nothing of steps with it, nor does what was planned: those have other keys.
                 self.keys.checkpointing = true;
-                self.predictor.forget_plans();
                 // A plan that cannot be read is as good as none.
                 let planned = switched.planned.as_deref().and_then(|it| serde_json::from_str::<Vec<_>>(it).ok());
                 self.plan(&planned.unwrap_or_default())?;
@@ -133,7 +132,12 @@ impl Controller {
     /// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
     fn parts(&self, done: &StepDone) -> Vec<(Key, PartReading)> {
         if done.micro_batches.iter().all(|it| it.peak.is_none()) {
-            return done.largest_shape().map(|it| self.part(it, done.resident, done.peak)).into_iter().collect();
+            let part = |shape: StepShape| {
+                // The pages are those of all parts of the shape, some of which began with the gradients of others.
+                let resident = done.micro_batches.iter().filter(|it| it.shape() == shape).filter_map(|it| it.resident);
+                self.part(shape, resident.max().unwrap_or(done.resident), done.peak)
+            };
+            return done.largest_shape().map(part).into_iter().collect();
         }
         let part = |it: &MicroBatch| Some(self.part(it.shape(), it.resident.unwrap_or(done.resident), it.peak?));
         done.micro_batches.iter().filter_map(part).collect()

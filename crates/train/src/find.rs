@@ -15,7 +15,7 @@ use plimsoll_types::{Attempt, Bytes, Features, StepShape};
 use self::by_probes::by_probes;
 use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
-use crate::device::{open_device, platform, small_batch_regime, survives};
+use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
 use crate::trial::{Trial, TrialError, Trials, forward_trial};
@@ -165,7 +165,8 @@ pub fn find_inference_batch(
     let edge = finder.edge;
     let mut finder = Finder::try_new(finder, capacity)?;
     let bounds = Predictor::try_new(PredictorConfig::default())?;
-    by_probes(&mut finder, bounds, edge, |shape| keys.key(Phase::Infer, shape), |_| Bytes::ZERO, &mut |shape| {
+    let (exact_peaks, key) = (has_exact_peaks(device), |shape| keys.key(Phase::Infer, shape));
+    by_probes(&mut finder, bounds, exact_peaks, edge, key, |_| Bytes::ZERO, &mut |shape| {
         tried(shape, on_tried, || forward_trial(probe, capacity, shape, || run(shape)))
     })
 }

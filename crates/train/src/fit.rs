@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use plimsoll_monitor::Progress;
+use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_probe::Probe;
 use plimsoll_sampler::StreamStats;
 use plimsoll_types::{EndReason, Event};
@@ -20,6 +21,9 @@ pub type Observer<'a> = &'a mut dyn FnMut(&Event, &Progress);
 /// Told what the user should know, one sentence each.
 pub type Warn<'a> = &'a mut dyn FnMut(&str);
 
+/// Plans steps that recompute activations, in the midst of a run; see [`plan_sparing`](crate::plan_sparing).
+pub type PlanSparing<'a> = &'a mut dyn FnMut() -> Result<Vec<PlannedNeed>, PlanError>;
+
 /// What a run needs besides its job and its settings.
 pub struct Shell<'a> {
     /// Where everything goes.
@@ -36,6 +40,9 @@ pub struct Shell<'a> {
     pub observer: Observer<'a>,
     /// Told what the user should know.
     pub warn: Warn<'a>,
+    /// Plans anew when gradient checkpointing switches on, where plans are wanted and a device keeps pages; without, the
+    /// first steps with it tell what they need.
+    pub plan_sparing: Option<PlanSparing<'a>>,
     /// The resolved configuration, kept in the run directory as `config.toml`.
     pub config_text: &'a str,
     /// How the process before this one died, where the run goes on after that.

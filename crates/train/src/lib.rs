@@ -66,7 +66,7 @@ pub use error::{Misfit, TrainError};
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
 };
-pub use fit::{Observer, Outcome, Shell, Warn, fit};
+pub use fit::{Observer, Outcome, PlanSparing, Shell, Warn, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use incident::{Incident, IncidentError, Surroundings};
@@ -77,7 +77,7 @@ pub use loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
 };
 pub use optimizer::load_optimizer;
-pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, sound, sound_forward};
+pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};

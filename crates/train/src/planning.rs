@@ -5,7 +5,7 @@ mod by_probes;
 mod sounding;
 
 use burn::tensor::Device;
-use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError};
+use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, PlannedNeed};
 use plimsoll_predict::{Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Fraction, StepShape};
@@ -17,6 +17,7 @@ use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
 
+pub(crate) use self::sounding::learn_trial;
 pub use self::sounding::{sound, sound_forward};
 
 /// What is to be planned, and for which device.
@@ -76,6 +77,35 @@ pub fn plan_memory<J: Job>(
     plan.ladder.clone_from(&request.ladder);
     plan.check()?;
     Ok(plan)
+}
+
+/// Plans steps that recompute activations, for a run under way on a device with pools: by dry run alone, since next to the
+/// run's own model there is no room for real steps of another one.
+///
+/// `first` is the plan that the run began with, whose real steps correct this one; the pages of the run are as large as its
+/// steps have made them, and each bound leaves room for one of those.
+/// The run must not use the device meanwhile, nor have work queued for it.
+///
+/// # Errors
+///
+/// As [`plan_memory`].
+pub fn plan_sparing<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    first: Option<&MemoryPlan>,
+    open_probe: OpenProbe<'_>,
+) -> Result<Vec<PlannedNeed>, PlanError> {
+    let page = open_probe()?.page()?;
+    let request = PlanRequest {
+        checkpointing: true,
+        lattice: Vec::new(),
+        is_corrected: false,
+        schedule_steps: 0,
+        ..request.clone()
+    };
+    let plan = plan_memory(job, &request, open_probe, &mut |_, _, _| ())?.corrected_as(first, page);
+    plan.check()?;
+    Ok(plan.needs())
 }
 
 /// Returns what decides the memory of a job's steps on a device.

@@ -28,7 +28,7 @@ use crate::checkpoint::Best;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
-use crate::fit::{Observer, Warn};
+use crate::fit::{Observer, PlanSparing, Warn};
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::loader::{Loader, Wanted};
@@ -53,6 +53,7 @@ pub(crate) struct Run<'a, J: Job> {
     dir: &'a mut RunDir,
     observer: Observer<'a>,
     warn: Warn<'a>,
+    plan_sparing: Option<PlanSparing<'a>>,
     device: Device,
     guarded: GuardedStep,
     loader: Loader<J::Source>,
@@ -191,6 +192,10 @@ impl<J: Job> Run<'_, J> {
         let mut violations = Vec::new();
         if !self.config.deterministic {
             violations = self.stopwatch.time(Lap::Predict, || controller.learn(&event))?;
+        }
+        if !violations.is_empty() {
+            // Pages that something took once would show in every later reading of the same shape.
+            self.guarded.forget_pages();
         }
         let (step, decision) = (self.step, self.stopwatch.time(Lap::Policy, || controller.decide(&event)));
         let decided = decision.map(|decision| Event::Decided(Decided { step, decision }));

@@ -199,6 +199,11 @@ impl GuardedStep {
         &mut *self.probe
     }
 
+    /// Lets the next step begin without what earlier ones have left reserved.
+    pub(crate) fn forget_pages(&mut self) {
+        self.pages.forget();
+    }
+
     /// Runs all samples of a step and accumulates their gradients.
     ///
     /// `mean_loss` takes a range of the step's samples, all of one edge, and returns their mean loss with its graph.

@@ -85,8 +85,8 @@ pub struct MicroBatch {
     pub ids: Vec<u64>,
     /// What the samples were padded or cropped to.
     pub edges: Extent,
-    /// Bytes in use before this micro-batch, where it was measured by itself: the gradients that those before it have
-    /// accumulated are among them.
+    /// Bytes in use before this micro-batch, where the step has several: the gradients that those before it have accumulated
+    /// are among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident: Option<Bytes>,
     /// High-water mark of this micro-batch, where it was measured by itself.

@@ -70,6 +70,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, stop_after: Option<u64>
         observer: &mut observer,
         warn: &mut |warning| panic!("{warning}"),
         death: None,
+        plan_sparing: None,
         config_text: "",
     };
     fit(job, &config(150), shell).unwrap();

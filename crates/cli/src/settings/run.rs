@@ -7,7 +7,7 @@ use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery, Scaling, StepUnit,
     describe, has_exact_peaks, platform, small_batch_regime,
 };
-use plimsoll_types::{Bytes, Knobs};
+use plimsoll_types::Knobs;
 
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
@@ -90,20 +90,14 @@ impl Settings {
         }
     }
 
-    /// Returns how needs are bounded on a device with pages of this size; the job names the features.
-    pub(crate) fn predictor(&self, page: Bytes) -> PredictorConfig {
+    /// Returns how needs are bounded; the job names the features.
+    pub(crate) fn predictor(&self) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
-        PredictorConfig { rounding_margin, regime_margin, page, ..PredictorConfig::default() }
+        PredictorConfig { rounding_margin, regime_margin, ..PredictorConfig::default() }
     }
 
     /// Returns the settings of the run; `name` is the device's own.
-    pub(crate) fn fit(
-        &self,
-        sizes: &Sizes,
-        loader: LoaderConfig,
-        page: Bytes,
-        name: &str,
-    ) -> Result<FitConfig, UserError> {
+    pub(crate) fn fit(&self, sizes: &Sizes, loader: LoaderConfig, name: &str) -> Result<FitConfig, UserError> {
         let train = &self.train;
         Ok(FitConfig {
             device: describe(self.device),
@@ -125,7 +119,7 @@ impl Settings {
             may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {
-                predictor: self.predictor(page),
+                predictor: self.predictor(),
                 policy: self.policy(sizes)?,
                 checkpointing: self.memory.begins_with_checkpointing(),
                 platform: platform(self.device, name),

@@ -3,8 +3,10 @@
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
+use super::MEMORY;
 use crate::certificate::ShapeNeed;
 use crate::model::{Model, Need};
+use crate::recent::{Recent, factor, parts};
 use crate::{PredictError, PredictorConfig, ReservedObservation, page_for};
 
 /// Factor on the bound of the peak in use, for the rounding of allocations: see [`PredictorConfig::rounding_margin`].
@@ -15,31 +17,25 @@ const fn bare(features: Features) -> PredictorConfig {
     PredictorConfig { rounding_margin: 0.0, regime_margin: 1.0, page: Bytes::ZERO, features }
 }
 
-/// The certificate route from in-use to reserved: bounds of peak and largest allocation, and the worst packing seen.
+/// The certificate route from in-use to reserved: bounds of peak and largest allocation, and the worst packing of late.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Packing {
     features: Features,
     in_use: Model,
     largest: Model,
-    /// The most that was resident before any observed step.
-    resident: Bytes,
-    /// The pair with the largest ratio; a ratio below 1 counts as 1.
-    worst: Option<Worst>,
-}
-
-/// How much was reserved for how much in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Worst {
-    reserved: Bytes,
-    in_use: Bytes,
+    /// What was resident before observed steps.
+    resident: Recent,
+    /// How much was reserved for how much in use, as [`parts`]; a ratio below 1 counts as 1.
+    ratio: Recent,
 }
 
 impl Packing {
     /// Starts without an observation.
     pub(crate) fn new(features: Features) -> Self {
         let model = || Model::new(features);
-        Self { features, in_use: model(), largest: model(), resident: Bytes::ZERO, worst: None }
+        let (resident, ratio) = (Recent::default(), Recent::default());
+        Self { features, in_use: model(), largest: model(), resident, ratio }
     }
 
     /// Refuses a shape over other axes than the features.
@@ -55,27 +51,23 @@ impl Packing {
         if let Some(peak) = it.in_use {
             let need = peak.saturating_sub(it.resident);
             self.in_use.learn(ShapeNeed { shape: it.shape, need }, true, &config)?;
-            self.resident = self.resident.max(it.resident);
-            let seen = Worst { reserved: it.reserved.max(peak), in_use: peak };
-            self.worst = Some(self.worst.filter(|worst| worst.ratio() >= seen.ratio()).unwrap_or(seen));
+            self.resident.push(it.resident.0, MEMORY);
+            self.ratio.push(parts(it.reserved.share_of(peak)), MEMORY);
         }
         Ok(())
     }
 
-    /// Multiplies the worst ratio, and so the bound but for its half page.
-    pub(crate) fn widen(&mut self, factor: f64) {
-        if let Some(worst) = &mut self.worst {
-            worst.reserved = Bytes::from_f64_ceil(worst.reserved.as_f64() * factor);
-        }
-    }
-
-    /// Returns the bounds of a step's reserved bytes, or `None` before the first peak in use.
-    pub(crate) fn need(&self, shape: StepShape) -> Option<Need> {
+    /// Returns the bounds of the reserved bytes of a step that begins with so much in use, or `None` before the first peak
+    /// in use.
+    pub(crate) fn need(&self, shape: StepShape, resident: Bytes) -> Option<Need> {
         self.check(shape).ok()?;
-        let worst = self.worst?;
+        if self.in_use.n_shapes() == 0 {
+            return None;
+        }
         let config = bare(self.features);
         let need = self.in_use.need(shape, 1.0, &config);
-        let packed = |peak: Bytes| self.resident.saturating_add(peak).as_f64() * worst.ratio();
+        let (resident, ratio) = (resident.max(Bytes(self.resident.most())), factor(self.ratio.most()));
+        let packed = |peak: Bytes| resident.saturating_add(peak).as_f64() * ratio;
         let half_page = page_for(self.largest.need(shape, 1.0, &config).upper).as_f64() / 2.0;
         let upper = Bytes::from_f64_ceil(packed(need.upper) * ROUNDING + half_page);
         Some(Need { upper, expected: Bytes::from_f64_ceil(packed(need.expected)).min(upper) })
@@ -85,11 +77,5 @@ impl Packing {
 impl Default for Packing {
     fn default() -> Self {
         Self::new(Features::default())
-    }
-}
-
-impl Worst {
-    fn ratio(self) -> f64 {
-        self.reserved.share_of(self.in_use)
     }
 }

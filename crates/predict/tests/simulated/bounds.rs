@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_predict::{Certificate, Coverage, Reserved, ReservedObservation, ShapeNeed, Source};
+use plimsoll_predict::{
+    Certificate, Coverage, Dtype, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Reserved,
+    ReservedObservation, ShapeNeed, Source,
+};
 use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::arena::Arena;
@@ -87,7 +90,7 @@ fn few_unseen_shapes_reserve_more_than_the_certificate_route_says_and_none_by_a_
             reserved.observe(step_in_budget(&program, &mut rng)).unwrap();
         }
         for asked in (0..N_ASKED).map(|_| step_in_budget(&program, &mut rng)) {
-            let predicted = reserved.predict(asked.shape).unwrap();
+            let predicted = reserved.predict(asked.shape, Bytes::ZERO).unwrap();
             let ratio = asked.reserved.share_of(predicted.upper);
             ratios.extend((predicted.source == Source::Certificate).then_some(ratio));
             violated.extend((ratio > 1.0).then_some(seed));
@@ -99,6 +102,90 @@ fn few_unseen_shapes_reserve_more_than_the_certificate_route_says_and_none_by_a_
     let coverage = Coverage::try_new(n_violations, ratios.len() as u64, 0.95).unwrap();
     assert!(ratios.len() > 9_900 && n_violations <= 55 && violated.len() <= 25, "{coverage}; {violated:?}");
     assert!(worst < 1.2 && median > 0.8, "worst {worst}, median {median}");
+}
+
+/// As above, where only pages are read: the limits are the counts that the documentation states, rounded up.
+#[test]
+fn where_only_pages_are_read_few_unseen_shapes_reserve_more_than_is_said() {
+    let mut ratios = Vec::new();
+    for seed in 0..N_PROGRAMS {
+        let (program, mut rng) = random_program(seed);
+        let mut run = Run::begin(&program, StepShape::new(1, MAX_EDGE));
+        for _ in 1..N_SEEN {
+            run.step(step_in_budget(&program, &mut rng).shape);
+        }
+        let ask = |_| run.ratio(step_in_budget(&program, &mut rng).shape);
+        ratios.extend((0..N_ASKED).map(ask));
+    }
+    ratios.sort_by(f64::total_cmp);
+    let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+    let n_violations = ratios.iter().filter(|it| **it > 1.0).count() as u64;
+    let coverage = Coverage::try_new(n_violations, ratios.len() as u64, 0.95).unwrap();
+    assert!(n_violations <= 15 && worst < 1.1 && median > 0.6, "{coverage}; worst {worst}, median {median}");
+}
+
+/// From the smallest shape up, each time to the largest that is said to fit: edges first, then samples.
+#[test]
+fn a_run_without_a_plan_climbs_to_more_than_six_tenths_of_its_budget() {
+    let edges = (1..=32).map(|it| StepShape::new(1, 32 * it));
+    let ladder: Vec<_> = edges.chain((2..=256).map(|it| StepShape::new(it, MAX_EDGE))).collect();
+    let (mut n_steps, mut n_violations, mut worst) = (0, 0, 0.0_f64);
+    let mut shares = Vec::new();
+    for seed in 0..N_PROGRAMS {
+        let (program, _) = random_program(seed);
+        let mut run = Run::begin(&program, ladder[0]);
+        let mut at = 0;
+        while let Some(next) = (at + 1..ladder.len()).rfind(|it| run.upper(ladder[*it]) <= BUDGET) {
+            let ratio = run.ratio(ladder[next]);
+            (n_steps, n_violations) = (n_steps + 1, n_violations + u32::from(ratio > 1.0));
+            worst = worst.max(ratio);
+            run.step(ladder[next]);
+            at = next;
+        }
+        let reserved = |shape: &StepShape| program.run(*shape).reserved;
+        let most = ladder.iter().map(reserved).filter(|it| *it <= BUDGET).max().unwrap();
+        shares.push(reserved(&ladder[at]).share_of(most));
+    }
+    shares.sort_by(f64::total_cmp);
+    let (least, median) = (shares[0], shares[shares.len() / 2]);
+    assert!(n_violations <= 8 && worst < 1.3, "{n_violations} of {n_steps}, by {worst}");
+    assert!(least > 0.6 && median > 0.65, "least {least}, median {median}");
+}
+
+/// A run that reads no more than a device with pages tells.
+struct Run<'a> {
+    program: &'a Program,
+    predictor: Predictor,
+}
+
+const KEY: Key = Key {
+    phase: Phase::Train,
+    checkpointing: false,
+    platform: Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false },
+    regime: 0,
+};
+
+impl<'a> Run<'a> {
+    fn begin(program: &'a Program, first: StepShape) -> Self {
+        let mut run = Self { program, predictor: Predictor::try_new(PredictorConfig::default()).expect("in range") };
+        run.step(first);
+        run
+    }
+
+    fn step(&mut self, shape: StepShape) {
+        let it = self.program.run(shape);
+        let part = PartReading { shape, before: it.resident, peak: Peak::Reserved(it.reserved) };
+        self.predictor.observe_step(&[(KEY, part)], Bytes::ZERO).expect("it holds something");
+    }
+
+    fn upper(&self, shape: StepShape) -> Bytes {
+        self.predictor.predict(KEY, shape, Bytes(self.program.resident)).expect("a step has run").upper
+    }
+
+    /// Returns what a step reserves in proportion to its bound.
+    fn ratio(&self, shape: StepShape) -> f64 {
+        self.program.run(shape).reserved.share_of(self.upper(shape))
+    }
 }
 
 /// A program whose step of one sample at the longest edge lies within the budget.

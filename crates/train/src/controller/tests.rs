@@ -88,11 +88,32 @@ fn what_a_policy_asks_counts_the_gradients_that_a_step_accumulates() {
 }
 
 #[test]
-fn reserved_bytes_bound_no_shape_that_has_neither_run_nor_been_planned() {
+fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned_and_leave_room_for_pages() {
     let mut controller = controller(false);
     controller.learn(&Event::StepDone(step(0, &[8]))).unwrap();
-    assert!(controller.predict(StepShape::new(8, 32), Bytes(RESIDENT)).is_some(), "it has run");
-    assert_eq!(controller.predict(StepShape::new(16, 32), Bytes(RESIDENT)), None, "and this has not");
+    let above = |samples, part: u64| {
+        let upper = controller.predict(StepShape::new(samples, 32), Bytes(RESIDENT)).unwrap().upper.0;
+        upper.saturating_sub(RESIDENT) * 100 / part
+    };
+    let needs = [8, 16].map(|it| need(StepShape::new(it, 32)));
+    assert!((100..105).contains(&above(8, needs[0])), "it has run");
+    // Twice the samples need at most twice as much, which is more than they do, and half of that for pages.
+    assert!((150..160).contains(&above(16, 2 * needs[0])), "this has not: {}", above(16, needs[1]));
+}
+
+#[test]
+fn what_pages_hold_after_a_step_of_several_parts_counts_the_gradients_that_it_accumulates() {
+    let mut controller = controller(false);
+    let mut done = step(0, &[8, 8, 3]);
+    // Parts of one edge share their pages, which show the largest of them.
+    for it in &mut done.micro_batches {
+        it.peak = None;
+    }
+    controller.learn(&Event::StepDone(done.clone())).unwrap();
+    let upper = |resident| controller.predict(StepShape::new(8, 32), Bytes(resident)).unwrap().upper;
+    assert!(upper(RESIDENT) >= done.peak);
+    assert_eq!(upper(RESIDENT), upper(RESIDENT + GRADIENTS), "they are in its reading");
+    assert!(upper(RESIDENT + 2 * GRADIENTS) > upper(RESIDENT), "and nothing beyond them is");
 }
 
 #[test]

@@ -6,17 +6,21 @@ use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
 use super::{BatchSearch, FindError, Tried, is_settled, tried};
 use crate::controller::Keys;
+use crate::device::has_exact_peaks;
 use crate::job::Job;
+use crate::planning::learn_trial;
 use crate::source::Source as _;
 use crate::trial::TrialError;
 
 /// Runs one real step of a shape.
 type RealStep<'a> = &'a mut dyn FnMut(StepShape) -> Result<Tried, TrialError>;
 
-/// Searches by real steps; `host` is what is resident for the samples of a shape.
+/// Searches by real steps; `host` is what is resident for the samples of a shape, and `exact_peaks` says whether the device
+/// tells those, and not merely what its pages hold.
 pub(super) fn by_probes(
     finder: &mut Finder,
     mut predictor: Predictor,
+    exact_peaks: bool,
     edge: u32,
     key: impl Fn(StepShape) -> Key,
     host: impl Fn(StepShape) -> Bytes,
@@ -34,7 +38,7 @@ pub(super) fn by_probes(
         let Tried { outcome, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);
-            predictor.observe(key(shape), Observation { shape, resident, peak })?;
+            learn_trial(&mut predictor, key(shape), Observation { shape, resident, peak }, exact_peaks)?;
         }
         finder.on_trial(batch, outcome)?;
     }
@@ -53,7 +57,8 @@ impl<J: Job> BatchSearch<'_, J> {
         let config = PredictorConfig { features: self.features, ..PredictorConfig::default() };
         let (bounds, key) = (Predictor::try_new(config)?, |shape| keys.key(request.phase, shape));
         let (mut finder, edge) = (self.finder.clone(), request.finder.edge);
-        by_probes(&mut finder, bounds, edge, key, host, &mut |shape| self.settled(shape))
+        let exact_peaks = has_exact_peaks(request.device);
+        by_probes(&mut finder, bounds, exact_peaks, edge, key, host, &mut |shape| self.settled(shape))
     }
 
     /// Runs a step, and once more where it made what stays: the optimizer's state, thread pools and packing buffers.

@@ -2,13 +2,13 @@
 
 use burn::tensor::Tensor;
 use plimsoll_plan::{PlanError, PlannedNeed};
-use plimsoll_predict::{Approach, Phase, Predictor, PredictorConfig, Reach};
+use plimsoll_predict::{Approach, Key, PartReading, Peak, Phase, PredictError, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
 
 use super::{OnPlanned, PlanRequest, Planning, failed};
 use crate::controller::Keys;
-use crate::device::{open_device, platform, small_batch_regime};
+use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
 use crate::job::Job;
 use crate::trial::{Trial, TrialError, forward_trial};
@@ -55,7 +55,8 @@ pub fn sound<J: Job>(
         return Ok(Vec::new());
     }
     let (predictor, target) = (PredictorConfig { features: job.features(), ..request.predictor }, request.target);
-    let sounding = Sounding { predictor, target, capacity, keys };
+    let exact_peaks = has_exact_peaks(request.device);
+    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks };
     let longest = request.inference.iter().map(|it| it.edge()).max();
     let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
     let mut needs = Vec::new();
@@ -79,7 +80,8 @@ pub fn sound<J: Job>(
 }
 
 /// Approaches a forward pass without gradients of this shape, which `run` makes and returns all that is read of; every
-/// trial is certain to fit by those before it.
+/// trial is certain to fit by those before it. Where a device tells what it reserves in pages, and no peaks, less is
+/// certain: see [`Reserved`](plimsoll_predict::Reserved).
 ///
 /// # Errors
 ///
@@ -94,7 +96,7 @@ pub fn sound_forward(
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
     let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
-    let sounding = Sounding { predictor, target, capacity, keys };
+    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks: has_exact_peaks(device) };
     sounding.approach(Phase::Infer, shape, &mut forward).1
 }
 
@@ -106,6 +108,8 @@ struct Sounding {
     target: Fraction,
     capacity: Bytes,
     keys: Keys,
+    /// Whether the device tells exact peaks, and not merely what its pages hold.
+    exact_peaks: bool,
 }
 
 impl Sounding {
@@ -138,7 +142,7 @@ impl Sounding {
             if self.capacity < read.peak && reads.is_empty() {
                 return Err(self.smallest_does_not_fit(phase, read));
             }
-            predictor.observe(keys.key(phase, next), read)?;
+            learn_trial(&mut predictor, keys.key(phase, next), read, self.exact_peaks)?;
             if self.capacity < read.peak {
                 let expected = predictor.predict(keys.key(phase, shape), shape, read.resident);
                 return Err(self.out_of_reach(phase, shape, reads.last(), expected));
@@ -169,6 +173,20 @@ impl Sounding {
         let advice = format!("any of these would help: a capacity of {enough}{sparing}, or a smaller model");
         PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
     }
+}
+
+/// Learns what a trial read. What pages hold is no peak of the bytes in use, and no constraint on those of other shapes.
+pub(crate) fn learn_trial(
+    predictor: &mut Predictor,
+    key: Key,
+    read: Observation,
+    exact_peaks: bool,
+) -> Result<(), PredictError> {
+    if exact_peaks {
+        return predictor.observe(key, read).map(drop);
+    }
+    let part = PartReading { shape: read.shape, before: read.resident, peak: Peak::Reserved(read.peak) };
+    predictor.observe_step(&[(key, part)], Bytes::ZERO).map(drop)
 }
 
 /// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.

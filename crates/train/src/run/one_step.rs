@@ -184,10 +184,10 @@ impl<J: Job> Run<'_, J> {
         let tells_parts = parts.len() > 1 && (self.guarded.probe().has_exact_peak() || draw.parts.len() > 1);
         // The optimizer's step lies in the window of the last part.
         parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
-        let ids: Vec<_> = draw.ids().collect();
+        let (ids, n_parts): (Vec<_>, _) = (draw.ids().collect(), parts.len());
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
-            let resident = peak.map(|_| it.resident);
+            let resident = (n_parts > 1).then_some(it.resident);
             MicroBatch { resident, peak, ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge) }
         };
         Ok(Optimized::Done(StepDone {

@@ -57,7 +57,7 @@ impl<'a, J: Job> Run<'a, J> {
     }
 
     fn untrained(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, device, probe, observer, warn, stop, death, .. } = shell;
+        let Shell { run_dir, device, probe, observer, warn, stop, death, plan_sparing, .. } = shell;
         // A deterministic run takes nothing from readings, nor from what others read.
         let guess = death.and_then(|it| it.capacity).filter(|_| !config.deterministic);
         device.seed(config.seed);
@@ -74,6 +74,7 @@ impl<'a, J: Job> Run<'a, J> {
             dir: run_dir,
             observer,
             warn,
+            plan_sparing,
             device,
             guarded,
             loader,

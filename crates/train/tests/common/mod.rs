@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
-use plimsoll_train::{Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag, TrainError, fit};
+use plimsoll_train::{Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit};
 use plimsoll_types::{Bytes, Event, StepDone};
 
 #[global_allocator]
@@ -63,6 +63,19 @@ pub(crate) fn run_on<J: Job>(
     existing: Existing,
     stop_after: Option<u64>,
 ) -> Ran {
+    run_planned(probe, job, config, path, existing, stop_after, None)
+}
+
+/// As [`run_on`], with a plan of steps that recompute activations.
+pub(crate) fn run_planned<J: Job>(
+    probe: Box<dyn Probe>,
+    job: &J,
+    config: &FitConfig,
+    path: &Path,
+    existing: Existing,
+    stop_after: Option<u64>,
+    plan_sparing: Option<PlanSparing<'_>>,
+) -> Ran {
     let mut run_dir = RunDir::open(path, existing).unwrap();
     let stop = StopFlag::default();
     let mut warnings = Vec::new();
@@ -84,6 +97,7 @@ pub(crate) fn run_on<J: Job>(
         observer: &mut observer,
         warn: &mut |warning| warnings.push(warning.to_owned()),
         death: None,
+        plan_sparing: plan_sparing.map(|it| it as PlanSparing<'_>),
         config_text: "",
     };
     let outcome = fit(job, config, shell);

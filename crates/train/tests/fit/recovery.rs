@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_plan::{PlanError, PlannedNeed};
+use plimsoll_predict::Phase;
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_train::{Existing, FitConfig, Incident, OptimizerRecovery, TrainError, replay, replay_incident};
-use plimsoll_types::{Bytes, EndReason, Event, MemoryReading, Stage, StepFailed};
+use plimsoll_types::{Bytes, EndReason, Event, MemoryReading, Stage, StepFailed, StepShape};
 
-use crate::common::{Ran, alone, check_epochs, flex_with, run, run_on, steps};
+use crate::common::{Ran, alone, check_epochs, flex_with, run, run_on, run_planned, steps};
 use crate::tiny::{N_SAMPLES, Tiny, config, fixed, room_for};
 
 /// The reading after the optimizer's step comes fourth after a part has begun: at its start, after its backward pass,
@@ -147,6 +149,40 @@ fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without()
     let on = with.events.iter().filter(|it| matches!(it, Event::GradientCheckpointing(_))).count();
     assert_eq!((with.outcome.unwrap().reason, on, steps(&with.events).len()), (EndReason::Completed, 1, 6));
     assert!(replay(&with.events).unwrap().mismatches.is_empty());
+}
+
+#[test]
+fn steps_that_recompute_activations_are_planned_anew_and_tell_by_themselves_where_the_plan_fails() {
+    let _alone = alone();
+    let job = Tiny { n_products: 24, ..Tiny::new() };
+    let config = FitConfig { may_checkpoint: true, ..config(6, fixed()) };
+    let fits = |room: &Bytes| {
+        let folder = tempfile::tempdir().unwrap();
+        run(&job, &config, *room, folder.path(), Existing::Refuse, None).outcome.is_ok()
+    };
+    let room = (4..160).map(|n| Bytes::kib(256 * n)).find(fits).unwrap();
+    // Of a shape that no step has.
+    let (shape, expected) = (StepShape::new(1, 16), Bytes::mib(1));
+    let need =
+        PlannedNeed { phase: Phase::Train, shape, expected, upper: expected, largest: Bytes::ZERO, resident: None };
+    for is_planned in [true, false] {
+        let (folder, mut n) = (tempfile::tempdir().unwrap(), 0);
+        let mut plan = || {
+            n += 1;
+            if is_planned { Ok(vec![need]) } else { Err(PlanError::NoCell) }
+        };
+        let (probe, path) = (flex_with(room), folder.path());
+        let ran = run_planned(probe, &job, &config, path, Existing::Refuse, None, Some(&mut plan));
+        assert_eq!((ran.outcome.unwrap().reason, n), (EndReason::Completed, 1));
+        let switched = |it: &Event| if let Event::GradientCheckpointing(it) = it { Some(it.clone()) } else { None };
+        let planned = ran.events.iter().find_map(switched).unwrap().planned;
+        let planned = planned.map(|it| serde_json::from_str::<Vec<PlannedNeed>>(&it).unwrap());
+        assert_eq!(planned, is_planned.then(|| vec![need]));
+        let warning = "no plan of steps that recompute activations, the steps will tell: failed to plan: there is no \
+                       cell; allow at least one batch size and one edge";
+        assert_eq!(ran.warnings, if is_planned { vec![] } else { vec![warning.to_owned()] });
+        assert!(replay(&ran.events).unwrap().mismatches.is_empty());
+    }
 }
 
 #[test]

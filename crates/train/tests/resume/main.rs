@@ -88,6 +88,7 @@ fn run_as(
         },
         warn: &mut |warning| warnings.borrow_mut().push(warning.to_owned()),
         death: death.map(|it| Death { what: it.to_owned(), of_memory: false, rung: None, capacity: None }),
+        plan_sparing: None,
         config_text: "",
     };
     let ended = fit(&Noisy, &config(), shell).map(|outcome| outcome.reason);
