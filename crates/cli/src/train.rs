@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use plimsoll_finder::FinderConfig;
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_policy::{FixedConfig, Policy, PolicyConfig};
+use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlannedCell};
+use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, OpenProbe, Outcome, PlanRequest, RunDir,
-    Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_memory, sound,
+    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, RunDir, Shell, StopFlag,
+    TrainError, fingerprint, log_head, open_device, plan_memory,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -26,15 +26,14 @@ use crate::faults::fit;
 use crate::jobs::{WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
+use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
 use crate::settings::Settings;
+use crate::soundings::fits_nowhere;
 use crate::values::{BatchSize, PlanSetting};
 use crate::{find, reports, signals, worker};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
-/// Skipped files that the terminal shows before it says how many more there are.
-const SHOWN_NAMES: usize = 8;
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -191,50 +190,6 @@ impl<J: Job> Prepared<J> {
         }
     }
 
-    /// Returns the largest micro-batch that the first steps may have.
-    fn first_micro_batch(&self, policy: &PolicyConfig) -> anyhow::Result<StepShape> {
-        let policy = Policy::try_new(policy.clone())?;
-        let knobs = policy.knobs();
-        Ok(match (&self.sizes, policy.batch_sizes()) {
-            (Sizes::Cut(_), _) => knobs.shape(),
-            (Sizes::Padded(_), sizes) => {
-                let n = sizes.and_then(<[u32]>::last).copied().unwrap_or(knobs.micro_batch_size);
-                StepShape::new(n, self.sizes.largest_edge())
-            }
-        })
-    }
-
-    /// Makes sure that what the run begins with is known to fit, where no plan says so; a run that goes on knows it, but
-    /// not what its new process, or another capacity, makes of it.
-    fn sound(&self, settings: &Settings, config: &mut FitConfig, goes_on: bool) -> anyhow::Result<()> {
-        let request = self.plan_request(settings)?;
-        let first = self.first_micro_batch(&config.controller.policy)?;
-        let open = || open_probe(settings);
-        if settings.device != DeviceKind::Flex {
-            let is_known = goes_on || settings.memory.plan != PlanSetting::Off;
-            return if is_known { Ok(()) } else { rehearse(&self.job, request, first.edge(), &open) };
-        }
-        let mut on_trial = progress_of_planning();
-        let mut sounded = sound(&self.job, &request, first, &open, &mut on_trial);
-        let begins_with_checkpointing = config.may_checkpoint && is_out_of_reach(&sounded);
-        if begins_with_checkpointing {
-            eprintln!("warning: one sample alone does not fit: activations are recomputed, in a third more time");
-            let request = PlanRequest { checkpointing: true, ..request };
-            sounded = sound(&self.job, &request, first, &open, &mut on_trial);
-        }
-        match sounded {
-            Ok(_) if goes_on => (),
-            Ok(needs) => {
-                config.controller.checkpointing |= begins_with_checkpointing;
-                // A deterministic run takes nothing from readings.
-                config.controller.planned = if config.deterministic { Vec::new() } else { needs };
-            }
-            Err(error) if fits_nowhere(&error) => return Err(error.into()),
-            Err(error) => eprintln!("warning: no sounding, the steps will tell: failed to {}", describe(&error)),
-        }
-        Ok(())
-    }
-
     fn introduce(&self, loaded: &Loaded, out: &Path) {
         let settings = &loaded.settings;
         if let Ok(capacity) = self.probe.capacity() {
@@ -258,32 +213,6 @@ impl<J: Job> Prepared<J> {
         }
         eprintln!("run         {}", out.display());
     }
-}
-
-/// Plans one sample of the longest edge by dry run, to see that it fits.
-fn rehearse<J: Job>(job: &J, request: PlanRequest, longest: u32, open: OpenProbe<'_>) -> anyhow::Result<()> {
-    let ladder = vec![StepShape::new(1, longest)];
-    let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
-    let inference = inference.into_iter().collect();
-    let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
-    match plan_memory(job, &request, open, &mut progress_of_planning()) {
-        Err(error) if fits_nowhere(&error) => Err(error.into()),
-        Err(error) => {
-            eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
-            Ok(())
-        }
-        Ok(_) => Ok(()),
-    }
-}
-
-fn is_out_of_reach<T>(sounded: &Result<T, PlanError>) -> bool {
-    matches!(sounded, Err(PlanError::OutOfReach { phase: Phase::Train, .. }))
-}
-
-/// Whether there is no step that the run could take.
-fn fits_nowhere(error: &PlanError) -> bool {
-    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit};
-    matches!(error, SmallestDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell)
 }
 
 /// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, as

@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
 
-pub use self::sounding::{sound, sound_forward};
+pub use self::sounding::{sound, sound_forward, sound_one};
 
 /// What is to be planned, and for which device.
 #[derive(Clone, Debug)]

@@ -7,11 +7,8 @@ use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
 use super::data_error;
 use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, Sizes};
+use crate::prepare::{Prepared, SHOWN_NAMES, Sizes};
 use crate::settings::Settings;
-
-/// Names of images that the terminal shows before it says how many more there are.
-const SHOWN_NAMES: usize = 8;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Sr>, UserError> {
     let capacity = loading.capacity;
@@ -31,6 +28,8 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
         loader: settings.loader(bounds.patch_max, Vec::new()),
         sizes: Sizes::Cut(bounds),
         largest_sample: photos.largest_patch(),
+        lengths: Vec::new(),
+        skips_held_out: false,
         inference_edges: vec![settings.sr.validation_tile.min(photos.largest_side())],
         notes,
         data: vec![format!("{n_train} images to train on, {n_held} held out: {names}")],

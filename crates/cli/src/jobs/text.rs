@@ -22,6 +22,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
     let about = About {
         lengths: lengths(&job),
         validation_edges: Vec::new(),
+        skips_held_out: false,
         lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
         skipped: corpus.skipped.clone(),
         files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| data_error(&error))?)],

@@ -11,6 +11,8 @@ use crate::controller::Keys;
 use crate::device::{open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
 use crate::job::Job;
+use crate::loader::{BadSample, LoaderConfig};
+use crate::source::Source as _;
 use crate::trial::{Trial, TrialError, forward_trial};
 
 /// Where the way up begins, in pixels or positions: any model takes it, and what it needs is nearly nothing.
@@ -42,6 +44,37 @@ pub fn sound<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Vec<PlannedNeed>, PlanError> {
+    let longest = request.inference.iter().map(|it| it.edge()).max();
+    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
+    let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
+    sound_all(job, request, &work, |largest, wanted| largest.edge() == wanted.edge(), open_probe, progress)
+}
+
+/// Approaches one shape of a phase, as a search for a batch size begins with it; all of its samples have to fit.
+///
+/// # Errors
+///
+/// As [`sound`].
+pub fn sound_one<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    work: (Phase, StepShape),
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<(), PlanError> {
+    sound_all(job, request, &[work], |_, _| false, open_probe, progress).map(drop)
+}
+
+/// Approaches shapes one after the other; `is_enough` says whether the largest that ran will do for what was wanted.
+fn sound_all<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    work: &[(Phase, StepShape)],
+    is_enough: impl Fn(StepShape, StepShape) -> bool,
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<Vec<PlannedNeed>, PlanError> {
+    let Some((_, first)) = work.first().copied() else { return Ok(Vec::new()) };
     let capacity = open_probe()?.capacity()?;
     let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
     let platform = platform(request.device, &super::device_name(request.device)?);
@@ -55,11 +88,9 @@ pub fn sound<J: Job>(
         return Ok(Vec::new());
     }
     let (predictor, target) = (PredictorConfig { features: job.features(), ..request.predictor }, request.target);
-    let sounding = Sounding { predictor, target, capacity, keys };
-    let longest = request.inference.iter().map(|it| it.edge()).max();
-    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
     let mut needs = Vec::new();
-    for (phase, shape) in [(Phase::Train, first)].into_iter().chain(validation) {
+    for (phase, shape) in work.iter().copied() {
+        let sounding = Sounding { predictor, target, capacity, keys, smaller: smaller(job, request, phase, shape) };
         let mut n_done = 0;
         let mut run = |shape| {
             progress(phase, n_done, n_done + 1);
@@ -70,7 +101,7 @@ pub fn sound<J: Job>(
             }
         };
         let read = match sounding.approach(phase, shape, &mut run) {
-            (read, Err(PlanError::OutOfReach { largest, .. })) if largest.0.edge() == shape.edge() => read,
+            (read, Err(PlanError::OutOfReach { largest, .. })) if is_enough(largest.0, shape) => read,
             (read, ended) => ended.map(|()| read)?,
         };
         needs.extend(read.into_iter().map(|it| need(phase, it)));
@@ -94,7 +125,8 @@ pub fn sound_forward(
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
     let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
-    let sounding = Sounding { predictor, target, capacity, keys };
+    let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
+    let sounding = Sounding { predictor, target, capacity, keys, smaller };
     sounding.approach(Phase::Infer, shape, &mut forward).1
 }
 
@@ -106,6 +138,24 @@ struct Sounding {
     target: Fraction,
     capacity: Bytes,
     keys: Keys,
+    smaller: Smaller,
+}
+
+/// What would make smaller what is out of reach.
+struct Smaller {
+    what: String,
+    /// How it would be left out, where that is so.
+    skip: &'static str,
+}
+
+fn smaller<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShape) -> Smaller {
+    let LoaderConfig { edges, bad_sample, .. } = &request.loader;
+    let may_skip = phase == Phase::Train && !edges.is_empty() && *bad_sample == BadSample::Fail;
+    let what = match phase {
+        Phase::Train => job.source().smaller().to_owned(),
+        Phase::Infer => format!("less than {}", job.describe_validation(shape.edge())),
+    };
+    Smaller { what, skip: if may_skip { "; `data.bad_sample = \"skip\"` leaves out what is longer" } else { "" } }
 }
 
 impl Sounding {
@@ -157,8 +207,13 @@ impl Sounding {
     ) -> PlanError {
         let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.shape, it.peak));
         let needed = predicted.map_or(largest.1, |it| it.expected);
-        let (capacity, checkpointing) = (self.capacity, self.keys.checkpointing);
-        PlanError::OutOfReach { phase, shape, largest, needed, capacity, checkpointing }
+        let is_sparing = phase == Phase::Infer || self.keys.checkpointing;
+        let sparing = if is_sparing { "" } else { ", gradient checkpointing" };
+        let Smaller { what, skip } = &self.smaller;
+        let advice = format!(
+            "any of these would help: a capacity well above {needed}, {what}{sparing}, or a smaller model{skip}"
+        );
+        PlanError::OutOfReach { phase, shape, largest, needed, capacity: self.capacity, advice }
     }
 
     fn smallest_does_not_fit(&self, phase: Phase, Observation { shape, peak, .. }: Observation) -> PlanError {

@@ -16,7 +16,8 @@ use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
     BalanceConfig, Best, ControllerConfig, Death, EVENTS_FILE, Existing, FitConfig, LearningRate, LoaderConfig,
-    OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError, UNDONE_FILE, Why, fit,
+    LongestEdges, OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError,
+    UNDONE_FILE, Why, fit,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
 use serde_json::Value;
@@ -41,6 +42,7 @@ fn config() -> FitConfig {
         seed: 3,
         draws_line: false,
         may_checkpoint: false,
+        longest: LongestEdges::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: true,
         n_steps: N_STEPS,

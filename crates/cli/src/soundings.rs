@@ -1,0 +1,149 @@
+//! How a run makes sure of what it begins with, and what it leaves out.
+
+use plimsoll_plan::PlanError;
+use plimsoll_policy::{Policy, PolicyConfig};
+use plimsoll_predict::Phase;
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, OpenProbe, PlanRequest, Source, plan_memory, sound};
+use plimsoll_types::StepShape;
+
+use crate::display::progress_of_planning;
+use crate::exit::describe;
+use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, open_probe};
+use crate::settings::Settings;
+use crate::values::PlanSetting;
+
+impl<J: Job> Prepared<J> {
+    /// Makes sure that what the run begins with is known to fit, where no plan says so; a run that goes on knows it, but
+    /// not what its new process, or another capacity, makes of it.
+    ///
+    /// What is out of reach alone is left out, where that is allowed, once activations are recomputed.
+    pub(crate) fn sound(&mut self, settings: &Settings, config: &mut FitConfig, goes_on: bool) -> anyhow::Result<()> {
+        let mut request = self.plan_request(settings)?;
+        let open = || open_probe(settings);
+        if settings.device != DeviceKind::Flex {
+            let is_known = goes_on || settings.memory.plan != PlanSetting::Off;
+            let longest = self.sizes.largest_edge();
+            return if is_known { Ok(()) } else { rehearse(&self.job, request, longest, &open) };
+        }
+        let mut on_trial = progress_of_planning();
+        let needs = loop {
+            let first = self.first_micro_batch(&config.controller.policy, config.longest.train)?;
+            let error = match sound(&self.job, &request, first, &open, &mut on_trial) {
+                Ok(needs) => break needs,
+                Err(error) => error,
+            };
+            let may_spare = config.may_checkpoint && !request.checkpointing;
+            if may_spare && matches!(error, PlanError::OutOfReach { phase: Phase::Train, .. }) {
+                request.checkpointing = true;
+            } else if let Some(longest) = self.without(&error, config) {
+                // What is shorter may do without.
+                let is_train = longest.train != config.longest.train;
+                request.checkpointing &= !is_train || settings.memory.begins_with_checkpointing();
+                config.longest = longest;
+                if let Some(edge) = longest.validation {
+                    request.inference.retain(|it| it.edge() <= edge);
+                    request.inference.push(StepShape::new(1, edge));
+                }
+            } else if fits_nowhere(&error) {
+                return Err(error.into());
+            } else {
+                eprintln!("warning: no sounding, the steps will tell: failed to {}", describe(&error));
+                return Ok(());
+            }
+        };
+        self.name_left_out(config.longest);
+        if request.checkpointing && !settings.memory.begins_with_checkpointing() {
+            eprintln!("warning: one sample alone does not fit: activations are recomputed, in a third more time");
+        }
+        if !goes_on {
+            config.controller.checkpointing |= request.checkpointing;
+            // A deterministic run takes nothing from readings.
+            config.controller.planned = if config.deterministic { Vec::new() } else { needs };
+        }
+        Ok(())
+    }
+
+    /// Returns the largest micro-batch that the first steps may have, of this longest edge where some are left out.
+    fn first_micro_batch(&self, policy: &PolicyConfig, longest: Option<u32>) -> anyhow::Result<StepShape> {
+        let policy = Policy::try_new(policy.clone())?;
+        let knobs = policy.knobs();
+        let Sizes::Padded(Buckets { edges, .. }) = &self.sizes else { return Ok(knobs.shape()) };
+        let edge = longest.unwrap_or(self.sizes.largest_edge());
+        let size = |sizes: &[u32]| edges.iter().zip(sizes).find(|(of, _)| **of == edge).map(|(_, size)| *size);
+        let n = policy.batch_sizes().and_then(size).unwrap_or(knobs.micro_batch_size);
+        Ok(StepShape::new(n, edge))
+    }
+
+    /// Returns the longest edges without what is out of reach, where that may be left out and anything is shorter.
+    fn without(&self, error: &PlanError, config: &FitConfig) -> Option<LongestEdges> {
+        let PlanError::OutOfReach { phase, largest: (largest, _), .. } = error else { return None };
+        if config.deterministic {
+            return None;
+        }
+        let known = config.longest;
+        match phase {
+            Phase::Train => {
+                let train = Some(self.next_edge(largest.edge(), config.loader.bad_sample)?);
+                known.train.is_none_or(|known| train < Some(known)).then_some(LongestEdges { train, ..known })
+            }
+            Phase::Infer => {
+                let may_skip = self.skips_held_out && config.loader.bad_sample == BadSample::Skip;
+                let edge = may_skip.then(|| largest.edge())?;
+                let is_shorter = known.validation.is_none_or(|known| edge < known);
+                is_shorter.then_some(LongestEdges { validation: Some(edge), ..known })
+            }
+        }
+    }
+
+    /// Returns the longest edge of samples that are padded that is within this one, where longer ones may be left out.
+    pub(crate) fn next_edge(&self, most: u32, bad_sample: BadSample) -> Option<u32> {
+        match &self.sizes {
+            Sizes::Padded(buckets) if bad_sample == BadSample::Skip => {
+                buckets.edges.iter().copied().filter(|it| *it <= most).max()
+            }
+            Sizes::Cut(_) | Sizes::Padded(_) => None,
+        }
+    }
+
+    /// Says which samples are left out, and notes them for the report.
+    fn name_left_out(&mut self, longest: LongestEdges) {
+        let (source, mut left_out) = (self.job.source(), Vec::new());
+        if let Some(edge) = longest.train {
+            let too_long = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length);
+            left_out.extend(too_long.map(|(id, _)| source.describe(id)));
+        }
+        if let (Some(edge), Some(most)) = (longest.validation, self.inference_edges.last()) {
+            let what = self.job.describe_validation(*most);
+            left_out.push(format!("what is held out and longer than {edge}, as {what}"));
+        }
+        let names = left_out.iter().take(SHOWN_NAMES);
+        names.for_each(|it| eprintln!("warning: left out until there is more memory: {it}"));
+        if SHOWN_NAMES < left_out.len() {
+            eprintln!("warning: left out {} in all; the report names them", left_out.len());
+        }
+        self.skipped.extend(left_out.into_iter().map(|it| format!("{it}: it alone is not certain to fit into memory")));
+    }
+}
+
+/// Plans one sample of the longest edge by dry run, to see that it fits.
+fn rehearse<J: Job>(job: &J, request: PlanRequest, longest: u32, open: OpenProbe<'_>) -> anyhow::Result<()> {
+    let ladder = vec![StepShape::new(1, longest)];
+    let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
+    let inference = inference.into_iter().collect();
+    let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
+    match plan_memory(job, &request, open, &mut progress_of_planning()) {
+        Err(error) if fits_nowhere(&error) => Err(error.into()),
+        Err(error) => {
+            eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Whether there is no step that the run could take.
+pub(crate) fn fits_nowhere(error: &PlanError) -> bool {
+    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit};
+    matches!(error, SmallestDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell)
+}
