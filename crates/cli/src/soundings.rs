@@ -78,17 +78,14 @@ impl<J: Job> Prepared<J> {
     /// Returns the longest edges without what is out of reach, where that may be left out and anything is shorter.
     fn without(&self, error: &PlanError, config: &FitConfig) -> Option<LongestEdges> {
         let PlanError::OutOfReach { phase, largest: (largest, _), .. } = error else { return None };
-        if config.deterministic {
-            return None;
-        }
         let known = config.longest;
         match phase {
             Phase::Train => {
-                let train = Some(self.next_edge(largest.edge(), config.loader.bad_sample)?);
+                let train = Some(self.next_edge(error, config.deterministic)?);
                 known.train.is_none_or(|known| train < Some(known)).then_some(LongestEdges { train, ..known })
             }
             Phase::Infer => {
-                let may_skip = self.skips_held_out && config.loader.bad_sample == BadSample::Skip;
+                let may_skip = self.skips_held_out && self.may_leave_out(config.deterministic);
                 let edge = may_skip.then(|| largest.edge())?;
                 let is_shorter = known.validation.is_none_or(|known| edge < known);
                 is_shorter.then_some(LongestEdges { validation: Some(edge), ..known })
@@ -96,14 +93,19 @@ impl<J: Job> Prepared<J> {
         }
     }
 
-    /// Returns the longest edge of samples that are padded that is within this one, where longer ones may be left out.
-    pub(crate) fn next_edge(&self, most: u32, bad_sample: BadSample) -> Option<u32> {
+    /// Returns the longest edge of which one sample is certain to fit, where another is not and may be left out.
+    pub(crate) fn next_edge(&self, error: &PlanError, is_deterministic: bool) -> Option<u32> {
+        let PlanError::OutOfReach { largest: (largest, _), .. } = error else { return None };
         match &self.sizes {
-            Sizes::Padded(buckets) if bad_sample == BadSample::Skip => {
-                buckets.edges.iter().copied().filter(|it| *it <= most).max()
+            Sizes::Padded(buckets) if self.may_leave_out(is_deterministic) => {
+                buckets.edges.iter().copied().filter(|it| *it <= largest.edge()).max()
             }
             Sizes::Cut(_) | Sizes::Padded(_) => None,
         }
+    }
+
+    fn may_leave_out(&self, is_deterministic: bool) -> bool {
+        self.loader.bad_sample == BadSample::Skip && !is_deterministic
     }
 
     /// Says which samples are left out, and notes them for the report.

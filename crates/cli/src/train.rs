@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use plimsoll_finder::FinderConfig;
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlannedCell};
+use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
@@ -94,11 +94,20 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
-    let edge = prepared.sizes.largest_edge();
+    let (mut edge, target) = (prepared.sizes.largest_edge(), settings.memory.target);
     let (batch_min, batch_max) = prepared.sizes.batches();
-    let finder = FinderConfig { edge, batch_min, batch_max, target: settings.memory.target, ..FinderConfig::default() };
-    let n_samples = Some(prepared.loader.samples_of(edge));
-    let found = find::search(settings, &prepared.job, finder, Phase::Train, n_samples, FindObjective::Largest)?;
+    let found = loop {
+        let finder = FinderConfig { edge, batch_min, batch_max, target, ..FinderConfig::default() };
+        let n_samples = Some(prepared.loader.samples_of(edge));
+        let error = match find::search(prepared, settings, finder, Phase::Train, n_samples, FindObjective::Largest) {
+            Ok(found) => break found,
+            Err(error) => error,
+        };
+        // What is longer is left out, as the run will say.
+        let shorter =
+            error.downcast_ref::<PlanError>().and_then(|it| prepared.next_edge(it, settings.train.deterministic));
+        edge = shorter.filter(|shorter| *shorter < edge).ok_or(error)?;
+    };
     eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
     loaded.keep_batch_size(found.batch());
     Ok(())

@@ -48,9 +48,14 @@ fn recordings(folder: &Path, long_seconds: f64) {
 }
 
 fn train(folder: &Path, args: &[&str]) -> Output {
+    let out = folder.join("run").display().to_string();
+    plimsoll("train", folder, &[&["--out", &out], args].concat())
+}
+
+fn plimsoll(what: &str, folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(["train", "--job", "sequence", "--data"]).arg(folder);
-    command.args(["--set", "data.buffer_limit=64MiB", "--out"]).arg(folder.join("run")).args(args);
+    command.args([what, "--job", "sequence", "--data"]).arg(folder);
+    command.args(["--set", "data.buffer_limit=64MiB"]).args(args);
     // A sample that ran all the same would be stopped before the machine is hurt.
     let limit = "ulimit -v 2500000 && exec \"$0\" \"$@\"";
     let mut limited = Command::new("sh");
@@ -116,4 +121,22 @@ fn a_short_run_goes_on_without_what_it_left_out_and_takes_it_back_with_more_memo
     let (stderr, with_more) = run(&["--steps", "24", "--capacity", "1GiB", "--resume"]);
     assert!(!stderr.contains("left out"), "{stderr}");
     assert_eq!(with_more, again, "{stderr}");
+}
+
+#[test]
+fn a_search_for_a_batch_size_does_not_begin_above_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 20.0);
+    let found = plimsoll("find", folder.path(), &["--capacity", "64MiB"]);
+    refused(&found, &["is not certain to fit, and was not run", "of a capacity of 64.00 MiB", "`sequence.longest`"]);
+    assert!(!text(&found.stderr).contains("tried"), "{}", text(&found.stderr));
+    // A run searches among what it does not leave out.
+    let small = ["--no-supervise", "--capacity", "64MiB", "--steps", "2", "--set", "batch.effective_batch_size=8"];
+    let auto = ["--set", "batch.batch_size=auto"];
+    refused(&train(folder.path(), &[&small[..], &auto].concat()), &["is not certain to fit", "bad_sample"]);
+    let skip = ["--overwrite", "--set", "data.bad_sample=skip"];
+    let output = train(folder.path(), &[&small[..], &auto, &skip].concat());
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains(" found: ") && stderr.contains("left out until there is more memory"), "{stderr}");
 }

@@ -47,14 +47,14 @@ pub fn sound<J: Job>(
     let longest = request.inference.iter().map(|it| it.edge()).max();
     let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
     let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
-    sound_all(job, request, &work, |largest, wanted| largest.edge() == wanted.edge(), open_probe, progress)
+    sound_all(job, request, &work, Enough::OneSample, open_probe, progress)
 }
 
 /// Approaches one shape of a phase, as a search for a batch size begins with it; all of its samples have to fit.
 ///
 /// # Errors
 ///
-/// As [`sound`].
+/// As [`sound`], and [`PlanError::SmallestDoesNotFit`] where there is no room for any step.
 pub fn sound_one<J: Job>(
     job: &J,
     request: &PlanRequest,
@@ -62,15 +62,24 @@ pub fn sound_one<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<(), PlanError> {
-    sound_all(job, request, &[work], |_, _| false, open_probe, progress).map(drop)
+    sound_all(job, request, &[work], Enough::All, open_probe, progress).map(drop)
 }
 
-/// Approaches shapes one after the other; `is_enough` says whether the largest that ran will do for what was wanted.
+/// What has to fit of a shape that is approached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Enough {
+    /// One sample.
+    OneSample,
+    /// All samples.
+    All,
+}
+
+/// Approaches shapes one after the other, and returns what was read.
 fn sound_all<J: Job>(
     job: &J,
     request: &PlanRequest,
     work: &[(Phase, StepShape)],
-    is_enough: impl Fn(StepShape, StepShape) -> bool,
+    enough: Enough,
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Vec<PlannedNeed>, PlanError> {
@@ -83,7 +92,12 @@ fn sound_all<J: Job>(
     let keys = Keys { checkpointing, platform, small_batch };
     let mut trials = planning.trials()?;
     let resident = trials.resident().map_err(|error| failed(first, error))?;
-    if capacity.scale(request.target) <= resident {
+    let budget = capacity.scale(request.target);
+    if budget <= resident && enough == Enough::All {
+        let advice = "a larger capacity or a smaller model would help".to_owned();
+        return Err(PlanError::SmallestDoesNotFit { shape: first, needed: resident, budget, capacity, advice });
+    }
+    if budget <= resident {
         // There is no room for any step, and the start of the run says so.
         return Ok(Vec::new());
     }
@@ -101,7 +115,11 @@ fn sound_all<J: Job>(
             }
         };
         let read = match sounding.approach(phase, shape, &mut run) {
-            (read, Err(PlanError::OutOfReach { largest, .. })) if is_enough(largest.0, shape) => read,
+            (read, Err(PlanError::OutOfReach { largest: (largest, _), .. }))
+                if enough == Enough::OneSample && largest.edge() == shape.edge() =>
+            {
+                read
+            }
             (read, ended) => ended.map(|()| read)?,
         };
         needs.extend(read.into_iter().map(|it| need(phase, it)));
