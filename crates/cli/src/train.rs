@@ -20,7 +20,7 @@ use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::{Display, progress_of_planning};
-use crate::exit::{describe, user_error};
+use crate::exit::{describe, signalled, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::fit;
 use crate::jobs::{WithJob, with_loaded};
@@ -272,8 +272,7 @@ fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopF
         outcome.step,
         out.display()
     );
-    let signal = u8::try_from(stop.signal().unwrap_or(0)).unwrap_or(0);
-    ExitCode::from(128 + signal)
+    ExitCode::from(signalled(stop.signal().unwrap_or(0)))
 }
 
 /// Returns the next free run directory, or the last one with a run to resume.

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
+use plimsoll_workloads::sr::{DataError, Photos, PhotosConfig, Sr};
 
 use super::data_error;
-use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes};
 use crate::settings::Settings;
 
-pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Sr>, UserError> {
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
     let capacity = loading.capacity;
     let of_presets = settings.begun_with.unwrap_or(capacity);
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
-    let photos = Photos::read_watched(&config, &mut loading.watch());
-    let photos = Arc::new(photos.map_err(|error| data_error(&error))?);
+    let photos = match Photos::read_watched(&config, &mut loading.watch()) {
+        Ok(photos) => Arc::new(photos),
+        Err(DataError::Interrupted) => return Err(loading.interrupted().into()),
+        Err(error) => return Err(data_error(&error).into()),
+    };
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
     notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
