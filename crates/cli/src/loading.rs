@@ -59,7 +59,7 @@ impl<'a> Loading<'a> {
             None => (Host::new().capacity(held).unwrap_or(Bytes::MAX), held),
         };
         let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
-        Room { capacity, in_use, store: Some(StoreConfig { folder: self.folder.to_owned(), limit }) }
+        Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
 
     /// Shows how far loading is when it takes long, and ends it when the run is asked to end.

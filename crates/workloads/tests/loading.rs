@@ -106,17 +106,6 @@ fn an_image_that_takes_too_much_is_named_or_left_out() {
     assert!(photos.skipped[0].starts_with("large.jpg: to decode 2400 × 1600 pixels takes"), "{:?}", photos.skipped);
 }
 
-#[test]
-fn heads_are_enough_where_no_pixels_are_wanted() {
-    let _alone = alone();
-    let folder = folder("large.jpg", &drawing(2400, 1600));
-    let config = config(folder.path(), Bytes::MAX, folder.path());
-    let room = Room { store: None, ..config.room.clone() };
-    let (photos, peak) = measured(|| Photos::read(&PhotosConfig { room, ..config }).unwrap());
-    assert_eq!(photos.train.len() + photos.validation.len(), 3);
-    assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "{peak}");
-}
-
 /// Returns the pixels of some steps.
 fn pixels(photos: Photos, n_steps: u64) -> Vec<Vec<u8>> {
     let crops = Crops::new(Arc::new(photos), 8, 5);
@@ -140,7 +129,7 @@ fn a_store_for_one_photo_gives_the_pixels_of_a_store_for_all() {
     let expected = pixels(Photos::read(&all).unwrap(), 10);
     let limit = Bytes(150 * 95 * 3 * 5 / 4);
     let one = StoreConfig { folder: store.path().to_owned(), limit };
-    let room = Room { store: Some(one), ..all.room.clone() };
+    let room = Room { store: one, ..all.room.clone() };
     let photos = Photos::read(&PhotosConfig { room: room.clone(), ..all.clone() }).unwrap();
     assert!(photos.waiting().is_some_and(|(n, stored)| n >= 4 && limit < stored), "{:?}", photos.waiting());
     let file = store.path().join("decoded.pixels");
@@ -151,7 +140,7 @@ fn a_store_for_one_photo_gives_the_pixels_of_a_store_for_all() {
     let photos = Photos::read(&PhotosConfig { room, ..all.clone() }).unwrap();
     assert!(fs::metadata(&file).unwrap().len() <= limit.0);
     drop(photos);
-    let tiny = Some(StoreConfig { folder: store.path().to_owned(), limit: Bytes::kib(1) });
+    let tiny = StoreConfig { folder: store.path().to_owned(), limit: Bytes::kib(1) };
     let error = Photos::read(&PhotosConfig { room: Room { store: tiny, ..all.room.clone() }, ..all }).unwrap_err();
     assert!(error.to_string().contains("0.png") && error.to_string().contains("data.store_limit"), "{error}");
 }

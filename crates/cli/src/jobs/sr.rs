@@ -42,7 +42,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
 
 /// Says what it means that not all images have room in the store.
 fn waiting(photos: &Photos, config: &PhotosConfig) -> Option<String> {
-    let ((n, stored), limit) = (photos.waiting()?, config.room.store.as_ref()?.limit);
+    let ((n, stored), limit) = (photos.waiting()?, config.room.store.limit);
     Some(format!(
         "decoded images take {stored}, and `data.store_limit` is {limit}: {n} of them are decoded whenever a crop needs \
          them, which is slow"
