@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use image::{DynamicImage, Rgb, RgbImage};
+use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
 use plimsoll_train::{BadSample, Draw, Source};
 use plimsoll_types::{Bytes, StepShape};
@@ -151,13 +152,7 @@ fn an_image_of_a_sample_that_takes_too_much_is_named_or_its_line_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = plimsoll_fixtures::dir().join("multitask");
     let list = fs::read_to_string(fixtures.join("samples.jsonl")).unwrap();
-    for figure in fs::read_dir(fixtures.join("images")).unwrap().map(|it| it.unwrap().path()) {
-        let into = folder.path().join("images").join(figure.file_name().unwrap());
-        fs::create_dir_all(&into).unwrap();
-        for image in fs::read_dir(figure).unwrap().map(|it| it.unwrap().path()) {
-            fs::copy(&image, into.join(image.file_name().unwrap())).unwrap();
-        }
-    }
+    copy_folder(&fixtures.join("images"), &folder.path().join("images")).unwrap();
     drawing(2400, 1600).save(folder.path().join("large.jpg")).unwrap();
     let line = r#"{"task":"single","subjects":["bavo"],"images":["large.jpg"],"text":"what is it"}"#;
     fs::write(folder.path().join("samples.jsonl"), format!("{list}\n{line}\n")).unwrap();
