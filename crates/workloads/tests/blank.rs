@@ -74,10 +74,10 @@ fn a_blank_step_of_several_tasks_is_finite() {
 
 #[test]
 fn a_blank_step_of_texts_is_finite() {
-    let corpus = with("text", |folder, _| {
+    let corpus = with("text", |folder, room| {
         let (folder, bad_document) = (folder.to_owned(), BadSample::Fail);
-        Corpus::read(&CorpusConfig { folder, validation_share: 0.2, bad_document, vocabulary: 300, longest: 64 })
-            .unwrap()
+        let (validation_share, vocabulary, longest) = (0.2, 300, 64);
+        Corpus::read(&CorpusConfig { folder, validation_share, bad_document, vocabulary, longest, room }).unwrap()
     });
     let model = GptConfig { layers: 1, width: 16, heads: 2 };
     check(&Text::new(model, Arc::new(corpus)), &[(1, 1), (3, 16)]);

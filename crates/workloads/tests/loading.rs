@@ -1,4 +1,4 @@
-//! What loading images holds, measured.
+//! What loading holds, measured.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,6 +13,7 @@ use plimsoll_train::{BadSample, Draw, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
 use plimsoll_workloads::{Room, StoreConfig};
 
 #[global_allocator]
@@ -164,4 +165,70 @@ fn an_image_of_a_sample_that_takes_too_much_is_named_or_its_line_left_out() {
     assert!(peak <= config.room.capacity, "{peak}");
     let samples = Samples::read(&SamplesConfig { bad_sample: BadSample::Skip, ..config }).unwrap();
     assert_eq!(samples.skipped.len(), 1, "{:?}", samples.skipped);
+}
+
+const SENTENCE: &str = "The tide comes in and the tide goes out, as it does on every day of the year.\n";
+
+fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> CorpusConfig {
+    let room = Room { capacity, in_use: in_use(), ..Room::boundless(folder) };
+    CorpusConfig { folder: folder.to_owned(), validation_share: 0.3, bad_document, vocabulary: 400, longest: 128, room }
+}
+
+#[test]
+fn documents_are_read_and_tokenized_in_what_is_said() {
+    let _alone = alone();
+    let word = |at: u64| format!("w{:x} ", at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
+    for (name, text) in [
+        ("paragraphs.txt", format!("{SENTENCE}\n").repeat(8000)),
+        ("section.txt", SENTENCE.repeat(2000)),
+        ("pieces.txt", "a1".repeat(40_000)),
+        ("words.txt", (0..30_000).map(word).collect()),
+        ("paragraphs of words.txt", (0..60_000).map(|at| word(at) + if at % 20 == 0 { "\n\n" } else { "" }).collect()),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("first.txt"), SENTENCE.repeat(3)).unwrap();
+        fs::write(folder.path().join(name), text).unwrap();
+        let (mut capacity, mut last) = (in_use(), None);
+        let peak = loop {
+            let (read, peak) = measured(|| Corpus::read(&corpus_config(folder.path(), capacity, BadSample::Fail)));
+            match read {
+                Err(TextError::TooLarge { path, capacity: enough, .. }) => {
+                    assert!(capacity < enough, "{name}: {capacity}");
+                    (capacity, last) = (enough, Some(path));
+                }
+                read => {
+                    read.unwrap();
+                    break peak;
+                }
+            }
+        };
+        assert!(last.is_some_and(|it| it.ends_with(name)), "{name} was not refused by its own size");
+        assert!(peak <= capacity, "{name}: {peak} of {capacity}");
+    }
+}
+
+#[test]
+fn a_document_that_takes_too_much_is_named_or_left_out_before_it_is_read() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.txt", "b.md"] {
+        fs::write(folder.path().join(name), SENTENCE.repeat(3)).unwrap();
+    }
+    fs::write(folder.path().join("large.txt"), format!("{SENTENCE}\n").repeat(40_000)).unwrap();
+    let capacity = in_use().saturating_add(Bytes::mib(20));
+    let config = |bad_document| corpus_config(folder.path(), capacity, bad_document);
+    let (refused, peak) = measured(|| Corpus::read(&config(BadSample::Fail)).unwrap_err());
+    assert!(matches!(refused, TextError::TooLarge { longest: None, .. }), "{refused}");
+    let error = refused.to_string();
+    for part in ["large.txt", "3.01 MiB", "are left", "a capacity of", "bad_sample"] {
+        assert!(error.contains(part), "`{error}` lacks `{part}`");
+    }
+    assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "it was read: {peak}");
+    let (corpus, peak) = measured(|| Corpus::read(&config(BadSample::Skip)).unwrap());
+    assert!(peak <= capacity, "{peak}");
+    assert!(
+        corpus.skipped.len() == 1 && corpus.skipped[0].starts_with("large.txt: to read and"),
+        "{:?}",
+        corpus.skipped
+    );
 }

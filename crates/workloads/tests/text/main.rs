@@ -23,6 +23,7 @@ use plimsoll_train::{
     WeightedAccumulator,
 };
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_workloads::Room;
 use plimsoll_workloads::text::{
     BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Text, TextError, Tokenizer, blank_generation,
 };
@@ -43,6 +44,7 @@ fn config(folder: &Path) -> CorpusConfig {
         bad_document: BadSample::Fail,
         vocabulary: 300,
         longest: 96,
+        room: Room::boundless(folder),
     }
 }
 
