@@ -22,9 +22,18 @@ impl<J: Job> Prepared<J> {
         let mut request = self.plan_request(settings)?;
         let open = || open_probe(settings);
         if settings.device != DeviceKind::Flex {
-            let is_known = goes_on || settings.memory.plan != PlanSetting::Off;
-            let longest = self.sizes.largest_edge();
-            return if is_known { Ok(()) } else { rehearse(&self.job, request, longest, &open) };
+            if goes_on || settings.memory.plan != PlanSetting::Off {
+                return Ok(());
+            }
+            let may_skip = matches!(self.sizes, Sizes::Padded(_)) && self.may_leave_out(config.deterministic);
+            return match rehearse(&self.job, request, self.sizes.largest_edge(), &open) {
+                // Such a device refuses by itself what is too large, and lives.
+                Err(error) if may_skip => {
+                    eprintln!("warning: failed to {error}: what does not fit is left out");
+                    Ok(())
+                }
+                rehearsed => rehearsed,
+            };
         }
         let mut on_trial = progress_of_planning();
         let needs = loop {

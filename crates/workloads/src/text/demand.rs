@@ -1,5 +1,6 @@
 //! What reading and tokenizing documents takes.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread::available_parallelism;
@@ -71,7 +72,7 @@ impl Demand {
         }
         let mut longest: Vec<_> =
             self.longest.iter().copied().chain(sections.iter().map(|it| it.len() as u64)).collect();
-        longest.sort_unstable_by(|a, b| b.cmp(a));
+        longest.sort_unstable_by_key(|it| Reverse(*it));
         longest.truncate(self.n_threads);
         Looked { n_bytes: n_bytes as u64, longest, fresh, fresh_bytes }
     }

@@ -86,7 +86,7 @@ fn document(path: &Path, room: &Room, demand: &mut Demand) -> Result<Result<Docu
         TextError::NotUtf8 { path: path.to_owned(), byte }
     })?;
     if text.starts_with(BYTE_ORDER_MARK) {
-        text.drain(..BYTE_ORDER_MARK.len_utf8());
+        text.replace_range(..BYTE_ORDER_MARK.len_utf8(), "");
     }
     if text.trim().is_empty() {
         return Ok(Err("empty"));
