@@ -93,3 +93,32 @@ impl<J: Job> Run<'_, J> {
         Ok(samples)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_tried_again_with_much_more_memory_and_not_with_a_little() {
+        let unfit = Unfit::beyond(24, Bytes::mib(100));
+        for (budget, longest) in [(50, Some(24)), (100, Some(24)), (110, Some(24)), (111, None)] {
+            assert_eq!(unfit.longest(Bytes::mib(budget)), longest, "{budget} MiB");
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_says_more_only_where_it_still_holds() {
+        let unfit = |longest, mib| Some(Unfit::beyond(longest, Bytes::mib(mib)));
+        for (then, now, expected) in [
+            (None, None, None),
+            (unfit(8, 100), None, unfit(8, 100)),
+            (None, unfit(8, 100), unfit(8, 100)),
+            (unfit(8, 100), unfit(16, 100), unfit(8, 100)),
+            (unfit(16, 100), unfit(8, 100), unfit(8, 100)),
+            // It was of less memory than there is now.
+            (unfit(8, 100), unfit(16, 400), unfit(16, 400)),
+        ] {
+            assert_eq!(Unfit::stricter(then, now), expected);
+        }
+    }
+}
