@@ -29,7 +29,7 @@ use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
 use crate::settings::Settings;
 use crate::soundings::fits_nowhere;
-use crate::values::{BatchSize, PlanSetting};
+use crate::values::{BatchSize, Checkpointing, PlanSetting};
 use crate::{find, reports, signals, worker};
 
 /// The folder of run directories, where none is named.
@@ -94,19 +94,27 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
-    let (mut edge, target) = (prepared.sizes.largest_edge(), settings.memory.target);
-    let (batch_min, batch_max) = prepared.sizes.batches();
+    let (mut edge, mut tried) = (prepared.sizes.largest_edge(), settings.clone());
+    let ((batch_min, batch_max), target) = (prepared.sizes.batches(), settings.memory.target);
+    let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
     let found = loop {
         let finder = FinderConfig { edge, batch_min, batch_max, target, ..FinderConfig::default() };
         let n_samples = Some(prepared.loader.samples_of(edge));
-        let error = match find::search(prepared, settings, finder, Phase::Train, n_samples, FindObjective::Largest) {
+        let error = match find::search(prepared, &tried, finder, Phase::Train, n_samples, FindObjective::Largest) {
             Ok(found) => break found,
             Err(error) => error,
         };
+        let is_out_of_reach = matches!(error.downcast_ref(), Some(PlanError::OutOfReach { .. }));
+        if is_out_of_reach && may_spare && !tried.memory.begins_with_checkpointing() {
+            // As the run will, where that is what it takes.
+            tried.memory.gradient_checkpointing = Checkpointing::On;
+            continue;
+        }
         // What is longer is left out, as the run will say.
         let shorter =
             error.downcast_ref::<PlanError>().and_then(|it| prepared.next_edge(it, settings.train.deterministic));
         edge = shorter.filter(|shorter| *shorter < edge).ok_or(error)?;
+        tried = settings.clone();
     };
     eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
     loaded.keep_batch_size(found.batch());
