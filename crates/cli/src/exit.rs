@@ -11,9 +11,19 @@ const BAD_INPUT: u8 = 2;
 /// The exit code when the device is lost to this process, and another one may do better: `EX_TEMPFAIL`.
 pub(crate) const POISONED: u8 = 75;
 
+/// What is added to a signal that ended the program.
+pub(crate) const SIGNALLED: i32 = 128;
+
 /// Bad input: what is wrong, where, and what would be right.
 #[derive(Debug)]
 pub(crate) struct UserError(String);
+
+/// A wish to end that came before there was anything to keep.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    /// The signal.
+    pub(crate) signal: i32,
+}
 
 impl std::fmt::Display for UserError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -23,12 +33,25 @@ impl std::fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "load the data: interrupted by signal {}", self.signal)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Writes an error with its causes, leaving out those that it repeats.
 pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |it| it.source());
     causes
         .map(ToString::to_string)
         .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
+}
+
+/// Returns the exit code of what a signal has ended.
+pub(crate) fn signalled(signal: i32) -> u8 {
+    u8::try_from(SIGNALLED + signal).unwrap_or(FAILED)
 }
 
 /// Makes a [`UserError`].
@@ -43,6 +66,9 @@ fn is_bad_input(error: &PlanError) -> bool {
 
 /// Returns the exit code of an error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(Interrupted { signal }) = error.downcast_ref() {
+        return signalled(*signal);
+    }
     match error.downcast_ref::<TrainError>() {
         Some(TrainError::Step { source, .. } | TrainError::Validation { source, .. }) => match source {
             StepError::NeverFits { .. } => BAD_INPUT,

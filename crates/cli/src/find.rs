@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use plimsoll_finder::{FinderConfig, Found, Outcome};
 use plimsoll_predict::Phase;
-use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Tried, find_batch_size};
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Tried, find_batch_size, sound_one};
+use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde_json::{Value, json};
 
 use crate::args::{FindArgs, FindObjective};
+use crate::display::progress_of_planning;
 use crate::exit::user_error;
 use crate::jobs::{WithJob, with_job};
 use crate::prepare::{Prepared, open_probe};
@@ -50,7 +52,7 @@ impl WithJob for Find<'_> {
                 batch_reduction,
                 ..FinderConfig::default()
             };
-            let found = search(settings, &prepared.job, finder, phase, None, args.objective)?;
+            let found = search(&prepared, settings, finder, phase, None, args.objective)?;
             println!("{}", table(phase, &found));
             answers.push(answer(phase, args.edge.unwrap_or(edge), &found));
         }
@@ -71,14 +73,24 @@ fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
 }
 
 /// Searches on the configured device, and shows each real step.
+///
+/// Where nothing but the process stops a step that needs too much, the smallest batch is approached first.
 pub(crate) fn search<J: Job>(
+    prepared: &Prepared<J>,
     settings: &Settings,
-    job: &J,
     finder: FinderConfig,
     phase: Phase,
     effective_batch_size: Option<u32>,
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
+    let open = || open_probe(settings);
+    if settings.device == DeviceKind::Flex {
+        let least = StepShape::new(finder.batch_min, finder.edge);
+        let mut request = prepared.plan_request(settings)?;
+        // What is searched for takes no more than its own samples.
+        (request.loader.effective_batch_size, request.loader.largest_edge) = (least.samples, least.edge());
+        sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning())?;
+    }
     let request = FindRequest {
         device: settings.device,
         optimizer_recovery: settings.optimizer_recovery(),
@@ -92,7 +104,7 @@ pub(crate) fn search<J: Job>(
         },
     };
     let mut on_tried = |it: &Tried| eprintln!("tried       {} {}", name(phase), shown(it));
-    Ok(find_batch_size(job, &request, &|| open_probe(settings), &mut on_tried)?)
+    Ok(find_batch_size(&prepared.job, &request, &open, &mut on_tried)?)
 }
 
 /// Says what a real step showed.

@@ -11,7 +11,7 @@ use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{Room, StoreConfig};
 
 use crate::display::print;
-use crate::exit::{UserError, describe, user_error};
+use crate::exit::{Interrupted, UserError, describe, user_error};
 use crate::prepare::open_device;
 use crate::settings::Settings;
 
@@ -59,7 +59,7 @@ impl<'a> Loading<'a> {
             None => (Host::new().capacity(held).unwrap_or(Bytes::MAX), held),
         };
         let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
-        Room { capacity, in_use, store: Some(StoreConfig { folder: self.folder.to_owned(), limit }) }
+        Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
 
     /// Shows how far loading is when it takes long, and ends it when the run is asked to end.
@@ -73,6 +73,11 @@ impl<'a> Loading<'a> {
             }
             if stop.signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
+    }
+
+    /// Says that the wish to end came before there was a run.
+    pub(crate) fn interrupted(&self) -> Interrupted {
+        Interrupted { signal: self.stop.signal().unwrap_or(0) }
     }
 
     /// Returns what loading took so far.

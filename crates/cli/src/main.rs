@@ -23,6 +23,7 @@ mod replay;
 mod reports;
 mod settings;
 mod signals;
+mod soundings;
 #[cfg(unix)]
 mod supervise;
 mod train;

@@ -18,6 +18,9 @@ use crate::values::BatchSize;
 /// Items of a validation batch beyond which nothing is gained: results wait for the whole batch.
 const MAX_ITEMS: u32 = 64;
 
+/// Names of samples and files that the terminal shows before it says how many more there are.
+pub(crate) const SHOWN_NAMES: usize = 8;
+
 /// Rungs of the ladder that are planned; a rung between two of them is held against the upper one.
 ///
 /// `CubeCL` has 128 streams to rehearse on, and each cell of a run takes two.
@@ -46,6 +49,10 @@ pub(crate) struct Prepared<J> {
     pub(crate) largest_sample: u32,
     /// Edges of validation batches.
     pub(crate) inference_edges: Vec<u32>,
+    /// Length of each training sample; none where samples are cut.
+    pub(crate) lengths: Vec<u32>,
+    /// Whether a validation leaves out what does not fit, where that is allowed.
+    pub(crate) skips_held_out: bool,
     pub(crate) notes: Notes,
     /// What there is to say of the data, line by line.
     pub(crate) data: Vec<String>,
@@ -115,6 +122,8 @@ impl<J> Prepared<J> {
             loader: self.loader,
             largest_sample: self.largest_sample,
             inference_edges: self.inference_edges,
+            lengths: self.lengths,
+            skips_held_out: self.skips_held_out,
             notes: self.notes,
             data: self.data,
             skipped: self.skipped,

@@ -2,6 +2,9 @@
 
 use plimsoll_train::StopFlag;
 
+#[cfg(unix)]
+use crate::exit::SIGNALLED;
+
 /// Sets the flag at the first SIGINT or SIGTERM, and ends the process at the second.
 #[cfg(unix)]
 pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
@@ -17,7 +20,7 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
             }
             // Files are written under temporary names, so ending here damages none; nothing of the process is run any
             // more, because its other threads are in the middle of their work.
-            signal_hook::low_level::exit(128 + signal);
+            signal_hook::low_level::exit(SIGNALLED + signal);
         }
     });
     Ok(())

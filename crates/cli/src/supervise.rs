@@ -19,7 +19,7 @@ use self::standing::{Standing, identity};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::display::print;
-use crate::exit::user_error;
+use crate::exit::{signalled, user_error};
 use crate::settings::Settings;
 use crate::worker::{DEATH, REFUSALS, WORKER};
 
@@ -37,7 +37,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
         let ended = match (Ended::of(status), asked) {
             (None, _) => return Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))),
             // Whoever asked for the end does not want another beginning.
-            (Some(_), Some(signal)) => return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))),
+            (Some(_), Some(signal)) => return Ok(ExitCode::from(signalled(signal))),
             (Some(ended), None) => ended,
         };
         let verdict = Verdict::of(ended, take_refusal(&refusals), before, oom_kills());

@@ -7,37 +7,33 @@ use std::process::ExitCode;
 use plimsoll_finder::FinderConfig;
 use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_policy::{FixedConfig, Policy, PolicyConfig};
+use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, OpenProbe, Outcome, PlanRequest,
-    PlanSparing, RunDir, Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_memory, plan_sparing,
-    sound,
+    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell,
+    StopFlag, TrainError, fingerprint, log_head, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
-use crate::display::{Display, progress_of_planning};
-use crate::exit::{describe, user_error};
+use crate::display::Display;
+use crate::exit::{describe, signalled, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::fit;
 use crate::jobs::{WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
+use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
 use crate::settings::Settings;
-use crate::values::{BatchSize, PlanSetting};
+use crate::soundings::{fits_nowhere, plan_or_spare};
+use crate::values::{BatchSize, Checkpointing, PlanSetting};
 use crate::{find, reports, signals, worker};
 
 /// The folder of run directories, where none is named.
 const RUNS: &str = "runs";
-/// Said where gradient checkpointing is on from the first step, because it has to be.
-const SPARING: &str = "one sample alone does not fit: activations are recomputed, in a third more time";
-/// Skipped files that the terminal shows before it says how many more there are.
-const SHOWN_NAMES: usize = 8;
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -98,11 +94,28 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
-    let edge = prepared.sizes.largest_edge();
-    let (batch_min, batch_max) = prepared.sizes.batches();
-    let finder = FinderConfig { edge, batch_min, batch_max, target: settings.memory.target, ..FinderConfig::default() };
-    let n_samples = Some(prepared.loader.samples_of(edge));
-    let found = find::search(settings, &prepared.job, finder, Phase::Train, n_samples, FindObjective::Largest)?;
+    let (mut edge, mut tried) = (prepared.sizes.largest_edge(), settings.clone());
+    let ((batch_min, batch_max), target) = (prepared.sizes.batches(), settings.memory.target);
+    let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
+    let found = loop {
+        let finder = FinderConfig { edge, batch_min, batch_max, target, ..FinderConfig::default() };
+        let n_samples = Some(prepared.loader.samples_of(edge));
+        let error = match find::search(prepared, &tried, finder, Phase::Train, n_samples, FindObjective::Largest) {
+            Ok(found) => break found,
+            Err(error) => error,
+        };
+        let is_out_of_reach = matches!(error.downcast_ref(), Some(PlanError::OutOfReach { .. }));
+        if is_out_of_reach && may_spare && !tried.memory.begins_with_checkpointing() {
+            // As the run will, where that is what it takes.
+            tried.memory.gradient_checkpointing = Checkpointing::On;
+            continue;
+        }
+        // What is longer is left out, as the run will say.
+        let shorter =
+            error.downcast_ref::<PlanError>().and_then(|it| prepared.next_edge(it, settings.train.deterministic));
+        edge = shorter.filter(|shorter| *shorter < edge).ok_or(error)?;
+        tried = settings.clone();
+    };
     eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
     loaded.keep_batch_size(found.batch());
     Ok(())
@@ -195,54 +208,6 @@ impl<J: Job> Prepared<J> {
         }
     }
 
-    /// Returns the largest micro-batch that the first steps may have.
-    fn first_micro_batch(&self, policy: &PolicyConfig) -> anyhow::Result<StepShape> {
-        let policy = Policy::try_new(policy.clone())?;
-        let knobs = policy.knobs();
-        Ok(match (&self.sizes, policy.batch_sizes()) {
-            (Sizes::Cut(_), _) => knobs.shape(),
-            (Sizes::Padded(_), sizes) => {
-                let n = sizes.and_then(<[u32]>::last).copied().unwrap_or(knobs.micro_batch_size);
-                StepShape::new(n, self.sizes.largest_edge())
-            }
-        })
-    }
-
-    /// Makes sure that what the run begins with is known to fit, where no plan says so; a run that goes on knows it, but
-    /// not what its new process, or another capacity, makes of it.
-    fn sound(&self, settings: &Settings, config: &mut FitConfig, goes_on: bool) -> anyhow::Result<()> {
-        let request = self.plan_request(settings)?;
-        let first = self.first_micro_batch(&config.controller.policy)?;
-        let open = || open_probe(settings);
-        if settings.device != DeviceKind::Flex {
-            let is_known = goes_on || settings.memory.plan != PlanSetting::Off;
-            if !is_known {
-                let spares = rehearse(&self.job, request, first.edge(), config.may_checkpoint, &open)?;
-                config.controller.checkpointing |= spares;
-            }
-            return Ok(());
-        }
-        let mut on_trial = progress_of_planning();
-        let mut sounded = sound(&self.job, &request, first, &open, &mut on_trial);
-        let begins_with_checkpointing = config.may_checkpoint && is_out_of_reach(&sounded);
-        if begins_with_checkpointing {
-            eprintln!("warning: {SPARING}");
-            let request = PlanRequest { checkpointing: true, ..request };
-            sounded = sound(&self.job, &request, first, &open, &mut on_trial);
-        }
-        match sounded {
-            Ok(_) if goes_on => (),
-            Ok(needs) => {
-                config.controller.checkpointing |= begins_with_checkpointing;
-                // A deterministic run takes nothing from readings.
-                config.controller.planned = if config.deterministic { Vec::new() } else { needs };
-            }
-            Err(error) if fits_nowhere(&error) => return Err(error.into()),
-            Err(error) => eprintln!("warning: no sounding, the steps will tell: failed to {}", describe(&error)),
-        }
-        Ok(())
-    }
-
     fn introduce(&self, loaded: &Loaded, out: &Path) {
         let settings = &loaded.settings;
         if let Ok(capacity) = self.probe.capacity() {
@@ -266,56 +231,6 @@ impl<J: Job> Prepared<J> {
         }
         eprintln!("run         {}", out.display());
     }
-}
-
-/// Plans with gradient checkpointing where one sample does not fit without, and it may be switched on.
-fn plan_or_spare<J: Job>(
-    job: &J,
-    request: &PlanRequest,
-    may_checkpoint: bool,
-    open: OpenProbe<'_>,
-) -> Result<MemoryPlan, PlanError> {
-    let planned = plan_memory(job, request, open, &mut progress_of_planning());
-    let may_checkpoint = may_checkpoint && request.device != DeviceKind::Flex;
-    if !(may_checkpoint && matches!(planned, Err(PlanError::SmallestDoesNotFit { .. }))) {
-        return planned;
-    }
-    eprintln!("warning: {SPARING}");
-    let request = PlanRequest { checkpointing: true, ..request.clone() };
-    plan_memory(job, &request, open, &mut progress_of_planning())
-}
-
-/// Plans one sample of the longest edge by dry run, to see that it fits; returns whether only gradient checkpointing makes
-/// it fit.
-fn rehearse<J: Job>(
-    job: &J,
-    request: PlanRequest,
-    longest: u32,
-    may_checkpoint: bool,
-    open: OpenProbe<'_>,
-) -> anyhow::Result<bool> {
-    let ladder = vec![StepShape::new(1, longest)];
-    let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
-    let inference = inference.into_iter().collect();
-    let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
-    match plan_or_spare(job, &request, may_checkpoint, open) {
-        Err(error) if fits_nowhere(&error) => Err(error.into()),
-        Err(error) => {
-            eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
-            Ok(false)
-        }
-        Ok(plan) => Ok(plan.fingerprint.checkpointing && !request.checkpointing),
-    }
-}
-
-fn is_out_of_reach<T>(sounded: &Result<T, PlanError>) -> bool {
-    matches!(sounded, Err(PlanError::OutOfReach { phase: Phase::Train, .. }))
-}
-
-/// Whether there is no step that the run could take.
-fn fits_nowhere(error: &PlanError) -> bool {
-    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit};
-    matches!(error, SmallestDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell)
 }
 
 /// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, as
@@ -367,8 +282,7 @@ fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopF
         outcome.step,
         out.display()
     );
-    let signal = u8::try_from(stop.signal().unwrap_or(0)).unwrap_or(0);
-    ExitCode::from(128 + signal)
+    ExitCode::from(signalled(stop.signal().unwrap_or(0)))
 }
 
 /// Returns the next free run directory, or the last one with a run to resume.

@@ -3,10 +3,16 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use common::{json, refused, text};
 
 /// Recordings per second of sound, 16 bits each.
 const RATE: u32 = 16_000;
@@ -26,23 +32,30 @@ fn write_recording(path: &Path, seconds: f64) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Makes a folder of short recordings of two classes, and a long one.
+/// Makes a folder of thirty short recordings of two classes, and two long ones of a third, of which one is held out.
 fn recordings(folder: &Path, long_seconds: f64) {
     let mut labels = "path,label\n".to_owned();
-    for n in 0..16 {
+    for n in 0..30 {
         let name = format!("{n}.wav");
         write_recording(&folder.join(&name), 0.4 + f64::from(n) / 40.0);
         writeln!(labels, "{name},{}", if n % 2 == 0 { "even" } else { "odd" }).unwrap();
     }
-    write_recording(&folder.join("long.wav"), long_seconds);
-    labels += "long.wav,even\n";
+    for name in ["long.wav", "longer.wav"] {
+        write_recording(&folder.join(name), long_seconds);
+        writeln!(labels, "{name},long").unwrap();
+    }
     fs::write(folder.join("labels.csv"), labels).unwrap();
 }
 
 fn train(folder: &Path, args: &[&str]) -> Output {
+    let out = folder.join("run").display().to_string();
+    plimsoll("train", folder, &[&["--out", &out], args].concat())
+}
+
+fn plimsoll(what: &str, folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(["train", "--job", "sequence", "--steps", "2", "--data"]).arg(folder);
-    command.args(["--set", "data.buffer_limit=64MiB", "--out"]).arg(folder.join("run")).args(args);
+    command.args([what, "--job", "sequence", "--data"]).arg(folder);
+    command.args(["--set", "data.buffer_limit=64MiB"]).args(args);
     // A sample that ran all the same would be stopped before the machine is hurt.
     let limit = "ulimit -v 2500000 && exec \"$0\" \"$@\"";
     let mut limited = Command::new("sh");
@@ -55,12 +68,75 @@ fn a_sample_that_does_not_fit_is_refused_with_the_numbers_and_does_not_run() {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path(), 20.0);
     for args in [&["--no-supervise", "--capacity", "64MiB"][..], &["--capacity", "64MiB"]] {
-        let output = train(folder.path(), &[args, &["--overwrite"]].concat());
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        for part in ["of edge ", "is not certain to fit, and was not run", "of a capacity of 64.00 MiB"] {
-            assert!(stderr.contains(part), "`{stderr}` lacks `{part}`");
-        }
+        let output = train(folder.path(), &[args, &["--steps", "2", "--overwrite"]].concat());
+        let numbers = ["of edge ", "is not certain to fit, and was not run", "of a capacity of 64.00 MiB"];
+        refused(&output, &[&numbers[..], &["`sequence.longest`", "`data.bad_sample = \"skip\"`"]].concat());
+        let stderr = text(&output.stderr);
         assert!(!stderr.contains("starting again"), "{stderr}");
     }
+}
+
+#[test]
+fn what_is_too_long_for_the_memory_is_left_out_named_and_counted_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 20.0);
+    let args = ["--no-supervise", "--capacity", "64MiB", "--steps", "8", "--set", "batch.effective_batch_size=8"];
+    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+        let skip = ["--overwrite", "--set", "data.bad_sample=skip", "--set", stream];
+        let output = train(folder.path(), &[&args[..], &skip].concat());
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        // Which of the two is held out is nobody's concern here.
+        for part in ["left out until there is more memory: long", "what is held out and longer than"] {
+            assert!(stderr.contains(part), "`{stderr}` lacks `{part}`");
+        }
+        let report = json(&folder.path().join("run/training_report.json"));
+        let names = report["skipped_files"].to_string();
+        assert!(names.contains("long.wav with") && names.contains("longer.wav with"), "{names}");
+        assert!(report["samples_skipped"].as_u64().unwrap() >= 1, "{report}");
+        assert_eq!(report["oom_recoveries"], 0, "{report}");
+        let events = fs::read_to_string(folder.path().join("run/events.jsonl")).unwrap();
+        let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let steps: Vec<_> = events.iter().filter(|it| it["event"] == "step_done").collect();
+        assert_eq!(steps.len(), 8);
+        assert!(steps.iter().all(|it| it["peak"].as_u64() <= it["capacity"].as_u64()), "{steps:?}");
+    }
+}
+
+#[test]
+fn a_short_run_goes_on_without_what_it_left_out_and_takes_it_back_with_more_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 8.0);
+    let args = ["--no-supervise", "--set", "batch.effective_batch_size=8", "--set", "data.bad_sample=skip"];
+    let run = |more: &[&str]| {
+        let output = train(folder.path(), &[&args[..], more].concat());
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        (stderr, json(&folder.path().join("run/training_report.json"))["samples_skipped"].as_u64().unwrap_or(0))
+    };
+    let (stderr, skipped) = run(&["--steps", "8", "--capacity", "20MiB"]);
+    assert!(stderr.contains("left out until there is more memory: long") && 1 <= skipped, "{stderr}");
+    let (stderr, again) = run(&["--steps", "16", "--capacity", "20MiB", "--resume"]);
+    assert!(stderr.contains("left out until there is more memory: long") && skipped < again, "{stderr}");
+    let (stderr, with_more) = run(&["--steps", "24", "--capacity", "1GiB", "--resume"]);
+    assert!(!stderr.contains("left out"), "{stderr}");
+    assert_eq!(with_more, again, "{stderr}");
+}
+
+#[test]
+fn a_search_for_a_batch_size_does_not_begin_above_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 20.0);
+    let found = plimsoll("find", folder.path(), &["--capacity", "64MiB"]);
+    refused(&found, &["is not certain to fit, and was not run", "of a capacity of 64.00 MiB", "`sequence.longest`"]);
+    assert!(!text(&found.stderr).contains("tried"), "{}", text(&found.stderr));
+    // A run searches among what it does not leave out.
+    let small = ["--no-supervise", "--capacity", "64MiB", "--steps", "2", "--set", "batch.effective_batch_size=8"];
+    let auto = ["--set", "batch.batch_size=auto"];
+    refused(&train(folder.path(), &[&small[..], &auto].concat()), &["is not certain to fit", "bad_sample"]);
+    let skip = ["--overwrite", "--set", "data.bad_sample=skip"];
+    let output = train(folder.path(), &[&small[..], &auto, &skip].concat());
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains(" found: ") && stderr.contains("left out until there is more memory"), "{stderr}");
 }

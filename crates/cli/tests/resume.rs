@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::thread;
+
+use plimsoll_fixtures::copy_folder;
 
 const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
@@ -122,22 +124,6 @@ fn train(out: &Path, args: &[&str], sets: &[&str]) -> Output {
     command.args(["train", "--no-supervise", "--out"]).arg(out).args(args).args(sets).output().unwrap()
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
-}
-
 /// Does something with each of the items, on two threads.
 fn for_each<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let items = Mutex::new(items);
@@ -156,7 +142,7 @@ fn for_each<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + S
 /// Goes on from a copy of a run with another value.
 fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
     let out = folder.join(format!("case-{at}"));
-    copy(&folder.join(run), &out);
+    copy_folder(&folder.join(run), &out).unwrap();
     let value = match value {
         "COPY" => folder.join("data").display().to_string(),
         "OTHER" => folder.join("other").display().to_string(),
@@ -179,9 +165,9 @@ fn check(folder: &Path, at: usize, (run, key, value, named): Case) {
 fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (data, other) = (folder.path().join("data"), folder.path().join("other"));
-    copy(&fixtures().join("sr"), &data);
+    copy_folder(&plimsoll_fixtures::dir().join("sr"), &data).unwrap();
     // As many images under the same names, one of which is another's.
-    copy(&data, &other);
+    copy_folder(&data, &other).unwrap();
     fs::copy(data.join("01_glyphs.png"), other.join("00_leaves.png")).unwrap();
     for_each(RUNS.iter(), |(name, sets)| {
         let output = train(&folder.path().join(name), &["--steps", "2"], sets);

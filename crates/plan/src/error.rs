@@ -49,26 +49,25 @@ pub enum PlanError {
         /// What would help.
         advice: String,
     },
-    /// One sample is not certain to fit, and has not run.
+    /// What is to begin with is not certain to fit, and has not run.
     #[error(
-        "{}: one sample of edge {} is not certain to fit, and was not run: it is expected to reach {needed} of a \
-         capacity of {capacity}; the longest that is has edge {}, and reached {}; any of these would help: a capacity \
-         well above {needed}, a shorter edge{}, or a smaller model",
-        work(*.phase), shape.edge(), largest.0.edge(), largest.1, recomputing(*.phase, *.checkpointing)
+        "{}: {} of edge {} is not certain to fit, and was not run: it is expected to reach {needed} of a capacity of \
+         {capacity}; the largest that is, {} of edge {}, reached {}; {advice}",
+        work(*.phase), samples(*.shape), shape.edge(), samples(largest.0), largest.0.edge(), largest.1
     )]
     OutOfReach {
         /// Whether gradients are computed.
         phase: Phase,
-        /// What was approached: one sample of the longest edge.
+        /// What was approached: one sample of the longest edge, or the smallest batch of it that may be.
         shape: StepShape,
         /// The largest shape that ran on the way, with its peak.
         largest: (StepShape, Bytes),
-        /// What one sample of the longest edge is expected to reach, judging by the trials.
+        /// What it is expected to reach, judging by the trials.
         needed: Bytes,
         /// What there is.
         capacity: Bytes,
-        /// Whether activations were recomputed.
-        checkpointing: bool,
+        /// What would help.
+        advice: String,
     },
     /// A single tensor of the smallest cell is larger than the device serves.
     #[error(
@@ -132,6 +131,6 @@ fn work(phase: Phase) -> &'static str {
     }
 }
 
-fn recomputing(phase: Phase, checkpointing: bool) -> &'static str {
-    if phase == Phase::Train && !checkpointing { ", gradient checkpointing" } else { "" }
+fn samples(shape: StepShape) -> String {
+    if shape.samples == 1 { "one sample".to_owned() } else { format!("a batch of {}", shape.samples) }
 }

@@ -128,7 +128,7 @@ fn a_failed_write_leaves_the_earlier_plan_and_nothing_half_written() {
 
 #[test]
 fn what_real_steps_held_in_another_plan_is_added_to_one_that_none_has_corrected() {
-    let booked = |pages, auxiliary| Booked {
+    let booked = |pages: u64, auxiliary: u64| Booked {
         reserved: Bytes::mib(2 * pages),
         auxiliary: Bytes::mib(auxiliary),
         page: Bytes::mib(2),

@@ -41,12 +41,25 @@ pub struct FitConfig {
     pub tasks: BalanceConfig,
     /// What steps are filled with.
     pub loader: LoaderConfig,
+    /// What is known to be too long before the first step.
+    pub longest: LongestEdges,
     /// Steps between two validations; the last step is always followed by one.
     pub validate_every: u64,
     /// Steps between two checkpoints; the last step is always followed by one.
     pub checkpoint_every: u64,
     /// Checkpoints kept.
     pub keep_checkpoints: usize,
+}
+
+/// The longest edges of which one sample alone is certain to fit, where some are not.
+///
+/// What is longer is left out, and tried when there is more memory than at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LongestEdges {
+    /// Of samples to train on.
+    pub train: Option<u32>,
+    /// Of items of a validation: of one that is longer the job hears that it does not fit.
+    pub validation: Option<u32>,
 }
 
 /// Where the state from before comes from, when the optimizer's step runs out of memory.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_guard::{Failure, Guard};
+use plimsoll_guard::{Failure, Guard, GuardError};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
@@ -28,6 +28,8 @@ pub struct Inference<'a> {
     stop: StopFlag,
     /// Whether readings decide anything.
     heeds: bool,
+    /// The longest edge of which an item fits, where longer ones are known not to.
+    longest: Option<u32>,
     /// Told of each batch.
     tell: Option<Tell>,
 }
@@ -43,13 +45,20 @@ impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        Self { probe, controller, budget, pages, peak: Bytes::ZERO, edge: 0, stop, heeds: true, tell: None }
+        let (peak, longest) = (Bytes::ZERO, None);
+        Self { probe, controller, budget, pages, peak, edge: 0, stop, heeds: true, longest, tell: None }
     }
 
     /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
     #[must_use]
     pub fn deterministic(self, is_so: bool) -> Self {
         Self { heeds: !is_so, ..self }
+    }
+
+    /// Runs no item of a longer edge than this, and says at once that it does not fit.
+    #[must_use]
+    pub fn up_to(self, longest: Option<u32>) -> Self {
+        Self { longest, ..self }
     }
 
     /// Tells somebody of every batch from here on.
@@ -74,7 +83,7 @@ impl<'a> Inference<'a> {
     ///
     /// # Errors
     ///
-    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, [`StepError::Interrupted`] when the run was
+    /// [`StepError::NeverFits`] when one item alone exceeds the capacity or is longer than [`Self::up_to`] allows, [`StepError::Interrupted`] when the run was
     /// asked to end, or the error of `forward`.
     pub fn run(
         &mut self,
@@ -83,6 +92,13 @@ impl<'a> Inference<'a> {
         forward: &mut dyn FnMut(Range<usize>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         self.edge = edge;
+        if self.longest.is_some_and(|longest| longest < edge) {
+            let Budget { capacity, budget } = self.budget;
+            return Err(StepError::NeverFits {
+                source: GuardError::NeverFits { sample: 0, needed: None, budget },
+                capacity,
+            });
+        }
         let mut next = 0;
         while next < n_items {
             if self.stop.signal().is_some() {

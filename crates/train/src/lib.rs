@@ -57,7 +57,7 @@ mod workers;
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
-pub use config::{FitConfig, OptimizerRecovery};
+pub use config::{FitConfig, LongestEdges, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{
     DeviceMissing, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime,
@@ -77,7 +77,7 @@ pub use loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
 };
 pub use optimizer::load_optimizer;
-pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward};
+pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};

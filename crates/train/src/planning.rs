@@ -18,7 +18,7 @@ use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
 
 pub(crate) use self::sounding::learn_trial;
-pub use self::sounding::{sound, sound_forward};
+pub use self::sounding::{sound, sound_forward, sound_one};
 
 /// What is to be planned, and for which device.
 #[derive(Clone, Debug)]

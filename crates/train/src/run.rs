@@ -71,6 +71,8 @@ pub(crate) struct Run<'a, J: Job> {
     guess: Option<Bytes>,
     /// Samples that are left out because they do not fit.
     unfit: Option<Unfit>,
+    /// Items of a validation that do not fit, and are not run.
+    unfit_items: Option<Unfit>,
     /// The last step whose optimizer ran out of memory.
     recovered: Option<u64>,
     /// How often it has since the last new checkpoint.
@@ -167,8 +169,9 @@ impl<J: Job> Run<'_, J> {
     /// Lets the job measure the model; returns the high-water mark and the last edge with what came of it.
     fn measure(&mut self) -> (Result<Validation, StepError>, Bytes, u32) {
         let model = present(self.model.as_ref());
+        let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
         let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
-        let mut inference = inference.deterministic(self.config.deterministic);
+        let mut inference = inference.deterministic(self.config.deterministic).up_to(longest);
         let validation = self.job.validate(model, &self.device, &mut inference);
         (validation, inference.peak(), inference.edge())
     }

@@ -11,8 +11,8 @@ pub struct Room {
     pub capacity: Bytes,
     /// Memory that it holds already.
     pub in_use: Bytes,
-    /// Where decoded pixels go; without it files are looked at, and not decoded.
-    pub store: Option<StoreConfig>,
+    /// Where decoded pixels go.
+    pub store: StoreConfig,
 }
 
 /// Where decoded pixels are kept, and how many.
@@ -29,7 +29,7 @@ impl Room {
     /// Sets no limits, and keeps decoded pixels in this folder.
     pub fn boundless(folder: &Path) -> Self {
         let store = StoreConfig { folder: folder.to_owned(), limit: Bytes::MAX };
-        Self { capacity: Bytes::MAX, in_use: Bytes::ZERO, store: Some(store) }
+        Self { capacity: Bytes::MAX, in_use: Bytes::ZERO, store }
     }
 
     /// Returns the memory that is left.

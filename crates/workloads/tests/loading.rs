@@ -1,4 +1,4 @@
-//! What loading images holds, measured.
+//! What loading holds, measured.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use image::{DynamicImage, Rgb, RgbImage};
+use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
 use plimsoll_train::{BadSample, Draw, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
 use plimsoll_workloads::{Room, StoreConfig};
 
 #[global_allocator]
@@ -106,17 +108,6 @@ fn an_image_that_takes_too_much_is_named_or_left_out() {
     assert!(photos.skipped[0].starts_with("large.jpg: to decode 2400 × 1600 pixels takes"), "{:?}", photos.skipped);
 }
 
-#[test]
-fn heads_are_enough_where_no_pixels_are_wanted() {
-    let _alone = alone();
-    let folder = folder("large.jpg", &drawing(2400, 1600));
-    let config = config(folder.path(), Bytes::MAX, folder.path());
-    let room = Room { store: None, ..config.room.clone() };
-    let (photos, peak) = measured(|| Photos::read(&PhotosConfig { room, ..config }).unwrap());
-    assert_eq!(photos.train.len() + photos.validation.len(), 3);
-    assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "{peak}");
-}
-
 /// Returns the pixels of some steps.
 fn pixels(photos: Photos, n_steps: u64) -> Vec<Vec<u8>> {
     let crops = Crops::new(Arc::new(photos), 8, 5);
@@ -140,7 +131,7 @@ fn a_store_for_one_photo_gives_the_pixels_of_a_store_for_all() {
     let expected = pixels(Photos::read(&all).unwrap(), 10);
     let limit = Bytes(150 * 95 * 3 * 5 / 4);
     let one = StoreConfig { folder: store.path().to_owned(), limit };
-    let room = Room { store: Some(one), ..all.room.clone() };
+    let room = Room { store: one, ..all.room.clone() };
     let photos = Photos::read(&PhotosConfig { room: room.clone(), ..all.clone() }).unwrap();
     assert!(photos.waiting().is_some_and(|(n, stored)| n >= 4 && limit < stored), "{:?}", photos.waiting());
     let file = store.path().join("decoded.pixels");
@@ -151,7 +142,7 @@ fn a_store_for_one_photo_gives_the_pixels_of_a_store_for_all() {
     let photos = Photos::read(&PhotosConfig { room, ..all.clone() }).unwrap();
     assert!(fs::metadata(&file).unwrap().len() <= limit.0);
     drop(photos);
-    let tiny = Some(StoreConfig { folder: store.path().to_owned(), limit: Bytes::kib(1) });
+    let tiny = StoreConfig { folder: store.path().to_owned(), limit: Bytes::kib(1) };
     let error = Photos::read(&PhotosConfig { room: Room { store: tiny, ..all.room.clone() }, ..all }).unwrap_err();
     assert!(error.to_string().contains("0.png") && error.to_string().contains("data.store_limit"), "{error}");
 }
@@ -162,13 +153,7 @@ fn an_image_of_a_sample_that_takes_too_much_is_named_or_its_line_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = plimsoll_fixtures::dir().join("multitask");
     let list = fs::read_to_string(fixtures.join("samples.jsonl")).unwrap();
-    for figure in fs::read_dir(fixtures.join("images")).unwrap().map(|it| it.unwrap().path()) {
-        let into = folder.path().join("images").join(figure.file_name().unwrap());
-        fs::create_dir_all(&into).unwrap();
-        for image in fs::read_dir(figure).unwrap().map(|it| it.unwrap().path()) {
-            fs::copy(&image, into.join(image.file_name().unwrap())).unwrap();
-        }
-    }
+    copy_folder(&fixtures.join("images"), &folder.path().join("images")).unwrap();
     drawing(2400, 1600).save(folder.path().join("large.jpg")).unwrap();
     let line = r#"{"task":"single","subjects":["bavo"],"images":["large.jpg"],"text":"what is it"}"#;
     fs::write(folder.path().join("samples.jsonl"), format!("{list}\n{line}\n")).unwrap();
@@ -180,4 +165,70 @@ fn an_image_of_a_sample_that_takes_too_much_is_named_or_its_line_left_out() {
     assert!(peak <= config.room.capacity, "{peak}");
     let samples = Samples::read(&SamplesConfig { bad_sample: BadSample::Skip, ..config }).unwrap();
     assert_eq!(samples.skipped.len(), 1, "{:?}", samples.skipped);
+}
+
+const SENTENCE: &str = "The tide comes in and the tide goes out, as it does on every day of the year.\n";
+
+fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> CorpusConfig {
+    let room = Room { capacity, in_use: in_use(), ..Room::boundless(folder) };
+    CorpusConfig { folder: folder.to_owned(), validation_share: 0.3, bad_document, vocabulary: 400, longest: 128, room }
+}
+
+#[test]
+fn documents_are_read_and_tokenized_in_what_is_said() {
+    let _alone = alone();
+    let word = |at: u64| format!("w{:x} ", at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
+    for (name, text) in [
+        ("paragraphs.txt", format!("{SENTENCE}\n").repeat(8000)),
+        ("section.txt", SENTENCE.repeat(2000)),
+        ("pieces.txt", "a1".repeat(40_000)),
+        ("words.txt", (0..30_000).map(word).collect()),
+        ("paragraphs of words.txt", (0..60_000).map(|at| word(at) + if at % 20 == 0 { "\n\n" } else { "" }).collect()),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("first.txt"), SENTENCE.repeat(3)).unwrap();
+        fs::write(folder.path().join(name), text).unwrap();
+        let (mut capacity, mut last) = (in_use(), None);
+        let peak = loop {
+            let (read, peak) = measured(|| Corpus::read(&corpus_config(folder.path(), capacity, BadSample::Fail)));
+            match read {
+                Err(TextError::TooLarge { path, capacity: enough, .. }) => {
+                    assert!(capacity < enough, "{name}: {capacity}");
+                    (capacity, last) = (enough, Some(path));
+                }
+                read => {
+                    read.unwrap();
+                    break peak;
+                }
+            }
+        };
+        assert!(last.is_some_and(|it| it.ends_with(name)), "{name} was not refused by its own size");
+        assert!(peak <= capacity, "{name}: {peak} of {capacity}");
+    }
+}
+
+#[test]
+fn a_document_that_takes_too_much_is_named_or_left_out_before_it_is_read() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.txt", "b.md"] {
+        fs::write(folder.path().join(name), SENTENCE.repeat(3)).unwrap();
+    }
+    fs::write(folder.path().join("large.txt"), format!("{SENTENCE}\n").repeat(40_000)).unwrap();
+    let capacity = in_use().saturating_add(Bytes::mib(20));
+    let config = |bad_document| corpus_config(folder.path(), capacity, bad_document);
+    let (refused, peak) = measured(|| Corpus::read(&config(BadSample::Fail)).unwrap_err());
+    assert!(matches!(refused, TextError::TooLarge { longest: None, .. }), "{refused}");
+    let error = refused.to_string();
+    for part in ["large.txt", "3.01 MiB", "are left", "a capacity of", "bad_sample"] {
+        assert!(error.contains(part), "`{error}` lacks `{part}`");
+    }
+    assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "it was read: {peak}");
+    let (corpus, peak) = measured(|| Corpus::read(&config(BadSample::Skip)).unwrap());
+    assert!(peak <= capacity, "{peak}");
+    assert!(
+        corpus.skipped.len() == 1 && corpus.skipped[0].starts_with("large.txt: to read and"),
+        "{:?}",
+        corpus.skipped
+    );
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
+use plimsoll_fixtures::copy_folder;
 use plimsoll_train::{BadSample, Draw, Job, Part, Source, WeightedAccumulator};
 use plimsoll_types::StepShape;
 use plimsoll_workloads::Room;
@@ -214,13 +215,7 @@ fn no_image_is_on_both_sides_and_every_task_is() {
 /// A copy of the fixtures with another list.
 fn folder(change: impl Fn(Vec<String>) -> Vec<String>) -> tempfile::TempDir {
     let (from, to) = (plimsoll_fixtures::dir().join("multitask"), tempfile::tempdir().unwrap());
-    for figure in fs::read_dir(from.join("images")).unwrap().map(|it| it.unwrap().path()) {
-        let into = to.path().join("images").join(figure.file_name().unwrap());
-        fs::create_dir_all(&into).unwrap();
-        for image in fs::read_dir(figure).unwrap().map(|it| it.unwrap().path()) {
-            fs::copy(&image, into.join(image.file_name().unwrap())).unwrap();
-        }
-    }
+    copy_folder(&from.join("images"), &to.path().join("images")).unwrap();
     let list = fs::read_to_string(from.join("samples.jsonl")).unwrap();
     let lines = change(list.lines().map(str::to_owned).collect());
     fs::write(to.path().join("samples.jsonl"), lines.join("\n")).unwrap();

@@ -10,8 +10,8 @@ use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery, RunDir,
-    Scaling, Shell, StopFlag, fit,
+    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
+    RunDir, Scaling, Shell, StopFlag, fit,
 };
 use plimsoll_types::{Bytes, Event, Fraction, StepDone, Validated};
 use plimsoll_workloads::Room;
@@ -30,6 +30,7 @@ fn config(n_steps: u64) -> FitConfig {
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
+        longest: LongestEdges::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },

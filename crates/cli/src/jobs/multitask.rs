@@ -21,6 +21,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
     let about = About {
         lengths: lengths(&job),
         validation_edges: Vec::new(),
+        skips_held_out: false,
         lines: vec![format!("{n_train} samples to train on, {n_held} held out; tasks: {tasks}")],
         skipped: samples.skipped.clone(),
         files: Vec::new(),

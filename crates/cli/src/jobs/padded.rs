@@ -18,6 +18,8 @@ pub(super) struct About {
     pub(super) lengths: Vec<u32>,
     /// Edges of validation batches; none where those of training hold all.
     pub(super) validation_edges: Vec<u32>,
+    /// Whether a validation leaves out what does not fit, where that is allowed.
+    pub(super) skips_held_out: bool,
     pub(super) lines: Vec<String>,
     pub(super) skipped: Vec<String>,
     pub(super) files: Vec<(&'static str, String)>,
@@ -44,6 +46,8 @@ pub(super) fn prepare<J: Job>(
         loader,
         largest_sample: largest,
         inference_edges: thinned(validation_edges, INFERENCE_EDGES),
+        lengths: about.lengths,
+        skips_held_out: about.skips_held_out,
         sizes: Sizes::Padded(Buckets { edges, batch_max }),
         notes: Notes { chosen, warnings: Vec::new() },
         data: about.lines,

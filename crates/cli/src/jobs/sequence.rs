@@ -17,6 +17,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
     let about = About {
         lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
         validation_edges: recordings.validation_edges(),
+        skips_held_out: true,
         lines: vec![format!(
             "{n_train} recordings of {n_classes} classes to train on, {n_held} held out{}",
             cut(&recordings)

@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 
-use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
+use plimsoll_workloads::sr::{DataError, Photos, PhotosConfig, Sr};
 
 use super::data_error;
-use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, Sizes};
+use crate::prepare::{Prepared, SHOWN_NAMES, Sizes};
 use crate::settings::Settings;
 
-/// Names of images that the terminal shows before it says how many more there are.
-const SHOWN_NAMES: usize = 8;
-
-pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Sr>, UserError> {
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
     let capacity = loading.capacity;
     let of_presets = settings.begun_with.unwrap_or(capacity);
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
-    let photos = Photos::read_watched(&config, &mut loading.watch());
-    let photos = Arc::new(photos.map_err(|error| data_error(&error))?);
+    let photos = match Photos::read_watched(&config, &mut loading.watch()) {
+        Ok(photos) => Arc::new(photos),
+        Err(DataError::Interrupted) => return Err(loading.interrupted().into()),
+        Err(error) => return Err(data_error(&error).into()),
+    };
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
     notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
@@ -31,6 +30,8 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
         loader: settings.loader(bounds.patch_max, Vec::new()),
         sizes: Sizes::Cut(bounds),
         largest_sample: photos.largest_patch(),
+        lengths: Vec::new(),
+        skips_held_out: false,
         inference_edges: vec![settings.sr.validation_tile.min(photos.largest_side())],
         notes,
         data: vec![format!("{n_train} images to train on, {n_held} held out: {names}")],
@@ -41,7 +42,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
 
 /// Says what it means that not all images have room in the store.
 fn waiting(photos: &Photos, config: &PhotosConfig) -> Option<String> {
-    let ((n, stored), limit) = (photos.waiting()?, config.room.store.as_ref()?.limit);
+    let ((n, stored), limit) = (photos.waiting()?, config.room.store.limit);
     Some(format!(
         "decoded images take {stored}, and `data.store_limit` is {limit}: {n} of them are decoded whenever a crop needs \
          them, which is slow"

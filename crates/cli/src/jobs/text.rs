@@ -15,13 +15,14 @@ use crate::settings::Settings;
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Text>, UserError> {
-    let corpus = Arc::new(Corpus::read(&settings.corpus()).map_err(|error| data_error(&error))?);
+    let corpus = Arc::new(Corpus::read(&settings.corpus(loading.room(settings))).map_err(|error| data_error(&error))?);
     let job = Text::new(settings.gpt(), Arc::clone(&corpus));
     let (n_train, n_held) = (corpus.train.len(), corpus.validation.len());
     let vocabulary = corpus.tokenizer.vocabulary();
     let about = About {
         lengths: lengths(&job),
         validation_edges: Vec::new(),
+        skips_held_out: false,
         lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
         skipped: corpus.skipped.clone(),
         files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| data_error(&error))?)],

@@ -68,7 +68,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn corpus(&self) -> CorpusConfig {
+    pub(crate) fn corpus(&self, room: Room) -> CorpusConfig {
         let Text { vocabulary, longest, .. } = self.text;
         CorpusConfig {
             folder: self.folder("text"),
@@ -76,6 +76,7 @@ impl Settings {
             bad_document: self.bad_sample(),
             vocabulary,
             longest,
+            room,
         }
     }
 

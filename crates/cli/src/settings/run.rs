@@ -4,8 +4,8 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Poli
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, OptimizerRecovery, Scaling, StepUnit,
-    describe, has_exact_peaks, platform, small_batch_regime,
+    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
+    StepUnit, describe, has_exact_peaks, platform, small_batch_regime,
 };
 use plimsoll_types::Knobs;
 
@@ -117,6 +117,7 @@ impl Settings {
             target: self.memory.target,
             draws_line: true,
             may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
+            longest: LongestEdges::default(),
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {
                 predictor: self.predictor(),

@@ -11,6 +11,8 @@ use crate::controller::Keys;
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
 use crate::job::Job;
+use crate::loader::{BadSample, LoaderConfig};
+use crate::source::Source as _;
 use crate::trial::{Trial, TrialError, forward_trial};
 
 /// Where the way up begins, in pixels or positions: any model takes it, and what it needs is nearly nothing.
@@ -42,6 +44,46 @@ pub fn sound<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Vec<PlannedNeed>, PlanError> {
+    let longest = request.inference.iter().map(|it| it.edge()).max();
+    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
+    let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
+    sound_all(job, request, &work, Enough::OneSample, open_probe, progress)
+}
+
+/// Approaches one shape of a phase, as a search for a batch size begins with it; all of its samples have to fit.
+///
+/// # Errors
+///
+/// As [`sound`], and [`PlanError::SmallestDoesNotFit`] where there is no room for any step.
+pub fn sound_one<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    work: (Phase, StepShape),
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<(), PlanError> {
+    sound_all(job, request, &[work], Enough::All, open_probe, progress).map(drop)
+}
+
+/// What has to fit of a shape that is approached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Enough {
+    /// One sample.
+    OneSample,
+    /// All samples.
+    All,
+}
+
+/// Approaches shapes one after the other, and returns what was read.
+fn sound_all<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    work: &[(Phase, StepShape)],
+    enough: Enough,
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<Vec<PlannedNeed>, PlanError> {
+    let Some((_, first)) = work.first().copied() else { return Ok(Vec::new()) };
     let capacity = open_probe()?.capacity()?;
     let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
     let platform = platform(request.device, &super::device_name(request.device)?);
@@ -50,17 +92,21 @@ pub fn sound<J: Job>(
     let keys = Keys { checkpointing, platform, small_batch };
     let mut trials = planning.trials()?;
     let resident = trials.resident().map_err(|error| failed(first, error))?;
-    if capacity.scale(request.target) <= resident {
+    let budget = capacity.scale(request.target);
+    if budget <= resident && enough == Enough::All {
+        let advice = "a larger capacity or a smaller model would help".to_owned();
+        return Err(PlanError::SmallestDoesNotFit { shape: first, needed: resident, budget, capacity, advice });
+    }
+    if budget <= resident {
         // There is no room for any step, and the start of the run says so.
         return Ok(Vec::new());
     }
     let (predictor, target) = (PredictorConfig { features: job.features(), ..request.predictor }, request.target);
     let exact_peaks = has_exact_peaks(request.device);
-    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks };
-    let longest = request.inference.iter().map(|it| it.edge()).max();
-    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
     let mut needs = Vec::new();
-    for (phase, shape) in [(Phase::Train, first)].into_iter().chain(validation) {
+    for (phase, shape) in work.iter().copied() {
+        let smaller = smaller(job, request, phase, shape);
+        let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, smaller };
         let mut n_done = 0;
         let mut run = |shape| {
             progress(phase, n_done, n_done + 1);
@@ -71,7 +117,11 @@ pub fn sound<J: Job>(
             }
         };
         let read = match sounding.approach(phase, shape, &mut run) {
-            (read, Err(PlanError::OutOfReach { largest, .. })) if largest.0.edge() == shape.edge() => read,
+            (read, Err(PlanError::OutOfReach { largest: (largest, _), .. }))
+                if enough == Enough::OneSample && largest.edge() == shape.edge() =>
+            {
+                read
+            }
             (read, ended) => ended.map(|()| read)?,
         };
         needs.extend(read.into_iter().map(|it| need(phase, it)));
@@ -96,7 +146,8 @@ pub fn sound_forward(
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
     let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
-    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks: has_exact_peaks(device) };
+    let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
+    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks: has_exact_peaks(device), smaller };
     sounding.approach(Phase::Infer, shape, &mut forward).1
 }
 
@@ -110,6 +161,24 @@ struct Sounding {
     keys: Keys,
     /// Whether the device tells exact peaks, and not merely what its pages hold.
     exact_peaks: bool,
+    smaller: Smaller,
+}
+
+/// What would make smaller what is out of reach.
+struct Smaller {
+    what: String,
+    /// How it would be left out, where that is so.
+    skip: &'static str,
+}
+
+fn smaller<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShape) -> Smaller {
+    let LoaderConfig { edges, bad_sample, .. } = &request.loader;
+    let may_skip = phase == Phase::Train && !edges.is_empty() && *bad_sample == BadSample::Fail;
+    let what = match phase {
+        Phase::Train => job.source().smaller().to_owned(),
+        Phase::Infer => format!("less than {}", job.describe_validation(shape.edge())),
+    };
+    Smaller { what, skip: if may_skip { "; `data.bad_sample = \"skip\"` leaves out what is longer" } else { "" } }
 }
 
 impl Sounding {
@@ -161,8 +230,13 @@ impl Sounding {
     ) -> PlanError {
         let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.shape, it.peak));
         let needed = predicted.map_or(largest.1, |it| it.expected);
-        let (capacity, checkpointing) = (self.capacity, self.keys.checkpointing);
-        PlanError::OutOfReach { phase, shape, largest, needed, capacity, checkpointing }
+        let is_sparing = phase == Phase::Infer || self.keys.checkpointing;
+        let sparing = if is_sparing { "" } else { ", gradient checkpointing" };
+        let Smaller { what, skip } = &self.smaller;
+        let advice = format!(
+            "any of these would help: a capacity well above {needed}, {what}{sparing}, or a smaller model{skip}"
+        );
+        PlanError::OutOfReach { phase, shape, largest, needed, capacity: self.capacity, advice }
     }
 
     fn smallest_does_not_fit(&self, phase: Phase, Observation { shape, peak, .. }: Observation) -> PlanError {

@@ -10,13 +10,41 @@ use crate::loader::{BadSample, StepSamples};
 use crate::source::Source;
 use crate::stopwatch::Lap;
 
-/// Which samples are left out because one of them alone did not fit.
+/// What has to come on top of what there was, as one part of it in so many, before samples are tried again: what others
+/// take and return moves the budget by less all the time.
+const MORE: u64 = 10;
+
+/// Which samples are left out because one of them alone does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfit {
-    /// All that are padded to this edge or a longer one.
+    /// All whose own length is padded to this edge or a longer one.
     edge: u32,
-    /// What there was for it; with more they are tried again.
+    /// What there was for it; with much more they are tried again.
     budget: Bytes,
+}
+
+impl Unfit {
+    /// Says that nothing longer than this edge fits into a budget.
+    pub(super) fn beyond(longest: u32, budget: Bytes) -> Self {
+        Self { edge: longest.saturating_add(1), budget }
+    }
+
+    /// Returns the longest edge that is not left out; `None` where this budget is worth another try.
+    pub(super) fn longest(&self, budget: Bytes) -> Option<u32> {
+        self.holds(budget).then(|| self.edge.saturating_sub(1))
+    }
+
+    fn holds(&self, budget: Bytes) -> bool {
+        budget.saturating_sub(self.budget) <= Bytes(self.budget.0 / MORE)
+    }
+
+    /// Returns what holds of what a checkpoint says and of what is known now.
+    pub(super) fn stricter(then: Option<Self>, now: Option<Self>) -> Option<Self> {
+        match (then, now) {
+            (Some(then), Some(now)) if then.edge < now.edge && then.holds(now.budget) => Some(then),
+            (then, now) => now.or(then),
+        }
+    }
 }
 
 type Samples<J> = StepSamples<<<J as Job>::Source as Source>::Buffer>;
@@ -27,7 +55,7 @@ impl<J: Job> Run<'_, J> {
         let wanted = wanted(&self.controller);
         let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
         let (longest, budget) = (samples.draw.parts.iter().map(|it| it.edge).max(), self.budget.budget);
-        match self.unfit.filter(|it| budget <= it.budget && Some(it.edge) <= longest) {
+        match self.unfit.filter(|it| it.holds(budget) && Some(it.edge) <= longest) {
             Some(Unfit { edge, .. }) => self.without_unfit(samples, edge),
             None => Ok(samples),
         }
@@ -50,14 +78,47 @@ impl<J: Job> Run<'_, J> {
     }
 
     /// Collates a step anew without what does not fit, or takes the next one where nothing is left of it.
-    fn without_unfit(&mut self, samples: Samples<J>, edge: u32) -> Result<Samples<J>, TrainError> {
-        let parts = samples.draw.parts.iter().filter(|it| edge <= it.edge);
-        let ids: Vec<_> = parts.flat_map(|it| it.ids.iter().copied()).collect();
+    ///
+    /// Shorter samples that were padded with those that are left out stay, and are padded to less.
+    fn without_unfit(&mut self, mut samples: Samples<J>, edge: u32) -> Result<Samples<J>, TrainError> {
+        let longest = self.config.loader.edges.iter().copied().filter(|it| *it < edge).max().unwrap_or(0);
+        let sized = samples.draw.ids().zip(&samples.lengths);
+        let ids: Vec<_> = sized.filter(|(_, length)| longest < **length).map(|(id, _)| id).collect();
+        samples.draw.parts.iter_mut().filter(|it| edge <= it.edge).for_each(|it| it.edge = longest);
         let samples = self.loader.without(samples, &ids)?;
         if samples.draw.parts.is_empty() {
             self.loader.leave_out(samples)?;
             return self.next_samples();
         }
         Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_tried_again_with_much_more_memory_and_not_with_a_little() {
+        let unfit = Unfit::beyond(24, Bytes::mib(100));
+        for (budget, longest) in [(50, Some(24)), (100, Some(24)), (110, Some(24)), (111, None)] {
+            assert_eq!(unfit.longest(Bytes::mib(budget)), longest, "{budget} MiB");
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_says_more_only_where_it_still_holds() {
+        let unfit = |longest, mib| Some(Unfit::beyond(longest, Bytes::mib(mib)));
+        for (then, now, expected) in [
+            (None, None, None),
+            (unfit(8, 100), None, unfit(8, 100)),
+            (None, unfit(8, 100), unfit(8, 100)),
+            (unfit(8, 100), unfit(16, 100), unfit(8, 100)),
+            (unfit(16, 100), unfit(8, 100), unfit(8, 100)),
+            // It was of less memory than there is now.
+            (unfit(8, 100), unfit(16, 400), unfit(16, 400)),
+        ] {
+            assert_eq!(Unfit::stricter(then, now), expected);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use burn::optim::AdamConfig;
 use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
 
-use super::{Run, present, wanted};
+use super::{Run, Unfit, present, wanted};
 use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, prune, remove_after};
 use crate::error::TrainError;
 use crate::fit::Outcome;
@@ -74,7 +74,7 @@ impl<J: Job> Run<'_, J> {
         // The best of then may have gone since, when a better one was found that is undone now.
         let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
-        self.unfit = unfit;
+        self.unfit = Unfit::stricter(unfit, self.unfit);
         // Dropped first, so that there are never two.
         (self.model, self.optimizer) = (None, AdamConfig::new().init());
         let plain = self.device.clone().inner().autodiff();

@@ -5,7 +5,7 @@ use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
 use super::guess::read_budget;
-use super::{Run, wanted};
+use super::{Run, Unfit, wanted};
 use crate::balance::TaskBalance;
 use crate::checkpoint::{Checkpoint, remove_after};
 use crate::config::FitConfig;
@@ -83,7 +83,8 @@ impl<'a, J: Job> Run<'a, J> {
             recorder: Recorder::new(controller.clone()),
             under_way: Vec::new(),
             guess,
-            unfit: None,
+            unfit: config.longest.train.map(|edge| Unfit::beyond(edge, budget.budget)),
+            unfit_items: config.longest.validation.map(|edge| Unfit::beyond(edge, budget.budget)),
             recovered: None,
             n_recoveries: 0,
             meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),

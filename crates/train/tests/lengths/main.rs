@@ -13,7 +13,7 @@ use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_train::{
     BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
-    OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, replay,
+    LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
@@ -34,6 +34,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
+        longest: LongestEdges::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
@@ -334,5 +335,24 @@ fn a_sample_that_alone_does_not_fit_is_named_or_left_out_and_counted() {
         // With more memory they take part again.
         let ran = fresh(&job, &config, Bytes(HEAVY.0 * 4));
         assert!(steps(&ran.events).iter().all(|it| it.skipped.is_empty()));
+    }
+}
+
+#[test]
+fn what_is_known_to_be_too_long_never_runs_and_its_shorter_mates_do() {
+    let _alone = alone();
+    for streamed in [false, true] {
+        let mut config = config(14, StepUnit::Samples, 16);
+        config.controller.policy = kept(4);
+        config.loader.bad_sample = BadSample::Skip;
+        config.longest.train = Some(24);
+        let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
+        ran.outcome.unwrap();
+        let of_epoch: Vec<_> = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).collect();
+        let parts = || of_epoch.iter().flat_map(|it| &it.micro_batches);
+        assert!(parts().all(|it| it.shape().edge() <= 24), "streamed: {streamed}");
+        let mut trained: Vec<_> = parts().flat_map(|it| it.ids.clone()).collect();
+        trained.sort_unstable();
+        assert_eq!(trained, (0..N_SAMPLES).filter(|id| length(*id) <= 24).collect::<Vec<_>>(), "streamed: {streamed}");
     }
 }

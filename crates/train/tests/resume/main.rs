@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
+use plimsoll_fixtures::copy_folder;
 use plimsoll_monitor::{Progress, encode};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
     BalanceConfig, Best, ControllerConfig, Death, EVENTS_FILE, Existing, FitConfig, LearningRate, LoaderConfig,
-    OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError, UNDONE_FILE, Why, fit,
+    LongestEdges, OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag, TrainError,
+    UNDONE_FILE, Why, fit,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
 use serde_json::Value;
@@ -41,6 +43,7 @@ fn config() -> FitConfig {
         seed: 3,
         draws_line: false,
         may_checkpoint: false,
+        longest: LongestEdges::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: true,
         n_steps: N_STEPS,
@@ -112,25 +115,13 @@ fn undisturbed() -> tempfile::TempDir {
     folder
 }
 
-/// Copies a run directory as it is at this moment, as a kill would leave it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// Runs with a copy of the run directory after every event, and returns the copies.
 fn moments(path: &Path, existing: Existing, copies: &Path) -> Vec<PathBuf> {
     let mut moments = Vec::new();
     let mut fate = |n: usize, _: &StopFlag| {
         let moment = copies.join(format!("{n}"));
-        copy(path, &moment);
+        // As a kill at this moment would leave it.
+        copy_folder(path, &moment).unwrap();
         moments.push(moment);
     };
     run_as(path, existing, None, &mut fate).0.unwrap();
@@ -253,7 +244,7 @@ fn a_damaged_last_checkpoint_costs_the_steps_since_the_one_before() {
         ["model.bpk", "optimizer.bpk", "state.json", "weights.safetensors", "checksums.json"].iter().enumerate()
     {
         let folder = tempfile::tempdir().unwrap();
-        copy(whole.path(), folder.path());
+        copy_folder(whole.path(), folder.path()).unwrap();
         let path = folder.path().join(last_checkpoint()).join(name);
         let content = fs::read(&path).unwrap();
         fs::write(&path, &content[..n * content.len() / 5]).unwrap();

@@ -21,8 +21,7 @@ pub(crate) struct Album {
     room: Room,
     /// What became of each image that was asked for.
     images: BTreeMap<String, Result<Stored, String>>,
-    /// None where only the heads of the files are read.
-    store: Option<PixelStore>,
+    store: PixelStore,
     end: u64,
 }
 
@@ -30,7 +29,7 @@ impl Album {
     /// Starts an album of squares.
     pub(crate) fn create(config: &SamplesConfig) -> io::Result<Self> {
         let (folder, room) = (config.folder.clone(), config.room.clone());
-        let store = room.store.as_ref().map(PixelStore::create).transpose()?;
+        let store = PixelStore::create(&room.store)?;
         Ok(Self { folder, size: config.image_size, room, images: BTreeMap::new(), store, end: 0 })
     }
 
@@ -46,7 +45,7 @@ impl Album {
         Ok(self.images[name].as_ref().map(|_| ()).map_err(Clone::clone))
     }
 
-    /// Returns the rows of an image as a square; none where only heads are read.
+    /// Returns the rows of an image as a square.
     fn decode(&self, name: &str) -> Result<Vec<u8>, String> {
         let file = ImageFile::look(&self.folder.join(name)).map_err(|fault| self.reason(name, &fault))?;
         let (from, to) = ((file.width, file.height), (self.size, self.size));
@@ -59,11 +58,7 @@ impl Album {
                  or a smaller image would help"
             ));
         }
-        let mut pixels = Vec::new();
-        if self.store.is_none() {
-            return Ok(pixels);
-        }
-        let mut resampler = Resampler::new(Filter::Triangle, from, to);
+        let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
         let decoded = file.rows(&mut |row| {
             resampler.push(row, &mut |row| pixels.extend_from_slice(row));
             ControlFlow::Continue(())
@@ -77,14 +72,12 @@ impl Album {
 
     fn keep(&mut self, pixels: &[u8]) -> io::Result<Stored> {
         let stored = Stored { offset: self.end, width: self.size, height: self.size };
-        if let Some(store) = &self.store {
-            self.end += pixels.len() as u64;
-            if store.limit < Bytes(self.end) {
-                let limit = store.limit;
-                return Err(io::Error::other(format!("they take more than `data.store_limit`, which is {limit}")));
-            }
-            store.write(stored.offset, pixels)?;
+        let limit = self.store.limit;
+        self.end += pixels.len() as u64;
+        if limit < Bytes(self.end) {
+            return Err(io::Error::other(format!("they take more than `data.store_limit`, which is {limit}")));
         }
+        self.store.write(stored.offset, pixels)?;
         Ok(stored)
     }
 
@@ -116,8 +109,7 @@ impl Album {
     ///
     /// - `into`: `[size, size, 3]`
     pub(crate) fn read(&self, image: Stored, into: &mut [u8]) -> io::Result<()> {
-        let none = || io::Error::other("only the heads of the images were read");
         let window = Window { x: 0, y: 0, width: self.size, height: self.size };
-        self.store.as_ref().ok_or_else(none)?.read(image, window, into)
+        self.store.read(image, window, into)
     }
 }

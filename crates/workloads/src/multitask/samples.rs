@@ -96,8 +96,7 @@ impl Samples {
     ///
     /// [`DataError`] names the file, the line and what would be right.
     pub fn read(config: &SamplesConfig) -> Result<Self, DataError> {
-        let store = config.room.store.as_ref().map(|it| it.folder.clone()).unwrap_or_default();
-        let store_error = |source| DataError::Store { folder: store.clone(), source };
+        let store_error = |source| DataError::Store { folder: config.room.store.folder.clone(), source };
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = Album::create(config).map_err(store_error)?;

@@ -143,12 +143,11 @@ pub(crate) fn look(path: &Path, config: &PhotosConfig) -> Result<ImageFile, Data
         let (capacity, is_whole) = (config.room.capacity_for(needed), file.is_decoded_whole());
         return Err(DataError::TooLarge { path, width, height, needed, left, capacity, is_whole });
     }
-    match &config.room.store {
-        Some(store) if store.limit < stored_bytes(&file) => {
-            Err(DataError::StoreTooSmall { path, needed: stored_bytes(&file), limit: store.limit })
-        }
-        _ => Ok(file),
+    let (needed, limit) = (stored_bytes(&file), config.room.store.limit);
+    if limit < needed {
+        return Err(DataError::StoreTooSmall { path, needed, limit });
     }
+    Ok(file)
 }
 
 /// Says what is wrong with a file; one that is no image has no name in it.

@@ -57,8 +57,7 @@ pub struct Photos {
     pub validation: Vec<Photo>,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
-    /// None where only the heads of the files were read.
-    gallery: Option<Gallery>,
+    gallery: Gallery,
     /// Images that are decoded when they are needed, since not all have room in the file.
     n_waiting: usize,
     stored: Bytes,
@@ -92,14 +91,9 @@ impl Photos {
             }
         }
         let files = found.iter().map(|(_, _, file)| file.clone()).collect();
-        let gallery = config.room.store.as_ref().map(|store| Gallery::create(files, store));
-        let gallery = gallery.transpose().map_err(|source| store_error(config, source))?;
+        let gallery = Gallery::create(files, &config.room.store).map_err(|source| store_error(config, source))?;
         let (mut photos, mut n_waiting, mut stored) = (Vec::new(), 0, Bytes::ZERO);
         for (number, (name, path, file)) in found.iter().enumerate() {
-            let Some(gallery) = &gallery else {
-                photos.push(photo(number, name, file));
-                continue;
-            };
             if watch(number, found.len()).is_break() {
                 return Err(DataError::Interrupted);
             }
@@ -113,7 +107,7 @@ impl Photos {
             photos.extend(usable(decoded, name, config.bad_image, &mut skipped)?.map(|()| photo(number, name, file)));
         }
         if n_waiting > 0 {
-            gallery.iter().for_each(Gallery::reserve);
+            gallery.reserve();
         }
         if photos.len() < 2 {
             let (folder, found, files) = (config.folder.clone(), photos.len(), paths.len());
@@ -159,10 +153,8 @@ impl Photos {
         window: Window,
         into: &mut [u8],
     ) -> Result<(), String> {
-        let Some(gallery) = &self.gallery else {
-            return Err(format!("{}: only the heads of the images were read", photo.name));
-        };
-        gallery.read(photo.number, resolution, window, into).map_err(|fault| format!("{}: {fault}", photo.name))
+        let read = self.gallery.read(photo.number, resolution, window, into);
+        read.map_err(|fault| format!("{}: {fault}", photo.name))
     }
 
     /// Returns the PSNR of bicubic upsampling.
@@ -202,7 +194,7 @@ impl Photos {
         let is_held = |_: &mut Photo| held.next() == Some(true);
         self.validation = self.train.extract_if(.., is_held).collect();
         // Where photos are decoded when they are needed, this waits for the first validation.
-        if self.gallery.is_some() && self.n_waiting == 0 {
+        if self.n_waiting == 0 {
             let known = self.validation.iter().try_for_each(|photo| self.baseline(photo).map(drop));
             known.map_err(|reason| store_error(config, std::io::Error::other(reason)))?;
         }
@@ -247,8 +239,7 @@ pub(crate) fn psnr(squares: f64, n_values: u64) -> f64 {
 }
 
 fn store_error(config: &PhotosConfig, source: std::io::Error) -> DataError {
-    let folder = config.room.store.as_ref().map(|it| it.folder.clone()).unwrap_or_default();
-    DataError::Store { folder, source }
+    DataError::Store { folder: config.room.store.folder.clone(), source }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::error::TextError;
 use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
 use super::unigram::unigram_cross_entropy;
+use crate::room::Room;
 use crate::split::held_out;
 
 /// How to read a folder.
@@ -18,12 +19,14 @@ pub struct CorpusConfig {
     pub folder: PathBuf,
     /// The part of the documents that is held out, rounded to whole documents, at least one.
     pub validation_share: f64,
-    /// What becomes of documents that are no UTF-8.
+    /// What becomes of documents that are no UTF-8, or too large.
     pub bad_document: BadSample,
     /// Tokens that the tokenizer may have.
     pub vocabulary: usize,
     /// The most tokens of a section that are predicted; a longer one is cut into equal pieces.
     pub longest: u32,
+    /// What loading may use.
+    pub room: Room,
 }
 
 /// The sections of a folder's documents.
@@ -67,7 +70,7 @@ impl Corpus {
         if config.longest == 0 {
             return Err(TextError::Longest(config.longest));
         }
-        let Documents { documents, skipped } = Documents::read(&config.folder, config.bad_document)?;
+        let Documents { documents, skipped } = Documents::read(config)?;
         let held = held_out(documents.len(), config.validation_share);
         let of = |side: bool| documents.iter().zip(&held).filter(move |(_, held)| **held == side);
         let texts = |side| of(side).flat_map(|(it, _)| Document::sections(it)).collect::<Vec<_>>();

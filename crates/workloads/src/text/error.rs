@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use plimsoll_types::Bytes;
+
 use super::tokenizer::{LEAST_VOCABULARY, MOST_VOCABULARY};
 use crate::files::FolderError;
 
@@ -31,6 +33,26 @@ pub enum TextError {
         /// Offset of the first byte that is no UTF-8, from 0.
         byte: usize,
     },
+    /// A document takes more memory to read and tokenize than there is.
+    #[error(
+        "load {}: to read and tokenize its {size} takes up to {needed} with the documents before it, and {left} are left; \
+         a capacity of {capacity}{} would help, or set `data.bad_sample = \"skip\"`",
+        path.display(), smaller(*.longest)
+    )]
+    TooLarge {
+        /// The document.
+        path: PathBuf,
+        /// Its size.
+        size: Bytes,
+        /// What all documents up to it take at most.
+        needed: Bytes,
+        /// What there is for them.
+        left: Bytes,
+        /// The capacity that would do.
+        capacity: Bytes,
+        /// Its longest section, where it was read.
+        longest: Option<Bytes>,
+    },
     /// Too few documents are left.
     #[error(
         "find documents in {}: {found} of {files} files are .txt or .md documents that can be used, at least 2 are \
@@ -57,4 +79,24 @@ pub enum TextError {
     /// The tokenizer's library failed, or its file is none.
     #[error("use the tokenizer: {0}")]
     Tokenizer(String),
+}
+
+fn smaller(longest: Option<Bytes>) -> String {
+    match longest {
+        Some(longest) => format!(", blank lines in its longest section, which has {longest}, or a smaller document"),
+        None => " or a smaller document".to_owned(),
+    }
+}
+
+impl TextError {
+    /// Says why a document is left out; `None` for what is wrong with more than the document.
+    pub(crate) fn reason_to_skip(&self) -> Option<String> {
+        match self {
+            Self::NotUtf8 { byte, .. } => Some(format!("no UTF-8 from byte {byte}")),
+            Self::TooLarge { size, needed, left, .. } => Some(format!(
+                "to read and tokenize its {size} takes up to {needed} with the documents before it, and {left} are left"
+            )),
+            _ => None,
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod bias;
 mod buffer;
 mod cache;
 mod corpus;
+mod demand;
 mod documents;
 mod error;
 mod generate;

@@ -59,9 +59,9 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
 
 /// The language model of a run by default, on the documents of a folder.
 pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
-    let folder = folder.to_owned();
-    let corpus =
-        CorpusConfig { folder, validation_share: 0.1, bad_document: BadSample::Skip, vocabulary: 2048, longest: 512 };
+    let (room, folder) = (Room::boundless(folder), folder.to_owned());
+    let (bad_document, vocabulary, longest) = (BadSample::Skip, 2048, 512);
+    let corpus = CorpusConfig { folder, validation_share: 0.1, bad_document, vocabulary, longest, room };
     let corpus = Arc::new(Corpus::read(&corpus)?);
     Ok(Text::new(GptConfig::default(), corpus))
 }

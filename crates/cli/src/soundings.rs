@@ -1,0 +1,186 @@
+//! How a run makes sure of what it begins with, and what it leaves out.
+
+use plimsoll_plan::{MemoryPlan, PlanError};
+use plimsoll_policy::{Policy, PolicyConfig};
+use plimsoll_predict::Phase;
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, OpenProbe, PlanRequest, Source, plan_memory, sound};
+use plimsoll_types::StepShape;
+
+use crate::display::progress_of_planning;
+use crate::exit::describe;
+use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, open_probe};
+use crate::settings::Settings;
+use crate::values::PlanSetting;
+
+/// Said where gradient checkpointing is on from the first step, because it has to be.
+const SPARING: &str = "one sample alone does not fit: activations are recomputed, in a third more time";
+
+impl<J: Job> Prepared<J> {
+    /// Makes sure that what the run begins with is known to fit, where no plan says so; a run that goes on knows it, but
+    /// not what its new process, or another capacity, makes of it.
+    ///
+    /// What is out of reach alone is left out, where that is allowed, once activations are recomputed.
+    pub(crate) fn sound(&mut self, settings: &Settings, config: &mut FitConfig, goes_on: bool) -> anyhow::Result<()> {
+        let mut request = self.plan_request(settings)?;
+        let open = || open_probe(settings);
+        if settings.device != DeviceKind::Flex {
+            if goes_on || settings.memory.plan != PlanSetting::Off {
+                return Ok(());
+            }
+            let may_skip = matches!(self.sizes, Sizes::Padded(_)) && self.may_leave_out(config.deterministic);
+            match rehearse(&self.job, request, self.sizes.largest_edge(), config.may_checkpoint, &open) {
+                Ok(spares) => config.controller.checkpointing |= spares,
+                // Such a device refuses by itself what is too large, and lives.
+                Err(error) if may_skip => eprintln!("warning: failed to {error}: what does not fit is left out"),
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+        let mut on_trial = progress_of_planning();
+        let needs = loop {
+            let first = self.first_micro_batch(&config.controller.policy, config.longest.train)?;
+            let error = match sound(&self.job, &request, first, &open, &mut on_trial) {
+                Ok(needs) => break needs,
+                Err(error) => error,
+            };
+            let may_spare = config.may_checkpoint && !request.checkpointing;
+            if may_spare && matches!(error, PlanError::OutOfReach { phase: Phase::Train, .. }) {
+                request.checkpointing = true;
+            } else if let Some(longest) = self.without(&error, config) {
+                // What is shorter may do without.
+                let is_train = longest.train != config.longest.train;
+                request.checkpointing &= !is_train || settings.memory.begins_with_checkpointing();
+                config.longest = longest;
+                if let Some(edge) = longest.validation {
+                    request.inference.retain(|it| it.edge() <= edge);
+                    request.inference.push(StepShape::new(1, edge));
+                }
+            } else if fits_nowhere(&error) {
+                return Err(error.into());
+            } else {
+                eprintln!("warning: no sounding, the steps will tell: failed to {}", describe(&error));
+                return Ok(());
+            }
+        };
+        self.name_left_out(config.longest);
+        if request.checkpointing && !settings.memory.begins_with_checkpointing() {
+            eprintln!("warning: {SPARING}");
+        }
+        if !goes_on {
+            config.controller.checkpointing |= request.checkpointing;
+            // A deterministic run takes nothing from readings.
+            config.controller.planned = if config.deterministic { Vec::new() } else { needs };
+        }
+        Ok(())
+    }
+
+    /// Returns the largest micro-batch that the first steps may have, of this longest edge where some are left out.
+    fn first_micro_batch(&self, policy: &PolicyConfig, longest: Option<u32>) -> anyhow::Result<StepShape> {
+        let policy = Policy::try_new(policy.clone())?;
+        let knobs = policy.knobs();
+        let Sizes::Padded(Buckets { edges, .. }) = &self.sizes else { return Ok(knobs.shape()) };
+        let edge = longest.unwrap_or(self.sizes.largest_edge());
+        let size = |sizes: &[u32]| edges.iter().zip(sizes).find(|(of, _)| **of == edge).map(|(_, size)| *size);
+        let n = policy.batch_sizes().and_then(size).unwrap_or(knobs.micro_batch_size);
+        Ok(StepShape::new(n, edge))
+    }
+
+    /// Returns the longest edges without what is out of reach, where that may be left out and anything is shorter.
+    fn without(&self, error: &PlanError, config: &FitConfig) -> Option<LongestEdges> {
+        let PlanError::OutOfReach { phase, largest: (largest, _), .. } = error else { return None };
+        let known = config.longest;
+        match phase {
+            Phase::Train => {
+                let train = Some(self.next_edge(error, config.deterministic)?);
+                known.train.is_none_or(|known| train < Some(known)).then_some(LongestEdges { train, ..known })
+            }
+            Phase::Infer => {
+                let may_skip = self.skips_held_out && self.may_leave_out(config.deterministic);
+                let edge = may_skip.then(|| largest.edge())?;
+                let is_shorter = known.validation.is_none_or(|known| edge < known);
+                is_shorter.then_some(LongestEdges { validation: Some(edge), ..known })
+            }
+        }
+    }
+
+    /// Returns the longest edge of which one sample is certain to fit, where another is not and may be left out.
+    pub(crate) fn next_edge(&self, error: &PlanError, is_deterministic: bool) -> Option<u32> {
+        let PlanError::OutOfReach { largest: (largest, _), .. } = error else { return None };
+        match &self.sizes {
+            Sizes::Padded(buckets) if self.may_leave_out(is_deterministic) => {
+                buckets.edges.iter().copied().filter(|it| *it <= largest.edge()).max()
+            }
+            Sizes::Cut(_) | Sizes::Padded(_) => None,
+        }
+    }
+
+    fn may_leave_out(&self, is_deterministic: bool) -> bool {
+        self.loader.bad_sample == BadSample::Skip && !is_deterministic
+    }
+
+    /// Says which samples are left out, and notes them for the report.
+    fn name_left_out(&mut self, longest: LongestEdges) {
+        let (source, mut left_out) = (self.job.source(), Vec::new());
+        if let Some(edge) = longest.train {
+            let too_long = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length);
+            left_out.extend(too_long.map(|(id, _)| source.describe(id)));
+        }
+        if let (Some(edge), Some(most)) = (longest.validation, self.inference_edges.last()) {
+            let what = self.job.describe_validation(*most);
+            left_out.push(format!("what is held out and longer than {edge}, as {what}"));
+        }
+        let names = left_out.iter().take(SHOWN_NAMES);
+        names.for_each(|it| eprintln!("warning: left out until there is more memory: {it}"));
+        if SHOWN_NAMES < left_out.len() {
+            eprintln!("warning: left out {} in all; the report names them", left_out.len());
+        }
+        self.skipped.extend(left_out.into_iter().map(|it| format!("{it}: it alone is not certain to fit into memory")));
+    }
+}
+
+/// Plans with gradient checkpointing where one sample does not fit without, and it may be switched on.
+pub(crate) fn plan_or_spare<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    may_checkpoint: bool,
+    open: OpenProbe<'_>,
+) -> Result<MemoryPlan, PlanError> {
+    let planned = plan_memory(job, request, open, &mut progress_of_planning());
+    let may_checkpoint = may_checkpoint && request.device != DeviceKind::Flex;
+    if !(may_checkpoint && matches!(planned, Err(PlanError::SmallestDoesNotFit { .. }))) {
+        return planned;
+    }
+    eprintln!("warning: {SPARING}");
+    let request = PlanRequest { checkpointing: true, ..request.clone() };
+    plan_memory(job, &request, open, &mut progress_of_planning())
+}
+
+/// Plans one sample of the longest edge by dry run, to see that it fits; returns whether only gradient checkpointing makes
+/// it fit.
+fn rehearse<J: Job>(
+    job: &J,
+    request: PlanRequest,
+    longest: u32,
+    may_checkpoint: bool,
+    open: OpenProbe<'_>,
+) -> anyhow::Result<bool> {
+    let ladder = vec![StepShape::new(1, longest)];
+    let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
+    let inference = inference.into_iter().collect();
+    let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
+    match plan_or_spare(job, &request, may_checkpoint, open) {
+        Err(error) if fits_nowhere(&error) => Err(error.into()),
+        Err(error) => {
+            eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
+            Ok(false)
+        }
+        Ok(plan) => Ok(plan.fingerprint.checkpointing && !request.checkpointing),
+    }
+}
+
+/// Whether there is no step that the run could take.
+pub(crate) fn fits_nowhere(error: &PlanError) -> bool {
+    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit};
+    matches!(error, SmallestDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell)
+}

@@ -1,0 +1,89 @@
+//! What comes after the first steps is bounded before it runs: validation and generation.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fmt::Write;
+use std::fs;
+use std::process::{Command, Output};
+
+use common::{json, refused, text};
+
+fn plimsoll(args: &[&str], sets: &[&str]) -> Output {
+    let sets = sets.iter().flat_map(|it| ["--set", it]);
+    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(args).args(sets).output().unwrap()
+}
+
+/// Returns capacities from 4 MiB to 1 GiB, each a quarter above the one before: what fits where depends on the machine.
+fn capacities() -> impl Iterator<Item = String> {
+    std::iter::successors(Some(4096_u32), |it| Some(it + it / 4))
+        .take_while(|it| *it <= 1 << 20)
+        .map(|it| format!("{it}KiB"))
+}
+
+#[test]
+fn a_capacity_that_trains_but_cannot_validate_says_so_before_the_first_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let run = out.display().to_string();
+    let train = |capacity: &str, tile: &str| {
+        let args = ["train", "--no-supervise", "--overwrite", "--steps", "2", "--capacity", capacity, "--out", &run];
+        let small = ["sr.channels=32", "sr.blocks=1", "batch.patch_min=16", "batch.patch_max=16", "batch.batch_max=2"];
+        plimsoll(&args, &[&small[..], &["batch.effective_batch_size=2", tile]].concat())
+    };
+    let mut trains = None;
+    for capacity in capacities() {
+        let output = train(&capacity, "sr.validation_tile=160");
+        if output.status.success() {
+            break;
+        }
+        refused(&output, &[]);
+        if text(&output.stderr).contains("failed to validate: one sample of edge ") {
+            refused(&output, &["is not certain to fit, and was not run", "`sr.validation_tile`"]);
+            assert!(!out.join("events.jsonl").exists(), "something was trained under {capacity}");
+            trains = Some(capacity);
+        }
+    }
+    let capacity = trains.expect("every capacity that trains can validate tiles of a hundred times the area");
+    let output = train(&capacity, "sr.validation_tile=16");
+    assert!(output.status.success(), "{capacity}: {}", text(&output.stderr));
+    assert_eq!(json(&out.join("training_report.json"))["steps"], 2);
+}
+
+#[test]
+fn texts_are_written_as_many_at_a_time_as_are_certain_to_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run").display().to_string();
+    let small = ["text.width=16", "text.layers=1", "text.vocabulary=300", "batch.effective_batch_size=1024"];
+    let trained = plimsoll(&["train", "--job", "text", "--steps", "2", "--no-supervise", "--out", &run], &small);
+    assert!(trained.status.success(), "{}", text(&trained.stderr));
+    let mut prompts = String::new();
+    (0..32).for_each(|at| writeln!(prompts, "In the evening of day {at}").unwrap());
+    let file = folder.path().join("prompts.txt");
+    fs::write(&file, prompts).unwrap();
+    let file = file.display().to_string();
+    let write = |capacity: &str| {
+        let all = ["generate", &run, "--prompts", &file, "--max-tokens", "120", "--batch-size", "32"];
+        plimsoll(&[&all[..], &["--capacity", capacity]].concat(), &[])
+    };
+    let expected = write("4GiB");
+    assert!(expected.status.success(), "{}", text(&expected.stderr));
+    let mut n_climbed = 0;
+    for capacity in capacities() {
+        let output = write(&capacity);
+        let stderr = text(&output.stderr);
+        if !output.status.success() {
+            refused(&output, &[]);
+            assert_eq!(n_climbed, 0, "{capacity}: {stderr}");
+            continue;
+        }
+        assert_eq!(text(&output.stdout), text(&expected.stdout), "{capacity}: {stderr}");
+        if !stderr.contains("32 texts at a time are not certain to fit") {
+            break;
+        }
+        n_climbed += 1;
+    }
+    assert!(1 < n_climbed, "no capacity has room for some texts at a time and none for all");
+}

@@ -1,0 +1,226 @@
+//! Classification of the project's own tones.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod bad_input;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/parts.rs"]
+mod parts;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::Device;
+use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_sampler::EpochCursor;
+use plimsoll_train::{
+    BadSample, Controller, ControllerConfig, Inference, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source,
+    StepError, StopFlag, Wanted, WeightedAccumulator,
+};
+use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_workloads::sequence::{Encoder, EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
+
+use common::check_splits;
+use parts::{collated, length, parts};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+fn config(folder: &Path) -> RecordingsConfig {
+    let folder = folder.to_owned();
+    let bad_sample = BadSample::Fail;
+    RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes: Vec::new(), longest: u32::MAX }
+}
+
+fn tones() -> Recordings {
+    Recordings::read(&config(&plimsoll_fixtures::dir().join("sequence"))).unwrap()
+}
+
+fn job(recordings: Recordings, stream: bool) -> SequenceJob {
+    let model = EncoderConfig { heads: 2, head_width: 8, blocks: 1 };
+    SequenceJob::new(SequenceConfig { model, stream }, Arc::new(recordings))
+}
+
+/// What the steps of these tests have room for.
+const LARGEST: StepShape = StepShape::new(16, 64);
+
+#[test]
+fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
+    let (job, device) = (job(tones(), true), Device::flex().autodiff());
+    device.seed(11);
+    let model = job.init(&device);
+    let parts = parts(&job, 3);
+    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 60 };
+    let gradients = |parts: &[Part], sizes: &[usize]| {
+        let (buffer, mut accumulator, mut start) = (collated(&job, parts, LARGEST), WeightedAccumulator::new(13), 0);
+        for n in sizes {
+            let loss = job.mean_loss(&model, job.batch(&buffer, start..start + n, &device), &[]).mean;
+            let part = accumulator.backward(&model, &loss, *n as u64);
+            accumulator.add(&model, part);
+            start += n;
+        }
+        accumulator.finish()
+    };
+    let undivided = gradients(std::slice::from_ref(&whole), &[13]);
+    let splits = [
+        (&parts[..], vec![2, 5, 6]),
+        (&parts[..], vec![2, 3, 2, 4, 2]),
+        (&parts[..], vec![1; 13]),
+        (&[whole][..], vec![8, 5]),
+    ];
+    let splits = splits.map(|(parts, sizes)| (format!("{sizes:?}"), gradients(parts, &sizes)));
+    check_splits(&model, &device, &undivided, splits);
+}
+
+#[test]
+fn padding_does_not_change_the_loss_of_a_recording() {
+    let (job, device) = (job(tones(), true), Device::flex());
+    device.seed(12);
+    let model = job.init(&device);
+    let parts = parts(&job, 3);
+    let loss = |parts: Vec<Part>, at: usize| {
+        let buffer = collated(&job, &parts, LARGEST);
+        job.mean_loss(&model, job.batch(&buffer, at..at + 1, &device), &[]).mean.into_scalar::<f32>()
+    };
+    let ids: Vec<_> = parts.iter().flat_map(|part| part.ids.clone()).collect();
+    for (at, id) in ids.iter().enumerate() {
+        let alone = loss(vec![Part { ids: vec![*id], edge: length(&job, *id) }], 0);
+        for edge in [parts[2].edge, 60] {
+            let padded = loss(vec![Part { ids: ids.clone(), edge }], at);
+            assert!((alone - padded).abs() < 1e-5, "{id} at {edge}: {alone} {padded}");
+        }
+    }
+}
+
+#[test]
+fn what_is_planned_has_the_shapes_of_what_is_run() {
+    let (job, device) = (job(tones(), true), Device::flex().autodiff());
+    let model = job.init(&device);
+    let blank = job.mean_loss(&model, job.blank_batch(StepShape::new(3, 20), &device), &[]).mean;
+    assert!(blank.into_scalar::<f32>().is_finite());
+    let scores = job.blank_forward(&model.valid(), StepShape::new(3, 20), &Device::flex());
+    assert_eq!(scores.dims(), [15]);
+    // The shortest that there may be.
+    let shortest = job.mean_loss(&model, job.blank_batch(StepShape::new(1, 1), &device), &[]).mean;
+    assert!(shortest.into_scalar::<f32>().is_finite());
+}
+
+#[test]
+fn reading_and_splitting_are_the_same_every_time() {
+    let (first, again) = (tones(), tones());
+    assert_eq!((&first.train, &first.validation, &first.classes), (&again.train, &again.validation, &again.classes));
+    assert_eq!((first.train.len(), first.validation.len()), (50, 10));
+    // Two tones of each kind are held out.
+    for class in 0..5 {
+        assert_eq!(first.validation.iter().filter(|it| it.class == class).count(), 2);
+    }
+    let (first, again) = (job(first, true).source(), job(again, false).source());
+    for id in 0..first.n_samples() {
+        assert_eq!(first.read(0, id).unwrap(), again.read(3, id).unwrap());
+    }
+}
+
+#[test]
+fn lengths_are_known_unless_they_are_streamed() {
+    let recordings = tones();
+    let lengths: Vec<_> = recordings.train.iter().map(|it| it.n_frames).collect();
+    let source = job(recordings, false).source();
+    let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
+    for (id, length) in (0..).zip(&lengths) {
+        assert_eq!((index.lengths(id), source.read(0, id.into()).unwrap().length()), ([*length], *length));
+    }
+    let longest = *lengths.iter().max().unwrap();
+    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
+}
+
+#[test]
+fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
+    for stream in [true, false] {
+        let source = job(tones(), stream).source();
+        let wanted = Wanted::Batches(vec![12, 8, 4]);
+        let draws = |workers| {
+            let edges = vec![20, 35, 64];
+            let config = LoaderConfig { workers, edges, ..LoaderConfig::cut(5, 16, 64, Bytes::mib(4)) };
+            let mut loader = Loader::try_new(&source, None, &wanted, &config).unwrap();
+            let (mut steps, mut ends) = (Vec::new(), false);
+            while !ends {
+                let samples = loader.next(&wanted).unwrap();
+                ends = samples.ends_epoch;
+                steps.push((samples.draw.clone(), samples.lengths.clone(), samples.buffer.clone()));
+                loader.recycle(samples).unwrap();
+            }
+            steps
+        };
+        let steps = draws(1);
+        assert!(steps == draws(3), "streamed: {stream}");
+        let mut ids: Vec<_> = steps.iter().flat_map(|(draw, ..)| draw.ids()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..source.n_samples()).collect::<Vec<_>>(), "streamed: {stream}");
+        for (draw, lengths, _) in &steps {
+            let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
+            assert!(edges.zip(lengths).all(|(edge, length)| *length <= edge), "{draw:?} {lengths:?}");
+        }
+    }
+}
+
+fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
+    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
+    let controller = ControllerConfig {
+        predictor: plimsoll_predict::PredictorConfig::default(),
+        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
+        checkpointing: false,
+        platform: plimsoll_predict::Platform::default(),
+        planned: Vec::new(),
+        exact_peaks: true,
+        small_batch: 0,
+    };
+    let mut controller = Controller::try_new(controller).unwrap();
+    let capacity = Bytes::mib(512);
+    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
+    let budget = Budget { capacity, budget: capacity };
+    let mut inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
+    job.validate(model, device, &mut inference).map(|it| it.metric)
+}
+
+#[test]
+fn the_default_model_tells_tones_apart_after_fifty_steps() {
+    let (job, device) = (SequenceJob::new(SequenceConfig::default(), Arc::new(tones())), Device::flex().autodiff());
+    device.seed(1);
+    let (mut model, mut optimizer, source) = (job.init(&device), AdamConfig::new().init(), job.source());
+    let mut cursor = EpochCursor::try_new(source.n_samples(), 1).unwrap();
+    let untrained = validate(&job, &model, &device).unwrap();
+    for step in 0..50 {
+        let (epoch, ids) = cursor.take(16);
+        let buffer = collated(&job, &[Part { ids: ids.clone(), edge: 60 }], LARGEST);
+        assert!(epoch <= step, "an epoch has more than one step");
+        let loss = job.mean_loss(&model, job.batch(&buffer, 0..ids.len(), &device), &[]).mean;
+        model = optimizer.step(2e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));
+    }
+    let trained = validate(&job, &model, &device).unwrap();
+    assert_eq!((untrained.baseline, trained.baseline, trained.name.as_str()), (20.0, 20.0, "accuracy (%)"));
+    assert!(untrained.value < 50.0 && trained.value >= 80.0, "{untrained:?} {trained:?}");
+}
+
+#[test]
+fn pen_strokes_are_read_like_sounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut list = "path,label\n".to_owned();
+    for (at, label) in ["line", "corner", "line", "corner"].into_iter().enumerate() {
+        let turn = if label == "line" { format!("{},0,400", 40 + at) } else { format!("20,{},400", 20 + at) };
+        fs::write(folder.path().join(format!("{at}.txt")), format!("START\n0,0,0\n20,0,200\n{turn}\nBREAK\n")).unwrap();
+        list += &[&format!("{at}.txt"), label].join(",");
+        list += "\n";
+    }
+    fs::write(folder.path().join("labels.csv"), list).unwrap();
+    let recordings = Recordings::read(&config(folder.path())).unwrap();
+    assert_eq!((recordings.n_values(), recordings.train.len(), recordings.majority()), (6, 2, 0.5));
+    let job = job(recordings, false);
+    let frames = job.source().read(0, 1).unwrap();
+    // A line of the longer side's length has a point at its start and 24 more.
+    assert_eq!((frames.length(), frames.values.len()), (25, 150));
+}
