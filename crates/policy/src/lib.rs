@@ -47,8 +47,9 @@
 //! * A growth that was undone is forgotten after a thousand steps without another.
 //!   One that a smaller budget undid says nothing against the bounds: a co-tenant that comes and goes fifty times ends
 //!   nothing, and while it comes and goes within 140 steps, the run waits below.
-//! * The brake counts the others, and lets go by one in a thousand steps; from the second on, what grows leaves as much
-//!   more room as bounds have risen by (at most 5 %), so that noise does not alternate flight and climb.
+//! * The brake counts the others, and lets go by one in a thousand steps.
+//!   How much equal steps differ is in the bounds, for as long as it lasts: a memory of it here would take a burst of a
+//!   loader's memory for noise, and hold the run down long after.
 //! * A peak whose reason the bounds know needs no memory here: the need lapses in them.
 //!
 //! When memory runs out while a rung is closed, the bounds have failed twice, and the policy stays where it retreated

@@ -17,15 +17,6 @@ const MOST_PATIENCE: u64 = 140;
 /// By how many powers of two each growth that was undone prolongs the patience.
 const PATIENCE_SHIFT: u32 = 2;
 
-/// What bounds may rise by and still be called noise, in parts per million; what rises more is another program.
-const MOST_NOISE: u64 = 50_000;
-
-/// Reversals from which on the dead band is as wide as the noise: one may be an accident.
-const NOISY: u32 = 2;
-
-/// Parts per million in one.
-const MILLION: f64 = 1e6;
-
 /// What a pace is configured with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaceConfig {
@@ -41,8 +32,7 @@ pub(crate) struct PaceConfig {
 /// four times as long, so that the way back takes few changes.
 /// One that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
 /// `max_reversals` of them nothing grows.
-/// From the second on, what grows leaves as much more room as bounds have risen by after they had let something grow: the
-/// dead band follows the noise.
+/// How much equal steps differ is no matter of the pace: the bounds hold it, as long as it lasts.
 /// Both counts lapse, by one in a thousand steps without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pace {
@@ -56,8 +46,6 @@ pub(crate) struct Pace {
     grown: Option<Grown>,
     undone: Lapsing,
     reversals: Lapsing,
-    /// By how much bounds rose before reversals, in parts per million.
-    noise: u64,
     /// When a failure counted as a reversal that the budget may yet explain.
     blamed_at: Option<u64>,
     announced: bool,
@@ -68,8 +56,6 @@ pub(crate) struct Pace {
 struct Grown {
     at: u64,
     budget: Bytes,
-    /// The bound that let it happen.
-    upper: Bytes,
 }
 
 impl Default for Pace {
@@ -84,7 +70,6 @@ impl Default for Pace {
             grown: None,
             undone: Lapsing::default(),
             reversals: Lapsing::default(),
-            noise: 0,
             blamed_at: None,
             announced: false,
         }
@@ -118,23 +103,13 @@ impl Pace {
     /// Notes that the knobs, or sizes, have changed.
     pub(crate) fn on_change(&mut self, reason: MoveReason, now: u64, config: PaceConfig) {
         match reason {
-            MoveReason::Certified { upper, .. } => {
-                self.grown = Some(Grown { at: now, budget: self.budget, upper });
-            }
-            MoveReason::BudgetFell { upper: seen, .. } | MoveReason::PeakTooHigh { peak: seen, .. } => {
-                self.on_fall(now, Some(seen));
-            }
-            MoveReason::OutOfMemory { .. } | MoveReason::PeakTooLow { .. } => self.on_fall(now, None),
+            MoveReason::Certified { .. } => self.grown = Some(Grown { at: now, budget: self.budget }),
+            _ => self.on_fall(now),
         }
         self.adjustments = self.adjustments.saturating_add(1);
         // On the way back a rung more or less is not worth a change.
         let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
         self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
-    }
-
-    /// Returns the share of the budget that must stay free besides, for noise.
-    pub(crate) fn dead_band(&self, now: u64) -> f64 {
-        if self.reversals.at(now) < NOISY { 0.0 } else { Bytes(self.noise).as_f64() / MILLION }
     }
 
     /// Lets nothing grow before the cooldown is over.
@@ -172,23 +147,15 @@ impl Pace {
         config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
     }
 
-    fn on_fall(&mut self, now: u64, seen: Option<Bytes>) {
+    fn on_fall(&mut self, now: u64) {
         self.settled_at = now;
         let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
         self.undone.add(now);
         if !is_well_above(grown.budget, self.budget) {
-            let known = if self.reversals.at(now) == 0 { 0 } else { self.noise };
-            let risen = seen.map_or(0, |seen| risen(grown.upper, seen));
-            self.noise = if risen <= MOST_NOISE { known.max(risen) } else { known };
             self.reversals.add(now);
             self.blamed_at = Some(now);
         }
     }
-}
-
-/// Returns by how much a bound has risen, in parts per million.
-fn risen(from: Bytes, to: Bytes) -> u64 {
-    Bytes::from_f64_ceil((to.as_f64() / from.as_f64().max(1.0) - 1.0).max(0.0) * MILLION).0
 }
 
 #[cfg(test)]
@@ -231,9 +198,7 @@ mod tests {
         (0..50).for_each(|i| undo(&mut pace, 20 * i, (1000, 900)));
         assert_eq!(pace.reversals.at(1000), 0);
         undo(&mut pace, 1000, (1000, 1000));
-        assert!(pace.dead_band(1010) < 1e-9, "once is no noise");
         undo(&mut pace, 1020, (1000, 1000));
-        assert!((pace.dead_band(1030) - 0.0296).abs() < 1e-4 && pace.dead_band(2030) < 1e-9);
         let adjustments = pace.adjustments();
         assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { adjustments }));
         assert_eq!(pace.hold(2029, CONFIG), Some(keep(KeepReason::Braked)));
