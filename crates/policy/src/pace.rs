@@ -14,6 +14,14 @@ const LASTS: u64 = 200;
 /// A run is to be back 200 steps after a disturbance, the steps on its way included.
 const MOST_PATIENCE: u64 = 140;
 
+/// Steps that sizes must stay as they are where bursts of memory undo what had lasted: until the bounds have forgotten one.
+///
+/// A bound forgets within some 96 readings, each shape at its own time: waiting for all makes one change upwards of many.
+const FORGOTTEN: u64 = 100;
+
+/// The most steps of a cooldown on the way back: long enough for several edges to be read once each.
+const LONGEST_COOLDOWN: u64 = 16;
+
 /// By how many powers of two each growth that was undone prolongs the patience.
 const PATIENCE_SHIFT: u32 = 2;
 
@@ -28,12 +36,15 @@ pub(crate) struct PaceConfig {
 /// When a policy may grow again, and what it remembers for that.
 ///
 /// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
-/// the cooldown times four, and four times as long for each other one, up to 140 steps; and until then each cooldown is
-/// four times as long, so that the way back takes few changes.
-/// One that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
+/// the cooldown times four, and four times as long for each other one, up to 140 steps.
+/// Sizes that had lasted longer and fall although the memory is the same as before tell of a burst: of something else in
+/// the process that took memory for a moment, and will again; then the wait is 100 steps, however often growth is undone.
+/// As long as there is one of these to remember, each cooldown is as long too, up to 16 steps, so that the way back takes
+/// few changes.
+/// A growth that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
 /// `max_reversals` of them nothing grows.
 /// How much equal steps differ is no matter of the pace: the bounds hold it, as long as it lasts.
-/// Both counts lapse, by one in a thousand steps without.
+/// All three counts lapse, by one in a thousand steps without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pace {
     adjustments: u32,
@@ -46,9 +57,19 @@ pub(crate) struct Pace {
     grown: Option<Grown>,
     undone: Lapsing,
     reversals: Lapsing,
-    /// When a failure counted as a reversal that the budget may yet explain.
-    blamed_at: Option<u64>,
+    bursts: Lapsing,
+    /// When a fall counted as a reversal or a burst, which the budget may yet explain.
+    blamed: Option<(u64, Blame)>,
     announced: bool,
+}
+
+/// What a fall is put down to that no budget explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Blame {
+    /// The growth before it.
+    Reversal,
+    /// Something else in the process.
+    Burst,
 }
 
 /// The last growth that is not undone.
@@ -70,7 +91,8 @@ impl Default for Pace {
             grown: None,
             undone: Lapsing::default(),
             reversals: Lapsing::default(),
-            blamed_at: None,
+            bursts: Lapsing::default(),
+            blamed: None,
             announced: false,
         }
     }
@@ -92,8 +114,8 @@ impl Pace {
         let Moment { now, budget } = moment;
         self.budget = budget;
         let has_fallen = is_well_above(self.settled, budget);
-        if has_fallen && self.blamed_at.take().is_some_and(|at| now <= at) {
-            self.reversals.take_back();
+        if has_fallen && let Some((_, blame)) = self.blamed.take().filter(|(at, _)| now <= *at) {
+            self.count_of(blame).take_back();
         }
         if has_fallen || is_well_above(budget, self.settled) {
             (self.settled, self.settled_at) = (budget, now);
@@ -108,8 +130,8 @@ impl Pace {
         }
         self.adjustments = self.adjustments.saturating_add(1);
         // On the way back a rung more or less is not worth a change.
-        let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
-        self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
+        let cooldown = config.cooldown_steps.max(self.patience(now, config).min(LONGEST_COOLDOWN));
+        self.cooldown_until = now.saturating_add(cooldown);
     }
 
     /// Lets nothing grow before the cooldown is over.
@@ -140,6 +162,9 @@ impl Pace {
     /// Returns for how many steps memory and sizes must have stayed as they are.
     fn patience(&self, now: u64, config: PaceConfig) -> u64 {
         let undone = self.undone.at(now);
+        if 0 < self.bursts.at(now) {
+            return FORGOTTEN;
+        }
         if undone == 0 {
             return 0;
         }
@@ -149,11 +174,22 @@ impl Pace {
 
     fn on_fall(&mut self, now: u64) {
         self.settled_at = now;
-        let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
-        self.undone.add(now);
+        let Some(grown) = self.grown.take() else { return };
+        let has_lasted = LASTS <= now.saturating_sub(grown.at);
+        if !has_lasted {
+            self.undone.add(now);
+        }
         if !is_well_above(grown.budget, self.budget) {
-            self.reversals.add(now);
-            self.blamed_at = Some(now);
+            let blame = if has_lasted { Blame::Burst } else { Blame::Reversal };
+            self.count_of(blame).add(now);
+            self.blamed = Some((now, blame));
+        }
+    }
+
+    fn count_of(&mut self, blame: Blame) -> &mut Lapsing {
+        match blame {
+            Blame::Reversal => &mut self.reversals,
+            Blame::Burst => &mut self.bursts,
         }
     }
 }
@@ -215,5 +251,30 @@ mod tests {
         undo(&mut pace, 20, (1000, 1000));
         pace.on_budget(Moment { now: 31, budget: Bytes(700) });
         assert_eq!(pace.reversals.at(31), 1, "too late");
+    }
+
+    #[test]
+    fn a_burst_lets_what_it_lowers_wait_until_it_is_forgotten_and_a_budget_found_lower_takes_it_back() {
+        let at = |now, budget| Moment { now, budget: Bytes(budget) };
+        let grow = |pace: &mut Pace, now| {
+            pace.on_budget(at(now, 1000));
+            let (upper, limit) = (Bytes(980), Bytes(985));
+            pace.on_change(MoveReason::Certified { upper, limit }, now, CONFIG);
+        };
+        let fall = |pace: &mut Pace, now| pace.on_change(MoveReason::OutOfMemory { count: 1 }, now, CONFIG);
+        let mut pace = Pace::default();
+        fall(&mut pace, 5);
+        assert_eq!(steps_left(&mut pace, 5), Some(3), "nothing had grown");
+        grow(&mut pace, 10);
+        fall(&mut pace, 210);
+        assert_eq!((steps_left(&mut pace, 210), pace.reversals.at(210)), (Some(100), 0));
+        assert_eq!(steps_left(&mut pace, 310), None);
+        grow(&mut pace, 310);
+        assert_eq!(steps_left(&mut pace, 310), Some(16), "the way back takes few changes");
+        assert_eq!(steps_left(&mut pace, 1210), None, "a thousand steps later nobody remembers");
+        fall(&mut pace, 1210);
+        assert_eq!(steps_left(&mut pace, 1210), Some(100));
+        pace.on_budget(at(1210, 700));
+        assert_eq!(steps_left(&mut pace, 1210), Some(16), "a co-tenant has come");
     }
 }
