@@ -1,6 +1,6 @@
 //! When a policy may grow again.
 
-use plimsoll_types::{Bytes, Decision, KeepReason, MoveReason};
+use plimsoll_types::{BrakeReason, Bytes, Decision, KeepReason, MoveReason};
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Moment, is_well_above, keep};
@@ -146,9 +146,10 @@ impl Pace {
 
     /// Returns why nothing may grow now, if nothing may.
     pub(crate) fn hold(&mut self, now: u64, config: PaceConfig) -> Option<Decision> {
-        if config.max_reversals <= self.reversals.at(now) {
+        let count = self.reversals.at(now);
+        if config.max_reversals <= count {
             let announced = std::mem::replace(&mut self.announced, true);
-            let brake = Decision::Brake { adjustments: self.adjustments };
+            let brake = Decision::Brake { reason: BrakeReason::Reversals { count } };
             return Some(if announced { keep(KeepReason::Braked) } else { brake });
         }
         self.announced = false;
@@ -235,8 +236,8 @@ mod tests {
         assert_eq!(pace.reversals.at(1000), 0);
         undo(&mut pace, 1000, (1000, 1000));
         undo(&mut pace, 1020, (1000, 1000));
-        let adjustments = pace.adjustments();
-        assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { adjustments }));
+        let reason = BrakeReason::Reversals { count: 2 };
+        assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { reason }));
         assert_eq!(pace.hold(2029, CONFIG), Some(keep(KeepReason::Braked)));
         assert_ne!(pace.hold(2030, CONFIG), Some(keep(KeepReason::Braked)));
     }
