@@ -112,8 +112,8 @@ fn lasting(event: &Event) -> Option<String> {
             Decision::Resize(resize) => {
                 Some(format!("step {}: batches {:?} → {:?} ({})", decided.step, resize.from, resize.to, resize.reason))
             }
-            Decision::Brake { adjustments } => {
-                Some(format!("step {}: warning: {adjustments} adjustments, the policy no longer goes up", decided.step))
+            Decision::Brake { reason } => {
+                Some(format!("step {}: warning: {reason}, the policy no longer goes up", decided.step))
             }
             Decision::Keep { .. } => None,
         },

@@ -68,7 +68,7 @@ impl Bucketed {
 
     /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
     fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
-        let (limit, mut to, mut most) = (self.limit(now, budget), self.sizes.clone(), None);
+        let (limit, mut to, mut most) = (self.limit(budget), self.sizes.clone(), None);
         for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
             let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
             if let Some(upper) = upper.filter(|upper| budget < *upper) {
@@ -86,7 +86,7 @@ impl Bucketed {
         if let Some(decision) = self.pace.hold(now, self.pace_config()) {
             return decision;
         }
-        let limit = self.limit(now, budget);
+        let limit = self.limit(budget);
         let (to, upper) = self.highest(now, limit, predict);
         let gains =
             |(size, to): (&u32, &u32)| size < to && f64::from(*size) * (1.0 + self.config.min_gain) <= f64::from(*to);
@@ -136,8 +136,8 @@ impl Bucketed {
     }
 
     /// Returns what an upper bound has to fit into before a batch is raised.
-    fn limit(&self, now: u64, budget: Bytes) -> Bytes {
-        share(budget, self.config.raise_below - self.config.noise - self.pace.dead_band(now))
+    fn limit(&self, budget: Bytes) -> Bytes {
+        share(budget, self.config.raise_below - self.config.noise)
     }
 
     /// Returns the largest rung of at most so many samples; 1 when there is none.

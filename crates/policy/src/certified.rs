@@ -86,7 +86,7 @@ impl Certified {
         if seen < needed {
             return keep(KeepReason::TooFewSamples { seen, needed });
         }
-        let limit = self.limit(now, budget);
+        let limit = self.limit(budget);
         let end = self.ceiling.at(self.pace.moment(now)).unwrap_or(usize::MAX).min(self.ladder.rungs().len());
         match self.highest_within(self.rung + 1, end, limit, predict) {
             None => keep(KeepReason::HighestCertified),
@@ -103,8 +103,8 @@ impl Certified {
     }
 
     /// Returns what the upper bound of a rung has to fit into before the rung is entered.
-    fn limit(&self, now: u64, budget: Bytes) -> Bytes {
-        share(budget, self.config.raise_below - self.config.noise - self.pace.dead_band(now))
+    fn limit(&self, budget: Bytes) -> Bytes {
+        share(budget, self.config.raise_below - self.config.noise)
     }
 
     /// Returns the highest rung in `from..end` whose upper bound is within `limit`, with that bound.
@@ -125,14 +125,14 @@ impl Certified {
     }
 
     /// Returns the rung to go to when `budget` is too small for this one: without any bound, the next one down.
-    fn refuge(&self, now: u64, budget: Bytes, predict: Predict<'_>) -> usize {
+    fn refuge(&self, budget: Bytes, predict: Predict<'_>) -> usize {
         let blind = if predict(self.ladder.at(0).shape()).is_some() { 0 } else { self.rung - 1 };
-        self.highest_within(0, self.rung, self.limit(now, budget), predict).map_or(blind, |(rung, _)| rung)
+        self.highest_within(0, self.rung, self.limit(budget), predict).map_or(blind, |(rung, _)| rung)
     }
 
     /// Answers a budget that is below the bound of the current rung.
     fn flee(&mut self, now: u64, upper: Bytes, budget: Bytes, predict: Predict<'_>) -> Decision {
-        let refuge = self.refuge(now, budget, predict);
+        let refuge = self.refuge(budget, predict);
         self.move_to(refuge, now, MoveReason::BudgetFell { upper, budget })
     }
 

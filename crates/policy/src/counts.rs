@@ -1,4 +1,4 @@
-//! What every policy counts, out-of-memory steps and adjustments up to the brake, and what they all ask.
+//! What the policies count, and what they ask, alike.
 
 use plimsoll_types::{Bytes, Decision, KeepReason};
 use serde::{Deserialize, Serialize};
@@ -28,32 +28,6 @@ impl Failures {
     }
 }
 
-/// Adjustments of the stepwise policy so far, and whether it has said that they are enough.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Brake {
-    adjustments: u32,
-    announced: bool,
-}
-
-impl Brake {
-    pub(crate) fn on_adjustment(&mut self) {
-        self.adjustments = self.adjustments.saturating_add(1);
-    }
-
-    pub(crate) fn adjustments(&self) -> u32 {
-        self.adjustments
-    }
-
-    /// Returns the answer of a policy that has made all its adjustments: it says so once.
-    pub(crate) fn decision(&mut self, max_adjustments: u32) -> Option<Decision> {
-        if self.adjustments < max_adjustments {
-            return None;
-        }
-        let announced = std::mem::replace(&mut self.announced, true);
-        Some(if announced { keep(KeepReason::Braked) } else { Decision::Brake { adjustments: self.adjustments } })
-    }
-}
-
 /// Steps done, and what a step may use then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -68,17 +42,6 @@ pub(crate) fn is_well_above(budget: Bytes, other: Bytes) -> bool {
 
 pub(crate) fn keep(reason: KeepReason) -> Decision {
     Decision::Keep { reason }
-}
-
-/// Returns why it is too early to decide after `now` steps, if it is.
-pub(crate) fn too_early(now: u64, warm_up_steps: u64, cooldown_until: u64) -> Option<KeepReason> {
-    if now < warm_up_steps {
-        Some(KeepReason::WarmUp { steps_left: warm_up_steps - now })
-    } else if now < cooldown_until {
-        Some(KeepReason::Cooldown { steps_left: cooldown_until - now })
-    } else {
-        None
-    }
 }
 
 /// Returns a share of the budget, rounded down.

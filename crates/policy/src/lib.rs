@@ -30,6 +30,7 @@
 //! | peak of the window above 99.5 % of the budget | one rung down; the rung left closes, unless its bound says as much |
 //! | a higher, open rung's upper bound within 98.5 % of the budget, at least 2 % more `n·e²` | up to it in one jump |
 //! | a growth was undone within 200 steps | the next one waits until memory and sizes have stayed as they are, 4 times the cooldown and 4 times as long for each other one, up to 140 steps |
+//! | what had lasted for 200 steps fell though the budget was the same | the next growth waits for 100 steps |
 //! | 20 growths undone though the budget was the same | no way up |
 //!
 //! The way down is never blocked: not by the warm-up, not by the cooldown, and not by the brake, because a rung that
@@ -47,8 +48,13 @@
 //! * A growth that was undone is forgotten after a thousand steps without another.
 //!   One that a smaller budget undid says nothing against the bounds: a co-tenant that comes and goes fifty times ends
 //!   nothing, and while it comes and goes within 140 steps, the run waits below.
-//! * The brake counts the others, and lets go by one in a thousand steps; from the second on, what grows leaves as much
-//!   more room as bounds have risen by (at most 5 %), so that noise does not alternate flight and climb.
+//! * A fall of what had lasted, at the same budget, is put down to a burst: something in the process took memory for a
+//!   moment.
+//!   What it lowered waits until the bounds have forgotten it, and comes back in few changes; for as long as bursts are
+//!   remembered, a thousand steps, each fall waits so.
+//! * The brake counts the others, and lets go by one in a thousand steps.
+//!   How much equal steps differ is in the bounds, for as long as it lasts: a memory of it here would take a burst of a
+//!   loader's memory for noise, and hold the run down long after.
 //! * A peak whose reason the bounds know needs no memory here: the need lapses in them.
 //!
 //! When memory runs out while a rung is closed, the bounds have failed twice, and the policy stays where it retreated

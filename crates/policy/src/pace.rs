@@ -1,6 +1,6 @@
 //! When a policy may grow again.
 
-use plimsoll_types::{Bytes, Decision, KeepReason, MoveReason};
+use plimsoll_types::{BrakeReason, Bytes, Decision, KeepReason, MoveReason};
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Moment, is_well_above, keep};
@@ -14,17 +14,16 @@ const LASTS: u64 = 200;
 /// A run is to be back 200 steps after a disturbance, the steps on its way included.
 const MOST_PATIENCE: u64 = 140;
 
+/// Steps that sizes must stay as they are where bursts of memory undo what had lasted: until the bounds have forgotten one.
+///
+/// A bound forgets within some 96 readings, each shape at its own time: waiting for all makes one change upwards of many.
+const FORGOTTEN: u64 = 100;
+
+/// The most steps of a cooldown on the way back: long enough for several edges to be read once each.
+const LONGEST_COOLDOWN: u64 = 16;
+
 /// By how many powers of two each growth that was undone prolongs the patience.
 const PATIENCE_SHIFT: u32 = 2;
-
-/// What bounds may rise by and still be called noise, in parts per million; what rises more is another program.
-const MOST_NOISE: u64 = 50_000;
-
-/// Reversals from which on the dead band is as wide as the noise: one may be an accident.
-const NOISY: u32 = 2;
-
-/// Parts per million in one.
-const MILLION: f64 = 1e6;
 
 /// What a pace is configured with.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +36,15 @@ pub(crate) struct PaceConfig {
 /// When a policy may grow again, and what it remembers for that.
 ///
 /// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
-/// the cooldown times four, and four times as long for each other one, up to 140 steps; and until then each cooldown is
-/// four times as long, so that the way back takes few changes.
-/// One that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
+/// the cooldown times four, and four times as long for each other one, up to 140 steps.
+/// Sizes that had lasted longer and fall although the memory is the same as before tell of a burst: of something else in
+/// the process that took memory for a moment, and will again; then the wait is 100 steps, however often growth is undone.
+/// As long as there is one of these to remember, each cooldown is as long too, up to 16 steps, so that the way back takes
+/// few changes.
+/// A growth that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
 /// `max_reversals` of them nothing grows.
-/// From the second on, what grows leaves as much more room as bounds have risen by after they had let something grow: the
-/// dead band follows the noise.
-/// Both counts lapse, by one in a thousand steps without.
+/// How much equal steps differ is no matter of the pace: the bounds hold it, as long as it lasts.
+/// All three counts lapse, by one in a thousand steps without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pace {
     adjustments: u32,
@@ -56,11 +57,19 @@ pub(crate) struct Pace {
     grown: Option<Grown>,
     undone: Lapsing,
     reversals: Lapsing,
-    /// By how much bounds rose before reversals, in parts per million.
-    noise: u64,
-    /// When a failure counted as a reversal that the budget may yet explain.
-    blamed_at: Option<u64>,
+    bursts: Lapsing,
+    /// When a fall counted as a reversal or a burst, which the budget may yet explain.
+    blamed: Option<(u64, Blame)>,
     announced: bool,
+}
+
+/// What a fall is put down to that no budget explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Blame {
+    /// The growth before it.
+    Reversal,
+    /// Something else in the process.
+    Burst,
 }
 
 /// The last growth that is not undone.
@@ -68,8 +77,6 @@ pub(crate) struct Pace {
 struct Grown {
     at: u64,
     budget: Bytes,
-    /// The bound that let it happen.
-    upper: Bytes,
 }
 
 impl Default for Pace {
@@ -84,8 +91,8 @@ impl Default for Pace {
             grown: None,
             undone: Lapsing::default(),
             reversals: Lapsing::default(),
-            noise: 0,
-            blamed_at: None,
+            bursts: Lapsing::default(),
+            blamed: None,
             announced: false,
         }
     }
@@ -107,8 +114,8 @@ impl Pace {
         let Moment { now, budget } = moment;
         self.budget = budget;
         let has_fallen = is_well_above(self.settled, budget);
-        if has_fallen && self.blamed_at.take().is_some_and(|at| now <= at) {
-            self.reversals.take_back();
+        if has_fallen && let Some((_, blame)) = self.blamed.take().filter(|(at, _)| now <= *at) {
+            self.count_of(blame).take_back();
         }
         if has_fallen || is_well_above(budget, self.settled) {
             (self.settled, self.settled_at) = (budget, now);
@@ -118,23 +125,13 @@ impl Pace {
     /// Notes that the knobs, or sizes, have changed.
     pub(crate) fn on_change(&mut self, reason: MoveReason, now: u64, config: PaceConfig) {
         match reason {
-            MoveReason::Certified { upper, .. } => {
-                self.grown = Some(Grown { at: now, budget: self.budget, upper });
-            }
-            MoveReason::BudgetFell { upper: seen, .. } | MoveReason::PeakTooHigh { peak: seen, .. } => {
-                self.on_fall(now, Some(seen));
-            }
-            MoveReason::OutOfMemory { .. } | MoveReason::PeakTooLow { .. } => self.on_fall(now, None),
+            MoveReason::Certified { .. } => self.grown = Some(Grown { at: now, budget: self.budget }),
+            _ => self.on_fall(now),
         }
         self.adjustments = self.adjustments.saturating_add(1);
         // On the way back a rung more or less is not worth a change.
-        let times = if self.undone.at(now) == 0 { 1 } else { 1 << PATIENCE_SHIFT };
-        self.cooldown_until = now.saturating_add(config.cooldown_steps.saturating_mul(times));
-    }
-
-    /// Returns the share of the budget that must stay free besides, for noise.
-    pub(crate) fn dead_band(&self, now: u64) -> f64 {
-        if self.reversals.at(now) < NOISY { 0.0 } else { Bytes(self.noise).as_f64() / MILLION }
+        let cooldown = config.cooldown_steps.max(self.patience(now, config).min(LONGEST_COOLDOWN));
+        self.cooldown_until = now.saturating_add(cooldown);
     }
 
     /// Lets nothing grow before the cooldown is over.
@@ -149,9 +146,10 @@ impl Pace {
 
     /// Returns why nothing may grow now, if nothing may.
     pub(crate) fn hold(&mut self, now: u64, config: PaceConfig) -> Option<Decision> {
-        if config.max_reversals <= self.reversals.at(now) {
+        let count = self.reversals.at(now);
+        if config.max_reversals <= count {
             let announced = std::mem::replace(&mut self.announced, true);
-            let brake = Decision::Brake { adjustments: self.adjustments };
+            let brake = Decision::Brake { reason: BrakeReason::Reversals { count } };
             return Some(if announced { keep(KeepReason::Braked) } else { brake });
         }
         self.announced = false;
@@ -165,6 +163,9 @@ impl Pace {
     /// Returns for how many steps memory and sizes must have stayed as they are.
     fn patience(&self, now: u64, config: PaceConfig) -> u64 {
         let undone = self.undone.at(now);
+        if 0 < self.bursts.at(now) {
+            return FORGOTTEN;
+        }
         if undone == 0 {
             return 0;
         }
@@ -172,23 +173,26 @@ impl Pace {
         config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
     }
 
-    fn on_fall(&mut self, now: u64, seen: Option<Bytes>) {
+    fn on_fall(&mut self, now: u64) {
         self.settled_at = now;
-        let Some(grown) = self.grown.take().filter(|it| now.saturating_sub(it.at) < LASTS) else { return };
-        self.undone.add(now);
+        let Some(grown) = self.grown.take() else { return };
+        let has_lasted = LASTS <= now.saturating_sub(grown.at);
+        if !has_lasted {
+            self.undone.add(now);
+        }
         if !is_well_above(grown.budget, self.budget) {
-            let known = if self.reversals.at(now) == 0 { 0 } else { self.noise };
-            let risen = seen.map_or(0, |seen| risen(grown.upper, seen));
-            self.noise = if risen <= MOST_NOISE { known.max(risen) } else { known };
-            self.reversals.add(now);
-            self.blamed_at = Some(now);
+            let blame = if has_lasted { Blame::Burst } else { Blame::Reversal };
+            self.count_of(blame).add(now);
+            self.blamed = Some((now, blame));
         }
     }
-}
 
-/// Returns by how much a bound has risen, in parts per million.
-fn risen(from: Bytes, to: Bytes) -> u64 {
-    Bytes::from_f64_ceil((to.as_f64() / from.as_f64().max(1.0) - 1.0).max(0.0) * MILLION).0
+    fn count_of(&mut self, blame: Blame) -> &mut Lapsing {
+        match blame {
+            Blame::Reversal => &mut self.reversals,
+            Blame::Burst => &mut self.bursts,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -231,11 +235,9 @@ mod tests {
         (0..50).for_each(|i| undo(&mut pace, 20 * i, (1000, 900)));
         assert_eq!(pace.reversals.at(1000), 0);
         undo(&mut pace, 1000, (1000, 1000));
-        assert!(pace.dead_band(1010) < 1e-9, "once is no noise");
         undo(&mut pace, 1020, (1000, 1000));
-        assert!((pace.dead_band(1030) - 0.0296).abs() < 1e-4 && pace.dead_band(2030) < 1e-9);
-        let adjustments = pace.adjustments();
-        assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { adjustments }));
+        let reason = BrakeReason::Reversals { count: 2 };
+        assert_eq!(pace.hold(1030, CONFIG), Some(Decision::Brake { reason }));
         assert_eq!(pace.hold(2029, CONFIG), Some(keep(KeepReason::Braked)));
         assert_ne!(pace.hold(2030, CONFIG), Some(keep(KeepReason::Braked)));
     }
@@ -250,5 +252,30 @@ mod tests {
         undo(&mut pace, 20, (1000, 1000));
         pace.on_budget(Moment { now: 31, budget: Bytes(700) });
         assert_eq!(pace.reversals.at(31), 1, "too late");
+    }
+
+    #[test]
+    fn a_burst_lets_what_it_lowers_wait_until_it_is_forgotten_and_a_budget_found_lower_takes_it_back() {
+        let at = |now, budget| Moment { now, budget: Bytes(budget) };
+        let grow = |pace: &mut Pace, now| {
+            pace.on_budget(at(now, 1000));
+            let (upper, limit) = (Bytes(980), Bytes(985));
+            pace.on_change(MoveReason::Certified { upper, limit }, now, CONFIG);
+        };
+        let fall = |pace: &mut Pace, now| pace.on_change(MoveReason::OutOfMemory { count: 1 }, now, CONFIG);
+        let mut pace = Pace::default();
+        fall(&mut pace, 5);
+        assert_eq!(steps_left(&mut pace, 5), Some(3), "nothing had grown");
+        grow(&mut pace, 10);
+        fall(&mut pace, 210);
+        assert_eq!((steps_left(&mut pace, 210), pace.reversals.at(210)), (Some(100), 0));
+        assert_eq!(steps_left(&mut pace, 310), None);
+        grow(&mut pace, 310);
+        assert_eq!(steps_left(&mut pace, 310), Some(16), "the way back takes few changes");
+        assert_eq!(steps_left(&mut pace, 1210), None, "a thousand steps later nobody remembers");
+        fall(&mut pace, 1210);
+        assert_eq!(steps_left(&mut pace, 1210), Some(100));
+        pace.on_budget(at(1210, 700));
+        assert_eq!(steps_left(&mut pace, 1210), Some(16), "a co-tenant has come");
     }
 }

@@ -1,5 +1,6 @@
 //! The policy that steps by thresholds on the measured peak.
 
+mod brake;
 mod config;
 mod rule;
 mod statistics;
@@ -7,10 +8,11 @@ mod statistics;
 use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, MoveReason};
 use serde::{Deserialize, Serialize};
 
+use self::brake::{Brake, too_early};
 pub use self::config::StepwiseConfig;
 use self::statistics::Readings;
 pub use self::statistics::{Adjustment, Parameter, StepwiseStatistics};
-use crate::counts::{Brake, Failures, keep, share, too_early};
+use crate::counts::{Failures, keep, share};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 

@@ -19,10 +19,10 @@ pub enum Decision {
     Move(Change),
     /// The next steps use other batch sizes, one for each edge of the lattice.
     Resize(Resize),
-    /// The policy has moved too often, or had to undo too many of its moves: the knobs no longer go up.
+    /// The knobs no longer go up.
     Brake {
-        /// Adjustments made so far.
-        adjustments: u32,
+        /// What there was too much of.
+        reason: BrakeReason,
     },
 }
 
@@ -79,8 +79,24 @@ pub enum KeepReason {
     AtBounds,
     /// The policy never moves.
     Fixed,
-    /// The policy has switched itself off.
+    /// The policy no longer goes up.
     Braked,
+}
+
+/// Why the knobs no longer go up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum BrakeReason {
+    /// The knobs have changed as often as they may; they no longer go down either.
+    Adjustments {
+        /// Changes so far.
+        count: u32,
+    },
+    /// As many growths were undone as may be, though the memory was the same as before.
+    Reversals {
+        /// Those that have not lapsed.
+        count: u32,
+    },
 }
 
 /// Why the knobs change.
@@ -133,7 +149,16 @@ impl fmt::Display for KeepReason {
             Self::InDeadBand => f.write_str("the peak is inside the dead band"),
             Self::AtBounds => f.write_str("both knobs are at their bounds"),
             Self::Fixed => f.write_str("the policy is fixed"),
-            Self::Braked => f.write_str("the policy has switched itself off"),
+            Self::Braked => f.write_str("the policy no longer goes up"),
+        }
+    }
+}
+
+impl fmt::Display for BrakeReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Adjustments { count } => write!(f, "{count} adjustments"),
+            Self::Reversals { count } => write!(f, "{count} growths undone with the memory as it was"),
         }
     }
 }

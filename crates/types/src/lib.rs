@@ -32,7 +32,7 @@ mod memory;
 mod shape;
 
 pub use bytes::{Bytes, ParseBytesError};
-pub use decision::{Change, Decision, KeepReason, MoveReason, Resize};
+pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
     Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
     GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric,

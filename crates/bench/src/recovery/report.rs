@@ -209,18 +209,24 @@ mod tests {
     /// Steps that show some of every disturbance that does not last for hours.
     const N_STEPS: u64 = 2500;
 
-    fn short() -> impl Iterator<Item = Case> {
+    /// Steps in which bursts come singly, in pairs, and at the same time as a co-tenant.
+    const MANY_STEPS: u64 = 12_000;
+
+    fn short() -> impl Iterator<Item = (Case, u64)> {
         cases().into_iter().filter_map(|it| match it.disturbance {
-            Disturbance::Halves { .. } => Some(Case { disturbance: Disturbance::Halves { steps: 500 }, ..it }),
-            Disturbance::CoTenant { steps, .. } => Some(it).filter(|_| steps < 1000.0),
+            Disturbance::Halves { .. } => {
+                Some((Case { disturbance: Disturbance::Halves { steps: 500 }, ..it }, N_STEPS))
+            }
+            Disturbance::CoTenant { steps, .. } => Some((it, N_STEPS)).filter(|_| steps < 1000.0),
+            Disturbance::Bursts { .. } | Disturbance::Mixed => Some((it, MANY_STEPS)),
             _ => None,
         })
     }
 
     #[test]
     fn every_policy_is_back_in_time_after_every_disturbance() {
-        for case in short() {
-            let row = simulate(&case, N_STEPS, 7).unwrap();
+        for (case, n_steps) in short() {
+            let row = simulate(&case, n_steps, 7).unwrap();
             assert!(row.ended > 0, "{row}");
             assert_eq!((row.late, row.foreseeable), (0, 0), "{row}");
             assert!(row.changes_per_1000 <= 10.0, "{row}");

@@ -1,5 +1,7 @@
 //! The bucketed policy, event by event; the need is 100 B plus 1 B for each padded position, and the certificate exact.
 
+use std::cell::Cell;
+
 use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict, Signal, StepMeasured, StepRefused};
 use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
 
@@ -281,6 +283,26 @@ fn a_growth_that_is_undone_makes_the_next_one_wait_for_memory_that_stays() {
 }
 
 #[test]
+fn what_a_burst_has_lowered_comes_back_in_one_change() {
+    let (mut policy, since, budget) = (with(config()), Cell::new(1000), whole(1000));
+    // The bounds of the edges forget a burst one after another, 20 steps apart.
+    let predict = |shape: StepShape| {
+        let forgets = [(10, 20), (20, 40), (40, 60)].map(|(edge, at)| (edge == shape.edge(), at));
+        let knows = forgets.iter().any(|(is_own, at)| *is_own && since.get() < *at);
+        let upper = Bytes(need(shape) * if knows { 13 } else { 10 } / 10);
+        Some(Prediction { expected: upper, upper })
+    };
+    for step in 0..10_500 {
+        // Each comes long after the last one is forgotten.
+        since.set(if 1000 < step { step % 900 } else { 1000 });
+        let batches = full(&policy);
+        policy.on_signal(&done(step, policy.knobs(), &batches, budget), &predict);
+    }
+    assert_eq!(policy.batch_sizes(), Some([64, 44, 22].as_slice()));
+    assert_eq!(policy.adjustments(), 1 + 2 * 10, "down and up again for each of ten bursts");
+}
+
+#[test]
 fn a_failure_that_a_fallen_budget_explains_ends_with_it() {
     check(
         &mut from([64, 44, 22]),
@@ -306,10 +328,10 @@ fn after_the_brake_the_only_way_is_down() {
             (Steps(1), "keep: warming up for 1 more steps"),
             (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
             (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
-            (Steps(1), "keep: the policy has switched itself off"),
+            (Steps(1), "keep: the policy no longer goes up"),
             (NewBudget(900), "[64, 38, 18]: at most 980 B needed, the budget is only 900 B"),
-            (NewBudget(10_000), "keep: the policy has switched itself off"),
-            (Steps(998), "keep: the policy has switched itself off"),
+            (NewBudget(10_000), "keep: the policy no longer goes up"),
+            (Steps(998), "keep: the policy no longer goes up"),
             (Steps(1), "[64, 64, 64]: at most 2.60 KiB needed, 9.62 KiB allowed"),
         ],
     );

@@ -1,5 +1,7 @@
 //! The certified policy, event by event; the need is 100 B plus 10 B for each sample, and the certificate is exact.
 
+use std::cell::Cell;
+
 use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
 use plimsoll_types::{Bytes, Knobs, Prediction, StepShape};
 
@@ -241,13 +243,13 @@ fn after_the_brake_the_only_way_is_down() {
         &[
             (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
             (Peak(309), "patch 32, batch 19: peak 309 B, at most 308 B allowed"),
-            (Peak(290), "brake after 2"),
-            (Peak(290), "keep: the policy has switched itself off"),
+            (Peak(290), "brake after 1 growths undone with the memory as it was"),
+            (Peak(290), "keep: the policy no longer goes up"),
             (OutOfMemory(200), "patch 32, batch 16: out of memory, for the 1st time"),
             (Peak(309), "patch 32, batch 15: peak 309 B, at most 308 B allowed"),
             (Budget(200), "patch 32, batch 9: at most 250 B needed, the budget is only 200 B"),
-            (Budget(10_000), "keep: the policy has switched itself off"),
-            (Peaks(995, 190), "keep: the policy has switched itself off"),
+            (Budget(10_000), "keep: the policy no longer goes up"),
+            (Peaks(995, 190), "keep: the policy no longer goes up"),
             (Peak(190), "patch 32, batch 64: at most 740 B needed, 9.62 KiB allowed"),
         ],
     );
@@ -307,6 +309,30 @@ fn a_co_tenant_that_comes_and_goes_a_hundred_times_ends_no_growth() {
     }
     check_exact(&mut policy, 310, &table);
     assert_eq!(policy.adjustments(), 200);
+}
+
+#[test]
+fn memory_that_comes_in_bursts_leaves_no_mark_on_the_bounds() {
+    let (mut policy, burst) = (from(20), Cell::new(0));
+    let predict = |shape| {
+        let upper = Bytes(need(shape) + burst.get());
+        Some(Prediction { expected: upper, upper })
+    };
+    check(&mut policy, 310, &predict, &[(Peaks(3, 300), "keep: the highest certified rung is in use")]);
+    let mut step = 3;
+    for _ in 0..10 {
+        // The bounds know of the burst while it lasts.
+        burst.set(13);
+        let fled = policy.on_signal(&scene::done(step, policy.knobs(), 313, scene::whole(310)), &predict).unwrap();
+        assert_eq!(scene::shown(&fled), "patch 32, batch 19: at most 313 B needed, the budget is only 310 B");
+        burst.set(0);
+        for _ in 0..200 {
+            step += 1;
+            policy.on_signal(&scene::done(step, policy.knobs(), 290, scene::whole(310)), &predict);
+        }
+        assert_eq!(policy.knobs(), knobs(32, 20), "at step {step}");
+        step += 1;
+    }
 }
 
 #[test]
