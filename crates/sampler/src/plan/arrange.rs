@@ -73,6 +73,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
 
     /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
     fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
+        if entries.is_sorted_by_key(|entry| entry.lengths[axis]) {
+            return;
+        }
         let n_edges = self.lattice.n_edges(axis);
         if n_edges > 0 {
             return sort(entries, scratch, narrow(n_edges), |entry| {
