@@ -67,8 +67,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
             cell
         };
         let this = cell(&entries[index]);
-        let start = entries.partition_point(|entry| cell(entry) < this);
-        start..entries.partition_point(|entry| cell(entry) <= this)
+        let is_here = |entry: &Entry<AXES>| cell(entry) == this;
+        let after = &entries[index..];
+        let most = doubled(after.len(), |n| is_here(&after[n]));
+        let end = index + after[..most].partition_point(is_here);
+        let before = &entries[..index];
+        let most = doubled(index, |n| is_here(&before[index - 1 - n]));
+        let start = index - most + before[index - most..].partition_point(|entry| !is_here(entry));
+        start..end
     }
 
     /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
@@ -106,6 +112,15 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
             left = after;
         }
     }
+}
+
+/// The least power of two that leads out of what is here, or the number of all: most cells are small.
+fn doubled(n_all: usize, is_here: impl Fn(usize) -> bool) -> usize {
+    let mut n = 1;
+    while n < n_all && is_here(n) {
+        n *= 2;
+    }
+    n.min(n_all)
 }
 
 /// The sizes of the bands with the least padding, by dynamic programming over the groups.

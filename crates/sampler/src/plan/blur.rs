@@ -29,12 +29,14 @@ const N_HALVINGS: usize = 20;
 /// A place in the window.
 #[derive(Clone, Copy)]
 struct Knot {
-    /// Batches that the samples of its cell fill, among which they are mixed without a pool.
+    /// One over the batches that the samples of its cell fill, among which they are mixed without a pool.
     cell: f64,
     /// The pool in batches, relative to that of other knots.
     weight: f64,
     /// Samples of a batch.
     capacity: f64,
+    /// Batches of a sample.
+    n_batches: f64,
 }
 
 /// Sends entries that are sorted on the line's last axis, in ascending order, through a pool from which they leave at
@@ -92,7 +94,7 @@ fn knots<R: CapacityRule<AXES>, const AXES: usize>(
         let width = 1.0 + length(above) - length(below);
         let density = (above - below) as f64 * length(index) / width;
         let capacity = f64::from(line.fit.capacity(entries[index].lengths).max(1));
-        Knot { cell: cell.len() as f64 / capacity, weight: density.sqrt().sqrt(), capacity }
+        Knot { cell: capacity / cell.len() as f64, weight: density.sqrt().sqrt(), capacity, n_batches: 1.0 / capacity }
     };
     (0..entries.len()).step_by(stride).map(knot).collect()
 }
@@ -109,7 +111,7 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of samples, at least 0")]
     let size = |knot: &Knot| (enough * knot.weight * knot.capacity) as usize;
     // A pool that mixes less than the cell does would only pad.
-    knots.iter().map(|knot| if knot.meet(enough) < 1.0 / knot.cell { size(knot) } else { 0 }).collect()
+    knots.iter().map(|knot| if knot.meet(enough) < knot.cell { size(knot) } else { 0 }).collect()
 }
 
 /// The share of pairs that meet again among those whose samples are in one window again, over batches.
@@ -124,8 +126,8 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
 ///
 /// In a cell of `c` batches it is 1 / `c` without a pool; with both, at most the smaller of the two.
 fn mates_kept(knots: &[Knot], pool: f64) -> f64 {
-    let n_batches: f64 = knots.iter().map(|knot| 1.0 / knot.capacity).sum();
-    knots.iter().map(|knot| knot.meet(pool).min(1.0 / knot.cell) / knot.capacity).sum::<f64>() / n_batches
+    let n_batches: f64 = knots.iter().map(|knot| knot.n_batches).sum();
+    knots.iter().map(|knot| knot.meet(pool).min(knot.cell) * knot.n_batches).sum::<f64>() / n_batches
 }
 
 impl Knot {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::config::{Objective, PlanConfig};
+use super::config::{Objective, PlanConfig, WINDOW};
 use super::narrow::narrow;
 use crate::SampleIndex;
 
@@ -17,6 +17,19 @@ const MOST_IN_TABLE: u32 = 1 << 16;
 pub(super) struct Kinds<const AXES: usize> {
     axes: [Axis; AXES],
     n_tasks: usize,
+    /// What a kind says, by kind.
+    says: Arc<[Kind<AXES>]>,
+    /// The kind of each sample, by id: one look instead of one for each axis and one for the task.
+    /// Empty on one axis without tasks, where the length is as good.
+    of: Arc<[u32]>,
+}
+
+/// What is known of a sample by its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind<const AXES: usize> {
+    /// What it is padded to: its lengths where there are no edges.
+    pub(super) lengths: [u32; AXES],
+    pub(super) task: u16,
 }
 
 /// What tells samples apart on one axis.
@@ -41,6 +54,7 @@ impl Axis {
         1 + if self.edges.is_empty() { self.longest as usize } else { self.edges.len() }
     }
 
+    #[inline]
     fn kind(&self, length: u32) -> usize {
         match self.table.get(length as usize) {
             Some(rank) => usize::from(*rank),
@@ -60,17 +74,28 @@ fn rank(edges: &[u32], length: u32) -> usize {
 }
 
 impl<const AXES: usize> Kinds<AXES> {
-    /// The kinds that a plan tells apart; `None` when they are too many to be counted.
-    pub(super) fn new(index: &SampleIndex<AXES>, config: &PlanConfig<AXES>) -> Option<Self> {
+    /// The kinds that a plan tells apart; `None` when they are too many to be counted, or windows too small.
+    pub(super) fn new(index: &SampleIndex<AXES>, config: &PlanConfig<AXES>, window: usize) -> Option<Self> {
+        let has_cells = (0..AXES).all(|axis| has_edges(config, axis));
         let edges = |axis| if has_edges(config, axis) { config.lattice.edges(axis) } else { &[] };
         let axes = std::array::from_fn(|axis| Axis::new(edges(axis), index.longest()[axis]));
-        let n = axes.iter().try_fold(index.n_tasks(), |n, axis: &Axis| n.checked_mul(axis.n()));
-        n.is_some_and(|n| n <= MOST_KINDS).then_some(Self { axes, n_tasks: index.n_tasks() })
+        let n = axes.iter().try_fold(index.n_tasks(), |n, axis: &Axis| n.checked_mul(axis.n()))?;
+        if n > MOST_KINDS || !(has_cells || window > WINDOW) {
+            return None;
+        }
+        let mut kinds = Self { axes, n_tasks: index.n_tasks(), says: Arc::default(), of: Arc::default() };
+        if !kinds.are_in_order() {
+            let task = |id: u32| index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
+            let n_samples = narrow(index.n_samples());
+            kinds.of = (0..n_samples).map(|id| kinds.kind(index.lengths(id), task(id))).collect();
+        }
+        kinds.says = (0..narrow(n)).map(|kind| kinds.decode(kind)).collect();
+        Some(kinds)
     }
 
     /// Number of kinds.
     pub(super) fn n(&self) -> usize {
-        self.n_tasks * self.n_of_task()
+        self.says.len()
     }
 
     /// Whether a kind is a length, or an edge, on the one axis that there is.
@@ -78,28 +103,34 @@ impl<const AXES: usize> Kinds<AXES> {
         AXES == 1 && self.n_tasks == 1
     }
 
-    pub(super) fn kind(&self, lengths: [u32; AXES], task: usize) -> u32 {
+    /// The kind of a sample.
+    #[inline]
+    pub(super) fn of(&self, index: &SampleIndex<AXES>, id: u32) -> u32 {
+        if self.are_in_order() { self.kind(index.lengths(id), 0) } else { self.of[id as usize] }
+    }
+
+    #[inline]
+    pub(super) fn says(&self, kind: u32) -> Kind<AXES> {
+        self.says[kind as usize]
+    }
+
+    /// The task of each kind.
+    pub(super) fn tasks(&self) -> Vec<u16> {
+        self.says.iter().map(|kind| kind.task).collect()
+    }
+
+    #[inline]
+    fn kind(&self, lengths: [u32; AXES], task: usize) -> u32 {
         narrow(self.axes.iter().zip(lengths).fold(task, |kind, (axis, length)| kind * axis.n() + axis.kind(length)))
     }
 
-    /// What the samples of a kind are padded to on each axis: their lengths where there are no edges.
-    pub(super) fn lengths(&self, kind: u32) -> [u32; AXES] {
+    fn decode(&self, kind: u32) -> Kind<AXES> {
         let (mut lengths, mut kind) = ([0; AXES], kind as usize);
         for (length, axis) in lengths.iter_mut().zip(&self.axes).rev() {
             *length = axis.length(kind % axis.n());
             kind /= axis.n();
         }
-        lengths
-    }
-
-    /// The task of each kind.
-    pub(super) fn tasks(&self) -> Vec<u16> {
-        let n_of_task = self.n_of_task();
-        (0..=u16::MAX).take(self.n_tasks).flat_map(|task| std::iter::repeat_n(task, n_of_task)).collect()
-    }
-
-    fn n_of_task(&self) -> usize {
-        self.axes.iter().map(Axis::n).product()
+        Kind { lengths, task: u16::try_from(kind).unwrap_or(u16::MAX) }
     }
 }
 
@@ -113,30 +144,34 @@ mod tests {
     use super::*;
     use crate::Lattice;
 
-    fn index(axes: [Vec<u32>; 2]) -> SampleIndex<2> {
-        SampleIndex::try_new(axes).unwrap()
+    fn kinds(index: &SampleIndex<2>, edges: [Vec<u32>; 2]) -> Option<Kinds<2>> {
+        let config = PlanConfig { lattice: Lattice::try_new(edges).unwrap(), ..PlanConfig::default() };
+        Kinds::new(index, &config, usize::MAX)
     }
 
     #[test]
     fn samples_of_one_task_and_cell_are_of_one_kind() {
-        let lattice = Lattice::try_new([vec![4, 9], vec![]]).unwrap();
-        let config = PlanConfig { lattice, ..PlanConfig::default() };
-        let index = index([vec![3, 4, 9, 12], vec![5, 5, 5, 7]]).with_tasks([0, 0, 1, 1]).unwrap();
-        let kinds = Kinds::new(&index, &config).unwrap();
+        let index = SampleIndex::try_new([[3, 4, 9, 12], [5, 5, 7, 6]]).unwrap().with_tasks([0, 0, 1, 1]).unwrap();
+        let kinds = kinds(&index, [vec![4, 9], vec![]]).unwrap();
         assert_eq!((kinds.n(), kinds.are_in_order()), (2 * 3 * 8, false));
-        assert_eq!(kinds.kind([3, 5], 0), kinds.kind([4, 5], 0));
-        for (lengths, task, padded) in [([3, 5], 0, [4, 5]), ([5, 7], 1, [9, 7]), ([12, 1], 1, [12, 1])] {
-            let kind = kinds.kind(lengths, task);
-            assert_eq!((kinds.lengths(kind), usize::from(kinds.tasks()[kind as usize])), (padded, task));
-        }
+        assert_eq!(kinds.of(&index, 0), kinds.of(&index, 1));
+        let says = [0, 2, 3].map(|id| kinds.says(kinds.of(&index, id)));
+        let expected = [([4, 5], 0), ([9, 7], 1), ([12, 6], 1)];
+        assert_eq!(says, expected.map(|(lengths, task)| Kind { lengths, task }));
+        assert_eq!(kinds.tasks()[kinds.of(&index, 2) as usize], 1);
     }
 
     #[test]
     fn lengths_beyond_a_table_are_searched() {
-        let lattice = Lattice::try_new([vec![], vec![10, 1 << 20]]).unwrap();
-        let config = PlanConfig { lattice, ..PlanConfig::default() };
-        let kinds = Kinds::new(&index([vec![3, 4], vec![10, 1 << 19]]), &config).unwrap();
-        assert_eq!(kinds.lengths(kinds.kind([4, 1 << 19], 0)), [4, 1 << 20]);
-        assert_eq!(Kinds::new(&index([vec![3, 4], vec![10, 1 << 19]]), &PlanConfig::default()), None);
+        let index = SampleIndex::try_new([[3, 4], [10, 1 << 19]]).unwrap();
+        let with_edges = kinds(&index, [vec![], vec![10, 1 << 20]]).unwrap();
+        assert_eq!(with_edges.says(with_edges.of(&index, 1)).lengths, [4, 1 << 20]);
+        assert_eq!(kinds(&index, [vec![], vec![]]), None);
+    }
+
+    #[test]
+    fn lengths_of_small_windows_are_not_counted() {
+        let index = SampleIndex::try_new([[3, 4], [10, 19]]).unwrap();
+        assert_eq!(Kinds::new(&index, &PlanConfig::default(), WINDOW), None);
     }
 }

@@ -76,7 +76,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let samples = self.draw(progress, Stretch::Window(self.window));
         match self.kinds_of(&samples) {
             Some(kinds) => {
-                let queues = self.queued(kinds, &samples.carried_first(), &mut window.entries);
+                let queues = self.queued(kinds, samples.carried_first(), &mut window.entries);
                 self.plan_kinds(kinds, queues, before, progress, window);
             }
             None => self.plan_ids(&samples.ids, before, progress, window),
@@ -96,9 +96,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         // Another plan of the same window has another order.
         let stream = |n_waiting: usize| before | (1 + n_waiting as u64) << u32::BITS;
         if left.by_kind {
-            let (kinds, ids) = (self.kinds()?, samples.carried_first());
-            let queues = self.queued(kinds, &ids, &mut window.entries).read(&mut left.taken.reader());
-            let queues = queues.ok_or_else(|| wrong(ids.len()))?;
+            let (kinds, n_samples) = (self.kinds()?, samples.ids.len());
+            let queues = self.queued(kinds, samples.carried_first(), &mut window.entries);
+            let queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(n_samples))?;
             let mut waits = queues.waits();
             window.entries.retain(|entry| waits(entry.id));
             self.plan_kinds(kinds, queues, stream(window.entries.len()), progress, window);
@@ -125,13 +125,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let mut waits = if is_by_kind {
             let (kinds, ids) = (self.kinds()?, samples.carried_first());
             let mut entries = Vec::new();
-            let mut queues = self.queued(kinds, &ids, &mut entries);
+            let mut queues = self.queued(kinds, ids.clone(), &mut entries);
             if let Some(left) = left {
                 queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(ids.len()))?;
             }
             if same_kinds {
                 for id in &used {
-                    queues.pop(self.kind(kinds, *id));
+                    queues.pop(kinds.of(&self.index, *id));
                 }
                 queues.write(&mut bits);
                 return Ok(Left { n_drawn, by_kind: true, taken: bits.finish() });
@@ -187,7 +187,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             // As many entries of each length as there are samples in its queue: they need not be sorted.
             window.entries.clear();
             for (kind, n) in queues.n_waiting() {
-                if let Some(lengths) = self.planned(kinds.lengths(kind)) {
+                if let Some(lengths) = self.planned(kinds.says(kind).lengths) {
                     window.entries.extend(std::iter::repeat_n(Entry { lengths, id: kind }, n));
                 }
             }
@@ -248,23 +248,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.kinds.as_ref().ok_or(SamplerError::BeyondEpoch { key: "kinds", value: u64::MAX, most: 0 })
     }
 
-    fn kind(&self, kinds: &Kinds<AXES>, id: u32) -> u32 {
-        let task = self.index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
-        kinds.kind(self.index.lengths(id), task)
-    }
-
     /// Queues the samples, and fills them in by their kinds.
-    fn queued(&self, kinds: &Kinds<AXES>, ids: &[u32], entries: &mut Vec<Entry<AXES>>) -> Queues {
-        let entry = |(lengths, task): ([u32; AXES], usize)| Entry { lengths, id: kinds.kind(lengths, task) };
-        let lengths = |id: &u32| self.index.lengths(*id);
+    fn queued(&self, kinds: &Kinds<AXES>, ids: Vec<u32>, entries: &mut Vec<Entry<AXES>>) -> Queues {
         entries.clear();
-        match self.index.tasks() {
-            Some(tasks) => {
-                entries.extend(ids.iter().map(|id| entry((lengths(id), usize::from(tasks[*id as usize])))));
-            }
-            None => entries.extend(ids.iter().map(|id| entry((lengths(id), 0)))),
-        }
-        Queues::new(ids, entries, kinds.n())
+        entries.extend(ids.iter().map(|id| {
+            let kind = kinds.of(&self.index, *id);
+            Entry { lengths: kinds.says(kind).lengths, id: kind }
+        }));
+        Queues::new(&ids, entries, kinds.n())
     }
 }
 

@@ -70,7 +70,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             configuration: digest(format!("{config:?}").as_bytes()),
             rule: 0,
         };
-        let kinds = Kinds::new(&index, &config);
+        let kinds = Kinds::new(&index, &config, window);
         Self { index, fit, config, source, identity, window, n_oversize: 0, kinds, axes }.looked_at()
     }
 
@@ -138,8 +138,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     pub fn plan_epoch(&self, epoch: u64) -> Batches<AXES> {
         let mut progress = self.start(epoch);
         let (mut window, mut all) = (Window::default(), Batches::default());
-        all.ids.reserve_exact(self.n_planned());
         while self.plan_window(&mut progress, &mut window) {
+            if window.batches.n_samples() == self.n_planned() {
+                return window.batches;
+            }
+            all.ids.reserve_exact(self.n_planned() - all.ids.len());
             all.append(&window.batches);
         }
         all
