@@ -19,7 +19,7 @@ struct Heads<'a, const AXES: usize> {
     lattice: &'a Lattice<AXES>,
     /// The places of the entries of each task, the next one last.
     places: Vec<Vec<u32>>,
-    heads: Vec<Head<AXES>>,
+    next: Vec<Head<AXES>>,
     weight: f64,
     /// The most by which a sample may differ from the next one on an axis: no diversity makes up for more.
     most_misfit: f64,
@@ -69,10 +69,10 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
 
 impl<'a, const AXES: usize> Heads<'a, AXES> {
     fn new(entries: &'a [Entry<AXES>], lattice: &'a Lattice<AXES>, tasks: Tasks<'_>, weight: Fraction) -> Self {
-        let heads = vec![Head { end: 0, padded: [0; AXES], share: 0.0, in_batch: 0.0 }; tasks.n];
+        let next = vec![Head { end: 0, padded: [0; AXES], share: 0.0, in_batch: 0.0 }; tasks.n];
         let (places, weight) = (tasks.places(entries), weight.get());
         let most_misfit = 2.0 * weight / (1.0 - weight) * POINT;
-        let mut heads = Self { entries, lattice, places, heads, weight, most_misfit };
+        let mut heads = Self { entries, lattice, places, next, weight, most_misfit };
         for task in 0..tasks.n {
             heads.look(task);
         }
@@ -83,24 +83,24 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     /// Begins a batch: the shares are those of the samples that are left, so that what one batch lacks is made up for.
     fn begin(&mut self) {
         let n_left: usize = self.places.iter().map(Vec::len).sum();
-        for (head, places) in self.heads.iter_mut().zip(&self.places) {
+        for (head, places) in self.next.iter_mut().zip(&self.places) {
             (head.share, head.in_batch) = (places.len() as f64 / n_left as f64, 0.0);
         }
     }
 
     fn entry(&self, task: usize) -> &'a Entry<AXES> {
-        &self.entries[self.heads[task].end as usize - 1]
+        &self.entries[self.next[task].end as usize - 1]
     }
 
     fn take(&mut self, task: usize) {
         self.places[task].pop();
-        self.heads[task].in_batch += 1.0;
+        self.next[task].in_batch += 1.0;
         self.look(task);
     }
 
     /// Looks at the next sample of a task.
     fn look(&mut self, task: usize) {
-        let head = &mut self.heads[task];
+        let head = &mut self.next[task];
         let Some(place) = self.places[task].last() else {
             head.end = 0;
             return;
@@ -112,7 +112,7 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     /// The task whose next sample is the first to come, by length alone.
     fn first(&self) -> Option<usize> {
         let (mut end, mut first) = (0, None);
-        for (task, head) in self.heads.iter().enumerate() {
+        for (task, head) in self.next.iter().enumerate() {
             if head.end > end {
                 (end, first) = (head.end, Some(task));
             }
@@ -122,10 +122,10 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
 
     /// The task whose next sample has the highest priority.
     fn best(&self, first: usize, n_in_batch: usize) -> usize {
-        let (n, lengths) = ((n_in_batch + 1) as f64, self.heads[first].padded);
+        let (n, lengths) = ((n_in_batch + 1) as f64, self.next[first].padded);
         let lack = |head: &Head<AXES>| (head.share * n - head.in_batch).clamp(-1.0, 1.0);
-        let (mut most, mut best) = (self.weight * lack(&self.heads[first]), first);
-        for (task, head) in self.heads.iter().enumerate() {
+        let (mut most, mut best) = (self.weight * lack(&self.next[first]), first);
+        for (task, head) in self.next.iter().enumerate() {
             if task == first || head.end == 0 || self.is_far(head.padded, lengths) {
                 continue;
             }

@@ -76,7 +76,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let samples = self.draw(progress, Stretch::Window(self.window));
         match self.kinds_of(&samples) {
             Some(kinds) => {
-                let queues = self.queued(kinds, samples.carried_first(), &mut window.entries);
+                // The ids are dropped before there are batches, so that these take their room.
+                let queues = {
+                    let ids = samples.carried_first();
+                    self.queued(kinds, &ids, &mut window.entries)
+                };
                 self.plan_kinds(kinds, queues, before, progress, window);
             }
             None => self.plan_ids(&samples.ids, before, progress, window),
@@ -97,7 +101,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let stream = |n_waiting: usize| before | (1 + n_waiting as u64) << u32::BITS;
         if left.by_kind {
             let (kinds, n_samples) = (self.kinds()?, samples.ids.len());
-            let queues = self.queued(kinds, samples.carried_first(), &mut window.entries);
+            let queues = self.queued(kinds, &samples.carried_first(), &mut window.entries);
             let queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(n_samples))?;
             let mut waits = queues.waits();
             window.entries.retain(|entry| waits(entry.id));
@@ -125,7 +129,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let mut waits = if is_by_kind {
             let (kinds, ids) = (self.kinds()?, samples.carried_first());
             let mut entries = Vec::new();
-            let mut queues = self.queued(kinds, ids.clone(), &mut entries);
+            let mut queues = self.queued(kinds, &ids, &mut entries);
             if let Some(left) = left {
                 queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(ids.len()))?;
             }
@@ -249,13 +253,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     /// Queues the samples, and fills them in by their kinds.
-    fn queued(&self, kinds: &Kinds<AXES>, ids: Vec<u32>, entries: &mut Vec<Entry<AXES>>) -> Queues {
+    fn queued(&self, kinds: &Kinds<AXES>, ids: &[u32], entries: &mut Vec<Entry<AXES>>) -> Queues {
         entries.clear();
         entries.extend(ids.iter().map(|id| {
             let kind = kinds.of(&self.index, *id);
             Entry { lengths: kinds.says(kind).lengths, id: kind }
         }));
-        Queues::new(&ids, entries, kinds.n())
+        Queues::new(ids, entries, kinds.n())
     }
 }
 
