@@ -57,8 +57,8 @@ fn a_report_says_in_json_what_is_printed() {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("report.json")).unwrap()).unwrap();
-    let [kept, wanted, reachable] =
-        ["kept", "wanted", "reachable"].map(|key| format!("{:.2} %", 100.0 * report["mates_kept"][key].as_f64().unwrap()));
+    let [kept, wanted, reachable] = ["kept", "wanted", "reachable"]
+        .map(|key| format!("{:.2} %", 100.0 * report["mates_kept"][key].as_f64().unwrap()));
     let line = format!("mates kept   {kept} in the next epoch; {wanted} wanted, at most {reachable} reachable\n");
     assert!(stdout.contains(&line), "{stdout}");
     assert!(stdout.contains(&format!("batches      {}\n", report["n_batches"])), "{stdout}");

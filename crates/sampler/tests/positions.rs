@@ -112,9 +112,9 @@ fn changes_in_an_epoch_of_tasks_with_shares_keep_a_position_small() {
 fn changes_of_plans_that_take_the_least_time_keep_a_position_small() {
     let objective = Objective::LeastTime { batch_overhead: 500.0 };
     let config = |lattice, window| PlanConfig { objective, lattice, window, ..PlanConfig::default() };
-    check_changes(&index(chats(60_000)), &config(Lattice::default(), None), (4_096, 65_536), 50);
-    check_changes(&index(chats(60_000)), &config(edges(), None), (4_096, 65_536), 50);
-    check_changes(&index(chats(60_000)), &config(Lattice::default(), Some(9_000)), (4_096, 65_536), 200);
+    check_changes(&index(chats(30_000)), &config(Lattice::default(), None), (4_096, 65_536), 30);
+    check_changes(&index(chats(30_000)), &config(edges(), None), (4_096, 65_536), 30);
+    check_changes(&index(chats(30_000)), &config(Lattice::default(), Some(9_000)), (4_096, 65_536), 100);
     check_changes(&index(chats(8_000)), &config(edges(), None), (4_096, 4_500), u64::MAX);
 }
 

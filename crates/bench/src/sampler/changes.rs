@@ -46,8 +46,7 @@ impl Changes {
     ) -> Result<Self, SamplerError> {
         let n = set.lengths[0].len();
         let less = Set { budget: set.budget.map(|budget| budget * 3 / 4), ..set.clone() };
-        let planners =
-            [less.planner(setting.config(&set.lengths)?)?, set.planner(setting.config(&set.lengths)?)?];
+        let planners = [less.planner(setting.config(&set.lengths)?)?, set.planner(setting.config(&set.lengths)?)?];
         let mut epoch = planners[1].epoch(0);
         let mut times = vec![0u8; n];
         let (mut n_taken, mut changes, mut positions, mut position_bytes) = (0, Vec::new(), Vec::new(), 0);
@@ -58,8 +57,8 @@ impl Changes {
             }
             // As many samples lie before the first change and after the last as between two.
             if n_taken * (n_changes + 1) >= (changes.len() + 1) * n && changes.len() < n_changes {
-                let (changed, time) = timed(|| epoch.hand_over(&planners[changes.len() % 2]));
-                epoch = changed?;
+                let (next, time) = timed(|| epoch.hand_over(&planners[changes.len() % 2]));
+                epoch = next?;
                 changes.push(1e3 * time.as_secs_f64());
                 let (position, time) = timed(|| black_box(epoch.position()));
                 positions.push(1e6 * time.as_secs_f64());

@@ -74,7 +74,9 @@ impl Blur {
             knots_of(band, axis, band.len().div_ceil(n_knots).max(1), line, &mut knots);
             let of_band = &mut knots[n_before..];
             let n_batches = of_band.iter().map(|knot| knot.n_batches).sum();
-            of_band.iter_mut().for_each(|knot| knot.of_band = n_batches);
+            for knot in of_band {
+                knot.of_band = n_batches;
+            }
             left = after;
         }
         if mates_kept(&knots, 0.0) <= line.most_kept {
@@ -92,17 +94,17 @@ impl Blur {
     ) {
         let stride = entries.len().div_ceil(self.n_knots).max(1);
         pool.clear();
-        let (mut n_out, mut most) = (0, 0);
-        for index in 0..entries.len() {
-            if index % stride == 0 {
-                most = self.sizes.next().unwrap_or(0);
-            }
-            pool.push(entries[index]);
-            // Where the pool shrinks, two leave for each that enters.
-            for _ in 0..2 {
-                if pool.len() > most {
-                    entries[n_out] = pool.swap_remove(rng.below(pool.len()));
-                    n_out += 1;
+        let mut n_out = 0;
+        for start in (0..entries.len()).step_by(stride) {
+            let most = self.sizes.next().unwrap_or(0);
+            for index in start..entries.len().min(start + stride) {
+                pool.push(entries[index]);
+                // Where the pool shrinks, two leave for each that enters.
+                for _ in 0..2 {
+                    if pool.len() > most {
+                        entries[n_out] = pool.swap_remove(rng.below(pool.len()));
+                        n_out += 1;
+                    }
                 }
             }
         }
@@ -145,7 +147,7 @@ fn knots_of<R: CapacityRule<AXES>, const AXES: usize>(
 /// The samples that the pool may hold at each knot.
 fn pool_sizes(knots: &[Knot], most_kept: f64, most_pool: f64) -> Vec<usize> {
     let n_batches: f64 = knots.iter().map(|knot| knot.n_batches).sum();
-    let mean: f64 = knots.iter().map(|knot| knot.weight * (n_batches / knot.of_band) * knot.n_batches / n_batches).sum();
+    let mean: f64 = knots.iter().map(|knot| knot.weight * knot.n_batches / knot.of_band).sum();
     let (mut too_small, mut enough) = (0.0, most_pool * n_batches / mean);
     for _ in 0..N_HALVINGS {
         let pool = f64::midpoint(too_small, enough);

@@ -17,10 +17,9 @@ const MOST_IN_TABLE: u32 = 1 << 16;
 pub(super) struct Kinds<const AXES: usize> {
     axes: [Axis; AXES],
     n_tasks: usize,
-    /// What a kind says, by kind.
+    /// What a kind says, by kind, and the kind of each sample, by id: one look for all axes and the task.
+    /// Both are empty on one axis without tasks, where the length is as good.
     says: Arc<[Kind<AXES>]>,
-    /// The kind of each sample, by id: one look instead of one for each axis and one for the task.
-    /// Empty on one axis without tasks, where the length is as good.
     of: Arc<[u32]>,
 }
 
@@ -88,14 +87,14 @@ impl<const AXES: usize> Kinds<AXES> {
             let task = |id: u32| index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
             let n_samples = narrow(index.n_samples());
             kinds.of = (0..n_samples).map(|id| kinds.kind(index.lengths(id), task(id))).collect();
+            kinds.says = (0..narrow(n)).map(|kind| kinds.decode(kind)).collect();
         }
-        kinds.says = (0..narrow(n)).map(|kind| kinds.decode(kind)).collect();
         Some(kinds)
     }
 
     /// Number of kinds.
     pub(super) fn n(&self) -> usize {
-        self.says.len()
+        self.axes.iter().fold(self.n_tasks, |n, axis| n * axis.n())
     }
 
     /// Whether a kind is a length, or an edge, on the one axis that there is.
@@ -111,12 +110,12 @@ impl<const AXES: usize> Kinds<AXES> {
 
     #[inline]
     pub(super) fn says(&self, kind: u32) -> Kind<AXES> {
-        self.says[kind as usize]
+        if self.are_in_order() { self.decode(kind) } else { self.says[kind as usize] }
     }
 
     /// The task of each kind.
     pub(super) fn tasks(&self) -> Vec<u16> {
-        self.says.iter().map(|kind| kind.task).collect()
+        (0..narrow(self.n())).map(|kind| self.says(kind).task).collect()
     }
 
     #[inline]
@@ -125,6 +124,9 @@ impl<const AXES: usize> Kinds<AXES> {
     }
 
     fn decode(&self, kind: u32) -> Kind<AXES> {
+        if self.are_in_order() {
+            return Kind { lengths: self.axes.each_ref().map(|axis| axis.length(kind as usize)), task: 0 };
+        }
         let (mut lengths, mut kind) = ([0; AXES], kind as usize);
         for (length, axis) in lengths.iter_mut().zip(&self.axes).rev() {
             *length = axis.length(kind % axis.n());
