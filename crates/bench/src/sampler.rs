@@ -29,6 +29,7 @@
 
 mod audit;
 mod case;
+mod changes;
 mod cpu;
 mod generated;
 mod recorded;
@@ -40,6 +41,7 @@ mod suite;
 
 pub use self::audit::Audit;
 pub use self::case::Case;
+pub use self::changes::Changes;
 pub use self::cpu::{CLOCK, cpu_time, process_time};
 pub use self::generated::{Tasked, chats, images_and_tokens, speech};
 pub use self::recorded::{Recorded, read_lengths};

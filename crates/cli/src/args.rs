@@ -180,6 +180,9 @@ pub(crate) struct PlanBatchesArgs {
     /// 16384 of more.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) window: Option<u64>,
+    /// What is printed of the plan, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// What makes a batch the best.

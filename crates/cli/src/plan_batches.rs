@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
-use plimsoll_sampler::{BatchPlanner, Batches, PaddedBudget, PlanConfig, PlanReport, SampleIndex};
+use plimsoll_sampler::{BatchPlanner, Batches, Mixing, PaddedBudget, PlanConfig, PlanReport, SampleIndex};
+use serde::Serialize;
 
 use crate::args::PlanBatchesArgs;
 use crate::exit::user_error;
@@ -16,8 +17,23 @@ use crate::lengths::read_lengths;
 /// A plan of ten million samples is 80 MB: large pieces, few calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// What is said of a plan: what it costs, how well it mixes with the next epoch's, and how long it took.
+#[derive(Debug, Serialize)]
+struct Said {
+    #[serde(flatten)]
+    report: PlanReport,
+    mates_kept: Mixing,
+    planning_seconds: f64,
+}
+
 pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     check_out(&args.out, &args.lengths)?;
+    if let Some(report) = &args.report {
+        check_out(report, &args.lengths)?;
+        if *report == args.out {
+            return Err(user_error(format!("write {}: it is to hold the plan", report.display())).into());
+        }
+    }
     let lengths = read_lengths(&args.lengths, args.budget)?;
     let window = args.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX));
     let config = PlanConfig { seed: args.seed, window, ..PlanConfig::default() };
@@ -27,8 +43,16 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
         .map_err(|error| user_error(error.to_string()))?;
     let batches = planner.plan_epoch(args.epoch);
     let elapsed = begun.elapsed();
-    write(&batches, &args.out).with_context(|| format!("write {}", args.out.display()))?;
-    println!("{}\nplan: {}", table(&planner.report(&batches), elapsed), args.out.display());
+    write(&args.out, |file| encode(&batches, file))?;
+    let said = Said {
+        report: planner.report(&batches),
+        mates_kept: planner.mixing(args.epoch, &batches),
+        planning_seconds: elapsed.as_secs_f64(),
+    };
+    if let Some(report) = &args.report {
+        write(report, |file| Ok(serde_json::to_writer_pretty(&mut *file, &said)?))?;
+    }
+    println!("{}\nplan: {}", said.table(), args.out.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,14 +69,14 @@ fn check_out(out: &Path, lengths: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Writes the plan aside and renames it: whoever reads the file never sees half of it.
-fn write(batches: &Batches<1>, out: &Path) -> io::Result<()> {
+/// Writes a file aside and renames it: whoever reads the file never sees half of it.
+fn write(out: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
     let mut name = out.as_os_str().to_owned();
     name.push(".new");
     let aside = PathBuf::from(name);
     let written = File::create(&aside).and_then(|file| {
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        encode(batches, &mut file)?;
+        content(&mut file)?;
         file.flush()
     });
     let published = written.and_then(|()| fs::rename(&aside, out));
@@ -60,7 +84,7 @@ fn write(batches: &Batches<1>, out: &Path) -> io::Result<()> {
         // What is wrong has been found already; a file that was never made cannot be removed.
         let _ = fs::remove_file(&aside);
     }
-    published
+    published.with_context(|| format!("write {}", out.display()))
 }
 
 /// The ids in the order of the batches, then where each batch begins and the last one ends.
@@ -77,19 +101,32 @@ fn encode(batches: &Batches<1>, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn table(report: &PlanReport, elapsed: Duration) -> String {
-    let ns_per_sample = 1e9 * elapsed.as_secs_f64() / report.n_samples as f64;
-    let rows = [
-        ("samples", report.n_samples.to_string()),
-        ("batches", report.n_batches.to_string()),
-        (
-            "lower bound",
-            format!("{}, the plan has {:.2} % more", report.lower_bound, 100.0 * report.over_lower_bound()),
-        ),
-        ("padding", format!("{:.3} %", 100.0 * report.waste[0])),
-        ("planning", format!("{:.3} s on the clock, {ns_per_sample:.1} ns a sample", elapsed.as_secs_f64())),
-    ];
-    rows.map(|(key, value)| format!("{key:<12} {value}")).join("\n")
+impl Said {
+    fn table(&self) -> String {
+        let Self { report, mates_kept, planning_seconds } = self;
+        let ns_per_sample = 1e9 * planning_seconds / report.n_samples as f64;
+        let more = percent(report.over_lower_bound(), 2);
+        let rows = [
+            ("samples", report.n_samples.to_string()),
+            ("batches", report.n_batches.to_string()),
+            ("lower bound", format!("{}, the plan has {more} more", report.lower_bound)),
+            ("padding", percent(report.waste[0], 3)),
+            ("mates kept", mates(mates_kept)),
+            ("planning", format!("{planning_seconds:.3} s on the clock, {ns_per_sample:.1} ns a sample")),
+        ];
+        rows.map(|(key, value)| format!("{key:<12} {value}")).join("\n")
+    }
+}
+
+/// The share of a batch's pairs that meet again, what was wanted, and what so few batches can keep to.
+fn mates(mixing: &Mixing) -> String {
+    let reachable = mixing.reachable.map(|most| format!(", at most {} reachable", percent(most.get(), 2)));
+    let (kept, wanted) = (percent(mixing.kept, 2), percent(mixing.wanted.get(), 2));
+    format!("{kept} in the next epoch; {wanted} wanted{}", reachable.unwrap_or_default())
+}
+
+fn percent(share: f64, n_digits: usize) -> String {
+    format!("{:.n_digits$} %", 100.0 * share)
 }
 
 #[cfg(test)]
@@ -119,7 +156,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("plan");
         fs::create_dir(&out).unwrap();
-        assert!(write(&planned(&[1], 1), &out).is_err());
+        assert!(write(&out, |file| encode(&planned(&[1], 1), file)).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -138,13 +175,19 @@ mod tests {
     fn the_table_says_what_the_plan_costs() {
         let index = SampleIndex::try_new([vec![5, 1, 6, 1, 2]]).unwrap();
         let planner = BatchPlanner::try_new(index, PaddedBudget([12]), PlanConfig::default()).unwrap();
-        let report = planner.report(&planner.plan_epoch(0));
+        let batches = planner.plan_epoch(0);
+        let (report, mates_kept) = (planner.report(&batches), planner.mixing(0, &batches));
+        let said = Said { report, mates_kept, planning_seconds: 1e-6 };
         let expected = "\
 samples      5
 batches      2
 lower bound  2, the plan has 0.00 % more
 padding      16.667 %
+mates kept   100.00 % in the next epoch; 3.00 % wanted, at most 100.00 % reachable
 planning     0.000 s on the clock, 200.0 ns a sample";
-        assert_eq!(table(&report, Duration::from_micros(1)), expected);
+        assert_eq!(said.table(), expected);
+        let json = serde_json::to_value(&said).unwrap();
+        assert_eq!((&json["n_batches"], &json["mates_kept"]["wanted"]), (&2.into(), &0.03.into()));
+        assert!(json["mates_kept"]["kept"].is_f64() && json["mates_kept"]["reachable"].is_f64(), "{json}");
     }
 }

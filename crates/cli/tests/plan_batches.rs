@@ -48,6 +48,25 @@ fn a_plan_has_every_sample_once_and_no_batch_above_the_budget() {
 }
 
 #[test]
+fn a_report_says_in_json_what_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (0..3_000u32).map(|id| (1 + id * 7_919 % 401).to_string()).collect();
+    fs::write(folder.path().join("lengths.txt"), lines.join("\n")).unwrap();
+    let output = plan(folder.path(), "plan", BUDGET, &["--report", "report.json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("report.json")).unwrap()).unwrap();
+    let [kept, wanted, reachable] = ["kept", "wanted", "reachable"]
+        .map(|key| format!("{:.2} %", 100.0 * report["mates_kept"][key].as_f64().unwrap()));
+    let line = format!("mates kept   {kept} in the next epoch; {wanted} wanted, at most {reachable} reachable\n");
+    assert!(stdout.contains(&line), "{stdout}");
+    assert!(stdout.contains(&format!("batches      {}\n", report["n_batches"])), "{stdout}");
+    let refused = plan(folder.path(), "plan", BUDGET, &["--report", "plan"]);
+    assert_eq!(String::from_utf8_lossy(&refused.stderr), "error: failed to write plan: it is to hold the plan\n");
+}
+
+#[test]
 fn bad_lengths_leave_no_plan() {
     let folder = tempfile::tempdir().unwrap();
     for (text, expected) in [

@@ -58,21 +58,37 @@ impl BlockPermutation {
         assert!(positions.end <= u64::from(self.n), "{positions:?} of a permutation of {} numbers", self.n);
         let before = numbers.len();
         numbers.resize(before + (positions.end - positions.start) as usize, 0);
-        let (mut left, mut right) = self.halves(positions.start as u32);
+        let mut next = self.halves(positions.start as u32);
         for block in numbers[before..].chunks_mut(BLOCK) {
-            let (mut lefts, mut rights) = ([0; BLOCK], [0; BLOCK]);
-            for (l, r) in lefts.iter_mut().zip(&mut rights) {
-                (*l, *r) = (left, right);
-                right += 1;
-                if right == self.side {
-                    (left, right) = (left.wrapping_add(1), 0);
-                }
-            }
+            let (mut lefts, mut rights) = self.block(&mut next);
             self.pass(&mut lefts, &mut rights);
             for ((number, l), r) in block.iter_mut().zip(lefts).zip(rights) {
-                *number = self.walk(u32::from(l) * u32::from(self.side) + u32::from(r));
+                *number = u32::from(l) * u32::from(self.side) + u32::from(r);
+            }
+            for number in block {
+                *number = self.walk(*number);
             }
         }
+    }
+
+    /// The halves of the next positions; moves on to the position after them.
+    fn block(&self, (left, right): &mut (u16, u16)) -> ([u16; BLOCK], [u16; BLOCK]) {
+        let (mut lefts, mut rights) = ([*left; BLOCK], [0; BLOCK]);
+        if (*right as usize) + BLOCK < self.side as usize {
+            for (offset, r) in (0..).zip(&mut rights) {
+                *r = *right + offset;
+            }
+            *right += BLOCK as u16;
+            return (lefts, rights);
+        }
+        for (l, r) in lefts.iter_mut().zip(&mut rights) {
+            (*l, *r) = (*left, *right);
+            *right += 1;
+            if *right == self.side {
+                (*left, *right) = (left.wrapping_add(1), 0);
+            }
+        }
+        (lefts, rights)
     }
 
     /// Sends a number through the network until it is below `n`.

@@ -11,6 +11,7 @@ mod epoch;
 mod fill;
 mod fit;
 mod index;
+mod kinds;
 mod lattice;
 mod least_time;
 mod look;

@@ -32,23 +32,41 @@ fn mix(weight: f64) -> TaskMix {
     TaskMix { diversity_weight: Fraction::try_new(weight).unwrap(), ..TaskMix::default() }
 }
 
+/// What is padded on each axis, the entropy of tasks in groups of eight batches, and the share of mates kept.
+fn images_and_tokens(n: usize, config: PlanConfig<2>) -> (Vec<f64>, f64, f64) {
+    let (images, tokens, tasks) = samples(n);
+    let index = SampleIndex::try_new([images, tokens]).unwrap().with_tasks(tasks.clone()).unwrap();
+    let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
+    let batches = planner.plan_epoch(1);
+    let report = planner.report(&batches);
+    assert_eq!((report.over_budget, report.n_samples), (0, n as u64));
+    (report.waste, task_entropy_ratio(&batches, &tasks, 8).unwrap(), mates_kept(&batches, &planner.plan_epoch(2)))
+}
+
 #[test]
-fn two_axes_are_hardly_padded_and_groups_of_batches_hold_all_tasks() {
-    let (images, tokens, tasks) = samples(100_000);
+fn two_axes_are_hardly_padded_while_mates_part_and_groups_of_batches_hold_all_tasks() {
+    let (waste, entropy, kept) = images_and_tokens(1_000_000, PlanConfig::default());
+    assert!(waste.iter().all(|waste| *waste < 0.01), "{waste:?}");
+    assert!(entropy >= 0.95 && kept <= 0.034, "{entropy} {kept}");
+}
+
+#[test]
+fn a_tenth_of_the_batches_is_padded_more_and_keeps_more_mates() {
+    let (waste, entropy, kept) = images_and_tokens(100_000, PlanConfig::default());
+    assert!(waste.iter().all(|waste| *waste < 0.043), "{waste:?}");
+    assert!(entropy >= 0.95 && kept <= 0.049, "{entropy} {kept}");
+}
+
+#[test]
+fn two_axes_without_mixing_of_neighbours_pad_next_to_nothing() {
     let plan = |weight| {
-        let index = SampleIndex::try_new([images.clone(), tokens.clone()]).unwrap().with_tasks(tasks.clone()).unwrap();
-        // Mixing neighbours in length would pad them.
         let config = PlanConfig { tasks: mix(weight), most_mates_kept: Fraction::ONE, ..PlanConfig::default() };
-        let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
-        let batches = planner.plan_epoch(1);
-        (planner.report(&batches), task_entropy_ratio(&batches, &tasks, 8).unwrap())
+        images_and_tokens(100_000, config)
     };
-    let (report, entropy) = plan(0.5);
-    assert_eq!(report.over_budget, 0);
-    assert!(report.waste.iter().all(|waste| *waste < 0.01), "{report:?}");
-    assert!(entropy >= 0.9, "{entropy}");
-    let (by_length, without) = plan(0.0);
-    assert!(without < entropy && by_length.waste[1] <= report.waste[1], "{without} {entropy}");
+    let (waste, entropy, _) = plan(0.5);
+    assert!(waste.iter().all(|waste| *waste < 0.01) && entropy >= 0.9, "{waste:?} {entropy}");
+    let (by_length, without, _) = plan(0.0);
+    assert!(without < entropy && by_length[1] <= waste[1], "{without} {entropy}");
 }
 
 #[test]

@@ -23,7 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _ = writeln!(stdout, "{row}");
     })?;
     publish(&out, &report).map_err(|error| format!("failed to write {}: {error}", out.display()))?;
-    writeln!(io::stdout(), "{}", report.resume)?;
+    writeln!(stdout, "{}", report.resume)?;
+    for changes in &report.changes {
+        writeln!(stdout, "{changes}")?;
+    }
     Ok(())
 }
 

@@ -62,16 +62,15 @@ impl Resume {
             wall.push(1e3 * begun.elapsed().as_secs_f64());
             drop(resumed?);
         }
-        cpu.sort_by(f64::total_cmp);
-        wall.sort_by(f64::total_cmp);
+        let (cpu_ms, cpu_ms_most) = median_and_most(&mut cpu);
         Ok(Self {
             data: set.name.clone(),
             n,
             window: planner.config().window(n),
             n_taken,
-            cpu_ms: cpu[cpu.len() / 2],
-            cpu_ms_most: cpu[cpu.len() - 1],
-            wall_ms: wall[wall.len() / 2],
+            cpu_ms,
+            cpu_ms_most,
+            wall_ms: median_and_most(&mut wall).0,
             position_bytes: size(&position),
         })
     }
@@ -88,6 +87,13 @@ impl fmt::Display for Resume {
     }
 }
 
-fn size(position: &PlanPosition) -> usize {
+/// Of no times at all, both are 0.
+pub(super) fn median_and_most(times: &mut [f64]) -> (f64, f64) {
+    times.sort_by(f64::total_cmp);
+    let at = |index: usize| times.get(index).copied().unwrap_or(0.0);
+    (at(times.len() / 2), at(times.len().saturating_sub(1)))
+}
+
+pub(super) fn size(position: &PlanPosition) -> usize {
     serde_json::to_vec(position).map_or(0, |it| it.len())
 }

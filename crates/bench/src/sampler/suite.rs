@@ -4,6 +4,7 @@ use plimsoll_sampler::SamplerError;
 use serde::Serialize;
 
 use super::case::Case;
+use super::changes::Changes;
 use super::cpu::CLOCK;
 use super::generated::{chats, images_and_tokens, speech};
 use super::recorded::Recorded;
@@ -30,6 +31,9 @@ const WINDOW: Setting = Setting::Window(1 << 14);
 const EDGES: Setting = Setting::Edges(24);
 
 const N_RESUMES: usize = 201;
+
+/// Far more than a policy makes in an epoch.
+const N_CHANGES: usize = 400;
 
 /// How many samples are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +63,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Going on in the middle of an epoch.
     pub resume: Resume,
+    /// Following another rule in the middle of an epoch.
+    pub changes: Vec<Changes>,
 }
 
 /// Measures every case, and shows each row when it is there.
@@ -83,7 +89,10 @@ pub fn measure(sizes: Sizes, recorded: &[Recorded], show: &mut dyn FnMut(&Row)) 
     suite.run(&tasked(sizes.small), &[Setting::Default])?;
     suite.run(&tasked(sizes.middle), &[WINDOW, Setting::Default])?;
     let resume = Resume::measure(&one_axis("chats", chats(sizes.large), CHAT_BUDGET), WINDOW, N_RESUMES)?;
-    Ok(Report { clock: CLOCK, rows: suite.rows, resume })
+    let set = one_axis("chats", chats(sizes.middle), CHAT_BUDGET);
+    let changes = [Setting::Default, EDGES].map(|setting| Changes::measure(&set, setting, N_CHANGES));
+    let changes = changes.into_iter().collect::<Result<_, _>>()?;
+    Ok(Report { clock: CLOCK, rows: suite.rows, resume, changes })
 }
 
 struct Suite<'a> {
@@ -151,5 +160,8 @@ mod tests {
             assert_eq!(row.data == "images, tokens", mixing.task_entropy_ratio.is_some(), "{row}");
         }
         assert!(report.resume.n_taken >= 10_000 && report.resume.position_bytes > 0);
+        for it in &report.changes {
+            assert!(it.not_once == 0 && it.n_changes > 0 && it.position_bytes <= 4096, "{it}");
+        }
     }
 }

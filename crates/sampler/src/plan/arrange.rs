@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::blur::{KEPT_WITHOUT, blur};
+use super::blur::{Blur, KEPT_WITHOUT};
 use super::entry::{Entry, sort};
 use super::fit::Fit;
 use super::narrow::narrow;
@@ -34,6 +34,14 @@ struct Group {
     sum: f64,
 }
 
+/// What is done with sorted entries, from the first to the last.
+enum Step {
+    /// The next entries, so many of them, are a band on the last axis, in ascending order.
+    Band(usize),
+    /// So many of the last ones are to be reversed.
+    Turn(usize),
+}
+
 /// How samples are put into a line.
 pub(super) struct Line<'a, R, const AXES: usize> {
     /// The axes from the coarsest to the finest.
@@ -53,7 +61,23 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
     ///
     /// On the last axis, neighbours are mixed if need be.
     pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
-        self.arrange_on(self.axes, entries, scratch, rng);
+        let mut steps = Vec::new();
+        self.sort_on(self.axes, entries, scratch, &mut steps);
+        let sizes = steps.iter().filter_map(|step| if let Step::Band(size) = step { Some(*size) } else { None });
+        let finest = self.axes.last().copied().unwrap_or(0);
+        let mut blur = (self.most_kept < KEPT_WITHOUT).then(|| Blur::new(entries, sizes, self, finest)).flatten();
+        let mut end = 0;
+        for step in steps {
+            match step {
+                Step::Band(size) => {
+                    end += size;
+                    if let Some(blur) = &mut blur {
+                        blur.mix(&mut entries[end - size..end], scratch, rng);
+                    }
+                }
+                Step::Turn(size) => entries[end - size..end].reverse(),
+            }
+        }
     }
 
     /// Where the entries lie, among those of a sorted band, that are padded as one of them is on every axis.
@@ -67,12 +91,21 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
             cell
         };
         let this = cell(&entries[index]);
-        let start = entries.partition_point(|entry| cell(entry) < this);
-        start..entries.partition_point(|entry| cell(entry) <= this)
+        let is_here = |entry: &Entry<AXES>| cell(entry) == this;
+        let after = &entries[index..];
+        let most = doubled(after.len(), |n| is_here(&after[n]));
+        let end = index + after[..most].partition_point(is_here);
+        let before = &entries[..index];
+        let most = doubled(index, |n| is_here(&before[index - 1 - n]));
+        let start = index - most + before[index - most..].partition_point(|entry| !is_here(entry));
+        start..end
     }
 
     /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
     fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
+        if entries.is_sorted_by_key(|entry| entry.lengths[axis]) {
+            return;
+        }
         let n_edges = self.lattice.n_edges(axis);
         if n_edges > 0 {
             return sort(entries, scratch, narrow(n_edges), |entry| {
@@ -83,26 +116,40 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
         sort(entries, scratch, longest, |entry| entry.lengths[axis]);
     }
 
-    fn arrange_on(&self, axes: &[usize], entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
+    /// Sorts the entries into bands, and says what is still to be done.
+    fn sort_on(
+        &self,
+        axes: &[usize],
+        entries: &mut [Entry<AXES>],
+        scratch: &mut Vec<Entry<AXES>>,
+        steps: &mut Vec<Step>,
+    ) {
         let [first, finer @ ..] = axes else { return };
         self.sort(*first, entries, scratch);
         if finer.is_empty() {
-            if self.most_kept < KEPT_WITHOUT {
-                blur(entries, scratch, self, *first, rng);
-            }
+            steps.push(Step::Band(entries.len()));
             return;
         }
         let groups = groups(entries, |entry| self.lattice.padded(*first, entry.lengths[*first]));
         let mut left = entries;
         for (index, size) in bands(&groups, finer.len(), self.per_batch).into_iter().enumerate() {
             let (band, after) = left.split_at_mut(size);
-            self.arrange_on(finer, band, scratch, rng);
+            self.sort_on(finer, band, scratch, steps);
             if index % 2 == 1 {
-                band.reverse();
+                steps.push(Step::Turn(size));
             }
             left = after;
         }
     }
+}
+
+/// The least power of two that leads out of what is here, or the number of all: most cells are small.
+fn doubled(n_all: usize, is_here: impl Fn(usize) -> bool) -> usize {
+    let mut n = 1;
+    while n < n_all && is_here(n) {
+        n *= 2;
+    }
+    n.min(n_all)
 }
 
 /// The sizes of the bands with the least padding, by dynamic programming over the groups.

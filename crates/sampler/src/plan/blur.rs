@@ -13,9 +13,11 @@ use crate::hash::Rng;
 
 /// How much a window may be blurred: a pool of more than this share of its batches pads more than mixing is worth.
 /// So an epoch of few batches keeps more mates than may be kept: [`crate::PlanConfig::reachable_mates_kept`].
-/// On several axes the batches are those of a band: 100 000 samples of images and tokens keep 5.0 % and are padded by
-/// 4.3 %, 400 000 keep 3.2 % and are padded by 1.6 %; without a blur they kept 67 and 22 %, at 0.5 and 0.25 %.
-const MOST_POOL: f64 = 1.0 / 64.0;
+/// On several axes the batches are those of a band, in the mean: 100 000 samples of images and tokens keep @ % and are
+/// padded by @ %, a million keep @ % and are padded by @ %; without a blur they kept 67 and 10 %, at 0.5 and 0.2 %.
+const fn most_pool(n_axes: usize) -> f64 {
+    if n_axes == 1 { 1.0 / 64.0 } else { 1.0 / 60.0 }
+}
 
 /// The share of a batch's pairs that meet again without a blur, when their samples are in one window again.
 pub(super) const KEPT_WITHOUT: f64 = 2.0 / 3.0;
@@ -23,65 +25,108 @@ pub(super) const KEPT_WITHOUT: f64 = 2.0 / 3.0;
 /// Places in a window where the size of the pool is worked out.
 const N_KNOTS: usize = 256;
 
+/// Places in a band at least, where there are several.
+const LEAST_KNOTS: usize = 32;
+
 /// Halvings in the search for the size of the pool: to a millionth of the most.
 const N_HALVINGS: usize = 20;
 
 /// A place in the window.
 #[derive(Clone, Copy)]
 struct Knot {
-    /// Batches that the samples of its cell fill, among which they are mixed without a pool.
+    /// One over the batches that the samples of its cell fill, among which they are mixed without a pool.
     cell: f64,
     /// The pool in batches, relative to that of other knots.
     weight: f64,
     /// Samples of a batch.
     capacity: f64,
+    /// Batches of the samples around it.
+    n_batches: f64,
+    /// Batches of its band.
+    of_band: f64,
 }
 
-/// Sends entries that are sorted on the line's last axis, in ascending order, through a pool from which they leave at
-/// random, where their cells alone would keep too many mates.
+/// Sends the entries of bands through a pool from which they leave at random, where their cells alone would keep too
+/// many mates.
 ///
 /// An entry waits for an exponentially distributed time, and so lies in a batch whose longest sample is little above it
 /// more often than in one far above it; for the same mixing, that pads a quarter less than smaller windows do.
-pub(super) fn blur<R: CapacityRule<AXES>, const AXES: usize>(
-    entries: &mut [Entry<AXES>],
-    pool: &mut Vec<Entry<AXES>>,
-    line: &Line<'_, R, AXES>,
-    axis: usize,
-    rng: &mut Rng,
-) {
-    let stride = entries.len().div_ceil(N_KNOTS).max(1);
-    let knots = knots(entries, axis, stride, line);
-    if mates_kept(&knots, 0.0) <= line.most_kept {
-        return;
+pub(super) struct Blur {
+    /// The samples that the pool may hold at each knot, of all bands one after the other.
+    sizes: std::vec::IntoIter<usize>,
+    n_knots: usize,
+}
+
+impl Blur {
+    /// Looks at bands of these sizes, each in ascending order on the line's last axis; `None` when cells mix enough.
+    pub(super) fn new<R: CapacityRule<AXES>, const AXES: usize>(
+        entries: &[Entry<AXES>],
+        bands: impl Iterator<Item = usize> + Clone,
+        line: &Line<'_, R, AXES>,
+        axis: usize,
+    ) -> Option<Self> {
+        let n_knots = (N_KNOTS / bands.clone().count().max(1)).max(LEAST_KNOTS);
+        let mut knots = Vec::new();
+        let mut left = entries;
+        for size in bands {
+            let (band, after) = left.split_at(size);
+            let n_before = knots.len();
+            knots_of(band, axis, band.len().div_ceil(n_knots).max(1), line, &mut knots);
+            let of_band = &mut knots[n_before..];
+            let n_batches = of_band.iter().map(|knot| knot.n_batches).sum();
+            for knot in of_band {
+                knot.of_band = n_batches;
+            }
+            left = after;
+        }
+        if mates_kept(&knots, 0.0) <= line.most_kept {
+            return None;
+        }
+        Some(Self { sizes: pool_sizes(&knots, line.most_kept, most_pool(AXES)).into_iter(), n_knots })
     }
-    let sizes = pool_sizes(&knots, stride, line.most_kept);
-    pool.clear();
-    let mut n_out = 0;
-    for index in 0..entries.len() {
-        pool.push(entries[index]);
-        // Where the pool shrinks, two leave for each that enters.
-        for _ in 0..2 {
-            if pool.len() > sizes[index / stride] {
-                entries[n_out] = pool.swap_remove(rng.below(pool.len()));
-                n_out += 1;
+
+    /// Mixes the next band.
+    pub(super) fn mix<const AXES: usize>(
+        &mut self,
+        entries: &mut [Entry<AXES>],
+        pool: &mut Vec<Entry<AXES>>,
+        rng: &mut Rng,
+    ) {
+        let stride = entries.len().div_ceil(self.n_knots).max(1);
+        pool.clear();
+        let mut n_out = 0;
+        for start in (0..entries.len()).step_by(stride) {
+            let most = self.sizes.next().unwrap_or(0);
+            for index in start..entries.len().min(start + stride) {
+                pool.push(entries[index]);
+                // Where the pool shrinks, two leave for each that enters.
+                for _ in 0..2 {
+                    if pool.len() > most {
+                        entries[n_out] = pool.swap_remove(rng.below(pool.len()));
+                        n_out += 1;
+                    }
+                }
             }
         }
+        rng.shuffle(pool);
+        entries[n_out..].copy_from_slice(pool);
     }
-    rng.shuffle(pool);
-    entries[n_out..].copy_from_slice(pool);
 }
 
 /// Looks at the density of lengths.
 ///
 /// For a pool of a given number of batches, padding grows with the width in length that a batch spans, and mixing with
 /// the number of batches; their product is least where the pool follows the square root of the density.
-/// The fourth root keeps most of that gain, and mixes samples of all lengths nearly alike.
-fn knots<R: CapacityRule<AXES>, const AXES: usize>(
+/// On one axis, the fourth root keeps most of that gain, and mixes samples of all lengths nearly alike.
+/// On several, bands differ in size by so much that it would not: there, the batches of a pool follow the square root of
+/// how many batches there are to a difference in length, each weighed by what of it would be padded.
+fn knots_of<R: CapacityRule<AXES>, const AXES: usize>(
     entries: &[Entry<AXES>],
     axis: usize,
     stride: usize,
     line: &Line<'_, R, AXES>,
-) -> Vec<Knot> {
+    knots: &mut Vec<Knot>,
+) {
     let last = entries.len().saturating_sub(1);
     let length = |index: usize| f64::from(line.lattice.padded(axis, entries[index].lengths[axis]));
     let knot = |index: usize| {
@@ -92,16 +137,18 @@ fn knots<R: CapacityRule<AXES>, const AXES: usize>(
         let width = 1.0 + length(above) - length(below);
         let density = (above - below) as f64 * length(index) / width;
         let capacity = f64::from(line.fit.capacity(entries[index].lengths).max(1));
-        Knot { cell: cell.len() as f64 / capacity, weight: density.sqrt().sqrt(), capacity }
+        let weight = if AXES == 1 { density.sqrt().sqrt() } else { (density / length(index)).sqrt() / capacity };
+        let n_batches = stride as f64 / capacity;
+        Knot { cell: capacity / cell.len() as f64, weight, capacity, n_batches, of_band: 0.0 }
     };
-    (0..entries.len()).step_by(stride).map(knot).collect()
+    knots.extend((0..entries.len()).step_by(stride).map(knot));
 }
 
 /// The samples that the pool may hold at each knot.
-fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
-    let n_batches: f64 = knots.iter().map(|knot| stride as f64 / knot.capacity).sum();
-    let mean: f64 = knots.iter().map(|knot| knot.weight * stride as f64 / knot.capacity / n_batches).sum();
-    let (mut too_small, mut enough) = (0.0, MOST_POOL * n_batches / mean);
+fn pool_sizes(knots: &[Knot], most_kept: f64, most_pool: f64) -> Vec<usize> {
+    let n_batches: f64 = knots.iter().map(|knot| knot.n_batches).sum();
+    let mean: f64 = knots.iter().map(|knot| knot.weight * knot.n_batches / knot.of_band).sum();
+    let (mut too_small, mut enough) = (0.0, most_pool * n_batches / mean);
     for _ in 0..N_HALVINGS {
         let pool = f64::midpoint(too_small, enough);
         if mates_kept(knots, pool) > most_kept { too_small = pool } else { enough = pool }
@@ -109,7 +156,7 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of samples, at least 0")]
     let size = |knot: &Knot| (enough * knot.weight * knot.capacity) as usize;
     // A pool that mixes less than the cell does would only pad.
-    knots.iter().map(|knot| if knot.meet(enough) < 1.0 / knot.cell { size(knot) } else { 0 }).collect()
+    knots.iter().map(|knot| if knot.meet(enough) < knot.cell { size(knot) } else { 0 }).collect()
 }
 
 /// The share of pairs that meet again among those whose samples are in one window again, over batches.
@@ -124,8 +171,8 @@ fn pool_sizes(knots: &[Knot], stride: usize, most_kept: f64) -> Vec<usize> {
 ///
 /// In a cell of `c` batches it is 1 / `c` without a pool; with both, at most the smaller of the two.
 fn mates_kept(knots: &[Knot], pool: f64) -> f64 {
-    let n_batches: f64 = knots.iter().map(|knot| 1.0 / knot.capacity).sum();
-    knots.iter().map(|knot| knot.meet(pool).min(1.0 / knot.cell) / knot.capacity).sum::<f64>() / n_batches
+    let n_batches: f64 = knots.iter().map(|knot| knot.n_batches).sum();
+    knots.iter().map(|knot| knot.meet(pool).min(knot.cell) * knot.n_batches).sum::<f64>() / n_batches
 }
 
 impl Knot {

@@ -131,7 +131,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
         let n_drawn = self.after.drawn.total() - self.before.drawn.total();
         // Another lattice has other kinds.
         let same_kinds = self.planner.identity.configuration == planner.identity.configuration;
-        let left = self.planner.left(&self.before, n_drawn, self.left.as_ref(), used, same_kinds)?;
+        let left = self.planner.left(&self.before, n_drawn, self.left.as_ref(), &used, same_kinds)?;
         EpochPlan::with_left(planner.clone(), self.before.clone(), left)
     }
 

@@ -28,6 +28,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     }
 
     /// Adds a sample if the batch still fits with it.
+    #[inline]
     pub(super) fn add(&mut self, entry: &Entry<AXES>) -> bool {
         let shorter = entry.lengths.iter().zip(&self.longest).all(|(length, longest)| length <= longest);
         let fits = if shorter { self.len() < self.capacity } else { self.grow(entry) };
@@ -67,6 +68,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     }
 
     /// Adds a sample to this batch, or else to the next.
+    #[inline]
     pub(super) fn push(&mut self, entry: &Entry<AXES>) {
         if self.add(entry) {
             return;

@@ -49,6 +49,11 @@ impl<const AXES: usize> Lattice<AXES> {
         self.0[axis].partition_point(|edge| *edge < length)
     }
 
+    /// The edges of an axis, in growing order; none where every length is its own.
+    pub(super) fn edges(&self, axis: usize) -> &[u32] {
+        &self.0[axis]
+    }
+
     /// Number of edges on an axis; 0 where every length is its own.
     pub(super) const fn n_edges(&self, axis: usize) -> usize {
         self.0[axis].len()

@@ -13,14 +13,27 @@ use crate::{CapacityRule, Lattice};
 /// the default weight, diversity costs at most 0.4 % of padding, and cost 0.02 % on samples of images and tokens.
 const POINT: f64 = 0.002;
 
-/// The next sample of each task, and what the batch has of them.
+/// The samples that wait, by task, and what the batch has of each.
 struct Heads<'a, const AXES: usize> {
     entries: &'a [Entry<AXES>],
     lattice: &'a Lattice<AXES>,
-    places: Vec<Vec<usize>>,
-    shares: Vec<f64>,
-    in_batch: Vec<f64>,
+    /// The places of the entries of each task, the next one last.
+    places: Vec<Vec<u32>>,
+    next: Vec<Head<AXES>>,
     weight: f64,
+    /// The most by which a sample may differ from the next one on an axis: no diversity makes up for more.
+    most_misfit: f64,
+}
+
+/// The next sample of a task.
+#[derive(Clone, Copy)]
+struct Head<const AXES: usize> {
+    /// One more than its place among the entries; 0 when the task has no more.
+    end: u32,
+    padded: [u32; AXES],
+    /// The task's share of the samples that are left.
+    share: f64,
+    in_batch: f64,
 }
 
 /// Fills batches longest first, each sample by the priority `(1 − weight) · fit + weight · diversity` among the next
@@ -56,9 +69,13 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
 
 impl<'a, const AXES: usize> Heads<'a, AXES> {
     fn new(entries: &'a [Entry<AXES>], lattice: &'a Lattice<AXES>, tasks: Tasks<'_>, weight: Fraction) -> Self {
-        let (shares, in_batch) = (vec![0.0; tasks.n], vec![0.0; tasks.n]);
-        let mut heads =
-            Self { entries, lattice, places: tasks.places(entries), shares, in_batch, weight: weight.get() };
+        let next = vec![Head { end: 0, padded: [0; AXES], share: 0.0, in_batch: 0.0 }; tasks.n];
+        let (places, weight) = (tasks.places(entries), weight.get());
+        let most_misfit = 2.0 * weight / (1.0 - weight) * POINT;
+        let mut heads = Self { entries, lattice, places, next, weight, most_misfit };
+        for task in 0..tasks.n {
+            heads.look(task);
+        }
         heads.begin();
         heads
     }
@@ -66,42 +83,67 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     /// Begins a batch: the shares are those of the samples that are left, so that what one batch lacks is made up for.
     fn begin(&mut self) {
         let n_left: usize = self.places.iter().map(Vec::len).sum();
-        for (share, places) in self.shares.iter_mut().zip(&self.places) {
-            *share = places.len() as f64 / n_left as f64;
+        for (head, places) in self.next.iter_mut().zip(&self.places) {
+            (head.share, head.in_batch) = (places.len() as f64 / n_left as f64, 0.0);
         }
-        self.in_batch.fill(0.0);
     }
 
     fn entry(&self, task: usize) -> &'a Entry<AXES> {
-        &self.entries[*self.places[task].last().expect("a head was seen")]
-    }
-
-    fn padded(&self, entry: &Entry<AXES>) -> [u32; AXES] {
-        self.lattice.cell(entry.lengths).unwrap_or(entry.lengths)
+        &self.entries[self.next[task].end as usize - 1]
     }
 
     fn take(&mut self, task: usize) {
         self.places[task].pop();
-        self.in_batch[task] += 1.0;
+        self.next[task].in_batch += 1.0;
+        self.look(task);
+    }
+
+    /// Looks at the next sample of a task.
+    fn look(&mut self, task: usize) {
+        let head = &mut self.next[task];
+        let Some(place) = self.places[task].last() else {
+            head.end = 0;
+            return;
+        };
+        let lengths = self.entries[*place as usize].lengths;
+        (head.end, head.padded) = (place + 1, self.lattice.cell(lengths).unwrap_or(lengths));
     }
 
     /// The task whose next sample is the first to come, by length alone.
     fn first(&self) -> Option<usize> {
-        let heads = self.places.iter().enumerate().filter_map(|(task, places)| Some((*places.last()?, task)));
-        heads.max().map(|(_, task)| task)
+        let (mut end, mut first) = (0, None);
+        for (task, head) in self.next.iter().enumerate() {
+            if head.end > end {
+                (end, first) = (head.end, Some(task));
+            }
+        }
+        first
     }
 
     /// The task whose next sample has the highest priority.
     fn best(&self, first: usize, n_in_batch: usize) -> usize {
-        let lengths = self.padded(self.entry(first));
-        let priority = |task: usize| {
-            let entry = &self.entries[*self.places[task].last()?];
-            let pairs = self.padded(entry).into_iter().zip(lengths);
-            let misfit: f64 = pairs.map(|(a, b)| f64::from(a.abs_diff(b)) / f64::from(a.max(b))).sum();
-            let lack = self.shares[task] * (n_in_batch + 1) as f64 - self.in_batch[task];
-            Some((self.weight * lack.clamp(-1.0, 1.0) - (1.0 - self.weight) * misfit / POINT, task))
-        };
-        let heads = (0..self.places.len()).filter_map(priority);
-        heads.max_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(first, |(_, task)| task)
+        let (n, lengths) = ((n_in_batch + 1) as f64, self.next[first].padded);
+        let lack = |head: &Head<AXES>| (head.share * n - head.in_batch).clamp(-1.0, 1.0);
+        let (mut most, mut best) = (self.weight * lack(&self.next[first]), first);
+        for (task, head) in self.next.iter().enumerate() {
+            if task == first || head.end == 0 || self.is_far(head.padded, lengths) {
+                continue;
+            }
+            let misfit: f64 = head.padded.into_iter().zip(lengths).map(|(a, b)| misfit(a, b)).sum();
+            let priority = self.weight * lack(head) - (1.0 - self.weight) * misfit / POINT;
+            if (priority, task) > (most, best) {
+                (most, best) = (priority, task);
+            }
+        }
+        best
     }
+
+    fn is_far(&self, one: [u32; AXES], other: [u32; AXES]) -> bool {
+        let is_far = |(a, b): (u32, u32)| f64::from(a.abs_diff(b)) > self.most_misfit * f64::from(a.max(b));
+        one.into_iter().zip(other).any(is_far)
+    }
+}
+
+fn misfit(a: u32, b: u32) -> f64 {
+    if a == b { 0.0 } else { f64::from(a.abs_diff(b)) / f64::from(a.max(b)) }
 }

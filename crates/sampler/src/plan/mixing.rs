@@ -1,6 +1,7 @@
 //! How well an epoch mixes.
 
 use plimsoll_types::Fraction;
+use serde::Serialize;
 
 use super::batches::Batches;
 use super::planner::BatchPlanner;
@@ -8,7 +9,7 @@ use crate::CapacityRule;
 use crate::hash::{Rng, Use};
 
 /// How well an epoch mixes with the next.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mixing {
     /// The share of mates that may be kept.
     pub wanted: Fraction,
@@ -24,7 +25,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         Mixing {
             wanted: self.config().most_mates_kept,
             reachable: self.config().reachable_mates_kept(batches.len() as u64),
-            kept: mates_kept(batches, &self.plan_epoch(epoch + 1)),
+            kept: mates_kept(batches, &self.plan_epoch(epoch.wrapping_add(1))),
         }
     }
 }

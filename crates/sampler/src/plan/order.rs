@@ -8,8 +8,9 @@ use super::tasks::Tasks;
 /// The batches wait in one queue for each task, by the task that they have most of beyond its share; at each step the
 /// queue is taken whose first batch leaves the samples so far closest to the shares, in squares.
 pub(super) fn keep_shares<const AXES: usize>(batches: &mut Batches<AXES>, tasks: Tasks<'_>) {
-    let counts: Vec<Vec<f64>> = batches.iter().map(|batch| count(batch.ids, tasks)).collect();
-    let n_samples: f64 = counts.iter().flatten().sum();
+    let counts: Vec<f64> = batches.iter().flat_map(|batch| count(batch.ids, tasks)).collect();
+    let counts: Vec<&[f64]> = counts.chunks_exact(tasks.n).collect();
+    let n_samples: f64 = counts.iter().copied().flatten().sum();
     let shares: Vec<f64> =
         (0..tasks.n).map(|task| counts.iter().map(|count| count[task]).sum::<f64>() / n_samples).collect();
     let mut queues = vec![Vec::new(); tasks.n];
@@ -21,33 +22,32 @@ pub(super) fn keep_shares<const AXES: usize>(batches: &mut Batches<AXES>, tasks:
     }
     let mut so_far = vec![0.0; tasks.n];
     let mut order = Vec::with_capacity(counts.len());
-    while let Some(index) = nearest(&queues, &counts, &shares, &so_far) {
-        for (sum, count) in so_far.iter_mut().zip(&counts[index]) {
+    while let Some(queue) = nearest(&queues, &counts, &shares, &so_far) {
+        let Some(index) = queues[queue].pop() else { break };
+        for (sum, count) in so_far.iter_mut().zip(counts[index]) {
             *sum += count;
         }
         order.push(batches.spans[index]);
-        for queue in &mut queues {
-            queue.pop_if(|last| *last == index);
-        }
     }
     batches.spans = order;
 }
 
 fn count(ids: &[u32], tasks: Tasks<'_>) -> Vec<f64> {
     let mut counts = vec![0.0; tasks.n];
-    for id in ids {
-        counts[tasks.of(*id)] += 1.0;
+    // Samples of one task often follow one another: a run is one sum.
+    for run in ids.chunk_by(|a, b| tasks.of(*a) == tasks.of(*b)) {
+        counts[tasks.of(run[0])] += run.len() as f64;
     }
     counts
 }
 
-/// The head of a queue that leaves the sums closest to the shares.
-fn nearest(queues: &[Vec<usize>], counts: &[Vec<f64>], shares: &[f64], so_far: &[f64]) -> Option<usize> {
-    let deviation = |index: &usize| {
-        let sums: Vec<f64> = so_far.iter().zip(&counts[*index]).map(|(sum, count)| sum + count).collect();
-        let total: f64 = sums.iter().sum();
-        sums.iter().zip(shares).map(|(sum, share)| (sum - share * total).powi(2)).sum::<f64>()
+/// The queue whose head leaves the sums closest to the shares.
+fn nearest(queues: &[Vec<usize>], counts: &[&[f64]], shares: &[f64], so_far: &[f64]) -> Option<usize> {
+    let deviation = |index: usize| {
+        let sums = so_far.iter().zip(counts[index]).map(|(sum, count)| sum + count);
+        let total: f64 = sums.clone().sum();
+        sums.zip(shares).map(|(sum, share)| (sum - share * total).powi(2)).sum::<f64>()
     };
-    let heads = queues.iter().filter_map(|queue| queue.last().copied());
-    heads.min_by(|a, b| deviation(a).total_cmp(&deviation(b)))
+    let heads = queues.iter().enumerate().filter_map(|(queue, waiting)| Some((queue, deviation(*waiting.last()?))));
+    heads.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(queue, _)| queue)
 }

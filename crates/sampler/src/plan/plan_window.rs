@@ -1,12 +1,13 @@
 //! From a place in the epoch to the batches of a window.
 
 use super::compact::{BitWriter, Ids, width};
-use super::config::{ALL, Objective, PlanConfig, WINDOW};
+use super::config::{ALL, PlanConfig, WINDOW};
 use super::draw::Stretch;
 use super::entry::Entry;
+use super::kinds::{Kinds, has_edges};
 use super::narrow::narrow;
 use super::planner::{BatchPlanner, Progress};
-use super::position::{Left, within};
+use super::position::Left;
 use super::queues::Queues;
 use super::tasks::Tasks;
 use super::window::{Recipe, Window};
@@ -17,8 +18,8 @@ use crate::{CapacityRule, SampleIndex, SamplerError};
 /// there are ten million.
 const MOST_CARRIED: usize = 256;
 
-/// The most kinds that are counted; a window of more is told apart sample by sample.
-const MOST_KINDS: usize = 1 << 20;
+/// Lengths above this are too many to be counted.
+const MOST_COUNTED: usize = 1 << 20;
 
 /// The most bits that may tell what is taken of a window that nobody asked for: 3.3 kB of JSON.
 const MOST_BITS: u64 = 20_000;
@@ -38,7 +39,7 @@ pub(super) fn chosen_window<const AXES: usize>(index: &SampleIndex<AXES>, config
 /// How many bits it takes to say how many there are of each length on the first axis.
 fn n_bits<const AXES: usize>(index: &SampleIndex<AXES>) -> u64 {
     let longest = index.longest()[0] as usize;
-    if index.n_samples() > ALL || longest >= MOST_KINDS {
+    if index.n_samples() > ALL || longest >= MOST_COUNTED {
         return u64::MAX;
     }
     let mut counts = vec![0u64; longest + 1];
@@ -51,7 +52,6 @@ fn n_bits<const AXES: usize>(index: &SampleIndex<AXES>) -> u64 {
 /// The samples of a window: those that are drawn, and then those that are carried over.
 ///
 /// Batches are filled from the last of equals: who was carried once is not carried again.
-#[derive(Clone)]
 struct Samples {
     ids: Vec<u32>,
     n_drawn: usize,
@@ -65,19 +65,6 @@ impl Samples {
     }
 }
 
-/// The samples of a window that may be planned.
-struct Waiting {
-    ids: Vec<u32>,
-    queued: Option<Queued>,
-}
-
-/// How samples wait that are told apart by their kinds only.
-struct Queued {
-    /// The kind of each that waits.
-    kinds: Vec<u32>,
-    queues: Queues,
-}
-
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// Plans the next window; says whether there was one.
     pub(super) fn plan_window(&self, progress: &mut Progress, window: &mut Window<AXES>) -> bool {
@@ -87,7 +74,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             return false;
         }
         let samples = self.draw(progress, Stretch::Window(self.window));
-        self.plan(self.all_wait(samples), before, progress, window);
+        match self.kinds_of(&samples) {
+            Some(kinds) => {
+                // The ids are dropped before there are batches, so that these take their room.
+                let queues = {
+                    let ids = samples.carried_first();
+                    self.queued(kinds, &ids, &mut window.entries)
+                };
+                self.plan_kinds(kinds, queues, before, progress, window);
+            }
+            None => self.plan_ids(&samples.ids, before, progress, window),
+        }
         true
     }
 
@@ -100,10 +97,19 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     ) -> Result<(), SamplerError> {
         let before = progress.drawn.total();
         let samples = self.draw(progress, Stretch::Exactly(left.n_drawn));
-        let waiting = self.waiting(samples, Some(left))?;
         // Another plan of the same window has another order.
-        let stream = before | (1 + waiting.ids.len() as u64) << u32::BITS;
-        self.plan(waiting, stream, progress, window);
+        let stream = |n_waiting: usize| before | (1 + n_waiting as u64) << u32::BITS;
+        if left.by_kind {
+            let (kinds, n_samples) = (self.kinds()?, samples.ids.len());
+            let queues = self.queued(kinds, &samples.carried_first(), &mut window.entries);
+            let queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(n_samples))?;
+            let mut waits = queues.waits();
+            window.entries.retain(|entry| waits(entry.id));
+            self.plan_kinds(kinds, queues, stream(window.entries.len()), progress, window);
+        } else {
+            let ids = left.waiting(samples.ids)?;
+            self.plan_ids(&ids, stream(ids.len()), progress, window);
+        }
         Ok(())
     }
 
@@ -113,59 +119,46 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         before: &Progress,
         n_drawn: u64,
         left: Option<&Left>,
-        mut used: Vec<u32>,
+        used: &[u32],
         same_kinds: bool,
     ) -> Result<Left, SamplerError> {
         let samples = self.draw(&mut before.clone(), Stretch::Exactly(n_drawn));
-        let Waiting { ids, queued } = self.waiting(samples.clone(), left)?;
         let mut bits = BitWriter::default();
-        if let Some(Queued { mut queues, .. }) = queued.filter(|_| same_kinds) {
-            for kind in self.kinds(&used) {
-                queues.pop(kind);
+        let all = samples.ids.clone();
+        let is_by_kind = left.map_or_else(|| self.kinds_of(&samples).is_some(), |left| left.by_kind);
+        let waits = if is_by_kind {
+            let (kinds, ids) = (self.kinds()?, samples.carried_first());
+            let mut entries = Vec::new();
+            let mut queues = self.queued(kinds, &ids, &mut entries);
+            if let Some(left) = left {
+                queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(ids.len()))?;
             }
-            queues.write(&mut bits);
-            return Ok(Left { n_drawn, by_kind: true, taken: bits.finish() });
+            if same_kinds {
+                for id in used {
+                    queues.pop(kinds.of(&self.index, *id));
+                }
+                queues.write(&mut bits);
+                return Ok(Left { n_drawn, by_kind: true, taken: bits.finish() });
+            }
+            let mut waits = queues.waits();
+            ids.iter().zip(&entries).filter(|(_, entry)| waits(entry.id)).map(|(id, _)| *id).collect()
+        } else if let Some(left) = left {
+            left.waiting(samples.ids)?
+        } else {
+            samples.ids
+        };
+        // Those that wait in queues are in another order: a bit for each id of the data set is quicker than a search.
+        let mut is_left = vec![0u64; self.index.n_samples() / 64 + 1];
+        for id in waits {
+            is_left[id as usize / 64] |= 1 << (id % 64);
         }
-        used.sort_unstable();
-        // Those that wait in queues are in another order.
-        let mut waits = ids;
-        waits.sort_unstable();
-        for id in &samples.ids {
-            let waited = waits.binary_search(id).is_ok();
-            bits.push(u64::from(!waited || used.binary_search(id).is_ok()), 1);
+        for id in used {
+            is_left[*id as usize / 64] &= !(1 << (id % 64));
+        }
+        for id in all {
+            bits.push(!is_left[id as usize / 64] >> (id % 64) & 1, 1);
         }
         Ok(Left { n_drawn, by_kind: false, taken: bits.finish() })
-    }
-
-    /// What waits of a window.
-    fn waiting(&self, samples: Samples, left: Option<&Left>) -> Result<Waiting, SamplerError> {
-        let Some(Left { by_kind, taken, .. }) = left else { return Ok(self.all_wait(samples)) };
-        let most = samples.ids.len() as u64;
-        let wrong = || SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most };
-        let mut bits = taken.reader();
-        if *by_kind {
-            within("kinds", self.n_kinds().unwrap_or(usize::MAX) as u64, MOST_KINDS as u64)?;
-            let ids = samples.carried_first();
-            let Queued { kinds, queues } = self.queued(&ids);
-            let queues = queues.read(&mut bits).ok_or_else(wrong)?;
-            let (ids, kinds) = queues.left(&ids, &kinds);
-            return Ok(Waiting { ids, queued: Some(Queued { kinds, queues }) });
-        }
-        let mut ids = Vec::new();
-        for id in samples.ids {
-            if bits.next(1).ok_or_else(wrong)? == 0 {
-                ids.push(id);
-            }
-        }
-        Ok(Waiting { ids, queued: None })
-    }
-
-    fn all_wait(&self, samples: Samples) -> Waiting {
-        if self.has_kinds(samples.ids.len()) {
-            let ids = samples.carried_first();
-            return Waiting { queued: Some(self.queued(&ids)), ids };
-        }
-        Waiting { ids: samples.ids, queued: None }
     }
 
     fn draw(&self, progress: &mut Progress, stretch: Stretch) -> Samples {
@@ -176,105 +169,105 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         Samples { ids, n_drawn }
     }
 
-    fn plan(&self, waiting: Waiting, stream: u64, progress: &mut Progress, window: &mut Window<AXES>) {
-        let Waiting { ids, queued } = waiting;
-        let mut rng = Rng::new(Use::Batches, self.config.seed, progress.epoch, stream);
-        let most_carried = self.window.min(MOST_CARRIED);
-        let most_carried = if progress.drawn.total() < self.identity.n_samples { most_carried } else { 0 };
-        let mut carried = Vec::new();
-        match queued {
-            None => {
-                self.fill_in(&ids, |_, id| id, window);
-                self.recipe(self.index.tasks()).plan(window, &mut rng);
-                window.take_partial(most_carried, &mut carried);
-            }
-            Some(Queued { kinds, mut queues }) => {
-                self.fill_in(&ids, |at, _| at, window);
-                let of = self.index.tasks().map(|of| ids.iter().map(|id| of[*id as usize]).collect::<Vec<_>>());
-                self.recipe(of.as_deref()).plan(window, &mut rng);
-                window.take_partial(most_carried, &mut carried);
-                // The first batch in time has the first samples of each kind.
-                let mut pop = |at: u32| queues.pop(kinds[at as usize]);
-                window.batches.replace(&mut pop);
-                for at in &mut carried {
-                    *at = pop(*at);
-                }
-                self.measure(window);
-            }
+    /// Plans samples by their ids.
+    fn plan_ids(&self, ids: &[u32], stream: u64, progress: &mut Progress, window: &mut Window<AXES>) {
+        window.entries.clear();
+        match self.n_oversize {
+            0 => window.entries.extend(ids.iter().map(|id| Entry { lengths: self.index.lengths(*id), id: *id })),
+            _ => window.entries.extend(ids.iter().filter_map(|id| {
+                let lengths = self.planned_lengths(*id)?;
+                Some(Entry { lengths, id: *id })
+            })),
         }
+        let carried = self.plan_entries(self.index.tasks(), stream, progress, window);
         progress.carried = Ids::from_iter(carried);
     }
 
-    /// Fills the samples into the window, each by a name that depends on its place and its id.
-    fn fill_in(&self, ids: &[u32], name: impl Fn(u32, u32) -> u32, window: &mut Window<AXES>) {
-        let places = (0..).zip(ids);
-        window.entries.clear();
-        match self.n_oversize {
-            0 => window
-                .entries
-                .extend(places.map(|(at, id)| Entry { lengths: self.index.lengths(*id), id: name(at, *id) })),
-            _ => window.entries.extend(places.filter_map(|(at, id)| {
-                let lengths = self.planned_lengths(*id)?;
-                Some(Entry { lengths, id: name(at, *id) })
-            })),
+    /// Plans the kinds of the samples that wait, and then says which samples they are.
+    fn plan_kinds(
+        &self,
+        kinds: &Kinds<AXES>,
+        mut queues: Queues,
+        stream: u64,
+        progress: &mut Progress,
+        window: &mut Window<AXES>,
+    ) {
+        if kinds.are_in_order() {
+            // As many entries of each length as there are samples in its queue: they need not be sorted.
+            window.entries.clear();
+            for (kind, n) in queues.n_waiting() {
+                if let Some(lengths) = self.planned(kinds.says(kind).lengths) {
+                    window.entries.extend(std::iter::repeat_n(Entry { lengths, id: kind }, n));
+                }
+            }
+        } else if self.n_oversize > 0 {
+            window.entries.retain_mut(|entry| {
+                let planned = self.planned(entry.lengths);
+                entry.lengths = planned.unwrap_or(entry.lengths);
+                planned.is_some()
+            });
         }
-    }
-
-    /// Looks for the longest of each batch, where samples of other lengths have come into it.
-    fn measure(&self, window: &mut Window<AXES>) {
-        if (0..AXES).any(|axis| self.has_edges(axis)) {
+        let tasks = self.index.tasks().map(|_| kinds.tasks());
+        let mut carried = self.plan_entries(tasks.as_deref(), stream, progress, window);
+        // The first batch in time has the first samples of each kind.
+        window.batches.replace(|kind| queues.pop(kind));
+        for kind in &mut carried {
+            *kind = queues.pop(*kind);
+        }
+        progress.carried = Ids::from_iter(carried);
+        if (0..AXES).any(|axis| has_edges(&self.config, axis)) {
+            // A kind says no more than which edge holds a sample.
             window.batches.measure(|id| self.planned_lengths(id).unwrap_or([0; AXES]));
         }
     }
 
-    fn recipe<'a>(&'a self, tasks: Option<&'a [u16]>) -> Recipe<'a, R, AXES> {
+    /// Plans the window's entries; returns those that are carried over.
+    fn plan_entries(
+        &self,
+        tasks: Option<&[u16]>,
+        stream: u64,
+        progress: &Progress,
+        window: &mut Window<AXES>,
+    ) -> Vec<u32> {
+        let mut rng = Rng::new(Use::Batches, self.config.seed, progress.epoch, stream);
         let tasks = tasks.map(|of| Tasks { of, n: self.index.n_tasks() });
         let window_share = self.window as f64 / self.index.n_samples() as f64;
-        Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share }
+        let recipe = Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share };
+        recipe.plan(window, &mut rng);
+        let is_last = progress.drawn.total() == self.identity.n_samples;
+        let most_carried = if is_last { 0 } else { self.window.min(MOST_CARRIED) };
+        let mut carried = Vec::new();
+        window.take_partial(most_carried, &mut carried);
+        carried
     }
 
-    /// Whether the samples of a window are told apart by their kinds only.
+    /// The kinds of these samples, if that is all that tells them apart.
     ///
     /// Cells are few; of lengths there are as many as a small window has samples, and more than it pays to count in one
     /// that was asked to be huge.
-    fn has_kinds(&self, n_samples: usize) -> bool {
-        let has_cells = (0..AXES).all(|axis| self.has_edges(axis));
+    fn kinds_of(&self, samples: &Samples) -> Option<&Kinds<AXES>> {
+        let n_samples = samples.ids.len();
+        let has_cells = (0..AXES).all(|axis| has_edges(&self.config, axis));
         let is_large = WINDOW + MOST_CARRIED < n_samples && n_samples <= ALL + MOST_CARRIED;
-        (has_cells || is_large) && self.n_kinds().is_some()
+        self.kinds.as_ref().filter(|_| has_cells || is_large)
     }
 
-    fn queued(&self, samples: &[u32]) -> Queued {
-        let kinds = self.kinds(samples);
-        let queues = Queues::new(samples, &kinds, self.n_kinds().unwrap_or(0));
-        Queued { kinds, queues }
+    /// The kinds that a position speaks of.
+    fn kinds(&self) -> Result<&Kinds<AXES>, SamplerError> {
+        self.kinds.as_ref().ok_or(SamplerError::BeyondEpoch { key: "kinds", value: u64::MAX, most: 0 })
     }
 
-    /// How many kinds of samples there may be; `None` when they are too many to be counted.
-    fn n_kinds(&self) -> Option<usize> {
-        let n = (0..AXES).try_fold(self.index.n_tasks(), |n, axis| n.checked_mul(self.n_kinds_on(axis)));
-        n.filter(|n| *n <= MOST_KINDS)
+    /// Queues the samples, and fills them in by their kinds.
+    fn queued(&self, kinds: &Kinds<AXES>, ids: &[u32], entries: &mut Vec<Entry<AXES>>) -> Queues {
+        entries.clear();
+        entries.extend(ids.iter().map(|id| {
+            let kind = kinds.of(&self.index, *id);
+            Entry { lengths: kinds.says(kind).lengths, id: kind }
+        }));
+        Queues::new(ids, entries, kinds.n())
     }
+}
 
-    /// Which samples are as good as each other: those of one task that are padded alike.
-    fn kinds(&self, samples: &[u32]) -> Vec<u32> {
-        let axes: [_; AXES] = std::array::from_fn(|axis| (self.has_edges(axis), self.n_kinds_on(axis)));
-        let kind = |id: &u32| {
-            let task = self.index.tasks().map_or(0, |tasks| usize::from(tasks[*id as usize]));
-            let lengths = self.index.lengths(*id).into_iter().enumerate();
-            let kind = lengths.zip(axes).fold(task, |kind, ((axis, length), (has_edges, n))| {
-                kind * n + if has_edges { self.config.lattice.rank(axis, length) } else { length as usize }
-            });
-            narrow(kind)
-        };
-        samples.iter().map(kind).collect()
-    }
-
-    fn n_kinds_on(&self, axis: usize) -> usize {
-        1 + if self.has_edges(axis) { self.config.lattice.n_edges(axis) } else { self.index.longest()[axis] as usize }
-    }
-
-    /// Rows are padded as a whole, so that their samples have no cells.
-    fn has_edges(&self, axis: usize) -> bool {
-        self.config.lattice.n_edges(axis) > 0 && self.config.objective != Objective::FewestRows
-    }
+fn wrong(n_samples: usize) -> SamplerError {
+    SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most: n_samples as u64 }
 }

@@ -7,6 +7,7 @@ use super::config::{Oversize, PlanConfig};
 use super::draw::{Drawn, Source};
 use super::epoch::EpochPlan;
 use super::fit::Fit;
+use super::kinds::Kinds;
 use super::look::look;
 use super::narrow::narrow;
 use super::plan_window::chosen_window;
@@ -32,6 +33,8 @@ pub struct BatchPlanner<R, const AXES: usize> {
     /// How many samples come into one window.
     pub(super) window: usize,
     pub(super) n_oversize: usize,
+    /// What tells samples apart, unless it is too much to be counted.
+    pub(super) kinds: Option<Kinds<AXES>>,
     pub(super) axes: Vec<usize>,
 }
 
@@ -67,7 +70,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             configuration: digest(format!("{config:?}").as_bytes()),
             rule: 0,
         };
-        Self { index, fit, config, source, identity, window, n_oversize: 0, axes }.looked_at()
+        let kinds = Kinds::new(&index, &config, window);
+        Self { index, fit, config, source, identity, window, n_oversize: 0, kinds, axes }.looked_at()
     }
 
     /// The same plan under another rule.
@@ -134,8 +138,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     pub fn plan_epoch(&self, epoch: u64) -> Batches<AXES> {
         let mut progress = self.start(epoch);
         let (mut window, mut all) = (Window::default(), Batches::default());
-        all.ids.reserve_exact(self.n_planned());
         while self.plan_window(&mut progress, &mut window) {
+            if window.batches.n_samples() == self.n_planned() {
+                return window.batches;
+            }
+            all.ids.reserve_exact(self.n_planned() - all.ids.len());
             all.append(&window.batches);
         }
         all
@@ -169,7 +176,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
 
     /// The lengths that a sample is planned with; `None` when it is skipped.
     pub(super) fn planned_lengths(&self, id: u32) -> Option<[u32; AXES]> {
-        let lengths = self.index.lengths(id);
+        self.planned(self.index.lengths(id))
+    }
+
+    /// The lengths that samples of these lengths are planned with; `None` when they are skipped.
+    pub(super) fn planned(&self, lengths: [u32; AXES]) -> Option<[u32; AXES]> {
         if self.n_oversize == 0 || self.fit.capacity(lengths) > 0 {
             return Some(lengths);
         }

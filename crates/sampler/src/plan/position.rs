@@ -52,6 +52,22 @@ pub(super) struct Left {
     pub(super) taken: Bits,
 }
 
+impl Left {
+    /// Those of the window's samples that are not taken, when a bit for each says it.
+    pub(super) fn waiting(&self, samples: Vec<u32>) -> Result<Vec<u32>, SamplerError> {
+        let mut bits = self.taken.reader();
+        let most = samples.len() as u64;
+        let wrong = || SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most };
+        let mut waiting = Vec::new();
+        for id in samples {
+            if bits.next(1).ok_or_else(wrong)? == 0 {
+                waiting.push(id);
+            }
+        }
+        Ok(waiting)
+    }
+}
+
 impl Identity {
     /// Refuses a position of another plan.
     pub(super) fn check(&self, here: &Self) -> Result<(), SamplerError> {

@@ -5,6 +5,7 @@
 //! So what was taken of a window is a number for each kind, whatever rules it was planned by and in whatever order.
 
 use super::compact::{BitReader, BitWriter, width};
+use super::entry::Entry;
 use super::narrow::narrow;
 
 /// The samples of a window, in a queue for each kind.
@@ -19,10 +20,10 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// The samples in their order, of these kinds, and nothing taken.
-    pub(super) fn new(samples: &[u32], kinds: &[u32], n_kinds: usize) -> Self {
+    /// The samples in their order, of the kinds that their entries are named by, and nothing taken.
+    pub(super) fn new<const AXES: usize>(samples: &[u32], kinds: &[Entry<AXES>], n_kinds: usize) -> Self {
         let mut starts = vec![0; n_kinds + 1];
-        for kind in kinds {
+        for Entry { id: kind, .. } in kinds {
             starts[*kind as usize + 1] += 1;
         }
         for at in 1..starts.len() {
@@ -30,7 +31,7 @@ impl Queues {
         }
         let mut next = starts[..n_kinds].to_vec();
         let mut ids = vec![0; samples.len()];
-        for (id, kind) in samples.iter().zip(kinds) {
+        for (id, Entry { id: kind, .. }) in samples.iter().zip(kinds) {
             let place = &mut next[*kind as usize];
             ids[*place as usize] = *id;
             *place += 1;
@@ -46,16 +47,21 @@ impl Queues {
         self.ids[*next as usize - 1]
     }
 
-    /// Those of the samples that are not taken, with their kinds, in their order.
-    pub(super) fn left(&self, samples: &[u32], kinds: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    /// How many samples of each kind are not taken.
+    pub(super) fn n_waiting(&self) -> impl Iterator<Item = (u32, usize)> {
+        let ends = self.starts[1..].iter().zip(&self.next);
+        (0..).zip(ends.map(|(end, next)| (end - next) as usize))
+    }
+
+    /// Says whether the next sample of a kind is not taken; to be asked for all samples in their order.
+    pub(super) fn waits(&self) -> impl FnMut(u32) -> bool + use<> {
         let mut n_passed: Vec<u32> = self.next.iter().zip(&self.starts).map(|(next, start)| next - start).collect();
-        let mut waits = |kind: u32| {
+        move |kind| {
             let n = &mut n_passed[kind as usize];
             let passes = *n > 0;
             *n -= u32::from(passes);
             !passes
-        };
-        samples.iter().zip(kinds).filter(|(_, kind)| waits(**kind)).unzip()
+        }
     }
 
     /// Writes how many of each kind are taken.
@@ -82,11 +88,13 @@ mod tests {
     #[test]
     fn what_is_taken_is_a_number_for_each_kind() {
         let samples = [5, 8, 3, 2, 11, 6];
-        let kinds = samples.map(|id| id % 3);
+        let kinds = samples.map(|id| Entry { lengths: [1], id: id % 3 });
         let fresh = Queues::new(&samples, &kinds, 3);
         let mut queues = fresh.clone();
         assert_eq!([2, 0, 2, 2].map(|kind| queues.pop(kind)), [5, 3, 8, 2]);
-        assert_eq!(queues.left(&samples, &kinds), (vec![11, 6], vec![2, 0]));
+        let mut waits = queues.waits();
+        assert_eq!(kinds.map(|kind| waits(kind.id)), [false, false, false, false, true, true]);
+        assert!(queues.n_waiting().eq([(0, 1), (1, 0), (2, 1)]));
         let mut writer = BitWriter::default();
         queues.write(&mut writer);
         assert_eq!(fresh.clone().read(&mut writer.finish().reader()), Some(queues));

@@ -16,14 +16,14 @@ impl Tasks<'_> {
 
     /// The entries of each task, in the same order.
     pub(super) fn entries<const AXES: usize>(&self, entries: &[Entry<AXES>]) -> Vec<Vec<Entry<AXES>>> {
-        let of_task = |places: Vec<usize>| places.into_iter().map(|place| entries[place]).collect();
+        let of_task = |places: Vec<u32>| places.into_iter().map(|place| entries[place as usize]).collect();
         self.places(entries).into_iter().map(of_task).collect()
     }
 
     /// The places of the entries of each task.
-    pub(super) fn places<const AXES: usize>(&self, entries: &[Entry<AXES>]) -> Vec<Vec<usize>> {
+    pub(super) fn places<const AXES: usize>(&self, entries: &[Entry<AXES>]) -> Vec<Vec<u32>> {
         let mut places = vec![Vec::new(); self.n];
-        for (place, entry) in entries.iter().enumerate() {
+        for (place, entry) in (0..).zip(entries) {
             places[self.of(entry.id)].push(place);
         }
         places

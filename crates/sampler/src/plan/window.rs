@@ -47,6 +47,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
     pub(super) fn plan(&self, window: &mut Window<AXES>, rng: &mut Rng) {
         let Window { entries, batches, scratch } = window;
         batches.clear();
+        batches.ids.reserve_exact(entries.len());
         if entries.is_empty() {
             return;
         }
