@@ -19,17 +19,16 @@ pub struct PredictorConfig {
     ///
     /// 3.0: an assumption, for kernels whose workspace is up to twice as large as everything else in the step.
     pub regime_margin: f64,
-    /// Size of an allocator page, added once to every upper bound.
-    ///
-    /// 0 suits devices that report bytes; on one that reserves in pages the last page is partly empty.
-    pub page: Bytes,
+    /// What is added once to every upper bound for what is no tensor of the step: tables that grow by doubling, or the
+    /// last page of an allocator, which is partly empty.
+    pub beside: Bytes,
     /// What the tensors of a step are combinations of; a bound holds as far as they are complete for the job.
     pub features: Features,
 }
 
 impl Default for PredictorConfig {
     fn default() -> Self {
-        Self { rounding_margin: 0.01, regime_margin: 3.0, page: Bytes::ZERO, features: Features::complete(1) }
+        Self { rounding_margin: 0.01, regime_margin: 3.0, beside: Bytes::ZERO, features: Features::complete(1) }
     }
 }
 

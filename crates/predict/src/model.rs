@@ -99,7 +99,7 @@ impl Model {
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let it = self.judgement(shape);
         let bound = it.bound * factor(self.stretch.most());
-        let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.page);
+        let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.beside);
         let upper = upper.max(it.lower);
         Need { upper, expected: Bytes::from_f64_ceil(it.point).min(upper).max(it.lower) }
     }
@@ -114,7 +114,7 @@ impl Model {
 
     /// Returns the factor that a bound lacks for a reading of this need.
     fn lacking(bound: f64, need: Bytes, config: &PredictorConfig) -> f64 {
-        need.saturating_sub(config.page).as_f64() / (bound * (1.0 + config.rounding_margin))
+        need.saturating_sub(config.beside).as_f64() / (bound * (1.0 + config.rounding_margin))
     }
 
     /// Learns one more need, and returns the factor by which a violation has widened the key.

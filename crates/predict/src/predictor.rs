@@ -23,7 +23,7 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 ///
 /// # The bound of what is in use
 ///
-/// `upper = resident + bound · stretch · (1 + rounding_margin) + page`, and at least the need of every shape that is kept
+/// `upper = resident + bound · stretch · (1 + rounding_margin) + beside`, and at least the need of every shape that is kept
 /// and covered, where `bound` is the key's [`Certificate`](crate::Certificate) and `stretch` the largest factor, at least 1, that a reading of
 /// the last 48 to 96 had above `bound`.
 /// So an observed shape never gets a bound below its own need, whatever the observations are, while it is kept.

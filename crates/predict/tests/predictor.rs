@@ -37,8 +37,8 @@ fn any_readings() -> impl Strategy<Value = Vec<(StepShape, Bytes)>> {
 }
 
 fn any_config() -> impl Strategy<Value = PredictorConfig> {
-    (0.0..0.1, 1.0..4.0, prop::sample::select(vec![0, 2 << 20])).prop_map(|(rounding_margin, regime_margin, page)| {
-        PredictorConfig { rounding_margin, regime_margin, page: Bytes(page), ..PredictorConfig::default() }
+    (0.0..0.1, 1.0..4.0, prop::sample::select(vec![0, 2 << 20])).prop_map(|(rounding_margin, regime_margin, beside)| {
+        PredictorConfig { rounding_margin, regime_margin, beside: Bytes(beside), ..PredictorConfig::default() }
     })
 }
 
@@ -66,7 +66,7 @@ proptest! {
         for shape in shapes {
             let need = need(&program, shape);
             prop_assert!(!predictor.observe(KEY, observation(shape, need)).unwrap().violated, "{shape}");
-            let tight = need.as_f64() * (1.0 + config.rounding_margin) + config.page.as_f64();
+            let tight = need.as_f64() * (1.0 + config.rounding_margin) + config.beside.as_f64();
             prop_assert!((upper(&predictor, shape).as_f64() / tight - 1.0).abs() < 1e-4, "{shape}");
         }
     }
@@ -134,9 +134,9 @@ proptest! {
         let need = Bytes::from_f64_ceil(at_shape.as_f64() * times).saturating_add(Bytes(1));
         let residual = predictor.observe(KEY, observation(shape, need)).unwrap();
         prop_assert!(residual.violated);
-        let above_page = |size: Bytes| size.saturating_sub(config.page).as_f64();
-        let grown = above_page(at_asked) * above_page(need) / above_page(at_shape);
-        prop_assert!(above_page(upper(&predictor, asked)) >= grown * (1.0 - 1e-5));
+        let above = |size: Bytes| size.saturating_sub(config.beside).as_f64();
+        let grown = above(at_asked) * above(need) / above(at_shape);
+        prop_assert!(above(upper(&predictor, asked)) >= grown * (1.0 - 1e-5));
         prop_assert!(upper(&predictor, shape) >= need);
     }
 
@@ -166,9 +166,9 @@ proptest! {
     fn nothing_panics_at_the_ends_of_the_range(
         observed in prop::collection::vec((prop::sample::select(vec![0, 1, u32::MAX]), prop::sample::select(vec![0, 3, u32::MAX]),
             prop::sample::select(vec![0, 5, u64::MAX]), prop::sample::select(vec![0, 6, u64::MAX - 1, u64::MAX])), 1..12),
-        asked in (any::<u32>(), any::<u32>()), page in prop::sample::select(vec![0, u64::MAX - 3, u64::MAX]),
+        asked in (any::<u32>(), any::<u32>()), beside in prop::sample::select(vec![0, u64::MAX - 3, u64::MAX]),
     ) {
-        let mut predictor = predictor(PredictorConfig { page: Bytes(page), ..PredictorConfig::default() });
+        let mut predictor = predictor(PredictorConfig { beside: Bytes(beside), ..PredictorConfig::default() });
         for (samples, edge, resident, peak) in observed {
             let observation = Observation { shape: StepShape::new(samples, edge), resident: Bytes(resident), peak: Bytes(peak) };
             let refused = samples == 0 || edge == 0 || peak <= resident;
@@ -215,7 +215,7 @@ fn an_unseen_regime_borrows_the_largest_bound_of_its_siblings_times_the_margin()
 
 #[test]
 fn a_reading_within_the_margins_is_no_violation_and_one_above_is() {
-    let config = PredictorConfig { page: Bytes::mib(2), ..PredictorConfig::default() };
+    let config = PredictorConfig { beside: Bytes::mib(2), ..PredictorConfig::default() };
     let (shape, seen) = (StepShape::new(4, 32), Bytes::mib(100));
     for (need, violated) in [(100, false), (103, false), (104, true)] {
         let mut predictor = predictor(config);

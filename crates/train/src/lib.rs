@@ -60,7 +60,8 @@ pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, LongestEdges, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError};
 pub use device::{
-    DeviceMissing, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime,
+    DeviceMissing, beside_tensors, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform,
+    small_batch_regime,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{

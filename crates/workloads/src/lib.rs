@@ -18,6 +18,7 @@ mod image_file;
 pub mod multitask;
 mod resample;
 mod room;
+mod rows;
 pub mod sequence;
 mod split;
 pub mod sr;

@@ -5,7 +5,7 @@ use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
-    StepUnit, describe, has_exact_peaks, platform, small_batch_regime,
+    StepUnit, beside_tensors, describe, has_exact_peaks, platform, small_batch_regime,
 };
 use plimsoll_types::Knobs;
 
@@ -93,7 +93,8 @@ impl Settings {
     /// Returns how needs are bounded; the job names the features.
     pub(crate) fn predictor(&self) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
-        PredictorConfig { rounding_margin, regime_margin, ..PredictorConfig::default() }
+        let beside = beside_tensors(self.device);
+        PredictorConfig { rounding_margin, regime_margin, beside, ..PredictorConfig::default() }
     }
 
     /// Returns the settings of the run; `name` is the device's own.

@@ -14,7 +14,7 @@ const ROUNDING: f64 = 1.01;
 
 /// The bare bounds: rounding is applied to what is resident as well, and pages are what is added here.
 const fn bare(features: Features) -> PredictorConfig {
-    PredictorConfig { rounding_margin: 0.0, regime_margin: 1.0, page: Bytes::ZERO, features }
+    PredictorConfig { rounding_margin: 0.0, regime_margin: 1.0, beside: Bytes::ZERO, features }
 }
 
 /// The certificate route from in-use to reserved: bounds of peak and largest allocation, and the worst packing of late.

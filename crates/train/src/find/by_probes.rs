@@ -6,7 +6,7 @@ use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
 use super::{BatchSearch, FindError, Tried, is_settled, tried};
 use crate::controller::Keys;
-use crate::device::has_exact_peaks;
+use crate::device::{beside_tensors, has_exact_peaks};
 use crate::job::Job;
 use crate::planning::learn_trial;
 use crate::source::Source as _;
@@ -54,7 +54,8 @@ impl<J: Job> BatchSearch<'_, J> {
             }
             Phase::Infer => Bytes::ZERO,
         };
-        let config = PredictorConfig { features: self.features, ..PredictorConfig::default() };
+        let (features, beside) = (self.features, beside_tensors(request.device));
+        let config = PredictorConfig { features, beside, ..PredictorConfig::default() };
         let (bounds, key) = (Predictor::try_new(config)?, |shape| keys.key(request.phase, shape));
         let (mut finder, edge) = (self.finder.clone(), request.finder.edge);
         let exact_peaks = has_exact_peaks(request.device);

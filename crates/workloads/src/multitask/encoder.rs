@@ -1,13 +1,14 @@
 //! What all tasks see through.
 
 use burn::module::{Module, Param};
-use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{
     Embedding, EmbeddingConfig, Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig, PaddingConfig2d,
 };
-use burn::tensor::activation::relu;
+use burn::tensor::activation::{relu, softmax};
 use burn::tensor::{Bool, Device, Int, Tensor};
+
+use crate::rows::by_rows;
 
 /// Keeps the gradient finite where all features are 0.
 const TINY: f32 = 1e-5;
@@ -52,7 +53,7 @@ pub(crate) struct TextEncoder {
     words: Embedding,
     places: Param<Tensor<2>>,
     norm_attention: LayerNorm,
-    attention: MultiHeadAttention,
+    attention: Attention,
     norm_layers: LayerNorm,
     wide: Linear,
     narrow: Linear,
@@ -60,6 +61,39 @@ pub(crate) struct TextEncoder {
 
 /// Heads of the attention, which divide the features among them.
 pub const N_HEADS: usize = 4;
+
+/// What a score of padding is set to: nothing is left of it after the exponential.
+const FAR: f64 = -1e4;
+
+/// Attention of every word to all words of its text.
+#[derive(Module, Debug)]
+struct Attention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+}
+
+impl Attention {
+    fn new(features: usize, device: &Device) -> Self {
+        let linear = || LinearConfig::new(features, features).init(device);
+        Self { query: linear(), key: linear(), value: linear(), output: linear() }
+    }
+
+    /// # Shapes
+    ///
+    /// - `x`, output: `[n, n_words, features]`
+    /// - `padding`: `[n, n_words]`
+    fn forward(&self, x: Tensor<3>, padding: Tensor<2, Bool>) -> Tensor<3> {
+        let [n, n_words, features] = x.dims();
+        let part = features / N_HEADS;
+        let of = |layer| by_rows(layer, x.clone()).reshape([n, n_words, N_HEADS, part]).swap_dims(1, 2);
+        let scores = of(&self.query).matmul(of(&self.key).transpose()) / (part as f64).sqrt();
+        let seen = scores.mask_fill(padding.reshape([n, 1, 1, n_words]), FAR);
+        let mixed = softmax(seen, 3).matmul(of(&self.value));
+        by_rows(&self.output, mixed.swap_dims(1, 2).reshape([n, n_words, features]))
+    }
+}
 
 impl TextEncoder {
     pub(crate) fn new(n_ids: usize, n_words: usize, features: usize, device: &Device) -> Self {
@@ -69,7 +103,7 @@ impl TextEncoder {
             words: EmbeddingConfig::new(n_ids, features).with_initializer(small.clone()).init(device),
             places: small.init([n_words, features], device),
             norm_attention: norm(),
-            attention: MultiHeadAttentionConfig::new(features, N_HEADS).with_dropout(0.0).init(device),
+            attention: Attention::new(features, device),
             norm_layers: norm(),
             wide: LinearConfig::new(features, 2 * features).init(device),
             narrow: LinearConfig::new(2 * features, features).init(device),
@@ -83,9 +117,9 @@ impl TextEncoder {
     /// - output: `[n, features]`
     pub(crate) fn forward(&self, tokens: Tensor<2, Int>, padding: Tensor<2, Bool>, shares: Tensor<3>) -> Tensor<2> {
         let x = self.words.forward(tokens) + self.places.val().unsqueeze();
-        let seen = MhaInput::self_attn(self.norm_attention.forward(x.clone())).mask_pad(padding);
-        let x = x + self.attention.forward(seen).context;
-        let x = x.clone() + self.narrow.forward(relu(self.wide.forward(self.norm_layers.forward(x))));
+        let x = x.clone() + self.attention.forward(self.norm_attention.forward(x), padding);
+        let wide = relu(by_rows(&self.wide, self.norm_layers.forward(x.clone())));
+        let x = x + by_rows(&self.narrow, wide);
         shares.matmul(x).squeeze_dim(1)
     }
 }

@@ -5,6 +5,8 @@ use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::activation::{gelu, softmax};
 use burn::tensor::{Device, Tensor};
 
+use crate::rows::by_rows;
+
 /// Size of an [`Encoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderConfig {
@@ -148,16 +150,4 @@ impl Block {
         let mixed = softmax(scores, 3).matmul(of(2));
         by_rows(&self.output, mixed.swap_dims(1, 2).reshape([batch_size, n_frames, width]))
     }
-}
-
-/// Applies a layer to every frame, in one product over the frames of all samples.
-///
-/// Over three axes Burn multiplies either so or sample by sample, which gives each sample a gradient of the layer of its
-/// own, depending on how the shape suits its tiles: a step would be another program at another length
-/// (`burn_std::MatmulTransformPolicy`, Burn 0.22).
-fn by_rows(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch_size, n_frames, n_values] = x.dims();
-    let rows: Tensor<2> = layer.forward(x.reshape([batch_size * n_frames, n_values]));
-    let n_outputs = rows.dims()[1];
-    rows.reshape([batch_size, n_frames, n_outputs])
 }

@@ -6,8 +6,8 @@ use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    FindRequest, Job, JobProgram, LoaderConfig, Objective, OptimizerRecovery, PlanRequest, Trials, find_batch_size,
-    has_fusion, open_device, plan_memory,
+    FindRequest, Job, JobProgram, LoaderConfig, Objective, OptimizerRecovery, PlanRequest, Trials, beside_tensors,
+    find_batch_size, has_fusion, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
 
@@ -132,7 +132,7 @@ impl Order {
             lattice: Vec::new(),
             inference: group.inference.clone(),
             loader: loader(group.largest()),
-            predictor: PredictorConfig::default(),
+            predictor: PredictorConfig { beside: beside_tensors(self.device), ..PredictorConfig::default() },
             max_probes: max_real_steps,
             is_corrected: 0 < max_real_steps,
             schedule_steps: 0,
