@@ -275,6 +275,17 @@ fn a_sample_that_does_not_fit_alone_is_cut_and_counted() {
 }
 
 #[test]
+fn samples_that_are_cut_to_one_length_are_mixed_as_samples_of_one_length() {
+    let index = SampleIndex::try_new([(0..30_000).map(|id| 1_001 + id * 7_919 % 3_000).collect::<Vec<u32>>()]).unwrap();
+    let rule = |[length]: [u32; 1]| if length <= 1_000 { 20 } else { 0 };
+    let config = PlanConfig { oversize: Oversize::Truncate, ..PlanConfig::default() };
+    let planner = BatchPlanner::try_new(index, rule, config).unwrap();
+    let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
+    assert_eq!(here.len(), 1_500);
+    assert!(mates_kept(&here, &next) < 0.002);
+}
+
+#[test]
 fn a_budget_that_nothing_fits_into_is_an_error() {
     let index = SampleIndex::try_new([[10, 20]]).unwrap();
     for oversize in [Oversize::Skip, Oversize::Truncate] {

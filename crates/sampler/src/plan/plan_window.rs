@@ -1,7 +1,7 @@
 //! From a place in the epoch to the batches of a window.
 
 use super::compact::{BitWriter, Ids, width};
-use super::config::{ALL, PlanConfig, WINDOW};
+use super::config::{ALL, Oversize, PlanConfig, WINDOW};
 use super::draw::Stretch;
 use super::entry::Entry;
 use super::kinds::{Kinds, has_edges};
@@ -192,7 +192,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         progress: &mut Progress,
         window: &mut Window<AXES>,
     ) {
-        if kinds.are_in_order() {
+        // Samples that are cut are of several kinds and one length, and stay in their random order.
+        let are_cut = self.n_oversize > 0 && self.config.oversize == Oversize::Truncate;
+        if kinds.are_in_order() && !are_cut {
             // As many entries of each length as there are samples in its queue: they need not be sorted.
             window.entries.clear();
             for (kind, n) in queues.n_waiting() {
