@@ -23,8 +23,10 @@ bench sampler [--lengths DIR]
     DIR, or else from ../shared/data/lengths if that is there.
 bench recovery [STEPS]
     Simulates a million steps of each policy under disturbances that come and go, and writes target/bench/recovery.json.
-bench predict [--cuda] [--device DEVICE].. [--cells N]
-    Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json.
+bench predict [--cuda] [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
+    Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json: of the four jobs,
+    whose data lie in FOLDER (fixtures/ by default), and of four models that nobody tunes (unet, batch-norm, lstm, vit),
+    with and without gradient checkpointing. On a software Vulkan device all of it takes hours, and N cells of each less.
 bench finder [--cuda] [--device DEVICE]..
     Compares the finder with the search rules of other tools and writes target/bench/finder.json.
     Both run on every device at hand, or on each --device (flex, vulkan, cuda); `gpu-check --help` says how Vulkan and
@@ -43,15 +45,8 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let mut command = cargo("bench --package plimsoll-bench");
     match args {
         [] => run_command(command),
-        [name, rest @ ..] if name == "predict" || name == "finder" => {
-            let name = name.to_string_lossy();
-            run_command(proof(
-                networks::command("build"),
-                &name,
-                &root().join(format!("target/bench/{name}.json")),
-                rest,
-            )?)
-        }
+        [name, rest @ ..] if name == "predict" => predict(rest),
+        [name, rest @ ..] if name == "finder" => run_command(report("finder", rest)?),
         [name, rest @ ..] if name == "end-to-end" => end_to_end(rest),
         [name] if name == "overhead" => overhead(),
         [name, rest @ ..] if name == "sampler" => sampler(rest),
@@ -62,6 +57,19 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         }
         _ => Err(Stop::Usage("`bench` takes one name at most".to_owned()).into()),
     }
+}
+
+/// Returns a command that writes the report of that name.
+fn report(name: &str, args: &[OsString]) -> anyhow::Result<Command> {
+    proof(networks::command("build"), name, &root().join(format!("target/bench/{name}.json")), args)
+}
+
+fn predict(args: &[OsString]) -> anyhow::Result<()> {
+    let mut command = report("predict", args)?;
+    if !args.iter().any(|it| it == "--data") {
+        command.arg("--data").arg(root().join("fixtures"));
+    }
+    run_command(command)
 }
 
 fn overhead() -> anyhow::Result<()> {

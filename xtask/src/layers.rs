@@ -34,7 +34,7 @@ const DEV_ONLY: &str = "plimsoll-fixtures";
 
 /// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("burn", &["plimsoll-plan", "plimsoll-train", "plimsoll-workloads"]),
+    ("burn", &["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-bench"]),
     ("clap", &["plimsoll-cli"]),
     ("config", &["plimsoll-cli"]),
     ("criterion", &["plimsoll-bench"]),
@@ -145,7 +145,7 @@ mod tests {
                 "plimsoll-types imports plimsoll-train, which is not below it",
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
-                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-train and plimsoll-workloads",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-train and plimsoll-workloads and plimsoll-bench",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
                 "plimsoll-new has no layer yet",
                 "plimsoll-new imports plimsoll-newer, which is not below it",

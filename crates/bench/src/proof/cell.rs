@@ -11,6 +11,8 @@ pub struct CellRow {
     pub job: String,
     /// The device.
     pub device: String,
+    /// Whether activations are recomputed in the backward pass.
+    pub checkpointing: bool,
     /// Whether gradients are computed.
     pub phase: Phase,
     /// Samples of the micro-batch.
@@ -69,9 +71,8 @@ impl CellRow {
             .or_else(|| all(self.predicted_total, self.upper_total, self.measured_total))
     }
 
-    /// Whether more than the upper bound was measured: in use, by more than 1 %, which is the margin for rounding.
+    /// Whether more than the upper bound was measured.
     pub fn violates(&self) -> bool {
-        let tolerance = if self.measured_in_use.is_some() { 1.01 } else { 1.0 };
-        self.judged().is_some_and(|it| it.upper.as_f64() * tolerance < it.measured.as_f64())
+        self.judged().is_some_and(|it| it.upper < it.measured)
     }
 }

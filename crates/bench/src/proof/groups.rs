@@ -22,7 +22,28 @@ impl Group {
     }
 }
 
-/// An edge, and batches.
+/// What the edge of a job's samples counts; the tables below are in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// Pixels along the side of an image.
+    Pixels,
+    /// Tokens or frames along a sequence: four for each pixel.
+    Positions,
+    /// Images of a sample: one for eight pixels.
+    Images,
+}
+
+impl Edges {
+    pub(super) fn of(self, pixels: u32) -> u32 {
+        match self {
+            Self::Pixels => pixels,
+            Self::Positions => 4 * pixels,
+            Self::Images => pixels / 8,
+        }
+    }
+}
+
+/// An edge in pixels, and batches.
 type Row = (u32, &'static [u32]);
 
 /// Steps of 16 samples: in one micro-batch, in several, and with a ragged one.
@@ -46,16 +67,18 @@ const PROBED: [Row; 5] = [
 const INFERENCE: [Row; 4] = [(16, &[1, 16, 64]), (32, &[4, 24]), (48, &[2, 9]), (64, &[1, 8])];
 
 /// Returns the plans of a device that keeps pools.
-pub fn pooled_groups() -> Vec<Group> {
+pub fn pooled_groups(edges: Edges) -> Vec<Group> {
+    let shapes = |rows| shapes(rows, edges);
     vec![
-        Group { effective_batch_size: 16, training: shapes(&OF_16), inference: shapes(&INFERENCE) },
+        Group { effective_batch_size: 16, training: shapes(&OF_16[..]), inference: shapes(&INFERENCE) },
         Group { effective_batch_size: 64, training: shapes(&OF_64), inference: Vec::new() },
     ]
 }
 
 /// Returns the plan of a device without pools: there is one, since bounds are learned within a plan.
-pub fn probed_groups() -> Vec<Group> {
-    vec![Group { effective_batch_size: 64, training: shapes(&PROBED), inference: shapes(&INFERENCE) }]
+pub fn probed_groups(edges: Edges) -> Vec<Group> {
+    let shapes = |rows| shapes(rows, edges);
+    vec![Group { effective_batch_size: 64, training: shapes(&PROBED[..]), inference: shapes(&INFERENCE) }]
 }
 
 /// Keeps about `n_cells` cells, spread evenly; the first of each group stays.
@@ -71,8 +94,12 @@ pub fn thin(groups: &[Group], n_cells: usize) -> Vec<Group> {
         .collect()
 }
 
-fn shapes(rows: &[Row]) -> Vec<StepShape> {
-    rows.iter().flat_map(|(edge, batches)| batches.iter().map(|batch| StepShape::new(*batch, *edge))).collect()
+fn shapes(rows: &[Row], edges: Edges) -> Vec<StepShape> {
+    let row = |(edge, batches): &Row| {
+        let edge = edges.of(*edge);
+        batches.iter().map(move |batch| StepShape::new(*batch, edge))
+    };
+    rows.iter().flat_map(row).collect()
 }
 
 #[cfg(test)]
@@ -83,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_device_runs_at_least_24_cells_of_both_phases_and_each_once() {
-        for groups in [pooled_groups(), probed_groups()] {
+        for groups in [pooled_groups(Edges::Pixels), probed_groups(Edges::Pixels)] {
             let training: Vec<_> = groups
                 .iter()
                 .flat_map(|it| it.training.iter().map(|shape| (it.effective_batch_size, *shape)))
@@ -103,14 +130,14 @@ mod tests {
 
     #[test]
     fn no_micro_batch_is_larger_than_its_step() {
-        for group in pooled_groups().into_iter().chain(probed_groups()) {
+        for group in pooled_groups(Edges::Images).into_iter().chain(probed_groups(Edges::Positions)) {
             assert!(group.training.iter().all(|it| it.samples <= group.effective_batch_size), "{group:?}");
         }
     }
 
     #[test]
     fn some_cells_have_a_ragged_part_and_some_accumulate_and_some_do_neither() {
-        let cells = pooled_groups().into_iter().flat_map(|it| {
+        let cells = pooled_groups(Edges::Pixels).into_iter().flat_map(|it| {
             let n = it.effective_batch_size;
             it.training.into_iter().map(move |shape| (n, shape.samples))
         });
@@ -122,11 +149,11 @@ mod tests {
 
     #[test]
     fn fewer_cells_keep_the_spread_and_the_order() {
-        let few = thin(&pooled_groups(), 12);
+        let few = thin(&pooled_groups(Edges::Pixels), 12);
         let n: usize = few.iter().map(|it| it.training.len() + it.inference.len()).sum();
         assert!((12..=14).contains(&n), "{n}");
         assert_eq!(few[0].training[0], StepShape::new(1, 16));
         assert!(few[0].training.iter().any(|it| 48 <= it.edge()), "{few:?}");
-        assert_eq!(thin(&pooled_groups(), 1000), pooled_groups());
+        assert_eq!(thin(&pooled_groups(Edges::Pixels), 1000), pooled_groups(Edges::Pixels));
     }
 }

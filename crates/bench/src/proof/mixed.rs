@@ -3,6 +3,7 @@
 use plimsoll_types::{Bytes, StepShape};
 use serde::{Deserialize, Serialize};
 
+use super::Edges;
 use crate::finder::SplitMix64;
 
 /// What a run of mixed shapes was planned to hold, and what it held.
@@ -12,6 +13,8 @@ pub struct MixedRow {
     pub job: String,
     /// The device.
     pub device: String,
+    /// Whether activations are recomputed in the backward pass.
+    pub checkpointing: bool,
     /// Whether the step with the largest allocation ran before all others.
     pub largest_first: bool,
     /// Optimizer steps.
@@ -26,8 +29,21 @@ pub struct MixedRow {
     pub measured_pools: Option<Bytes>,
     /// Steps after which the tensors' pools held what was planned, to the byte.
     pub steps_equal: Option<usize>,
+    /// How the parts compare with the bounds that were asked for before each; `None` with pools.
+    pub parts: Option<PartsHeld>,
     /// Wall time of the real run in seconds.
     pub seconds: f64,
+}
+
+/// Parts of a run against their bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartsHeld {
+    /// Parts that had a bound.
+    pub n_bounded: usize,
+    /// Those whose peak was above it.
+    pub n_above: usize,
+    /// The median of how far the bounds were above the peaks, as a share of these.
+    pub slack_median: f64,
 }
 
 impl MixedRow {
@@ -46,24 +62,27 @@ const LARGE: [(u32, u32); 4] = [(16, 32), (16, 48), (9, 64), (12, 64)];
 /// One step in so many is large.
 const RARE: u32 = 32;
 
-/// Draws the shapes of a run.
-pub fn draw(n_steps: usize, seed: u64) -> Vec<StepShape> {
+/// Most parts of a step.
+const MOST_PARTS: u32 = 3;
+
+/// Draws the parts of each step of a run: their shapes, and their order.
+pub fn draw(n_steps: usize, edges: Edges, seed: u64) -> Vec<Vec<StepShape>> {
     let mut random = SplitMix64::new(seed);
     let mut pick = |from: &[u32]| from[random.multiple(1, 0, u32::try_from(from.len() - 1).unwrap_or(0)) as usize];
-    let numbers: Vec<u32> = (0..RARE).collect();
-    let shape = |_| match pick(&numbers) {
+    let (numbers, counts): (Vec<u32>, Vec<u32>) = ((0..RARE).collect(), (1..=MOST_PARTS).collect());
+    let part = |pick: &mut dyn FnMut(&[u32]) -> u32| match pick(&numbers) {
         0 => {
             let (batch, edge) = LARGE[pick(&[0, 1, 2, 3]) as usize];
-            StepShape::new(batch, edge)
+            StepShape::new(batch, edges.of(edge))
         }
-        _ => StepShape::new(pick(&SMALL.1), pick(&SMALL.0)),
+        _ => StepShape::new(pick(&SMALL.1), edges.of(pick(&SMALL.0))),
     };
-    (0..n_steps).map(shape).collect()
+    (0..n_steps).map(|_| (0..pick(&counts)).map(|_| part(&mut pick)).collect()).collect()
 }
 
 /// Returns the shape with the most positions, whose activations are the largest allocations of a convolutional net.
-pub fn first(drawn: &[StepShape]) -> Option<StepShape> {
-    drawn.iter().copied().max_by_key(|it| u64::from(it.samples) * u64::from(it.edge()).pow(2))
+pub fn first(drawn: &[Vec<StepShape>]) -> Option<StepShape> {
+    drawn.iter().flatten().copied().max_by_key(|it| u64::from(it.samples) * u64::from(it.edge()).pow(2))
 }
 
 #[cfg(test)]
@@ -72,15 +91,22 @@ mod tests {
 
     #[test]
     fn a_run_is_mostly_small_and_its_large_steps_do_not_come_first() {
-        let drawn = draw(200, 0);
+        let drawn = draw(200, Edges::Pixels, 0);
         let is_large = |it: &StepShape| LARGE.contains(&(it.samples, it.edge()));
-        let n_large = drawn.iter().filter(|it| is_large(it)).count();
-        assert!((4..=16).contains(&n_large), "{n_large}");
-        assert!(LARGE.iter().all(|(n, edge)| drawn.contains(&StepShape::new(*n, *edge))), "{drawn:?}");
-        assert!(!is_large(&drawn[0]));
+        let n_large = drawn.iter().flatten().filter(|it| is_large(it)).count();
+        assert!((4..=24).contains(&n_large), "{n_large}");
+        let parts: Vec<_> = drawn.iter().flatten().copied().collect();
+        assert!(LARGE.iter().all(|(n, edge)| parts.contains(&StepShape::new(*n, *edge))), "{drawn:?}");
+        assert!(!is_large(&drawn[0][0]));
         assert_eq!(first(&drawn), Some(StepShape::new(12, 64)));
-        assert_eq!(drawn, draw(200, 0));
-        assert_ne!(drawn, draw(200, 1));
+        assert_eq!(drawn, draw(200, Edges::Pixels, 0));
+        assert_ne!(drawn, draw(200, Edges::Pixels, 1));
+        for n in 1..=3 {
+            assert!(drawn.iter().any(|parts| parts.len() == n));
+        }
+        let falls = |parts: &Vec<StepShape>| parts.is_sorted_by(|a, b| b < a) && 1 < parts.len();
+        let rises = |parts: &Vec<StepShape>| parts.is_sorted_by(|a, b| a < b) && 1 < parts.len();
+        assert!(drawn.iter().any(falls) && drawn.iter().any(rises), "the order changes");
         assert_eq!(first(&[]), None);
     }
 }

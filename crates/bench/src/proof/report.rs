@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_predict::PredictError;
 use serde::Serialize;
 
-use super::{AboveResident, CellRow, Errors, Figures, Judged, MixedRow, Summary};
+use super::{AboveResident, CellRow, Errors, Figures, Judged, MixedRow, PartsHeld, Summary};
 
 /// The content of `predict.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,19 +52,25 @@ impl Report {
         devices: Vec<Device>,
         missing: Vec<Missing>,
     ) -> Result<Self, PredictError> {
-        let mut keys: Vec<(&str, &str)> = Vec::new();
+        let key = |cell: &'_ CellRow| (cell.job.clone(), cell.device.clone(), cell.checkpointing);
+        let mut keys = Vec::new();
         for cell in &cells {
-            if !keys.contains(&(&cell.job, &cell.device)) {
-                keys.push((&cell.job, &cell.device));
+            if !keys.contains(&key(cell)) {
+                keys.push(key(cell));
             }
         }
-        let of = |(job, device): (&str, &str)| {
-            let own: Vec<_> = cells.iter().filter(|it| it.job == job && it.device == device).collect();
-            Summary::try_new(job, device, &own)
+        let of = |of: (String, String, bool)| {
+            let own: Vec<_> = cells.iter().filter(|it| key(it) == of).collect();
+            let (job, device, checkpointing) = of;
+            Summary::try_new(&job, &device, checkpointing, &own)
         };
         let summary = keys.into_iter().map(of).collect::<Result<_, _>>()?;
         Ok(Self { cells, summary, mixed, devices, missing })
     }
+}
+
+fn recomputing(checkpointing: bool) -> &'static str {
+    if checkpointing { " with gradient checkpointing" } else { "" }
 }
 
 /// Stands above the cells: reserved as planned and as it was, then all that is judged.
@@ -75,11 +81,12 @@ const HEADER: &str = "phase  batch × edge  samples  source           planned   
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for summary in &self.summary {
-            let Summary { job, device, .. } = summary;
+            let Summary { job, device, checkpointing, .. } = summary;
             let name = self.devices.iter().find(|it| it.device == *device).map_or(device, |it| &it.name);
-            writeln!(f, "{job} on {name}\n")?;
+            writeln!(f, "{job} on {name}{}\n", recomputing(*checkpointing))?;
             writeln!(f, "{HEADER}")?;
-            let own = self.cells.iter().filter(|it| it.job == *job && it.device == *device);
+            let is_own = |it: &&CellRow| (&it.job, &it.device, it.checkpointing) == (job, device, *checkpointing);
+            let own = self.cells.iter().filter(is_own);
             own.clone().try_for_each(|cell| writeln!(f, "{cell}"))?;
             writeln!(f, "\n{summary}")?;
         }
@@ -138,13 +145,21 @@ impl fmt::Display for Figures {
 impl fmt::Display for MixedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = if self.largest_first { "largest first" } else { "as drawn" };
-        let Self { job, device, n_steps, planned_high_water, measured_high_water, .. } = self;
-        write!(f, "{job} on {device}, {n_steps} mixed steps, {order}: planned {planned_high_water}, ")?;
+        let Self { job, device, checkpointing, n_steps, planned_high_water, measured_high_water, .. } = self;
+        write!(f, "{job} on {device}{}, {n_steps} mixed steps, {order}: ", recomputing(*checkpointing))?;
+        write!(f, "planned {planned_high_water}, ")?;
         write!(f, "real {measured_high_water} ({:+.2} %)", 100.0 * self.error())?;
-        match self.steps_equal {
-            Some(equal) => write!(f, ", equal pools after {equal} steps"),
-            None => Ok(()),
+        if let Some(equal) = self.steps_equal {
+            write!(f, ", equal pools after {equal} steps")?;
         }
+        if let Some(PartsHeld { n_bounded, n_above, slack_median }) = self.parts {
+            write!(
+                f,
+                ", {n_above} of {n_bounded} parts above their bounds, slack median {:.2} %",
+                100.0 * slack_median
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -159,6 +174,7 @@ mod tests {
         let pooled = CellRow {
             job: "sr".into(),
             device: "vulkan:0".into(),
+            checkpointing: false,
             phase: Phase::Train,
             batch: 5,
             edge: 64,
@@ -179,6 +195,7 @@ mod tests {
         };
         let probed = CellRow {
             device: "flex".into(),
+            checkpointing: true,
             phase: Phase::Infer,
             source: Source::Certificate,
             predicted_reserved: Bytes::mib(42),
@@ -197,6 +214,7 @@ mod tests {
         let mixed = MixedRow {
             job: "sr".into(),
             device: "vulkan:0".into(),
+            checkpointing: false,
             largest_first: true,
             n_steps: 201,
             planned_high_water,
@@ -204,6 +222,7 @@ mod tests {
             planned_pools: Some(Bytes::mib(47)),
             measured_pools: Some(Bytes::mib(47)),
             steps_equal: Some(200),
+            parts: None,
             seconds: 60.0,
         };
         let missing = Missing { what: "cuda:0".into(), reason: "load the NVIDIA driver".into() };

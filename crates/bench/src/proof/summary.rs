@@ -9,13 +9,15 @@ use super::{CellRow, Judged};
 /// Confidence of the interval of violations.
 const CONFIDENCE: f64 = 0.95;
 
-/// All cells of a job on a device.
+/// All cells of a job on a device, with or without gradient checkpointing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The reference job.
     pub job: String,
     /// The device.
     pub device: String,
+    /// Whether activations are recomputed in the backward pass.
+    pub checkpointing: bool,
     /// Planned reserved against real, on a device that keeps pools.
     pub errors: Option<Errors>,
     /// Over all cells.
@@ -77,17 +79,18 @@ pub struct Planning {
 }
 
 impl Summary {
-    /// Sums up cells of one job on one device.
+    /// Sums up cells of one job on one device, all with or all without gradient checkpointing.
     ///
     /// # Errors
     ///
     /// Those of [`Coverage::try_new`].
-    pub fn try_new(job: &str, device: &str, cells: &[&CellRow]) -> Result<Self, PredictError> {
+    pub fn try_new(job: &str, device: &str, checkpointing: bool, cells: &[&CellRow]) -> Result<Self, PredictError> {
         let unseen: Vec<_> = cells.iter().copied().filter(|it| it.source != Source::Memo).collect();
         let times: Vec<_> = unseen.iter().map(|it| it.planning_ms).collect();
         Ok(Self {
             job: job.to_owned(),
             device: device.to_owned(),
+            checkpointing,
             errors: cells.iter().any(|it| it.measured_total.is_some()).then(|| Errors::of(cells)),
             all: Figures::try_new(cells)?,
             unseen: Figures::try_new(&unseen)?,
@@ -167,6 +170,7 @@ mod tests {
         CellRow {
             job: "sr".into(),
             device: "vulkan:0".into(),
+            checkpointing: false,
             phase: Phase::Train,
             batch: 8,
             edge: 32,
@@ -206,7 +210,7 @@ mod tests {
     }
 
     fn summary(cells: &[CellRow]) -> Summary {
-        Summary::try_new("sr", "device", &cells.iter().collect::<Vec<_>>()).unwrap()
+        Summary::try_new("sr", "device", false, &cells.iter().collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -227,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_of_what_is_in_use_may_be_off_by_one_per_cent_and_no_more() {
+    fn a_bound_is_violated_by_a_byte() {
         let cells = [
-            probed(Source::Certificate, 900, 1000, 1010),
+            probed(Source::Certificate, 900, 1010, 1010),
             probed(Source::Certificate, 1020, 1000, 1011),
             probed(Source::Certificate, 990, 1040, 1000),
             probed(Source::Memo, 500, 500, 1000),

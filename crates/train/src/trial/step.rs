@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use plimsoll_guard::GuardError;
 use plimsoll_probe::note_work;
-use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, StepShape};
+use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepShape};
 
 use super::{Trial, TrialError, Trials};
 use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::source::{Draw, Source};
-use crate::step::{MeanLoss, StepError, StepOutcome, StepPart, StepRequest};
+use crate::step::{MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest};
 use crate::stopwatch::Stopwatch;
 
 /// Parts of a step of blank batches: the second finds the gradients of the first, and adds its own to them.
@@ -44,7 +44,7 @@ impl<J: Job> Trials<'_, J> {
         let task_weights = vec![1.0; job.tasks().len()];
         let mean_loss =
             |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, &device), &task_weights);
-        self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss)
+        self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss).map(|(ran, _)| ran)
     }
 
     /// Runs one optimizer step of blank batches of this shape, with as many parts as accumulate gradients the way a step
@@ -54,22 +54,42 @@ impl<J: Job> Trials<'_, J> {
     ///
     /// [`TrialError::OutOfMemory`] when a part did not fit.
     pub fn blank(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
-        let (job, device, n) = (self.job, self.device.clone(), shape.samples as usize);
-        let task_weights = vec![1.0; job.tasks().len()];
-        let mean_loss =
-            |model: &J::Model, _: Range<usize>| job.mean_loss(model, job.blank_batch(shape, &device), &task_weights);
-        let parts = StepPart::divide(0..ACCUMULATED * n, shape.edge(), shape.samples).collect();
-        let Ran { trial, failures } = self.take(parts, vec![1; ACCUMULATED * n], &mean_loss)?;
+        let (Ran { trial, failures }, _) = self.blank_parts(&[shape; ACCUMULATED])?;
         self.within_capacity(Trial { shape, ..trial }, &failures)
     }
 
-    /// Takes an optimizer step in these parts.
+    /// Runs one optimizer step of blank parts of these shapes, in order, and returns what was read of each as well, where
+    /// peaks are exact.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::OutOfMemory`] when a part did not fit in the end.
+    pub fn blank_parts(&mut self, shapes: &[StepShape]) -> Result<(Ran, Vec<Observation>), TrialError> {
+        let (job, device) = (self.job, self.device.clone());
+        let task_weights = vec![1.0; job.tasks().len()];
+        let starts = shapes.iter().scan(0, |end, it| Some(std::mem::replace(end, *end + it.samples as usize)));
+        let part = |(start, it): (usize, &StepShape)| StepPart {
+            samples: start..start + it.samples as usize,
+            edge: it.edge(),
+        };
+        let parts: Vec<_> = starts.zip(shapes).map(part).collect();
+        let of_parts = parts.clone();
+        let mean_loss = |model: &J::Model, range: Range<usize>| {
+            let at = of_parts.partition_point(|it| it.samples.end <= range.start);
+            let shape = shapes[at].with_samples(u32::try_from(range.len()).unwrap_or(u32::MAX));
+            job.mean_loss(model, job.blank_batch(shape, &device), &task_weights)
+        };
+        let n = parts.last().map_or(0, |it| it.samples.end);
+        self.take(parts, vec![1; n], &mean_loss)
+    }
+
+    /// Takes an optimizer step in these parts, and returns what was read of each.
     fn take(
         &mut self,
         micro_batches: Vec<StepPart>,
         units: Vec<u64>,
         mean_loss: MeanLoss<'_, J::Model>,
-    ) -> Result<Ran, TrialError> {
+    ) -> Result<(Ran, Vec<Observation>), TrialError> {
         let start = Instant::now();
         let model = self.model.take().unwrap_or_else(|| self.job.init(&self.device));
         let budget = Budget { capacity: self.capacity, budget: self.capacity };
@@ -78,7 +98,12 @@ impl<J: Job> Trials<'_, J> {
         let shapes = request.micro_batches.iter().map(StepPart::shape);
         let shape = shapes.max_by_key(|it| it.positions()).unwrap_or(StepShape::new(0, 0));
         match outcome {
-            Ok(outcome) => self.committed(model, outcome, shape, start),
+            Ok(outcome) => {
+                let read =
+                    |it: &RanPart| Some(Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? });
+                let parts = outcome.parts.iter().filter_map(read).collect();
+                Ok((self.committed(model, outcome, shape, start)?, parts))
+            }
             Err(StepError::NeverFits { source: GuardError::NeverFits { needed: peak, .. }, .. }) => {
                 self.model = Some(model);
                 Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, Bytes::ZERO) }))

@@ -5,28 +5,43 @@ use std::path::PathBuf;
 use plimsoll_probe::DeviceKind;
 
 use crate::Failed;
+use crate::jobs::JOBS;
 use crate::order::Order;
 
-const USAGE: &str = "understand the command line: write `predict OUT.json [--device DEVICE].. [--cells N]`, \
-                     `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or `end-to-end OUT.json TEXT RECORDINGS`";
+const USAGE: &str = "understand the command line: write `predict OUT.json [--device DEVICE].. [--job JOB].. \
+                     [--data FOLDER] [--cells N]`, `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or \
+                     `end-to-end OUT.json TEXT RECORDINGS`";
 
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) enum Command {
     Child(Order),
-    Predict { out: PathBuf, devices: Vec<DeviceKind>, cells: usize },
+    Predict(Request),
     Finder { out: PathBuf, devices: Vec<DeviceKind> },
     GpuCheck { folder: PathBuf },
     EndToEnd { out: PathBuf, text: PathBuf, recordings: PathBuf },
 }
 
+/// What is planned and run.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) out: PathBuf,
+    pub(crate) devices: Vec<DeviceKind>,
+    pub(crate) jobs: Vec<&'static str>,
+    /// A folder with a folder of data for each job that needs one.
+    pub(crate) data: Option<PathBuf>,
+    /// Cells of each job on each device, with and without gradient checkpointing each.
+    pub(crate) cells: usize,
+}
+
 impl Command {
-    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failed> {
-        let (mut words, mut devices, mut cells) = (Vec::new(), Vec::new(), usize::MAX);
-        let mut args = args;
+    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failed> {
+        let (mut words, mut devices, mut jobs, mut data, mut cells) = (vec![], vec![], vec![], None, usize::MAX);
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--device" => devices.push(args.next().ok_or(USAGE)?.parse()?),
+                "--job" => jobs.push(job(&args.next().ok_or(USAGE)?)?),
+                "--data" => data = Some(args.next().ok_or(USAGE)?.into()),
                 "--cells" => cells = args.next().and_then(|it| it.parse().ok()).ok_or(USAGE)?,
                 _ => words.push(arg),
             }
@@ -34,9 +49,14 @@ impl Command {
         if devices.is_empty() {
             devices = vec![DeviceKind::Flex, DeviceKind::Vulkan(0), DeviceKind::Cuda(0)];
         }
+        if jobs.is_empty() {
+            jobs = JOBS.to_vec();
+        }
         match &words[..] {
             [name, order] if name == "child" => Ok(Self::Child(serde_json::from_str(order)?)),
-            [name, out] if name == "predict" => Ok(Self::Predict { out: out.into(), devices, cells }),
+            [name, out] if name == "predict" => {
+                Ok(Self::Predict(Request { out: out.into(), devices, jobs, data, cells }))
+            }
             [name, out] if name == "finder" => Ok(Self::Finder { out: out.into(), devices }),
             [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into() }),
             [name, out, text, recordings] if name == "end-to-end" => {
@@ -45,4 +65,9 @@ impl Command {
             _ => Err(USAGE.into()),
         }
     }
+}
+
+fn job(name: &str) -> Result<&'static str, Failed> {
+    let known = JOBS.into_iter().find(|it| *it == name);
+    known.ok_or_else(|| format!("prove `{name}`: there is no such job; there are {}", JOBS.join(", ")).into())
 }

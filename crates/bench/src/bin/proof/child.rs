@@ -1,5 +1,6 @@
 //! The work of a fresh process.
 
+use burn::tensor::Device;
 use plimsoll_bench::proof::Group;
 use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
@@ -26,10 +27,11 @@ const SMALL: StepShape = StepShape::new(8, 16);
 
 /// Does what it is asked, and prints the answer as one line.
 pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
+    let data = order.data.as_deref();
     let reply = match &order.task {
         Task::Open => Reply::Open { name: open(order.device, None)?.name() },
-        Task::Memory { shape } => with_job(&order.job, memory::Watched { device: order.device, shape: *shape })?,
-        _ => with_job(&order.job, order)?,
+        Task::Memory { shape } => with_job(&order.job, data, memory::Watched { device: order.device, shape: *shape })?,
+        _ => with_job(&order.job, data, order)?,
     };
     println!("{}", serde_json::to_string(&reply)?);
     Ok(())
@@ -44,11 +46,11 @@ impl OnJob for &Order {
             Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
             Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
             Task::RehearseRun { steps } => {
-                let acts: Vec<_> = steps.iter().map(|shape| Act::Train(vec![*shape])).collect();
+                let acts: Vec<_> = steps.iter().map(|parts| Act::Train(parts.clone())).collect();
                 Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
             }
             Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
-            Task::Run { steps, largest } => mixed::run(job, self.device, steps, *largest)?,
+            Task::Run { steps, largest } => mixed::run(job, self.open_device()?, self.device, steps, *largest)?,
         })
     }
 }
@@ -89,7 +91,7 @@ impl Order {
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
-        let mut trials = Trials::try_new(job, open_device(self.device, false)?, self.open_probe()?)?;
+        let mut trials = Trials::try_new(job, self.open_device()?, self.open_probe()?)?;
         if let Some(largest) = largest {
             trials.hold_buffers(&loader(largest))?;
         }
@@ -110,6 +112,10 @@ impl Order {
         self.device != DeviceKind::Flex
     }
 
+    fn open_device(&self) -> Result<Device, Failed> {
+        Ok(open_device(self.device, self.checkpointing)?)
+    }
+
     fn open_probe(&self) -> Result<Box<dyn Probe>, PlanError> {
         Ok(open(self.device, None)?)
     }
@@ -119,13 +125,13 @@ impl Order {
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
-        Ok(JobProgram::new(job, open_device(self.device, false)?, OptimizerRecovery::Restore))
+        Ok(JobProgram::new(job, self.open_device()?, OptimizerRecovery::Restore))
     }
 
     fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
         PlanRequest {
             device: self.device,
-            checkpointing: false,
+            checkpointing: self.checkpointing,
             optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),

@@ -1,5 +1,6 @@
 //! The devices at hand.
 
+use std::path::Path;
 use std::time::Instant;
 
 use plimsoll_bench::proof::Missing;
@@ -13,10 +14,11 @@ use crate::spawn::Place;
 const SOFTWARE: [&str; 3] = ["SwiftShader", "llvmpipe", "lavapipe"];
 
 /// Opens each device in a process of its own, and returns those that are there, and why the others are not.
-pub(crate) fn at_hand(kinds: &[DeviceKind], end: Option<Instant>) -> (Vec<Place>, Vec<Missing>) {
+pub(crate) fn at_hand(kinds: &[DeviceKind], data: Option<&Path>, end: Option<Instant>) -> (Vec<Place>, Vec<Missing>) {
     let (mut places, mut missing) = (Vec::new(), Vec::new());
     for device in kinds {
-        let place = Place { job: JOBS[0], device: *device, name: device.to_string(), end };
+        let (data, name) = (data.map(Path::to_owned), device.to_string());
+        let place = Place { job: JOBS[0], device: *device, checkpointing: false, data, name, end };
         match place.ask(Task::Open) {
             Ok(Reply::Open { name }) => places.push(Place { name, ..place }),
             Ok(_) => missing.push(Missing { what: place.name, reason: "open it".to_owned() }),

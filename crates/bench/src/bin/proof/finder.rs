@@ -59,7 +59,7 @@ struct Finder {
 pub(crate) fn command(out: &Path, kinds: &[DeviceKind]) -> Result<(), Failed> {
     let simulated = compare(N_SIMULATED, SEED);
     println!("{simulated}");
-    let (places, mut missing) = devices::at_hand(kinds, None);
+    let (places, mut missing) = devices::at_hand(kinds, None, None);
     let mut real = Vec::new();
     for place in &places {
         match on_device(place) {

@@ -56,7 +56,7 @@ pub(crate) fn command(folder: &Path) -> Result<(), Failed> {
 /// Returns the best device at hand, and what it stands in for where it is no GPU.
 fn choose(end: Instant) -> Result<(Place, Option<String>, Vec<Missing>), Failed> {
     let all = [DeviceKind::Cuda(0), DeviceKind::Vulkan(0), DeviceKind::Flex];
-    let (places, missing) = devices::at_hand(&all, Some(end));
+    let (places, missing) = devices::at_hand(&all, None, Some(end));
     let place = places.into_iter().next().ok_or("open any device")?;
     let whys: Vec<_> = missing.iter().map(|it| format!("failed to {}", it.reason)).collect();
     let instead = |what: &str| Some(format!("{what}, with fewer cells and no mixed run ({})", whys.join("; ")));

@@ -1,20 +1,23 @@
-//! The reference jobs that exist.
+//! What is planned and run: the reference jobs, and models that nobody here tunes.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
+use plimsoll_bench::proof::Edges;
 use plimsoll_train::{BadSample, Job};
 use plimsoll_workloads::Room;
+use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
 
 use crate::Failed;
+use crate::foreign::{ForeignJob, NormalisedNet, SequenceModel, UNet, VisionTransformer};
 
-/// Names of the jobs.
-pub(crate) const JOBS: [&str; 1] = ["sr"];
+/// Names of the four reference jobs, then of the foreign models.
+pub(crate) const JOBS: [&str; 8] = ["sr", "text", "sequence", "multitask", "unet", "batch-norm", "lstm", "vit"];
 
 /// Something to do with a job.
 pub(crate) trait OnJob {
@@ -25,14 +28,36 @@ pub(crate) trait OnJob {
     fn run<J: Job>(self, job: &J) -> Result<Self::Out, Failed>;
 }
 
-/// Makes the job of that name, with data of its own, and does something with it.
-pub(crate) fn with_job<T: OnJob>(name: &str, task: T) -> Result<T::Out, Failed> {
+/// Makes the job of that name, and does something with it.
+///
+/// `data` holds a folder for each of the jobs that read text, recordings or samples.
+pub(crate) fn with_job<T: OnJob>(name: &str, data: Option<&Path>, task: T) -> Result<T::Out, Failed> {
+    let folder = || match data {
+        Some(data) => Ok(data.join(name)),
+        None => Err(format!("find the data of `{name}`: there is no --data FOLDER that holds a folder `{name}`")),
+    };
     match name {
         "sr" => {
             let folder = tempfile::tempdir()?;
             task.run(&sr(folder.path())?)
         }
-        _ => Err(format!("prove `{name}`: there is no such job; there are {}", JOBS.join(", ")).into()),
+        "text" => task.run(&text(&folder()?)?),
+        "sequence" => task.run(&sequence(&folder()?)?),
+        "multitask" => task.run(&multitask(folder()?)?),
+        "unet" => task.run(&ForeignJob::<UNet>::new()),
+        "batch-norm" => task.run(&ForeignJob::<NormalisedNet>::new()),
+        "lstm" => task.run(&ForeignJob::<SequenceModel>::new()),
+        "vit" => task.run(&ForeignJob::<VisionTransformer>::new()),
+        _ => Err(format!("prove `{name}`: there is no such job").into()),
+    }
+}
+
+/// Returns what the edge of a job's samples counts.
+pub(crate) fn edges(name: &str) -> Edges {
+    match name {
+        "text" | "sequence" | "lstm" => Edges::Positions,
+        "multitask" => Edges::Images,
+        _ => Edges::Pixels,
     }
 }
 
@@ -73,4 +98,11 @@ pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
     let config = RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes, longest: u32::MAX };
     let recordings = Arc::new(Recordings::read(&config)?);
     Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
+}
+
+/// The three tasks of a run by default, on the samples of a folder.
+fn multitask(folder: std::path::PathBuf) -> Result<Multitask, Failed> {
+    let room = Room::boundless(&folder);
+    let samples = Arc::new(Samples::read(&SamplesConfig::new(folder, room))?);
+    Ok(Multitask::new(MultitaskConfig::new(0), samples))
 }

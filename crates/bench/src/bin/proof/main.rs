@@ -1,7 +1,7 @@
 //! Holds plans against real devices: one binary that can be carried to another machine.
 //!
 //! ```text
-//! proof predict OUT.json [--device DEVICE].. [--cells N]
+//! proof predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
 //! proof finder OUT.json [--device DEVICE]..
 //! proof gpu-check FOLDER
 //! proof end-to-end OUT.json TEXT RECORDINGS
@@ -18,6 +18,7 @@ mod child;
 mod devices;
 mod end_to_end;
 mod finder;
+mod foreign;
 mod gpu_check;
 mod jobs;
 mod memory;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failed> {
     match Command::parse(std::env::args().skip(1))? {
         Command::Child(order) => child::answer(&order),
-        Command::Predict { out, devices, cells } => predict::command(&out, &devices, cells),
+        Command::Predict(request) => predict::command(&request),
         Command::Finder { out, devices } => finder::command(&out, &devices),
         Command::GpuCheck { folder } => gpu_check::command(&folder),
         Command::EndToEnd { out, text, recordings } => end_to_end::command(&out, &text, &recordings),

@@ -1,11 +1,13 @@
 //! What a fresh process is asked, and what it answers.
 
+use std::path::PathBuf;
+
 use plimsoll_bench::proof::{Figure, Group};
 use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
 use plimsoll_predict::{Correction, Phase};
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Observation, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Something to do with a job on a device.
@@ -13,6 +15,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Order {
     pub(crate) job: String,
     pub(crate) device: DeviceKind,
+    /// Whether activations are recomputed in the backward pass.
+    pub(crate) checkpointing: bool,
+    /// A folder with a folder of data for each job that needs one.
+    pub(crate) data: Option<PathBuf>,
     pub(crate) task: Task,
 }
 
@@ -26,11 +32,11 @@ pub(crate) enum Task {
     /// Find the largest batch of an edge within a capacity.
     Find { edge: u32, batch_max: u32, capacity: Bytes },
     /// Rehearse a run.
-    RehearseRun { steps: Vec<StepShape> },
+    RehearseRun { steps: Vec<Vec<StepShape>> },
     /// Run steps of one shape.
     Cell(Steps),
-    /// Run steps of these shapes, with nothing returned to the device in between.
-    Run { steps: Vec<StepShape>, largest: StepShape },
+    /// Run steps of these parts, with nothing returned to the device in between.
+    Run { steps: Vec<Vec<StepShape>>, largest: StepShape },
     /// Read memory from every observer before and after a step.
     Memory { shape: StepShape },
 }
@@ -60,6 +66,8 @@ pub(crate) enum Reply {
     Run {
         high_water: Bytes,
         after: Vec<Pools>,
+        /// What was read of each part, in order, where peaks are exact.
+        parts: Vec<Observation>,
         seconds: f64,
     },
     Memory(Vec<Figure>),

@@ -1,14 +1,13 @@
 //! Plans against real steps.
 
-use std::path::Path;
-
 use plimsoll_bench::proof::{CellRow, Device, Group, Missing, MixedRow, Report, pooled_groups, probed_groups, thin};
 use plimsoll_plan::PlannedCell;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::Bytes;
 
-use crate::jobs::JOBS;
+use crate::args::Request;
+use crate::jobs::edges;
 use crate::order::{Cell, Plan, Reply, Steps, Task};
 use crate::spawn::Place;
 use crate::{Failed, devices, mixed, publish};
@@ -20,19 +19,19 @@ const REAL_STEPS: [u32; 2] = [2, 10];
 const STEPS_OF_A_CELL: usize = 3;
 
 /// `proof predict`.
-pub(crate) fn command(out: &Path, kinds: &[DeviceKind], n_cells: usize) -> Result<(), Failed> {
-    let (places, missing) = devices::at_hand(kinds, None);
+pub(crate) fn command(request: &Request) -> Result<(), Failed> {
+    let (places, missing) = devices::at_hand(&request.devices, request.data.as_deref(), None);
     let mut proof = Proof { missing, ..Proof::default() };
     for place in &places {
-        for job in JOBS {
-            let place = Place { job, ..place.clone() };
-            proof.prove(&place, n_cells);
+        for (job, checkpointing) in request.jobs.iter().flat_map(|job| [(*job, false), (*job, true)]) {
+            let place = Place { job, checkpointing, ..place.clone() };
+            proof.prove(&place, request.cells);
             proof.mix(&place);
         }
     }
     let report = proof.finish()?;
-    publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
-    println!("{report}\n{}", out.display());
+    publish::publish(&request.out, &serde_json::to_string_pretty(&report)?)?;
+    println!("{report}\n{}", request.out.display());
     Ok(())
 }
 
@@ -50,8 +49,8 @@ impl Proof {
     /// Plans and runs the cells of a job on a device; what fails is noted as missing.
     pub(crate) fn prove(&mut self, place: &Place, n_cells: usize) {
         let (groups, real_steps) = match place.device {
-            DeviceKind::Flex => (probed_groups(), REAL_STEPS[1]),
-            DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => (pooled_groups(), REAL_STEPS[0]),
+            DeviceKind::Flex => (probed_groups(edges(place.job)), REAL_STEPS[1]),
+            DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => (pooled_groups(edges(place.job)), REAL_STEPS[0]),
         };
         let device = Device { device: place.device.to_string(), name: place.name.clone() };
         if !self.devices.contains(&device) {
@@ -119,6 +118,7 @@ fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_m
     Ok(CellRow {
         job: place.job.to_owned(),
         device: place.device.to_string(),
+        checkpointing: place.checkpointing,
         phase,
         batch: cell.batch,
         edge: cell.edge,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +23,10 @@ const LAST_LINES: usize = 5;
 pub(crate) struct Place {
     pub(crate) job: &'static str,
     pub(crate) device: DeviceKind,
+    /// Whether activations are recomputed in the backward pass.
+    pub(crate) checkpointing: bool,
+    /// A folder with a folder of data for each job that needs one.
+    pub(crate) data: Option<PathBuf>,
     /// What the device calls itself.
     pub(crate) name: String,
     pub(crate) end: Option<Instant>,
@@ -30,7 +35,13 @@ pub(crate) struct Place {
 impl Place {
     /// Does something in a fresh process.
     pub(crate) fn ask(&self, task: Task) -> Result<Reply, Failed> {
-        let order = Order { job: self.job.to_owned(), device: self.device, task };
+        let order = Order {
+            job: self.job.to_owned(),
+            device: self.device,
+            checkpointing: self.checkpointing,
+            data: self.data.clone(),
+            task,
+        };
         // Files, since a pipe that nobody reads stops its writer.
         let (mut out, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let mut command = Command::new(std::env::current_exe()?);

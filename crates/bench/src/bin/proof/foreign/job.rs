@@ -1,0 +1,82 @@
+//! A foreign model as a job.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_train::{Inference, Job, Loss, StepError, Validation};
+use plimsoll_types::StepShape;
+
+use super::Foreign;
+use super::noise::{Noise, NoiseBuffer};
+
+/// A model that trains on noise.
+pub(crate) struct ForeignJob<F> {
+    source: Arc<Noise>,
+    model: PhantomData<F>,
+}
+
+impl<F: Foreign> ForeignJob<F> {
+    /// Returns the job of a model.
+    pub(crate) fn new() -> Self {
+        Self { source: Arc::new(Noise { n_values: n_values::<F> }), model: PhantomData }
+    }
+}
+
+fn n_values<F: Foreign>(edge: usize) -> usize {
+    F::sample(edge).iter().product()
+}
+
+impl<F: Foreign> Job for ForeignJob<F> {
+    type Source = Noise;
+    type Model = F;
+    /// The samples, and their edge.
+    type Batch = (Tensor<2>, usize);
+
+    fn name(&self) -> &'static str {
+        F::NAME
+    }
+
+    fn program(&self) -> String {
+        F::NAME.to_owned()
+    }
+
+    fn fingerprint(&self) -> String {
+        F::NAME.to_owned()
+    }
+
+    fn source(&self) -> Arc<Noise> {
+        Arc::clone(&self.source)
+    }
+
+    fn init(&self, device: &Device) -> F {
+        F::init(device)
+    }
+
+    fn batch(&self, buffer: &NoiseBuffer, samples: Range<usize>, device: &Device) -> Self::Batch {
+        let edge = buffer.edges[samples.start] as usize;
+        let start = buffer.edges[..samples.start].iter().map(|it| n_values::<F>(*it as usize)).sum::<usize>();
+        let shape = [samples.len(), n_values::<F>(edge)];
+        let values = buffer.values[start..start + shape[0] * shape[1]].to_vec();
+        (Tensor::from_data(TensorData::new(values, shape), device), edge)
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Self::Batch {
+        let edge = shape.edge() as usize;
+        (Tensor::zeros([shape.samples as usize, n_values::<F>(edge)], device), edge)
+    }
+
+    fn mean_loss(&self, model: &F, (samples, edge): Self::Batch, _task_weights: &[f32]) -> Loss {
+        model.loss(samples, edge).into()
+    }
+
+    fn blank_forward(&self, model: &F, shape: StepShape, device: &Device) -> Tensor<1> {
+        let (samples, edge) = self.blank_batch(shape, device);
+        model.outputs(samples, edge)
+    }
+
+    fn validate(&self, _model: &F, _device: &Device, _inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+        unreachable!("nothing here is trained to be validated")
+    }
+}
