@@ -84,7 +84,7 @@ impl Attention {
     ///
     /// - `x`, output: `[n, n_words, features]`
     /// - `padding`: `[n, n_words]`
-    fn forward(&self, x: Tensor<3>, padding: Tensor<2, Bool>) -> Tensor<3> {
+    fn forward(&self, x: &Tensor<3>, padding: Tensor<2, Bool>) -> Tensor<3> {
         let [n, n_words, features] = x.dims();
         let part = features / N_HEADS;
         let of = |layer| by_rows(layer, x.clone()).reshape([n, n_words, N_HEADS, part]).swap_dims(1, 2);
@@ -117,7 +117,7 @@ impl TextEncoder {
     /// - output: `[n, features]`
     pub(crate) fn forward(&self, tokens: Tensor<2, Int>, padding: Tensor<2, Bool>, shares: Tensor<3>) -> Tensor<2> {
         let x = self.words.forward(tokens) + self.places.val().unsqueeze();
-        let x = x.clone() + self.attention.forward(self.norm_attention.forward(x), padding);
+        let x = x.clone() + self.attention.forward(&self.norm_attention.forward(x), padding);
         let wide = relu(by_rows(&self.wide, self.norm_layers.forward(x.clone())));
         let x = x + by_rows(&self.narrow, wide);
         shares.matmul(x).squeeze_dim(1)

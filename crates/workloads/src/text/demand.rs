@@ -56,7 +56,7 @@ impl Demand {
 
     /// Returns what is needed at least with a file of this size, of which nothing else is known.
     pub(crate) fn with_file(&self, size: u64) -> Bytes {
-        self.needed(self.n_bytes.saturating_add(size), &self.longest, self.word_bytes)
+        bytes_for(self.n_bytes.saturating_add(size), &self.longest, self.word_bytes)
     }
 
     /// Looks at a document in its sections.
@@ -79,11 +79,7 @@ impl Demand {
 
     /// Returns what is needed with a document.
     pub(crate) fn with(&self, it: &Looked) -> Bytes {
-        self.needed(
-            self.n_bytes.saturating_add(it.n_bytes),
-            &it.longest,
-            self.word_bytes.saturating_add(it.fresh_bytes),
-        )
+        bytes_for(self.n_bytes.saturating_add(it.n_bytes), &it.longest, self.word_bytes.saturating_add(it.fresh_bytes))
     }
 
     /// Adds a document.
@@ -93,13 +89,12 @@ impl Demand {
         self.longest = longest;
         self.words.extend(fresh);
     }
+}
 
-    fn needed(&self, n_bytes: u64, longest: &[u64], word_bytes: u64) -> Bytes {
-        let at_a_time = longest.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
-        let parts =
-            [n_bytes.saturating_mul(HELD), at_a_time.saturating_mul(TOKENIZED), word_bytes.saturating_mul(LEARNT)];
-        parts.into_iter().map(Bytes).fold(LIBRARY, Bytes::saturating_add)
-    }
+fn bytes_for(n_bytes: u64, longest: &[u64], word_bytes: u64) -> Bytes {
+    let at_a_time = longest.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
+    let parts = [n_bytes.saturating_mul(HELD), at_a_time.saturating_mul(TOKENIZED), word_bytes.saturating_mul(LEARNT)];
+    parts.into_iter().map(Bytes).fold(LIBRARY, Bytes::saturating_add)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl VisionTransformer {
         let patches: Tensor<3> = self.patches.forward(images).flatten(2, 3);
         let patches = patches.swap_dims(1, 2);
         let [_, n_patches, _] = patches.dims();
-        let placed = patches + self.positions.val().slice([0..n_patches]).unsqueeze();
+        let placed = patches + self.positions.val().narrow(0, 0, n_patches).unsqueeze();
         let seen = self.encoder.forward(TransformerEncoderInput::new(placed));
         self.head.forward(seen.mean_dim(1).squeeze_dim(1))
     }
