@@ -117,11 +117,11 @@ fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
 #[cfg(unix)]
 fn run_as_child(name: &str) -> (std::process::ExitStatus, String) {
     let _alone = alone();
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut command = std::process::Command::new(std::env::current_exe().expect("a test is a file"));
     command.args(["--exact", name, "--nocapture"]).env(CHILD, "1").env("RUST_BACKTRACE", "1");
     let (ended, sent) = std::sync::mpsc::channel();
-    thread::spawn(move || drop(ended.send(command.output().unwrap())));
-    let output = sent.recv_timeout(Duration::from_secs(60)).expect("it ends, and does not wait for itself");
+    thread::spawn(move || drop(ended.send(command.output().expect("it starts"))));
+    let output = sent.recv_timeout(Duration::from_mins(1)).expect("it ends, and does not wait for itself");
     (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -131,7 +131,9 @@ const CHILD: &str = "PLIMSOLL_TEST_CHILD";
 /// Draws the line where this program is.
 #[cfg(unix)]
 fn fill_to_the_line() {
-    open(DeviceKind::Flex, None).unwrap().draw_line(Some(Bytes(HeapCounters::of_program().current() as u64))).unwrap();
+    let held = Bytes(HeapCounters::of_program().current() as u64);
+    let mut probe = open(DeviceKind::Flex, None).expect("allocations are counted");
+    probe.draw_line(Some(held)).expect("the system tells its memory");
 }
 
 #[test]
@@ -216,7 +218,10 @@ fn what_a_thread_beside_takes_is_no_need_of_what_runs_meanwhile() {
         }
         drop(held);
     });
-    let next = || (0..2).for_each(|_| drop(turns.wait()));
+    let next = || {
+        turns.wait();
+        turns.wait();
+    };
     let before = probe.read().unwrap();
     // It takes and returns its first block, which counts from the next window on.
     next();
