@@ -61,6 +61,9 @@
 //! * **Not covered**: fragmentation that no observation or plan has shown; what one shape leaves in the pool for the
 //!   next, beyond what was planned; memory of other processes; a shape whose kernels differ from those of every
 //!   observation under the same key.
+//!   Burn 0.22 has such kernels on every device: `Linear` over three axes multiplies all rows at once or sample by sample,
+//!   by a rule over the batch, the length and the layer's width (`burn_std::MatmulTransformPolicy`), and gives each sample
+//!   a gradient of the layer of its own in the second case; a model that flattens to rows first is one program.
 //!   The first reading above its bound widens the key ([`Residual::violated`], [`ReservedResidual::widened`]), but that one
 //!   step was not foreseen.
 //!
