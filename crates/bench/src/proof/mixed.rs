@@ -70,11 +70,10 @@ pub fn draw(n_steps: usize, edges: Edges, seed: u64) -> Vec<Vec<StepShape>> {
     let mut random = SplitMix64::new(seed);
     let mut pick = |from: &[u32]| from[random.multiple(1, 0, u32::try_from(from.len() - 1).unwrap_or(0)) as usize];
     let (numbers, counts): (Vec<u32>, Vec<u32>) = ((0..RARE).collect(), (1..=MOST_PARTS).collect());
-    let part = |pick: &mut dyn FnMut(&[u32]) -> u32| match pick(&numbers) {
-        0 => {
-            let (batch, edge) = LARGE[pick(&[0, 1, 2, 3]) as usize];
-            StepShape::new(batch, edges.of(edge))
-        }
+    // Each of the large ones in its turn, so that a run has them all.
+    let mut large = LARGE.iter().cycle();
+    let mut part = |pick: &mut dyn FnMut(&[u32]) -> u32| match pick(&numbers) {
+        0 => large.next().map_or(StepShape::new(0, 0), |(batch, edge)| StepShape::new(*batch, edges.of(*edge))),
         _ => StepShape::new(pick(&SMALL.1), edges.of(pick(&SMALL.0))),
     };
     (0..n_steps).map(|_| (0..pick(&counts)).map(|_| part(&mut pick)).collect()).collect()

@@ -23,7 +23,8 @@ const SMALL_BATCH: u64 = 4;
 /// Coefficients of `[1, n, n·e, n·e²]` in KiB.
 type Need = [u64; 4];
 
-/// What a forward and backward pass needs is the larger of these: at its peak it is in one kernel or in the other.
+/// What a forward and backward pass needs beside its gradients is the larger of these: at its peak it is in one kernel or
+/// in the other.
 const TRAINING: [Need; 2] = [[12 << 10, 1 << 10, 96, 12], [32 << 10, 0, 0, 15]];
 const INFERENCE: [Need; 2] = [[8 << 10, 256, 24, 2], [2 << 10, 0, 0, 3]];
 
@@ -49,8 +50,9 @@ impl Memory {
         Bytes(parts.iter().filter(|it| it.0).map(|it| it.1.0).sum())
     }
 
-    fn run(&mut self, shape: StepShape, needs: [Need; 2]) {
-        self.peak = self.peak.max(self.in_use().saturating_add(need(shape, needs)));
+    fn run(&mut self, shape: StepShape, needs: [Need; 2], gradients: Bytes) {
+        let need = need(shape, needs).saturating_add(gradients);
+        self.peak = self.peak.max(self.in_use().saturating_add(need));
     }
 }
 
@@ -76,7 +78,7 @@ impl SimulatedDevice {
     pub(super) fn on_part(&self, part: &HookedPart) {
         let mut memory = self.memory();
         memory.has_sum &= part.samples.start > 0;
-        memory.run(part.shape, TRAINING);
+        memory.run(part.shape, TRAINING, WEIGHTS);
         // The optimizer takes the sum of a whole step.
         let is_last = part.samples.end == part.n_samples;
         memory.has_sum = !is_last;
@@ -84,7 +86,7 @@ impl SimulatedDevice {
     }
 
     pub(super) fn on_forward(&self, shape: StepShape) {
-        self.memory().run(shape, INFERENCE);
+        self.memory().run(shape, INFERENCE, Bytes::ZERO);
     }
 }
 
@@ -157,7 +159,7 @@ mod tests {
             let MemoryReading { in_use, peak, .. } = probe.read().unwrap();
             (in_use, peak)
         };
-        let need = need(StepShape::new(8, 16), TRAINING);
+        let need = need(StepShape::new(8, 16), TRAINING).saturating_add(WEIGHTS);
         let sum = |parts: &[Bytes]| Bytes(parts.iter().map(|it| it.0).sum());
         assert_eq!(run(0..8, 16), (sum(&[WEIGHTS, WEIGHTS]), sum(&[WEIGHTS, need])));
         let with_moments = sum(&[WEIGHTS, MOMENTS]);
