@@ -25,7 +25,7 @@ fn sequence_that_is_streamed() {
 #[test]
 fn multitask() {
     let sets = ["multitask.channels=4", "multitask.features=8", "multitask.image_size=16"];
-    Run::new("multitask", "multitask", "256MiB", 16, &sets).alone().check();
+    Run::new("multitask", "multitask", "320MiB", 16, &sets).alone().check();
 }
 
 #[test]

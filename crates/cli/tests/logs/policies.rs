@@ -8,7 +8,7 @@ use crate::run::{Run, SR};
 fn certified() {
     let sets = [&SR[..], &["policy.reopen_after_steps=8"]].concat();
     let faults = json!([{ "id": 0, "at": 30, "kind": "capacity_falls", "share": 0.7, "steps": 6 }]);
-    Run::new("certified", "sr", "384MiB", 32, &sets).alone().under(&faults).check();
+    Run::new("certified", "sr", "512MiB", 32, &sets).alone().under(&faults).check();
 }
 
 #[test]
@@ -44,5 +44,5 @@ fn failures_and_a_kill() {
         { "id": 4, "at": 90, "kind": "kill" },
         { "id": 5, "at": 66, "kind": "oom" },
     ]);
-    Run::new("failures", "sr", "384MiB", 24, &sets).under(&faults).check();
+    Run::new("failures", "sr", "512MiB", 24, &sets).under(&faults).check();
 }
