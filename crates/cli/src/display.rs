@@ -112,9 +112,7 @@ fn lasting(event: &Event) -> Option<String> {
             Decision::Resize(resize) => {
                 Some(format!("step {}: batches {:?} → {:?} ({})", decided.step, resize.from, resize.to, resize.reason))
             }
-            Decision::Brake { reason } => {
-                Some(format!("step {}: warning: {reason}, the policy no longer goes up", decided.step))
-            }
+            Decision::Brake { reason } => Some(format!("step {}: warning: {reason}", decided.step)),
             Decision::Keep { .. } => None,
         },
         Event::StepFailed(StepFailed { step, rung, stage: Stage::Process, .. }) => {

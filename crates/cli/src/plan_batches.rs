@@ -30,7 +30,7 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     check_out(&args.out, &args.lengths)?;
     if let Some(report) = &args.report {
         check_out(report, &args.lengths)?;
-        if *report == args.out {
+        if is_same_file(report, &args.out) {
             return Err(user_error(format!("write {}: it is to hold the plan", report.display())).into());
         }
     }
@@ -54,6 +54,15 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     }
     println!("{}\nplan: {}", said.table(), args.out.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether two names are of one file, which need not be there yet.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((fs::canonicalize(folder).ok()?, path.file_name()?.to_owned()))
+    };
+    a == b || place(a).is_some_and(|it| Some(it) == place(b))
 }
 
 /// Refuses what a plan would do harm to.
@@ -120,7 +129,7 @@ impl Said {
 
 /// The share of a batch's pairs that meet again, what was wanted, and what so few batches can keep to.
 fn mates(mixing: &Mixing) -> String {
-    let reachable = mixing.reachable.map(|most| format!(", at most {} reachable", percent(most.get(), 2)));
+    let reachable = mixing.reachable.map(|most| format!(", {} or less with so few batches", percent(most.get(), 2)));
     let (kept, wanted) = (percent(mixing.kept, 2), percent(mixing.wanted.get(), 2));
     format!("{kept} in the next epoch; {wanted} wanted{}", reachable.unwrap_or_default())
 }
@@ -183,7 +192,7 @@ samples      5
 batches      2
 lower bound  2, the plan has 0.00 % more
 padding      16.667 %
-mates kept   100.00 % in the next epoch; 3.00 % wanted, at most 100.00 % reachable
+mates kept   100.00 % in the next epoch; 3.00 % wanted, 100.00 % or less with so few batches
 planning     0.000 s on the clock, 200.0 ns a sample";
         assert_eq!(said.table(), expected);
         let json = serde_json::to_value(&said).unwrap();

@@ -59,7 +59,8 @@ fn a_report_says_in_json_what_is_printed() {
         serde_json::from_str(&fs::read_to_string(folder.path().join("report.json")).unwrap()).unwrap();
     let [kept, wanted, reachable] = ["kept", "wanted", "reachable"]
         .map(|key| format!("{:.2} %", 100.0 * report["mates_kept"][key].as_f64().unwrap()));
-    let line = format!("mates kept   {kept} in the next epoch; {wanted} wanted, at most {reachable} reachable\n");
+    let line =
+        format!("mates kept   {kept} in the next epoch; {wanted} wanted, {reachable} or less with so few batches\n");
     assert!(stdout.contains(&line), "{stdout}");
     assert!(stdout.contains(&format!("batches      {}\n", report["n_batches"])), "{stdout}");
     let refused = plan(folder.path(), "plan", BUDGET, &["--report", "plan"]);

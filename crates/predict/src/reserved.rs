@@ -225,7 +225,8 @@ impl Reserved {
 
     /// Keeps a reading, unless a plan says as much.
     fn remember(&mut self, shape: StepShape, resident: Bytes, reserved: Bytes) {
-        let planned = self.planned(shape).map(|it| it.upper);
+        // What was planned for a larger shape is no plan of this one.
+        let planned = self.planned.get(&shape).map(|it| it.saturating_add(self.correction));
         let is_known = self.memos.most(shape).is_some();
         if !is_known && planned.is_some_and(|upper| reserved <= upper) {
             return;

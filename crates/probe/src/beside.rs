@@ -22,7 +22,9 @@ pub(crate) fn is_beside() -> bool {
 }
 
 /// After so many resets, the most that was held begins anew; that of the resets before counts until the next turn.
-const RESETS: usize = 1024;
+///
+/// 48: a run is back at its line within 200 steps after a burst, the way of its policy included; bounds forget as soon.
+const RESETS: usize = 48;
 
 /// What the threads beside hold, and the most that they held lately.
 ///

@@ -50,9 +50,9 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The same without another block.
+    /// The same without another block of this thread, to [`raise`](HeapCounters::raise) the peak to.
     pub(crate) fn without(self, size: usize) -> Self {
-        Self { all: self.all - size, of_kind: self.of_kind - size.cast_signed(), ..self }
+        Self { of_kind: self.of_kind - size.cast_signed(), ..self }
     }
 }
 
@@ -116,8 +116,8 @@ impl HeapCounters {
     /// Draws the line: from now on a block of more than 64 KiB that makes more than `bytes` held at once is refused.
     ///
     /// Smaller ones are served up to 8 MiB above it, so that a program that was refused something can still say so, and
-    /// write down what it has. A thread that panics is refused nothing, and the line goes up by what that takes: refused,
-    /// it would wait for itself for ever while it writes its backtrace, which stays in memory.
+    /// write down what it has. A thread that panics is refused nothing, and the line goes up to what is held then:
+    /// refused, it would wait for itself for ever while it writes its backtrace, which stays in memory.
     pub fn set_line(&self, bytes: usize) {
         self.line.0.store(bytes.saturating_add(1), SeqCst);
     }
@@ -138,7 +138,7 @@ impl HeapCounters {
         }
         let panics = std::thread::panicking();
         if panics {
-            self.line.0.fetch_add(size, SeqCst);
+            self.line.0.fetch_max(held.saturating_add(1), SeqCst);
         }
         panics
     }
@@ -179,7 +179,7 @@ impl HeapCounters {
     }
 }
 
-/// What is held is never less than nothing, once both kinds of threads are counted.
+/// What is held is not less than nothing, unless a block changes hands while both kinds of threads are counted.
 fn unsigned(bytes: isize) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }

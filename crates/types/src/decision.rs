@@ -79,11 +79,11 @@ pub enum KeepReason {
     AtBounds,
     /// The policy never moves.
     Fixed,
-    /// The policy no longer goes up.
+    /// The brake is on, as [`Decision::Brake`] has said.
     Braked,
 }
 
-/// Why the knobs no longer go up.
+/// Why the brake is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum BrakeReason {
@@ -149,7 +149,7 @@ impl fmt::Display for KeepReason {
             Self::InDeadBand => f.write_str("the peak is inside the dead band"),
             Self::AtBounds => f.write_str("both knobs are at their bounds"),
             Self::Fixed => f.write_str("the policy is fixed"),
-            Self::Braked => f.write_str("the policy no longer goes up"),
+            Self::Braked => f.write_str("the brake is on"),
         }
     }
 }
@@ -157,8 +157,10 @@ impl fmt::Display for KeepReason {
 impl fmt::Display for BrakeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Adjustments { count } => write!(f, "{count} adjustments"),
-            Self::Reversals { count } => write!(f, "{count} growths undone with the memory as it was"),
+            Self::Adjustments { count } => write!(f, "the knobs have changed as often as they may ({count}), and stay"),
+            Self::Reversals { count } => {
+                write!(f, "the policy no longer goes up: growths undone with the memory as it was: {count}")
+            }
         }
     }
 }

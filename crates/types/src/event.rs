@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, Decision, Extent, Knobs, StepShape};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// One line of a run's log.
 ///

@@ -328,10 +328,10 @@ fn after_the_brake_the_only_way_is_down() {
             (Steps(1), "keep: warming up for 1 more steps"),
             (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
             (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
-            (Steps(1), "keep: the policy no longer goes up"),
+            (Steps(1), "keep: the brake is on"),
             (NewBudget(900), "[64, 38, 18]: at most 980 B needed, the budget is only 900 B"),
-            (NewBudget(10_000), "keep: the policy no longer goes up"),
-            (Steps(998), "keep: the policy no longer goes up"),
+            (NewBudget(10_000), "keep: the brake is on"),
+            (Steps(998), "keep: the brake is on"),
             (Steps(1), "[64, 64, 64]: at most 2.60 KiB needed, 9.62 KiB allowed"),
         ],
     );

@@ -243,13 +243,13 @@ fn after_the_brake_the_only_way_is_down() {
         &[
             (Peaks(3, 105), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
             (Peak(309), "patch 32, batch 19: peak 309 B, at most 308 B allowed"),
-            (Peak(290), "brake after 1 growths undone with the memory as it was"),
-            (Peak(290), "keep: the policy no longer goes up"),
+            (Peak(290), "brake: the policy no longer goes up: growths undone with the memory as it was: 1"),
+            (Peak(290), "keep: the brake is on"),
             (OutOfMemory(200), "patch 32, batch 16: out of memory, for the 1st time"),
             (Peak(309), "patch 32, batch 15: peak 309 B, at most 308 B allowed"),
             (Budget(200), "patch 32, batch 9: at most 250 B needed, the budget is only 200 B"),
-            (Budget(10_000), "keep: the policy no longer goes up"),
-            (Peaks(995, 190), "keep: the policy no longer goes up"),
+            (Budget(10_000), "keep: the brake is on"),
+            (Peaks(995, 190), "keep: the brake is on"),
             (Peak(190), "patch 32, batch 64: at most 740 B needed, 9.62 KiB allowed"),
         ],
     );

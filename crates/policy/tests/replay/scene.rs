@@ -96,7 +96,7 @@ pub(crate) fn shown(decision: &Decision) -> String {
         Decision::Keep { reason } => format!("keep: {reason}"),
         Decision::Move(change) => format!("{}: {}", change.to, change.reason),
         Decision::Resize(resize) => format!("{:?}: {}", resize.to, resize.reason),
-        Decision::Brake { reason } => format!("brake after {reason}"),
+        Decision::Brake { reason } => format!("brake: {reason}"),
     }
 }
 

@@ -211,10 +211,10 @@ fn after_the_last_adjustment_the_policy_is_off() {
         &mut with(config),
         &[
             (Peaks(25, 60), "patch 69, batch 4: peak 60 B, room up to 80 B"),
-            (Peak(60), "brake after 1 adjustments"),
-            (Peaks(50, 60), "keep: the policy no longer goes up"),
-            (Peaks(50, 99), "keep: the policy no longer goes up"),
-            (OutOfMemory(60), "keep: the policy no longer goes up"),
+            (Peak(60), "brake: the knobs have changed as often as they may (1), and stay"),
+            (Peaks(50, 60), "keep: the brake is on"),
+            (Peaks(50, 99), "keep: the brake is on"),
+            (OutOfMemory(60), "keep: the brake is on"),
         ],
     );
 }

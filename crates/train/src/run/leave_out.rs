@@ -52,12 +52,16 @@ type Samples<J> = StepSamples<<<J as Job>::Source as Source>::Buffer>;
 impl<J: Job> Run<'_, J> {
     /// Returns the samples of the next step, without those that are known not to fit.
     pub(super) fn next_samples(&mut self) -> Result<Samples<J>, TrainError> {
-        let wanted = wanted(&self.controller);
-        let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
-        let (longest, budget) = (samples.draw.parts.iter().map(|it| it.edge).max(), self.budget.budget);
-        match self.unfit.filter(|it| it.holds(budget) && Some(it.edge) <= longest) {
-            Some(Unfit { edge, .. }) => self.without_unfit(samples, edge),
-            None => Ok(samples),
+        loop {
+            let wanted = wanted(&self.controller);
+            let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
+            let (longest, budget) = (samples.draw.parts.iter().map(|it| it.edge).max(), self.budget.budget);
+            let Some(Unfit { edge, .. }) = self.unfit.filter(|it| it.holds(budget) && Some(it.edge) <= longest) else {
+                return Ok(samples);
+            };
+            if let Some(rest) = self.without_unfit(samples, edge)? {
+                return Ok(rest);
+            }
         }
     }
 
@@ -74,13 +78,16 @@ impl<J: Job> Run<'_, J> {
             "samples of edge {edge} and above are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
             sample.name
         ));
-        self.without_unfit(samples, edge)
+        match self.without_unfit(samples, edge)? {
+            Some(rest) => Ok(rest),
+            None => self.next_samples(),
+        }
     }
 
-    /// Collates a step anew without what does not fit, or takes the next one where nothing is left of it.
+    /// Collates a step anew without what does not fit; `None` where nothing is left of it.
     ///
     /// Shorter samples that were padded with those that are left out stay, and are padded to less.
-    fn without_unfit(&mut self, mut samples: Samples<J>, edge: u32) -> Result<Samples<J>, TrainError> {
+    fn without_unfit(&mut self, mut samples: Samples<J>, edge: u32) -> Result<Option<Samples<J>>, TrainError> {
         let longest = self.config.loader.edges.iter().copied().filter(|it| *it < edge).max().unwrap_or(0);
         let sized = samples.draw.ids().zip(&samples.lengths);
         let ids: Vec<_> = sized.filter(|(_, length)| longest < **length).map(|(id, _)| id).collect();
@@ -88,9 +95,9 @@ impl<J: Job> Run<'_, J> {
         let samples = self.loader.without(samples, &ids)?;
         if samples.draw.parts.is_empty() {
             self.loader.leave_out(samples)?;
-            return self.next_samples();
+            return Ok(None);
         }
-        Ok(samples)
+        Ok(Some(samples))
     }
 }
 
