@@ -34,7 +34,8 @@ pub enum Edges {
 }
 
 impl Edges {
-    pub(super) fn of(self, pixels: u32) -> u32 {
+    /// Returns the edge that stands for so many pixels.
+    pub fn of(self, pixels: u32) -> u32 {
         match self {
             Self::Pixels => pixels,
             Self::Positions => 4 * pixels,

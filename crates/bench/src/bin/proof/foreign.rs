@@ -9,6 +9,7 @@ mod vit;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use plimsoll_types::Features;
 
 pub(crate) use self::job::ForeignJob;
 pub(crate) use self::lstm::SequenceModel;
@@ -23,6 +24,11 @@ pub(crate) trait Foreign: Module {
 
     /// Creates it.
     fn init(device: &Device) -> Self;
+
+    /// Names what its tensors are combinations of, as whoever wrote it would.
+    fn features() -> Features {
+        Features::complete(1)
+    }
 
     /// Returns the dimensions of one sample.
     fn sample(edge: usize) -> Vec<usize>;

@@ -8,11 +8,11 @@ use plimsoll_plan::{DryRunPlanner, PlannedCell, Pools, Program};
 use plimsoll_predict::{Correction, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, beside_tensors, has_fusion, small_batch_regime};
-use plimsoll_types::{Bytes, Observation, StepShape};
+use plimsoll_types::{Bytes, Features, Observation, StepShape};
 
 use crate::Failed;
 use crate::child::loader;
-use crate::jobs::edges;
+use crate::jobs::{edges, features};
 use crate::order::{Plan, Reply, Task};
 use crate::spawn::Place;
 
@@ -62,7 +62,8 @@ fn row(
 /// Compares the peak of each part of a real run with the bound that was asked for before it, where there are no pools:
 /// by what the plan has run, and then by what each step showed, as a run learns.
 pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Result<MixedRow, Failed> {
-    let fast = |it: &&PlannedCell| FAST.0 <= it.batch && it.edge <= FAST.1 && it.phase == Phase::Train;
+    let longest = edges(place.job).of(FAST.1);
+    let fast = |it: &&PlannedCell| FAST.0 <= it.batch && it.edge <= longest && it.phase == Phase::Train;
     let cells: Vec<_> = plan.cells.iter().filter(fast).map(PlannedCell::shape).collect();
     if cells.is_empty() {
         return Err("draw steps: no cell of the plan is fast enough".into());
@@ -72,7 +73,7 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
     let Reply::Run { high_water, parts, seconds, .. } = place.ask(Task::Run { steps: steps.clone(), largest })? else {
         return unexpected();
     };
-    let (uppers, held) = hold(plan, &steps, &parts)?;
+    let (uppers, held) = hold(plan, features(place.job), &steps, &parts)?;
     Ok(MixedRow {
         job: place.job.to_owned(),
         device: place.device.to_string(),
@@ -90,9 +91,14 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
 }
 
 /// Returns the largest bound of any part, and how the parts compare with theirs.
-fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[Observation]) -> Result<(Bytes, PartsHeld), Failed> {
+fn hold(
+    plan: &Plan,
+    features: Features,
+    steps: &[Vec<StepShape>],
+    parts: &[Observation],
+) -> Result<(Bytes, PartsHeld), Failed> {
     let beside = beside_tensors(DeviceKind::Flex);
-    let mut predictor = Predictor::try_new(PredictorConfig { beside, ..PredictorConfig::default() })?;
+    let mut predictor = Predictor::try_new(PredictorConfig { beside, features, ..PredictorConfig::default() })?;
     let key = |shape: StepShape| Key {
         phase: Phase::Train,
         checkpointing: false,

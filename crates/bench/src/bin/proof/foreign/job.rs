@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Inference, Job, Loss, StepError, Validation};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Features, StepShape};
 
 use super::Foreign;
 use super::noise::{Noise, NoiseBuffer};
@@ -44,6 +44,10 @@ impl<F: Foreign> Job for ForeignJob<F> {
 
     fn fingerprint(&self) -> String {
         F::NAME.to_owned()
+    }
+
+    fn features(&self) -> Features {
+        F::features()
     }
 
     fn source(&self) -> Arc<Noise> {

@@ -5,6 +5,7 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::transformer::{TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
+use plimsoll_types::Features;
 
 use super::Foreign;
 use super::normalised::first_class;
@@ -44,6 +45,12 @@ impl Foreign for VisionTransformer {
             encoder: encoder.init(device),
             head: LinearConfig::new(WIDTH, N_CLASSES).init(device),
         }
+    }
+
+    /// Patches are planes, and attention is over pairs of patches.
+    fn features() -> Features {
+        const MONOMIALS: [&[u8]; 6] = [&[0, 0], &[0, 1], &[0, 2], &[1, 0], &[1, 2], &[1, 4]];
+        Features::try_new(&MONOMIALS).unwrap_or(Features::complete(1))
     }
 
     fn sample(edge: usize) -> Vec<usize> {
