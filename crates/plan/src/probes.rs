@@ -153,7 +153,8 @@ impl<'a> Known<'a> {
         let start = Instant::now();
         let observation = measure(shape)?;
         self.trials.push((shape, milliseconds(start)));
-        self.resident = observation.resident;
+        // A part of a step finds the gradients of those before it: the most that any has found is there in the worst case.
+        self.resident = self.resident.max(observation.resident);
         self.predictor.observe((self.key)(shape), observation)?;
         Ok(())
     }
@@ -200,6 +201,23 @@ mod tests {
         let largest = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!(largest(16), Some(40));
         assert!(largest(64) >= Some(35), "the room is that of 104 samples: {:?}", largest(64));
+    }
+
+    #[test]
+    fn a_step_of_one_part_tells_nothing_wrong_of_steps_that_accumulate_gradients() {
+        const N_SAMPLES: u32 = 64;
+        let (base, sum) = (Bytes::mib(10), Bytes::mib(16));
+        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget: Bytes::gib(1), max_trials: 4 };
+        let shapes: Vec<_> = [1, 2, 4, 8, 16, 24, 32, 48, 64].map(|n| StepShape::new(n, 32)).to_vec();
+        let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
+        // Every part makes gradients of its own; a later one finds the sum of those before it besides.
+        let need = |n: u32| sum.saturating_add(Bytes::mib(n.into()));
+        let found = |shape: StepShape| if 2 * shape.samples <= N_SAMPLES { base.saturating_add(sum) } else { base };
+        let peak = |shape| found(shape).saturating_add(need(shape.samples));
+        let mut measure = |shape| Ok(Observation { shape, resident: found(shape), peak: peak(shape) });
+        for cell in planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap() {
+            assert!(peak(cell.shape()) <= cell.upper, "{cell:?} needs {}", peak(cell.shape()));
+        }
     }
 
     #[test]

@@ -52,12 +52,20 @@ pub struct Trial {
     pub reserved: Bytes,
     /// High-water mark of the step.
     pub peak: Bytes,
+    /// What its part of this shape found in use that reached most: with the gradients of the parts before it, where there
+    /// were any.
+    pub before_part: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
 }
 
 impl Trial {
-    /// Returns what a predictor learns from it.
+    /// Returns what a predictor learns from it that bounds parts, each on top of what it finds.
+    pub fn of_part(&self) -> Observation {
+        Observation { resident: self.before_part.max(self.resident), ..self.observation() }
+    }
+
+    /// Returns what a predictor learns from it that bounds whole steps of as many parts.
     pub fn observation(&self) -> Observation {
         Observation { shape: self.shape, resident: self.resident, peak: self.peak }
     }
@@ -239,6 +247,7 @@ pub(crate) fn forward_trial(
         let peak = Some(reading.peak).filter(|it| capacity < *it);
         return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
     }
-    let (reserved, peak) = (reading.reserved, reading.peak);
-    Ok(Trial { shape, resident, in_use: resident, reserved, peak, seconds: start.elapsed().as_secs_f64() })
+    let (reserved, peak, before_part) = (reading.reserved, reading.peak, resident);
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Trial { shape, resident, in_use: resident, reserved, peak, before_part, seconds })
 }

@@ -65,7 +65,8 @@ fn steady<J: Job>(
         ran = ran.and_then(|_| run());
     }
     match ran {
-        Ok(trial) => Ok(trial.observation()),
+        // One part alone accumulates nothing, and several do: what is learnt is the need of a part.
+        Ok(trial) => Ok(trial.of_part()),
         Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
             Ok(Observation { shape, resident, peak })
         }

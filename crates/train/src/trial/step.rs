@@ -129,7 +129,9 @@ impl<J: Job> Trials<'_, J> {
         shape: StepShape,
         start: Instant,
     ) -> Result<Ran, TrialError> {
-        let StepOutcome { gradients, resident, peak, .. } = outcome;
+        let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
+        let of_shape = parts.iter().filter(|it| it.part.shape() == shape);
+        let before_part = of_shape.max_by_key(|it| it.peak).map_or(resident, |it| it.resident);
         let failures = self.guarded.take_failures();
         let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
         note_work(format_args!("the optimizer's step"));
@@ -137,6 +139,6 @@ impl<J: Job> Trials<'_, J> {
         drop(kept);
         let MemoryReading { in_use, reserved, peak: with_optimizer, .. } = self.guarded.read()?;
         let (peak, seconds) = (peak.max(with_optimizer), start.elapsed().as_secs_f64());
-        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, seconds }, failures })
+        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, before_part, seconds }, failures })
     }
 }
