@@ -74,7 +74,8 @@ impl<J: Job> Run<'_, J> {
         // The best of then may have gone since, when a better one was found that is undone now.
         let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
-        let known = std::mem::replace(&mut self.unfit, Unfit::stricter(unfit, self.unfit));
+        let known = self.unfit;
+        self.unfit = Unfit::stricter(unfit, known);
         let left_out = self.unfit.filter(|it| Some(*it) != known).and_then(|it| it.longest(self.budget.budget));
         if let Some(longest) = left_out {
             let why = "there is hardly more memory than when one of them did not fit";
