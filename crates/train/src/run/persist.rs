@@ -74,13 +74,7 @@ impl<J: Job> Run<'_, J> {
         // The best of then may have gone since, when a better one was found that is undone now.
         let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
-        let known = self.unfit;
-        self.unfit = Unfit::stricter(unfit, known);
-        let left_out = self.unfit.filter(|it| Some(*it) != known).and_then(|it| it.longest(self.budget.budget));
-        if let Some(longest) = left_out {
-            let why = "there is hardly more memory than when one of them did not fit";
-            (self.warn)(&format!("samples longer than {longest} are left out, as before: {why}"));
-        }
+        self.unfit = Unfit::stricter(unfit, self.unfit);
         // Dropped first, so that there are never two.
         (self.model, self.optimizer) = (None, AdamConfig::new().init());
         let plain = self.device.clone().inner().autodiff();

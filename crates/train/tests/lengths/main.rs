@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
+use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
     BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
-    LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, replay,
+    LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
@@ -40,7 +41,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
         target: Fraction::ONE,
         controller: ControllerConfig {
-            predictor: PredictorConfig::default(),
+            predictor: PredictorConfig { beside: beside_tensors(DeviceKind::Flex), ..PredictorConfig::default() },
             policy: PolicyConfig::Bucketed(BucketedConfig {
                 edges: EDGES.to_vec(),
                 batch_max: 16,
