@@ -67,8 +67,8 @@ impl MemoryPlan {
     /// with a page more in every bound; for a plan that no real step has corrected.
     ///
     /// `page` is how large the allocator's pages are by now, which never become smaller: the page more is at least that.
-    /// It is for what `other` cannot tell: with gradient checkpointing, 7 of 16 real steps held a page more than their
-    /// rehearsals where without it none did.
+    /// It is for what `other` cannot tell: with gradient checkpointing, 7 of 16 real steps of a mixed run on a software
+    /// Vulkan device held a page more than their rehearsals, where without it none did.
     #[must_use]
     pub fn corrected_as(mut self, other: Option<&Self>, page: Bytes) -> Self {
         if let Some(other) = other {

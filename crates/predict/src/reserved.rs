@@ -49,7 +49,7 @@ const MEMORY: u32 = 48;
 /// A device that tells no peak in use tells one that is at most what it reserved, and so is the largest allocation: both
 /// are safe to learn too high, and [`Predictor`](crate::Predictor) learns them so.
 /// `rho` is 1 then, and half of what the shape may need stands for half a page.
-/// So a run without a plan climbs from shape to shape, to about two thirds of its budget.
+/// So a run without a plan climbs from shape to shape, to about two thirds of its budget on these programs.
 ///
 /// # What holds
 ///

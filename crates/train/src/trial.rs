@@ -200,7 +200,7 @@ impl<'a, J: Job> Trials<'a, J> {
         let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge())));
         let ran = self.collate_and_step(shape, n_samples, &mut buffer);
         self.buffers.extend(Some(buffer).filter(|_| is_held));
-        let Ran { trial, failures } = ran?;
+        let Ran { trial, failures, .. } = ran?;
         self.within_capacity(Trial { shape, ..trial }, &failures)
     }
 

@@ -24,6 +24,8 @@ pub struct Ran {
     pub trial: Trial,
     /// The micro-batches that ran out of memory.
     pub failures: Vec<Attempt>,
+    /// What was read of each part that counts, in order, where peaks are exact.
+    pub parts: Vec<Observation>,
 }
 
 impl<J: Job> Trials<'_, J> {
@@ -44,7 +46,7 @@ impl<J: Job> Trials<'_, J> {
         let task_weights = vec![1.0; job.tasks().len()];
         let mean_loss =
             |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, &device), &task_weights);
-        self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss).map(|(ran, _)| ran)
+        self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss)
     }
 
     /// Runs one optimizer step of blank batches of this shape, with as many parts as accumulate gradients the way a step
@@ -54,17 +56,16 @@ impl<J: Job> Trials<'_, J> {
     ///
     /// [`TrialError::OutOfMemory`] when a part did not fit.
     pub fn blank(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
-        let (Ran { trial, failures }, _) = self.blank_parts(&[shape; ACCUMULATED])?;
+        let Ran { trial, failures, .. } = self.blank_parts(&[shape; ACCUMULATED])?;
         self.within_capacity(Trial { shape, ..trial }, &failures)
     }
 
-    /// Runs one optimizer step of blank parts of these shapes, in order, and returns what was read of each as well, where
-    /// peaks are exact.
+    /// Runs one optimizer step of blank parts of these shapes, in order; no sample is read.
     ///
     /// # Errors
     ///
     /// [`TrialError::OutOfMemory`] when a part did not fit in the end.
-    pub fn blank_parts(&mut self, shapes: &[StepShape]) -> Result<(Ran, Vec<Observation>), TrialError> {
+    pub fn blank_parts(&mut self, shapes: &[StepShape]) -> Result<Ran, TrialError> {
         let (job, device) = (self.job, self.device.clone());
         let task_weights = vec![1.0; job.tasks().len()];
         let starts = shapes.iter().scan(0, |end, it| Some(std::mem::replace(end, *end + it.samples as usize)));
@@ -83,13 +84,13 @@ impl<J: Job> Trials<'_, J> {
         self.take(parts, vec![1; n], &mean_loss)
     }
 
-    /// Takes an optimizer step in these parts, and returns what was read of each.
+    /// Takes an optimizer step in these parts.
     fn take(
         &mut self,
         micro_batches: Vec<StepPart>,
         units: Vec<u64>,
         mean_loss: MeanLoss<'_, J::Model>,
-    ) -> Result<(Ran, Vec<Observation>), TrialError> {
+    ) -> Result<Ran, TrialError> {
         let start = Instant::now();
         let model = self.model.take().unwrap_or_else(|| self.job.init(&self.device));
         let budget = Budget { capacity: self.capacity, budget: self.capacity };
@@ -98,12 +99,7 @@ impl<J: Job> Trials<'_, J> {
         let shapes = request.micro_batches.iter().map(StepPart::shape);
         let shape = shapes.max_by_key(|it| it.positions()).unwrap_or(StepShape::new(0, 0));
         match outcome {
-            Ok(outcome) => {
-                let read =
-                    |it: &RanPart| Some(Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? });
-                let parts = outcome.parts.iter().filter_map(read).collect();
-                Ok((self.committed(model, outcome, shape, start)?, parts))
-            }
+            Ok(outcome) => self.committed(model, outcome, shape, start),
             Err(StepError::NeverFits { source: GuardError::NeverFits { needed: peak, .. }, .. }) => {
                 self.model = Some(model);
                 Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, Bytes::ZERO) }))
@@ -130,7 +126,9 @@ impl<J: Job> Trials<'_, J> {
         start: Instant,
     ) -> Result<Ran, TrialError> {
         let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
-        let of_shape = parts.iter().filter(|it| it.part.shape() == shape);
+        let read = |it: RanPart| Some(Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? });
+        let parts: Vec<_> = parts.into_iter().filter_map(read).collect();
+        let of_shape = parts.iter().filter(|it| it.shape == shape);
         let before_part = of_shape.max_by_key(|it| it.peak).map_or(resident, |it| it.resident);
         let failures = self.guarded.take_failures();
         let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
@@ -139,6 +137,6 @@ impl<J: Job> Trials<'_, J> {
         drop(kept);
         let MemoryReading { in_use, reserved, peak: with_optimizer, .. } = self.guarded.read()?;
         let (peak, seconds) = (peak.max(with_optimizer), start.elapsed().as_secs_f64());
-        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, before_part, seconds }, failures })
+        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, before_part, seconds }, failures, parts })
     }
 }

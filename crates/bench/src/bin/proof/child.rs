@@ -70,7 +70,7 @@ impl Order {
             }
         }
         let (training, inference) = (first.training_correction, first.inference_correction);
-        Ok(Plan { cells: first.cells, training, inference, planning_ms })
+        Ok(Plan { cells: first.cells, training, inference, features: job.features(), planning_ms })
     }
 
     /// Searches with the whole capacity and no reduction, as the rules that it is compared with.

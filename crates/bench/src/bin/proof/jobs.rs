@@ -7,7 +7,6 @@ use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
 use plimsoll_bench::proof::Edges;
 use plimsoll_train::{BadSample, Job};
-use plimsoll_types::Features;
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
@@ -15,7 +14,7 @@ use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrC
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
 
 use crate::Failed;
-use crate::foreign::{Foreign as _, ForeignJob, NormalisedNet, SequenceModel, UNet, VisionTransformer};
+use crate::foreign::{ForeignJob, NormalisedNet, SequenceModel, UNet, VisionTransformer};
 
 /// Names of the four reference jobs, then of the foreign models.
 pub(crate) const JOBS: [&str; 8] = ["sr", "text", "sequence", "multitask", "unet", "batch-norm", "lstm", "vit"];
@@ -60,11 +59,6 @@ pub(crate) fn edges(name: &str) -> Edges {
         "multitask" => Edges::Images,
         _ => Edges::Pixels,
     }
-}
-
-/// Returns what the tensors of a job's steps are combinations of.
-pub(crate) fn features(name: &str) -> Features {
-    if name == VisionTransformer::NAME { VisionTransformer::features() } else { Features::complete(1) }
 }
 
 /// Sides of the images: patches of 64 pixels at half the resolution fit.

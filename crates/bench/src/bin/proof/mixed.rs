@@ -8,11 +8,11 @@ use plimsoll_plan::{DryRunPlanner, PlannedCell, Pools, Program};
 use plimsoll_predict::{Correction, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, beside_tensors, has_fusion, small_batch_regime};
-use plimsoll_types::{Bytes, Features, Observation, StepShape};
+use plimsoll_types::{Bytes, Observation, StepShape};
 
 use crate::Failed;
 use crate::child::loader;
-use crate::jobs::{edges, features};
+use crate::jobs::edges;
 use crate::order::{Plan, Reply, Task};
 use crate::spawn::Place;
 
@@ -73,7 +73,7 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
     let Reply::Run { high_water, parts, seconds, .. } = place.ask(Task::Run { steps: steps.clone(), largest })? else {
         return unexpected();
     };
-    let (uppers, held) = hold(plan, features(place.job), &steps, &parts)?;
+    let (uppers, held) = hold(plan, &steps, &parts)?;
     Ok(MixedRow {
         job: place.job.to_owned(),
         device: place.device.to_string(),
@@ -91,14 +91,10 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
 }
 
 /// Returns the largest bound of any part, and how the parts compare with theirs.
-fn hold(
-    plan: &Plan,
-    features: Features,
-    steps: &[Vec<StepShape>],
-    parts: &[Observation],
-) -> Result<(Bytes, PartsHeld), Failed> {
+fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[Observation]) -> Result<(Bytes, PartsHeld), Failed> {
     let beside = beside_tensors(DeviceKind::Flex);
-    let mut predictor = Predictor::try_new(PredictorConfig { beside, features, ..PredictorConfig::default() })?;
+    let mut predictor =
+        Predictor::try_new(PredictorConfig { beside, features: plan.features, ..PredictorConfig::default() })?;
     let key = |shape: StepShape| Key {
         phase: Phase::Train,
         checkpointing: false,
@@ -156,9 +152,9 @@ pub(crate) fn run<J: Job>(
             steps.iter().flatten().min().map(|it| trials.blank(*it)).transpose()?;
         }
         for step in steps {
-            let (ran, readings) = trials.blank_parts(step)?;
+            let ran = trials.blank_parts(step)?;
             high_water = high_water.max(ran.trial.peak);
-            parts.extend(readings);
+            parts.extend(ran.parts);
         }
         return Ok(Reply::Run { high_water, after: Vec::new(), parts, seconds: seconds() });
     }

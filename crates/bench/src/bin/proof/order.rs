@@ -7,7 +7,7 @@ use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
 use plimsoll_predict::{Correction, Phase};
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, Observation, StepShape};
+use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Something to do with a job on a device.
@@ -79,6 +79,8 @@ pub(crate) struct Plan {
     pub(crate) cells: Vec<PlannedCell>,
     pub(crate) training: Correction,
     pub(crate) inference: Correction,
+    /// What the tensors of the job's steps are combinations of.
+    pub(crate) features: Features,
     /// Wall time of planning each cell, with kernels compiled, in milliseconds.
     pub(crate) planning_ms: Vec<f64>,
 }
