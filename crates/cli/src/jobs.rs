@@ -6,12 +6,10 @@ mod sequence;
 mod sr;
 mod text;
 
-use std::error::Error;
-
-use plimsoll_train::{Job, StopFlag};
+use plimsoll_train::{Job, StopFlag, TrainError};
 
 pub(crate) use self::text::TOKENIZER_FILE;
-use crate::exit::{UserError, describe, user_error};
+use crate::exit::user_error;
 #[cfg(feature = "chaos")]
 use crate::faults::watched;
 use crate::load::Loaded;
@@ -19,6 +17,7 @@ use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::values::JobName;
+use crate::worker;
 
 /// What is done with a job, whichever it is.
 pub(crate) trait WithJob {
@@ -30,6 +29,7 @@ pub(crate) trait WithJob {
 /// Prepares the configured job with its data, which leave nothing behind, and does something with it.
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
+    worker::say_refusals();
     let store =
         tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
     with_loaded(settings, Loading::begin(settings, store.path(), StopFlag::default())?, then)
@@ -38,19 +38,23 @@ pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W
 /// Prepares the configured job with its data, and does something with it.
 pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>, then: W) -> anyhow::Result<W::Output> {
     match settings.job {
-        JobName::Sr => then.with(watched(sr::prepare(settings, loading)?)),
-        JobName::Sequence => then.with(watched(sequence::prepare(settings, loading)?)),
-        JobName::Multitask => then.with(watched(multitask::prepare(settings, loading)?)),
-        JobName::Text => then.with(watched(text::prepare(settings, loading)?)),
+        JobName::Sr => then.with(watched(below_line(sr::prepare(settings, loading)?)?)),
+        JobName::Sequence => then.with(watched(below_line(sequence::prepare(settings, loading)?)?)),
+        JobName::Multitask => then.with(watched(below_line(multitask::prepare(settings, loading)?)?)),
+        JobName::Text => then.with(watched(below_line(text::prepare(settings, loading)?)?)),
     }
+}
+
+/// Refuses from now on what the machine has no room for, where it would not refuse by itself.
+///
+/// Trials are certain to fit, but for the smallest: that one may pass a capacity that was set, but not the machine's.
+fn below_line<J>(mut prepared: Prepared<J>) -> anyhow::Result<Prepared<J>> {
+    prepared.probe.draw_line(None).map_err(TrainError::from)?;
+    Ok(prepared)
 }
 
 /// Nobody watches a job outside of tests.
 #[cfg(not(feature = "chaos"))]
 fn watched<J>(prepared: Prepared<J>) -> Prepared<J> {
     prepared
-}
-
-fn data_error(error: &(dyn Error + 'static)) -> UserError {
-    user_error(describe(error))
 }

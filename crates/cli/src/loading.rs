@@ -1,5 +1,6 @@
 //! How data are loaded: what they may take, what they took, and how far they are.
 
+use std::error::Error;
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_probe::{HeapCounters, Host, Probe};
 use plimsoll_train::StopFlag;
 use plimsoll_types::{Bytes, MemoryReading};
-use plimsoll_workloads::{Room, StoreConfig};
+use plimsoll_workloads::{Room, StoreConfig, Watch};
 
 use crate::display::print;
 use crate::exit::{Interrupted, UserError, describe, user_error};
@@ -62,22 +63,26 @@ impl<'a> Loading<'a> {
         Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
 
-    /// Shows how far loading is when it takes long, and ends it when the run is asked to end.
-    pub(crate) fn watch(&self) -> impl FnMut(usize, usize) -> ControlFlow<()> {
-        let (stop, is_terminal, mut shown) = (self.stop.clone(), stderr().is_terminal(), Instant::now());
-        move |n_done, n| {
+    /// Reads the data, shows how far that is when it takes long, and ends it when the run is asked to end.
+    pub(crate) fn read<T, E: Error + 'static>(
+        &self,
+        read: impl FnOnce(Watch<'_>) -> Result<T, E>,
+    ) -> anyhow::Result<T> {
+        let (stop, is_terminal) = (self.stop.clone(), stderr().is_terminal());
+        let (mut shown, mut ended_by) = (Instant::now(), None);
+        let data = read(&mut |n_done, n| {
             if SHOWN_EVERY <= shown.elapsed() {
                 shown = Instant::now();
-                let line = format!("loading     {n_done} of {n} files");
+                let line = format!("loading     {n_done} of {n}");
                 print(&if is_terminal { format!("\r\x1b[2K{line}\r") } else { format!("{line}\n") });
             }
-            if stop.signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            ended_by = stop.signal();
+            if ended_by.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match (data, ended_by) {
+            (Err(_), Some(signal)) => Err(Interrupted { signal }.into()),
+            (data, _) => data.map_err(|error| user_error(describe(&error)).into()),
         }
-    }
-
-    /// Says that the wish to end came before there was a run.
-    pub(crate) fn interrupted(&self) -> Interrupted {
-        Interrupted { signal: self.stop.signal().unwrap_or(0) }
     }
 
     /// Returns what loading took so far.

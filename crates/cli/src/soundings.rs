@@ -45,7 +45,7 @@ impl<J: Job> Prepared<J> {
                 Err(error) => error,
             };
             let may_spare = config.may_checkpoint && !request.checkpointing;
-            if may_spare && matches!(error, PlanError::OutOfReach { phase: Phase::Train, .. }) {
+            if may_spare && may_fit_sparing(&error) {
                 request.checkpointing = true;
             } else if let Some(longest) = self.without(&error, config) {
                 // What is shorter may do without.
@@ -147,8 +147,7 @@ pub(crate) fn plan_or_spare<J: Job>(
     open: OpenProbe<'_>,
 ) -> Result<MemoryPlan, PlanError> {
     let planned = plan_memory(job, request, open, &mut progress_of_planning());
-    let may_checkpoint = may_checkpoint && request.device != DeviceKind::Flex;
-    if !(may_checkpoint && matches!(planned, Err(PlanError::SmallestDoesNotFit { .. }))) {
+    if !(may_checkpoint && planned.as_ref().is_err_and(may_fit_sparing)) {
         return planned;
     }
     eprintln!("warning: {SPARING}");
@@ -177,6 +176,11 @@ fn rehearse<J: Job>(
         }
         Ok(plan) => Ok(plan.fingerprint.checkpointing && !request.checkpointing),
     }
+}
+
+/// Whether what does not fit may do so where activations are recomputed.
+pub(crate) fn may_fit_sparing(error: &PlanError) -> bool {
+    matches!(error, PlanError::SmallestDoesNotFit { .. } | PlanError::OutOfReach { phase: Phase::Train, .. })
 }
 
 /// Whether there is no step that the run could take.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_finder::FinderConfig;
+use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
@@ -13,8 +13,8 @@ use plimsoll_probe::{DeviceKind, open};
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell,
-    StopFlag, TrainError, fingerprint, log_head, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir,
+    Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -28,7 +28,7 @@ use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
 use crate::settings::Settings;
-use crate::soundings::{fits_nowhere, plan_or_spare};
+use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
 use crate::values::{BatchSize, Checkpointing, PlanSetting};
 use crate::{find, reports, signals, worker};
 
@@ -104,8 +104,8 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
             Ok(found) => break found,
             Err(error) => error,
         };
-        let is_out_of_reach = matches!(error.downcast_ref(), Some(PlanError::OutOfReach { .. }));
-        if is_out_of_reach && may_spare && !tried.memory.begins_with_checkpointing() {
+        let is_sparing = tried.memory.begins_with_checkpointing();
+        if may_spare && !is_sparing && is_too_much(&error) {
             // As the run will, where that is what it takes.
             tried.memory.gradient_checkpointing = Checkpointing::On;
             continue;
@@ -113,12 +113,32 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
         // What is longer is left out, as the run will say.
         let shorter =
             error.downcast_ref::<PlanError>().and_then(|it| prepared.next_edge(it, settings.train.deterministic));
-        edge = shorter.filter(|shorter| *shorter < edge).ok_or(error)?;
+        edge = shorter.filter(|shorter| *shorter < edge).ok_or_else(|| with_tried(error, is_sparing))?;
         tried = settings.clone();
     };
     eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
     loaded.keep_batch_size(found.batch());
     Ok(())
+}
+
+/// Whether the smallest batch is too much, but may fit where activations are recomputed.
+fn is_too_much(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(may_fit_sparing) || error.downcast_ref().is_some_and(is_too_much_to_find)
+}
+
+fn is_too_much_to_find(error: &FindError) -> bool {
+    use FinderError::{DoesNotFit, OutOfMemory};
+    matches!(error, FindError::Finder(DoesNotFit { .. } | OutOfMemory { .. }))
+}
+
+/// Adds to an error of a search that gradient checkpointing was tried; others say so themselves.
+fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(it) if is_sparing && is_too_much_to_find(it) => {
+            user_error(format!("{it}; gradient checkpointing was tried")).into()
+        }
+        _ => error,
+    }
 }
 
 impl<J: Job> Prepared<J> {
@@ -132,8 +152,6 @@ impl<J: Job> Prepared<J> {
         let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
-        // Trials are certain to fit, but for the smallest: that one may pass a capacity that was set, but not the machine's.
-        self.probe.draw_line(None).map_err(TrainError::from)?;
         let plan = if goes_on { None } else { self.plan(settings, config.may_checkpoint)? };
         match &plan {
             Some(plan) => {

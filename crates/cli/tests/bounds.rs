@@ -53,6 +53,30 @@ fn a_capacity_that_trains_but_cannot_validate_says_so_before_the_first_step() {
 }
 
 #[test]
+fn a_smallest_step_that_does_not_fit_is_tried_with_gradient_checkpointing_before_the_run_gives_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run").display().to_string();
+    // Weights take as much as all else, and a step takes them several times: so there is a capacity that holds them and no step.
+    let large = ["text.width=256", "text.layers=2", "text.vocabulary=300", "batch.effective_batch_size=1024"];
+    let train = |capacity: &str, checkpointing: &str| {
+        let args = ["train", "--job", "text", "--no-supervise", "--overwrite", "--steps", "1", "--capacity", capacity];
+        let checkpointing = format!("memory.gradient_checkpointing={checkpointing}");
+        plimsoll(&[&args[..], &["--out", &run]].concat(), &[&large[..], &[&checkpointing]].concat())
+    };
+    let too_small = capacities().find(|capacity| {
+        let output = train(capacity, "auto");
+        refused(&output, &[]);
+        text(&output.stderr).contains("the smallest step")
+    });
+    let capacity = too_small.expect("a capacity that holds the weights, and not the smallest step");
+    let tried = "gradient checkpointing was tried; any of these would help: a capacity of";
+    refused(&train(&capacity, "auto"), &["the smallest step", tried]);
+    let output = train(&capacity, "off");
+    refused(&output, &["the smallest step", "`memory.gradient_checkpointing = \"on\"`"]);
+    assert!(!text(&output.stderr).contains("was tried"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn texts_are_written_as_many_at_a_time_as_are_certain_to_fit() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run").display().to_string();

@@ -3,10 +3,12 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that is waited for: far more than it does, on a machine with other work to do.
@@ -21,6 +23,11 @@ fn many_images(folder: &Path) {
     let first = folder.join("0.png");
     fs::copy(images.join("00_leaves.png"), &first).unwrap();
     (1..N_NAMES).for_each(|at| fs::hard_link(&first, folder.join(format!("{at}.png"))).unwrap());
+}
+
+fn signal(name: &str, child: &Child) {
+    let killed = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
 }
 
 #[test]
@@ -39,12 +46,68 @@ fn a_signal_while_images_are_decoded_ends_the_run_as_one_between_steps_does() {
             assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is decoded");
             sleep(Duration::from_millis(2));
         }
-        let killed = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
+        signal(name, &child);
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{stderr}");
         assert!(stderr.contains("interrupted") && !stderr.contains("starting again"), "{stderr}");
         assert!(!pixels.exists() && !out.join("events.jsonl").exists(), "{stderr}");
+    }
+}
+
+/// What each job reads first, and what is in it.
+const FIRST: [(&str, &str, &str); 3] = [
+    ("sequence", "labels.csv", "path,label\na.wav,short\nb.wav,long\n"),
+    ("multitask", "samples.jsonl", "{\"task\":\"single\",\"subjects\":[\"a\"],\"images\":[\"a.png\"],\"text\":\"\"}\n"),
+    ("text", "a.txt", "The tide comes in and the tide goes out, as it does on every day of the year.\n"),
+];
+
+/// Begins a run of a job, asks it to end while it reads the first file, and returns its exit code and what it said.
+fn end_while_reading(
+    folder: &Path,
+    (job, file, content): (&str, &str, &str),
+    name: &str,
+    args: &[&str],
+) -> (i32, String) {
+    let (data, out, said) = (folder.join("data"), folder.join("run"), folder.join("said"));
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("b.txt"), content).unwrap();
+    // A pipe is read as long as somebody writes it.
+    let pipe = data.join(file);
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(["train", "--job", job, "--data"]).arg(&data).arg("--out").arg(&out).args(args);
+    let mut child = command.stdout(Stdio::null()).stderr(File::create(&said).unwrap()).spawn().unwrap();
+    let ((opened, is_read), (go, may_go)) = (channel(), channel());
+    let content = content.to_owned();
+    spawn(move || {
+        let mut pipe = File::options().write(true).open(pipe).unwrap();
+        opened.send(()).unwrap();
+        if may_go.recv().is_ok() {
+            pipe.write_all(content.as_bytes()).unwrap();
+        }
+    });
+    is_read.recv_timeout(PATIENCE).expect("the first file is read");
+    signal(name, &child);
+    let (start, said) = (Instant::now(), || fs::read_to_string(&said).unwrap());
+    while !said().contains("a second signal ends at once") {
+        assert!(start.elapsed() < PATIENCE, "the signal is not heard: {}", said());
+        sleep(Duration::from_millis(2));
+    }
+    go.send(()).unwrap();
+    let code = child.wait().unwrap().code().unwrap();
+    assert!(!out.join("events.jsonl").exists(), "{}", said());
+    (code, said())
+}
+
+#[test]
+fn a_signal_while_any_job_reads_its_data_ends_the_run_as_one_between_steps_does() {
+    for first in FIRST {
+        for (name, code, args) in [("INT", 130, &["--no-supervise"][..]), ("TERM", 143, &[])] {
+            let folder = tempfile::tempdir().unwrap();
+            let (ended, said) = end_while_reading(folder.path(), first, name, args);
+            assert_eq!(ended, code, "{first:?}: {said}");
+            assert!(said.contains("interrupted") && !said.contains("starting again"), "{first:?}: {said}");
+        }
     }
 }

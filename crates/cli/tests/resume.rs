@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use plimsoll_fixtures::copy_folder;
+use serde_json::Value;
 
 const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
@@ -174,6 +175,49 @@ fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     });
     for_each(CASES.into_iter().enumerate(), |(at, case)| check(folder.path(), at, case));
+}
+
+/// Capacities in MiB that a run goes on with, one after the other, and steps with each.
+const CAPACITIES: [u64; 4] = [40, 96, 32, 64];
+const STEPS_EACH: u64 = 4;
+
+#[test]
+fn a_capacity_that_rises_and_falls_each_time_a_run_goes_on_is_followed_and_costs_no_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    for (at, capacity) in (1..).zip(CAPACITIES) {
+        let (steps, set) = ((at * STEPS_EACH).to_string(), format!("memory.capacity={capacity} MiB"));
+        let args = if at == 1 { &[][..] } else { &["--resume"] };
+        let output = train(&out, &[args, &["--steps", &steps]].concat(), &[RUNS[0].1, &[&set]].concat());
+        assert!(output.status.success(), "{capacity} MiB: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| events.iter().filter(move |it| it["event"] == name).collect::<Vec<_>>();
+    let number = |it: &Value, key: &str| it[key].as_u64().unwrap_or_else(|| panic!("{key} of {it}"));
+
+    let changes: Vec<_> = of("budget_changed").iter().map(|it| (number(it, "step"), number(it, "capacity"))).collect();
+    let expected: Vec<_> = (1..).zip(&CAPACITIES[1..]).map(|(at, mib)| (at * STEPS_EACH, mib << 20)).collect();
+    assert_eq!(changes, expected);
+
+    let steps = of("step_done");
+    assert_eq!(steps.iter().map(|it| number(it, "step")).collect::<Vec<_>>(), (0..4 * STEPS_EACH).collect::<Vec<_>>());
+    let capacities: Vec<_> = steps.iter().map(|it| number(it, "capacity") >> 20).collect();
+    assert_eq!(capacities, CAPACITIES.map(|it| [it; 4]).concat());
+    assert!(steps.iter().all(|it| number(it, "peak") <= number(it, "capacity")), "{log}");
+
+    // All of one epoch, as many in each step as a run of one capacity takes.
+    let ids = |step: &Value| -> Vec<u64> {
+        let parts = step["micro_batches"].as_array().unwrap().iter().flat_map(|it| it["ids"].as_array().unwrap());
+        parts.map(|id| id.as_u64().unwrap()).collect()
+    };
+    let (n, sizes): (_, BTreeSet<_>) = (steps.len(), steps.iter().map(|it| ids(it).len()).collect());
+    let all: BTreeSet<_> = steps.iter().flat_map(|it| ids(it)).collect();
+    assert_eq!((sizes, all.len()), (BTreeSet::from([32]), 32 * n));
+
+    let replayed = Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("replay").arg(out.join("events.jsonl")).output();
+    let replayed = replayed.unwrap();
+    assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stdout));
 }
 
 /// Every key of the defaults.

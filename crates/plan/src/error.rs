@@ -6,6 +6,9 @@ use plimsoll_predict::{Phase, PredictError};
 use plimsoll_probe::ProbeError;
 use plimsoll_types::{Bytes, StepShape};
 
+/// Begins the advice where steps that recompute activations do not fit either.
+pub const CHECKPOINTING_WAS_TRIED: &str = "gradient checkpointing was tried; ";
+
 /// Why there is no plan, or why one cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {

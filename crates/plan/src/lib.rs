@@ -67,7 +67,7 @@ mod sweep;
 pub use act::Act;
 pub use cell::{Fit, PlannedCell, PlannedNeed, micro_batches};
 pub use dry_run::DryRunPlanner;
-pub use error::PlanError;
+pub use error::{CHECKPOINTING_WAS_TRIED, PlanError};
 pub use file::PLAN_FILE;
 pub use fingerprint::Fingerprint;
 pub use plan::{MemoryPlan, PLAN_VERSION};

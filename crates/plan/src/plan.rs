@@ -4,6 +4,7 @@ use plimsoll_predict::{Booked, Correction, Phase};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde::{Deserialize, Serialize};
 
+use crate::error::CHECKPOINTING_WAS_TRIED;
 use crate::{Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
 
 /// Version of the file's layout.
@@ -151,10 +152,12 @@ impl MemoryPlan {
             ways.push(format!("a smaller smallest batch (`batch.batch_min` is {})", smallest.batch));
         }
         ways.push(format!("smaller patches or lengths than {}", smallest.edge));
-        if !self.fingerprint.checkpointing {
+        let is_tried = self.fingerprint.checkpointing;
+        if !is_tried {
             ways.push("`memory.gradient_checkpointing = \"on\"`".to_owned());
         }
-        format!("any of these would help: {}, or a smaller model", ways.join(", "))
+        let tried = if is_tried { CHECKPOINTING_WAS_TRIED } else { "" };
+        format!("{tried}any of these would help: {}, or a smaller model", ways.join(", "))
     }
 
     fn judge(&mut self) {

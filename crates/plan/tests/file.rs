@@ -170,6 +170,12 @@ fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
     for part in ["2 × 64", "120.00 MiB", "90.00 MiB", "133.33 MiB", "batch_min", "smaller patches", "checkpointing"] {
         assert!(error.contains(part), "`{error}` lacks `{part}`");
     }
+    assert!(!error.contains("was tried"), "{error}");
+    let sparing = Fingerprint { checkpointing: true, ..fingerprint() };
+    let sparing = MemoryPlan::new(sparing, Bytes::mib(100), Fraction::ONE, vec![cell(2, 120)]);
+    let error = sparing.check().unwrap_err().to_string();
+    assert!(error.contains("gradient checkpointing was tried; any of these would help"), "{error}");
+    assert!(!error.contains("memory.gradient_checkpointing"), "{error}");
     assert!(matches!(plan(vec![]).check(), Err(PlanError::NoCell)));
 }
 

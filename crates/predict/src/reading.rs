@@ -1,6 +1,6 @@
 //! What was read of a step.
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Observation, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// A high-water mark, by what it is one of.
@@ -38,11 +38,34 @@ pub struct Violation {
     pub peak: Bytes,
 }
 
+impl PartReading {
+    /// Says what was read of a part: of the bytes in use, where the device tells exact peaks, or else of what its allocator
+    /// reserves in pages.
+    pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool) -> Self {
+        let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved(peak) };
+        Self { shape, before: resident, peak }
+    }
+}
+
 impl Peak {
     /// Returns the size, whatever it is of.
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Exact(bytes) | Self::Reserved(bytes) => bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pages_hold_is_no_reading_of_the_bytes_in_use() {
+        let shape = StepShape::new(2, 64);
+        let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
+        let part = |peak| PartReading { shape, before: Bytes(3), peak };
+        assert_eq!(PartReading::of(read, true), part(Peak::Exact(Bytes(5))));
+        assert_eq!(PartReading::of(read, false), part(Peak::Reserved(Bytes(5))));
     }
 }

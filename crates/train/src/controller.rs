@@ -2,7 +2,7 @@
 
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
-use plimsoll_predict::{Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
+use plimsoll_predict::{Key, PartReading, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
 use plimsoll_types::{
     Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape,
 };
@@ -144,12 +144,8 @@ impl Controller {
     }
 
     fn part(&self, shape: StepShape, before: Bytes, peak: Bytes) -> (Key, PartReading) {
-        (self.keys.key(Phase::Train, shape), self.reading(shape, before, peak))
-    }
-
-    fn reading(&self, shape: StepShape, before: Bytes, peak: Bytes) -> PartReading {
-        let peak = if self.exact_peaks { Peak::Exact(peak) } else { Peak::Reserved(peak) };
-        PartReading { shape, before, peak }
+        let read = Observation { shape, resident: before, peak };
+        (self.keys.key(Phase::Train, shape), PartReading::of(read, self.exact_peaks))
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.
@@ -193,8 +189,8 @@ impl Controller {
     /// # Errors
     ///
     /// As [`Self::learn`].
-    pub fn learn_inference(&mut self, Observation { shape, resident, peak }: Observation) -> Result<(), PredictError> {
-        let part = (self.keys.key(Phase::Infer, shape), self.reading(shape, resident, peak));
+    pub fn learn_inference(&mut self, read: Observation) -> Result<(), PredictError> {
+        let part = (self.keys.key(Phase::Infer, read.shape), PartReading::of(read, self.exact_peaks));
         self.predictor.observe_step(&[part], Bytes::ZERO).map(drop)
     }
 

@@ -15,7 +15,7 @@ use plimsoll_types::{Attempt, Bytes, Features, StepShape};
 use self::by_probes::by_probes;
 use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
-use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime, survives};
+use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
 use crate::rehearsal::JobProgram;
 use crate::trial::{Trial, TrialError, Trials, forward_trial};
@@ -164,7 +164,7 @@ pub fn find_inference_batch(
     let keys = Keys { checkpointing: false, platform: platform(device, &probe.name()), small_batch: 0 };
     let edge = finder.edge;
     let mut finder = Finder::try_new(finder, capacity)?;
-    let bounds = Predictor::try_new(PredictorConfig::default())?;
+    let bounds = Predictor::try_new(PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() })?;
     let (exact_peaks, key) = (has_exact_peaks(device), |shape| keys.key(Phase::Infer, shape));
     by_probes(&mut finder, bounds, exact_peaks, edge, key, |_| Bytes::ZERO, &mut |shape| {
         tried(shape, on_tried, || forward_trial(probe, capacity, shape, || run(shape)))

@@ -170,6 +170,10 @@ impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
         self.source.lengths()
     }
 
+    fn expected_length(&self, id: u64) -> Option<u32> {
+        self.source.expected_length(id)
+    }
+
     fn describe(&self, id: u64) -> String {
         self.source.describe(id)
     }

@@ -18,7 +18,7 @@ use self::fill::{Filled, Task, fill, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::stream::StreamedPosition;
-use crate::source::{Draw, Source, SourceError};
+use crate::source::{Draw, Item, Source, SourceError};
 use crate::workers::Workers;
 
 /// What keeps a loader from going on.
@@ -85,6 +85,8 @@ pub struct Loader<S: Source> {
     /// Samples of whole steps that could not be read, since the last step that was delivered.
     left_out: Vec<u64>,
     n_samples: u64,
+    /// The longest samples that are not left out, where some are.
+    longest: Option<u32>,
     source: Arc<S>,
     bad_sample: BadSample,
     workers: Workers<Task<S>, Filled<S::Buffer>>,
@@ -123,6 +125,7 @@ impl<S: Source> Loader<S> {
             n_in_flight: 0,
             left_out: Vec::new(),
             n_samples: source.n_samples(),
+            longest: None,
             source: Arc::clone(source),
             bad_sample,
             workers: Workers::start(config.workers, move |task| Ok(fill(&*own, bad_sample, task)?)),
@@ -132,6 +135,19 @@ impl<S: Source> Loader<S> {
     /// Returns where the step after the last delivered one begins: what a checkpoint needs to go on from here.
     pub fn position(&self) -> &LoaderPosition {
         &self.delivered
+    }
+
+    /// Leaves samples out from here on that are longer than this: before they are read, where their lengths are known.
+    ///
+    /// What was planned ahead is planned anew; steps of a stream are collated anew when their turn comes.
+    pub(crate) fn leave_out_longer(&mut self, longest: Option<u32>) -> Result<(), LoaderError> {
+        if self.longest != longest {
+            self.longest = longest;
+            self.order.leave_out_longer(longest);
+            self.order.go_back(&self.delivered)?;
+            self.forget_ahead();
+        }
+        Ok(())
     }
 
     /// Returns the samples of the next step, as they are wanted.
@@ -149,24 +165,34 @@ impl<S: Source> Loader<S> {
                 self.plan_ahead()?;
             }
             match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
-                Some(filled) if filled.draw.parts.is_empty() => {
+                Some(filled) => {
                     let samples = self.deliver(filled);
+                    let samples = self.without_longer(samples)?;
+                    if !samples.draw.parts.is_empty() {
+                        return Ok(samples);
+                    }
                     self.leave_out(samples)?;
                 }
-                Some(filled) => return Ok(self.deliver(filled)),
                 None => self.receive()?,
             }
         }
     }
 
-    /// Collates a delivered step anew without some of its samples, which count as left out.
-    pub(crate) fn without(
+    /// Collates a delivered step anew without its samples that are too long, which count as left out, where it has any or
+    /// is padded for them.
+    pub(crate) fn without_longer(
         &self,
         samples: StepSamples<S::Buffer>,
-        ids: &[u64],
     ) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        let StepSamples { mut draw, mut skipped, buffer, ends_epoch, .. } = samples;
-        draw.leave_out(ids);
+        let longest = self.longest.unwrap_or(u32::MAX);
+        if samples.draw.parts.iter().all(|part| part.edge <= longest) {
+            return Ok(samples);
+        }
+        let StepSamples { mut draw, lengths, mut skipped, buffer, ends_epoch, .. } = samples;
+        let sized = draw.ids().zip(lengths);
+        let ids: Vec<_> = sized.filter(|(_, length)| longest < *length).map(|(id, _)| id).collect();
+        draw.leave_out(&ids);
+        draw.cut_edges(longest);
         skipped.extend(ids);
         let filled = fill(&*self.source, self.bad_sample, Task { ticket: 0, draw, items: None, buffer })?;
         let Filled { draw, lengths, tasks, buffer, skipped: unreadable, .. } = filled;
@@ -205,13 +231,18 @@ impl<S: Source> Loader<S> {
     /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.
     fn change(&mut self, wanted: &Wanted) -> Result<(), LoaderError> {
         self.order.change(wanted, &self.delivered)?;
+        self.forget_ahead();
+        Ok(())
+    }
+
+    /// Drops what was planned ahead, unless it cannot come again.
+    fn forget_ahead(&mut self) {
         if !self.order.takes_back() {
-            return Ok(());
+            return;
         }
         self.queue.clear();
         self.free.extend(std::mem::take(&mut self.ready).into_values().map(|filled| filled.buffer));
         self.delivered = self.order.position();
-        Ok(())
     }
 
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> StepSamples<S::Buffer> {
@@ -226,15 +257,36 @@ impl<S: Source> Loader<S> {
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
         while let Some(buffer) = self.free.pop() {
-            let NextStep { step, items, skipped } = self.order.next()?;
+            let NextStep { step, items, mut skipped } = self.order.next()?;
             let ticket = self.next_ticket;
             self.next_ticket += 1;
-            let draw = Draw { epoch: step.epoch, parts: step.batches.clone() };
+            let mut draw = Draw { epoch: step.epoch, parts: step.batches.clone() };
+            let items = self.leave_out_of(&mut draw, items, &mut skipped);
             self.queue.push_back(Planned { ticket, step, skipped, after: self.order.position() });
             self.n_in_flight += 1;
             self.workers.send(Task { ticket, draw, items, buffer });
         }
         Ok(())
+    }
+
+    /// Leaves samples out of a step that are too long, before they are read or at least before they are collated.
+    fn leave_out_of(
+        &self,
+        draw: &mut Draw,
+        items: Option<Vec<S::Item>>,
+        skipped: &mut Vec<u64>,
+    ) -> Option<Vec<S::Item>> {
+        let Some(longest) = self.longest else { return items };
+        let lengths: Vec<_> = match &items {
+            Some(items) => items.iter().map(|it| Some(it.length())).collect(),
+            None => draw.ids().map(|id| self.order.length(id)).collect(),
+        };
+        let is_longer = |length: &Option<u32>| Some(longest) < *length;
+        let ids: Vec<_> = draw.ids().zip(&lengths).filter(|(_, it)| is_longer(it)).map(|(id, _)| id).collect();
+        draw.leave_out(&ids);
+        draw.cut_edges(longest);
+        skipped.extend(ids);
+        items.map(|items| items.into_iter().zip(&lengths).filter(|(_, it)| !is_longer(it)).map(|(it, _)| it).collect())
     }
 
     fn receive(&mut self) -> Result<(), LoaderError> {

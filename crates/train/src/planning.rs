@@ -17,7 +17,6 @@ use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::trial::{TrialError, Trials};
 
-pub(crate) use self::sounding::learn_trial;
 pub use self::sounding::{sound, sound_forward, sound_one};
 
 /// What is to be planned, and for which device.

@@ -24,6 +24,11 @@ pub trait Source: Send + Sync + 'static {
         Lengths::Cut
     }
 
+    /// Returns the length that a sample of a stream had when somebody looked, if anybody has; it may be another by now.
+    fn expected_length(&self, _id: u64) -> Option<u32> {
+        None
+    }
+
     /// Names a sample for people: the file that it lies in, or its place in one.
     fn describe(&self, id: u64) -> String {
         format!("sample {id}")
@@ -123,6 +128,11 @@ impl Draw {
             part.ids.retain(|id| !ids.contains(id));
         }
         self.parts.retain(|part| !part.ids.is_empty());
+    }
+
+    /// Pads no sample to more than this.
+    pub(crate) fn cut_edges(&mut self, longest: u32) {
+        self.parts.iter_mut().for_each(|part| part.edge = part.edge.min(longest));
     }
 
     /// Returns the micro-batches: every part, divided where it has more samples than one may have.

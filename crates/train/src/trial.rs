@@ -52,30 +52,22 @@ pub struct Trial {
     pub reserved: Bytes,
     /// High-water mark of the step.
     pub peak: Bytes,
-    /// What its part of this shape found in use that reached most: with the gradients of the parts before it, where there
-    /// were any.
-    pub before_part: Bytes,
+    /// What a predictor learns of it: the most that a part of its shape found in use, the gradients of the parts before it
+    /// included, and what one needs at most on top of that.
+    pub part: Observation,
     /// Wall time in seconds.
     pub seconds: f64,
 }
 
 impl Trial {
-    /// Returns what a predictor learns from it that bounds parts, each on top of what it finds.
-    pub fn of_part(&self) -> Observation {
-        Observation { resident: self.before_part.max(self.resident), ..self.observation() }
-    }
-
-    /// Returns what a predictor learns from it that bounds whole steps of as many parts.
-    pub fn observation(&self) -> Observation {
-        Observation { shape: self.shape, resident: self.resident, peak: self.peak }
-    }
-
     /// Returns a reading that is not below that of the next step of the shape: what this step left behind was not there
     /// before it.
     #[must_use]
     pub fn steady(self) -> Self {
         let left = self.in_use.saturating_sub(self.resident);
-        Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), ..self }
+        let Observation { shape, resident, peak } = self.part;
+        let part = Observation { shape, resident: resident.saturating_add(left), peak: peak.saturating_add(left) };
+        Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), part, ..self }
     }
 }
 
@@ -247,7 +239,7 @@ pub(crate) fn forward_trial(
         let peak = Some(reading.peak).filter(|it| capacity < *it);
         return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
     }
-    let (reserved, peak, before_part) = (reading.reserved, reading.peak, resident);
-    let seconds = start.elapsed().as_secs_f64();
-    Ok(Trial { shape, resident, in_use: resident, reserved, peak, before_part, seconds })
+    let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
+    let part = Observation { shape, resident, peak };
+    Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
 }

@@ -7,6 +7,7 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
+//! * Whoever loads data may watch, and end it: each job has a `read_watched`.
 //! * Data of any amount takes little memory, while it is loaded and after: pixels are decoded in what a head says that
 //!   it takes, and lie in a file of bounded size; sequences stay where they are, and a token takes 2 bytes.
 
@@ -24,6 +25,8 @@ mod split;
 pub mod sr;
 mod store;
 pub mod text;
+mod watch;
 
 pub use files::FolderError;
 pub use room::{Room, StoreConfig};
+pub use watch::{Interrupted, Watch};

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,9 +13,10 @@ use plimsoll_probe::{HeapCounters, TrackingAllocator};
 use plimsoll_train::{BadSample, Draw, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
+use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
-use plimsoll_workloads::{Room, StoreConfig};
+use plimsoll_workloads::{Interrupted, Room, StoreConfig, Watch};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -231,4 +233,47 @@ fn a_document_that_takes_too_much_is_named_or_left_out_before_it_is_read() {
         "{:?}",
         corpus.skipped
     );
+}
+
+/// Ends loading at every so many pieces; each time it is an error, and without an end there is none.
+#[track_caller]
+fn check_interrupted<E: std::error::Error>(job: &str, read: &dyn Fn(Watch<'_>) -> Result<(), E>) {
+    let mut n_pieces = 0;
+    read(&mut |_, _| {
+        n_pieces += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap_or_else(|error| panic!("{job}: {error}"));
+    assert!(n_pieces > 4, "{job}: {n_pieces} pieces");
+    for last in [0, 1, n_pieces / 2, n_pieces - 1] {
+        let mut n_told = 0;
+        let ended = read(&mut |n_done, n| {
+            assert!(n_done < n, "{job}: {n_done} of {n}");
+            n_told += 1;
+            if n_told <= last { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let error = ended.err().unwrap_or_else(|| panic!("{job}: it went on after {last} of {n_pieces}"));
+        assert_eq!(error.to_string(), Interrupted.to_string(), "{job}");
+        assert_eq!(n_told, last + 1, "{job}: it went on");
+    }
+}
+
+#[test]
+fn whoever_watches_ends_the_loading_of_any_job_at_any_piece() {
+    let _alone = alone();
+    let (fixtures, store) = (plimsoll_fixtures::dir(), tempfile::tempdir().unwrap());
+    let photos = PhotosConfig { folder: fixtures.join("sr"), ..config(&fixtures, Bytes::MAX, store.path()) };
+    check_interrupted("sr", &|watch| Photos::read_watched(&photos, watch).map(drop));
+    let samples = SamplesConfig::new(fixtures.join("multitask"), Room::boundless(store.path()));
+    check_interrupted("multitask", &|watch| Samples::read_watched(&samples, watch).map(drop));
+    let recordings = RecordingsConfig {
+        folder: fixtures.join("sequence"),
+        validation_share: 0.2,
+        bad_sample: BadSample::Fail,
+        classes: Vec::new(),
+        longest: u32::MAX,
+    };
+    check_interrupted("sequence", &|watch| Recordings::read_watched(&recordings, watch).map(drop));
+    let corpus = corpus_config(&fixtures.join("text"), Bytes::MAX, BadSample::Fail);
+    check_interrupted("text", &|watch| Corpus::read_watched(&corpus, watch).map(drop));
 }

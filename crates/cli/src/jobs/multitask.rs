@@ -5,16 +5,15 @@ use std::sync::Arc;
 use plimsoll_train::Job;
 use plimsoll_workloads::multitask::{Multitask, Samples};
 
+use super::padded;
 use super::padded::{About, lengths};
-use super::{data_error, padded};
-use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 
-pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Multitask>, UserError> {
-    let samples =
-        Arc::new(Samples::read(&settings.samples(loading.room(settings))).map_err(|error| data_error(&error))?);
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Multitask>> {
+    let config = settings.samples(loading.room(settings));
+    let samples = Arc::new(loading.read(|watch| Samples::read_watched(&config, watch))?);
     let job = Multitask::new(settings.multitask(), Arc::clone(&samples));
     let (n_train, n_held) = (samples.train.len(), samples.held_out.len());
     let tasks = job.tasks().join(", ");
@@ -26,5 +25,5 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
         skipped: samples.skipped.clone(),
         files: Vec::new(),
     };
-    padded::prepare(settings, loading, job, about)
+    Ok(padded::prepare(settings, loading, job, about)?)
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
+use super::padded;
 use super::padded::About;
-use super::{data_error, padded};
-use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 
-pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<SequenceJob>, UserError> {
-    let recordings = Arc::new(Recordings::read(&settings.recordings()).map_err(|error| data_error(&error))?);
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<SequenceJob>> {
+    let config = settings.recordings();
+    let recordings = Arc::new(loading.read(|watch| Recordings::read_watched(&config, watch))?);
     let (n_train, n_held, n_classes) = (recordings.train.len(), recordings.validation.len(), recordings.classes.len());
     let about = About {
         lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
@@ -25,7 +25,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
         skipped: recordings.skipped.clone(),
         files: Vec::new(),
     };
-    padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)
+    Ok(padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)?)
 }
 
 /// Says how many recordings are cut, where any is.

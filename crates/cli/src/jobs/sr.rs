@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_workloads::sr::{DataError, Photos, PhotosConfig, Sr};
+use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
 
-use super::data_error;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes};
 use crate::settings::Settings;
@@ -13,11 +12,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let capacity = loading.capacity;
     let of_presets = settings.begun_with.unwrap_or(capacity);
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
-    let photos = match Photos::read_watched(&config, &mut loading.watch()) {
-        Ok(photos) => Arc::new(photos),
-        Err(DataError::Interrupted) => return Err(loading.interrupted().into()),
-        Err(error) => return Err(data_error(&error).into()),
-    };
+    let photos = Arc::new(loading.read(|watch| Photos::read_watched(&config, watch))?);
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
     notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());

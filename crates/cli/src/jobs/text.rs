@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use plimsoll_workloads::text::{Corpus, Text};
 
+use super::padded;
 use super::padded::{About, lengths};
-use super::{data_error, padded};
-use crate::exit::UserError;
+use crate::exit::{describe, user_error};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -14,8 +14,9 @@ use crate::settings::Settings;
 /// The tokenizer of a run, in its directory.
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
-pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepared<Text>, UserError> {
-    let corpus = Arc::new(Corpus::read(&settings.corpus(loading.room(settings))).map_err(|error| data_error(&error))?);
+pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Text>> {
+    let config = settings.corpus(loading.room(settings));
+    let corpus = Arc::new(loading.read(|watch| Corpus::read_watched(&config, watch))?);
     let job = Text::new(settings.gpt(), Arc::clone(&corpus));
     let (n_train, n_held) = (corpus.train.len(), corpus.validation.len());
     let vocabulary = corpus.tokenizer.vocabulary();
@@ -25,7 +26,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> Result<Prepa
         skips_held_out: false,
         lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
         skipped: corpus.skipped.clone(),
-        files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| data_error(&error))?)],
+        files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| user_error(describe(&error)))?)],
     };
-    padded::prepare(settings, loading, job, about)
+    Ok(padded::prepare(settings, loading, job, about)?)
 }

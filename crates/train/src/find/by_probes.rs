@@ -1,14 +1,13 @@
 //! The search where bounds follow from real steps.
 
 use plimsoll_finder::{Finder, Found, Outcome, Search, Source};
-use plimsoll_predict::{Key, Phase, Predictor, PredictorConfig};
+use plimsoll_predict::{Key, PartReading, Phase, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
 use super::{BatchSearch, FindError, Tried, is_settled, tried};
 use crate::controller::Keys;
 use crate::device::{beside_tensors, has_exact_peaks};
 use crate::job::Job;
-use crate::planning::learn_trial;
 use crate::source::Source as _;
 use crate::trial::TrialError;
 
@@ -38,7 +37,8 @@ pub(super) fn by_probes(
         let Tried { outcome, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);
-            learn_trial(&mut predictor, key(shape), Observation { shape, resident, peak }, exact_peaks)?;
+            let read = PartReading::of(Observation { shape, resident, peak }, exact_peaks);
+            predictor.observe_step(&[(key(shape), read)], Bytes::ZERO)?;
         }
         finder.on_trial(batch, outcome)?;
     }

@@ -63,7 +63,7 @@ pub enum LoaderPosition {
 /// An endless sequence of steps.
 pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
-    Padded { steps: Box<StepPlanner<BatchSizes>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Padded { steps: Box<StepPlanner<BatchSizes>>, index: SampleIndex<1>, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
 }
 
@@ -101,12 +101,12 @@ impl<S: Source> Order<S> {
             Some(LoaderPosition::Padded { position, wanted }) => (Some(position), wanted),
             Some(_) => return Err(LoaderError::OtherPosition),
         };
-        let planner = BatchPlanner::try_new(index, BatchSizes::new(config, &wanted), plan(config)?)?;
+        let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, &wanted), plan(config)?)?;
         let steps = match position {
             None => StepPlanner::try_new(&planner, config.step_size())?,
             Some(position) => StepPlanner::resume(&planner, config.step_size(), &position)?,
         };
-        Ok(Self::Padded { steps: Box::new(steps), config: Box::new(config.clone()), wanted })
+        Ok(Self::Padded { steps: Box::new(steps), index, config: Box::new(config.clone()), wanted })
     }
 
     fn streamed(
@@ -171,7 +171,7 @@ impl<S: Source> Order<S> {
                 Ok(())
             }
             (
-                Self::Padded { steps, config, wanted },
+                Self::Padded { steps, config, wanted, .. },
                 Wanted::Batches(sizes),
                 LoaderPosition::Padded { position, wanted: was },
             ) => {
@@ -187,6 +187,33 @@ impl<S: Source> Order<S> {
             }
             _ => Err(LoaderError::OtherSamples),
         }
+    }
+
+    /// Begins again where the last delivered step ended, without another change; steps of a stream that were taken ahead
+    /// are used as they are.
+    pub(super) fn go_back(&mut self, delivered: &LoaderPosition) -> Result<(), LoaderError> {
+        match (self, delivered) {
+            (Self::Cut { cursor, .. }, LoaderPosition::Cut(position)) => cursor.clone_from(position),
+            (Self::Padded { steps, config, .. }, LoaderPosition::Padded { position, wanted }) => {
+                steps.go_back(BatchSizes::new(config, wanted), position)?;
+            }
+            (Self::Streamed { .. }, _) => (),
+            _ => return Err(LoaderError::OtherPosition),
+        }
+        Ok(())
+    }
+
+    /// Lets a stream hold no sample that is longer than this from here on.
+    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
+        if let Self::Streamed { stream, .. } = self {
+            stream.leave_out_longer(longest);
+        }
+    }
+
+    /// Returns the length of a sample that is known before it is read.
+    pub(super) fn length(&self, id: u64) -> Option<u32> {
+        let Self::Padded { index, .. } = self else { return None };
+        Some(index.lengths(u32::try_from(id).ok()?)[0])
     }
 
     /// Whether the next steps are as they are wanted.

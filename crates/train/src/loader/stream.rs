@@ -56,6 +56,9 @@ pub(super) struct Stream<S: Source> {
     n_unreadable: u64,
     n_waits: u64,
     n_full: u64,
+    /// The longest samples that are not left out, where some are.
+    longest: Option<u32>,
+    source: Arc<S>,
     readers: Readers<S::Item>,
 }
 
@@ -64,8 +67,16 @@ type Readers<T> = Workers<(u64, u64, u64), (u64, Arrived<T>)>;
 
 struct Arrived<T> {
     id: u64,
-    /// `None` for a sample that cannot be read and is left out.
-    item: Option<T>,
+    found: Found<T>,
+}
+
+/// What became of a sample that was asked for.
+enum Found<T> {
+    Item(T),
+    /// It cannot be read, and is left out.
+    Unreadable,
+    /// It is too long, and was not read in this epoch.
+    TooLong(u64),
 }
 
 /// A whole step with its samples, and those before it that could not be read.
@@ -93,9 +104,11 @@ impl<S: Source> Stream<S> {
                 (resumed, next.clone(), steps.pending.clone())
             }
         };
-        let (source, bad_sample) = (Arc::clone(source), config.bad_sample);
-        let work =
-            move |(ticket, epoch, id)| Ok((ticket, Arrived { id, item: read(&*source, bad_sample, epoch, id)? }));
+        let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
+        let work = move |(ticket, epoch, id)| {
+            let found = read(&*own, bad_sample, epoch, id)?.map_or(Found::Unreadable, Found::Item);
+            Ok((ticket, Arrived { id, found }))
+        };
         Ok(Self {
             steps,
             items: HashMap::new(),
@@ -114,6 +127,8 @@ impl<S: Source> Stream<S> {
             n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
+            longest: None,
+            source: Arc::clone(source),
             readers: Workers::start(config.workers, work),
         })
     }
@@ -144,6 +159,15 @@ impl<S: Source> Stream<S> {
         Ok(self.steps.change(rule)?)
     }
 
+    /// Leaves samples out from here on that are longer than this, and reads none of which that is known.
+    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
+        self.longest = longest;
+    }
+
+    fn is_too_long(&self, length: Option<u32>) -> bool {
+        self.longest.is_some_and(|longest| Some(longest) < length)
+    }
+
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     pub(super) fn stats(&self) -> StreamStats {
         StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
@@ -152,11 +176,18 @@ impl<S: Source> Stream<S> {
     /// Pushes the next sample, and ends the epoch with its last one.
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
-        let Arrived { id, item } = self.arrived()?;
+        let Arrived { id, found } = self.arrived()?;
         self.n_unreadable += 1;
-        match item {
-            None => self.skipped.push(id),
-            Some(item) => {
+        match found {
+            // There is more memory by now: it comes again when it is read.
+            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_length(id)) => {
+                self.n_unreadable -= 1;
+                self.readers.send((self.n_pushed, epoch, id));
+                return Ok(());
+            }
+            Found::Unreadable | Found::TooLong(_) => self.skipped.push(id),
+            Found::Item(item) if self.is_too_long(Some(item.length())) => self.skipped.push(id),
+            Found::Item(item) => {
                 let (lengths, bytes) = ([item.length()], item.bytes());
                 let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
                 match pushed {
@@ -168,7 +199,7 @@ impl<S: Source> Stream<S> {
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
                         self.arrived_bytes = self.arrived_bytes.saturating_add(bytes);
-                        self.arrived.insert(self.n_pushed, Arrived { id, item: Some(item) });
+                        self.arrived.insert(self.n_pushed, Arrived { id, found: Found::Item(item) });
                         return Ok(());
                     }
                 }
@@ -232,15 +263,22 @@ impl<S: Source> Stream<S> {
     fn ask(&mut self) {
         if let Some(id) = self.pending.get(self.n_pending_asked) {
             self.n_pending_asked += 1;
-            self.readers.send((self.n_asked, self.steps.position().epoch, *id));
-            self.n_asked += 1;
+            self.ask_for(self.steps.position().epoch, *id);
             return;
         }
         let (epoch, ids) = self.reading.take(1);
         for id in ids {
-            self.readers.send((self.n_asked, epoch, id));
-            self.n_asked += 1;
+            self.ask_for(epoch, id);
         }
+    }
+
+    fn ask_for(&mut self, epoch: u64, id: u64) {
+        if self.is_too_long(self.source.expected_length(id)) {
+            self.arrived.insert(self.n_asked, Arrived { id, found: Found::TooLong(epoch) });
+        } else {
+            self.readers.send((self.n_asked, epoch, id));
+        }
+        self.n_asked += 1;
     }
 }
 
@@ -248,5 +286,5 @@ impl<S: Source> Stream<S> {
 const MOST_UNKNOWN: u64 = 8;
 
 fn bytes<T: Item>(arrived: &Arrived<T>) -> Bytes {
-    arrived.item.as_ref().map_or(Bytes::ZERO, Item::bytes)
+    if let Found::Item(item) = &arrived.found { item.bytes() } else { Bytes::ZERO }
 }

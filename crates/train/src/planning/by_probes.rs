@@ -66,7 +66,7 @@ fn steady<J: Job>(
     }
     match ran {
         // One part alone accumulates nothing, and several do: what is learnt is the need of a part.
-        Ok(trial) => Ok(trial.of_part()),
+        Ok(trial) => Ok(trial.part),
         Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
             Ok(Observation { shape, resident, peak })
         }

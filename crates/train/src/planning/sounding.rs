@@ -1,8 +1,8 @@
 //! Soundings: few small steps before the first of a run, so that none is taken of which nothing is known.
 
 use burn::tensor::Tensor;
-use plimsoll_plan::{PlanError, PlannedNeed};
-use plimsoll_predict::{Approach, Key, PartReading, Peak, Phase, PredictError, Predictor, PredictorConfig, Reach};
+use plimsoll_plan::{CHECKPOINTING_WAS_TRIED, PlanError, PlannedNeed};
+use plimsoll_predict::{Approach, PartReading, Phase, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
 
@@ -124,7 +124,7 @@ fn sound_all<J: Job>(
             }
             (read, ended) => ended.map(|()| read)?,
         };
-        needs.extend(read.into_iter().map(|it| need(phase, it)));
+        needs.extend(read.into_iter().map(|it| need(phase, it.part)));
     }
     Ok(needs)
 }
@@ -149,6 +149,15 @@ pub fn sound_forward(
     let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
     let sounding = Sounding { predictor, target, capacity, keys, exact_peaks: has_exact_peaks(device), smaller };
     sounding.approach(Phase::Infer, shape, &mut forward).1
+}
+
+/// What a trial showed.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    /// What is learnt of it.
+    part: Observation,
+    /// What it reached.
+    peak: Bytes,
 }
 
 /// Runs one step or forward pass of a shape.
@@ -183,24 +192,18 @@ fn smaller<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShap
 
 impl Sounding {
     /// Runs trials up to a shape, and returns what each read, and whether it was reached.
-    fn approach(&self, phase: Phase, shape: StepShape, run: RunTrial<'_>) -> (Vec<Observation>, Result<(), PlanError>) {
+    fn approach(&self, phase: Phase, shape: StepShape, run: RunTrial<'_>) -> (Vec<Read>, Result<(), PlanError>) {
         let mut reads = Vec::new();
         let reached = self.go_up(phase, shape, &mut reads, run);
         (reads, reached)
     }
 
-    fn go_up(
-        &self,
-        phase: Phase,
-        shape: StepShape,
-        reads: &mut Vec<Observation>,
-        run: RunTrial<'_>,
-    ) -> Result<(), PlanError> {
+    fn go_up(&self, phase: Phase, shape: StepShape, reads: &mut Vec<Read>, run: RunTrial<'_>) -> Result<(), PlanError> {
         let mut predictor = Predictor::try_new(self.predictor)?;
         let mut approach = Approach::new(SHORTEST, shape, self.capacity);
         let keys = self.keys;
         loop {
-            let resident = reads.last().map_or(Bytes::ZERO, |it| it.resident);
+            let resident = reads.last().map_or(Bytes::ZERO, |it| it.part.resident);
             let predict = |shape| predictor.predict(keys.key(phase, shape), shape, resident);
             let next = match approach.next(predict) {
                 Reach::Measure(shape) => shape,
@@ -211,9 +214,10 @@ impl Sounding {
             if self.capacity < read.peak && reads.is_empty() {
                 return Err(self.smallest_does_not_fit(phase, read));
             }
-            learn_trial(&mut predictor, keys.key(phase, next), read, self.exact_peaks)?;
+            let part = PartReading::of(read.part, self.exact_peaks);
+            predictor.observe_step(&[(keys.key(phase, next), part)], Bytes::ZERO)?;
             if self.capacity < read.peak {
-                let expected = predictor.predict(keys.key(phase, shape), shape, read.resident);
+                let expected = predictor.predict(keys.key(phase, shape), shape, read.part.resident);
                 return Err(self.out_of_reach(phase, shape, reads.last(), expected));
             }
             approach.on_trial_done(next);
@@ -225,51 +229,44 @@ impl Sounding {
         &self,
         phase: Phase,
         shape: StepShape,
-        largest: Option<&Observation>,
+        largest: Option<&Read>,
         predicted: Option<Prediction>,
     ) -> PlanError {
-        let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.shape, it.peak));
+        let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.part.shape, it.peak));
         let needed = predicted.map_or(largest.1, |it| it.expected);
-        let is_sparing = phase == Phase::Infer || self.keys.checkpointing;
-        let sparing = if is_sparing { "" } else { ", gradient checkpointing" };
         let Smaller { what, skip } = &self.smaller;
-        let advice = format!(
-            "any of these would help: a capacity well above {needed}, {what}{sparing}, or a smaller model{skip}"
-        );
+        let capacity = format!("a capacity well above {needed}");
+        let advice = self.advice(phase, &[&capacity, what], "gradient checkpointing") + skip;
         PlanError::OutOfReach { phase, shape, largest, needed, capacity: self.capacity, advice }
     }
 
-    fn smallest_does_not_fit(&self, phase: Phase, Observation { shape, peak, .. }: Observation) -> PlanError {
+    fn smallest_does_not_fit(&self, phase: Phase, Read { part: Observation { shape, .. }, peak }: Read) -> PlanError {
         let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
-        let is_sparing = phase == Phase::Infer || self.keys.checkpointing;
-        let sparing = if is_sparing { "" } else { ", `memory.gradient_checkpointing = \"on\"`" };
         let enough = Bytes::from_f64_ceil(peak.as_f64() / self.target.get());
-        let advice = format!("any of these would help: a capacity of {enough}{sparing}, or a smaller model");
+        let advice =
+            self.advice(phase, &[&format!("a capacity of {enough}")], "`memory.gradient_checkpointing = \"on\"`");
         PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
     }
-}
 
-/// Learns what a trial read. What pages hold is no peak of the bytes in use, and no constraint on those of other shapes.
-pub(crate) fn learn_trial(
-    predictor: &mut Predictor,
-    key: Key,
-    read: Observation,
-    exact_peaks: bool,
-) -> Result<(), PredictError> {
-    if exact_peaks {
-        return predictor.observe(key, read).map(drop);
+    /// Says what would help; what was tried would not.
+    fn advice(&self, phase: Phase, ways: &[&str], sparing: &str) -> String {
+        let mut ways = ways.to_vec();
+        let is_tried = phase == Phase::Train && self.keys.checkpointing;
+        if phase == Phase::Train && !is_tried {
+            ways.push(sparing);
+        }
+        let tried = if is_tried { CHECKPOINTING_WAS_TRIED } else { "" };
+        format!("{tried}any of these would help: {}, or a smaller model", ways.join(", "))
     }
-    let part = PartReading { shape: read.shape, before: read.resident, peak: Peak::Reserved(read.peak) };
-    predictor.observe_step(&[(key, part)], Bytes::ZERO).map(drop)
 }
 
 /// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.
-fn measure(shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Observation, PlanError> {
+fn measure(shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Read, PlanError> {
     let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
     match ran.map(Trial::steady) {
-        Ok(trial) => Ok(trial.observation()),
+        Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
         Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
-            Ok(Observation { shape, resident, peak })
+            Ok(Read { part: Observation { shape, resident, peak }, peak })
         }
         Err(error) => Err(failed(shape, error)),
     }
@@ -277,4 +274,49 @@ fn measure(shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Observation,
 
 fn need(phase: Phase, Observation { shape, resident, peak }: Observation) -> PlannedNeed {
     PlannedNeed { phase, shape, expected: peak, upper: peak, largest: Bytes::ZERO, resident: Some(resident) }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_predict::Platform;
+
+    use super::*;
+
+    fn sounding(capacity: Bytes, checkpointing: bool) -> Sounding {
+        let keys = Keys { checkpointing, platform: Platform::default(), small_batch: 0 };
+        let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
+        let (predictor, target) = (PredictorConfig::default(), Fraction::ONE);
+        Sounding { predictor, target, capacity, keys, exact_peaks: true, smaller }
+    }
+
+    #[test]
+    fn steps_that_accumulate_gradients_teach_what_a_part_needs() {
+        let (base, gradients) = (Bytes::mib(10), Bytes::mib(16));
+        let found = base.saturating_add(gradients);
+        let peak = found.saturating_add(gradients);
+        let mut run = |shape| {
+            let part = Observation { shape, resident: found, peak };
+            Ok(Trial { shape, resident: base, in_use: base, reserved: peak, peak, part, seconds: 0.0 })
+        };
+        // On top of 26 MiB an edge that is a sixteenth longer needs at most an eighth more than 16 MiB; on top of 10 MiB, at
+        // most an eighth more than 32 MiB, which is 46.5 MiB.
+        let target = StepShape::new(1, 17);
+        let (reads, reached) = sounding(Bytes::mib(45), false).approach(Phase::Train, target, &mut run);
+        reached.unwrap();
+        assert_eq!(reads.iter().map(|it| it.part.shape).collect::<Vec<_>>(), [StepShape::new(1, 16), target]);
+    }
+    #[test]
+    fn what_was_tried_is_said_and_not_advised() {
+        let mut run = |shape| {
+            Err(TrialError::OutOfMemory(Attempt { peak: Some(Bytes::mib(50)), ..Attempt::new(shape, Bytes::ZERO) }))
+        };
+        for (checkpointing, phase, is_said, is_advised) in
+            [(false, Phase::Train, false, true), (true, Phase::Train, true, false), (true, Phase::Infer, false, false)]
+        {
+            let sounding = sounding(Bytes::mib(45), checkpointing);
+            let error = sounding.approach(phase, StepShape::new(1, 16), &mut run).1.unwrap_err().to_string();
+            assert_eq!(error.contains("gradient checkpointing was tried"), is_said, "{error}");
+            assert_eq!(error.contains("`memory.gradient_checkpointing = \"on\"`"), is_advised, "{error}");
+        }
+    }
 }

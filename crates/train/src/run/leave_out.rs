@@ -7,12 +7,15 @@ use super::{Run, wanted};
 use crate::error::TrainError;
 use crate::job::Job;
 use crate::loader::{BadSample, StepSamples};
-use crate::source::Source;
+use crate::source::{Lengths, Source};
 use crate::stopwatch::Lap;
 
 /// What has to come on top of what there was, as one part of it in so many, before samples are tried again: what others
 /// take and return moves the budget by less all the time.
 const MORE: u64 = 10;
+
+/// Names of samples that a warning has.
+const SHOWN_NAMES: usize = 3;
 
 /// Which samples are left out because one of them alone does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,20 +55,16 @@ type Samples<J> = StepSamples<<<J as Job>::Source as Source>::Buffer>;
 impl<J: Job> Run<'_, J> {
     /// Returns the samples of the next step, without those that are known not to fit.
     pub(super) fn next_samples(&mut self) -> Result<Samples<J>, TrainError> {
-        loop {
-            let wanted = wanted(&self.controller);
-            let samples = self.stopwatch.time(Lap::Sampler, || self.loader.next(&wanted))?;
-            let (longest, budget) = (samples.draw.parts.iter().map(|it| it.edge).max(), self.budget.budget);
-            let Some(Unfit { edge, .. }) = self.unfit.filter(|it| it.holds(budget) && Some(it.edge) <= longest) else {
-                return Ok(samples);
-            };
-            if let Some(rest) = self.without_unfit(samples, edge)? {
-                return Ok(rest);
-            }
-        }
+        let (wanted, longest, loader) = (wanted(&self.controller), self.longest(), &mut self.loader);
+        Ok(self.stopwatch.time(Lap::Sampler, || {
+            loader.leave_out_longer(longest)?;
+            loader.next(&wanted)
+        })?)
     }
 
     /// Leaves out what one sample alone has shown not to fit, where samples may be left out and others are shorter.
+    ///
+    /// Shorter samples that were padded with those that are left out stay, and are padded to less.
     pub(super) fn leave_out(&mut self, samples: Samples<J>, error: TrainError) -> Result<Samples<J>, TrainError> {
         let TrainError::NeverFits { edge, ref sample, .. } = error else { return Err(error) };
         let config = self.config;
@@ -78,32 +77,64 @@ impl<J: Job> Run<'_, J> {
             "samples of edge {edge} and above are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
             sample.name
         ));
-        match self.without_unfit(samples, edge)? {
-            Some(rest) => Ok(rest),
-            None => self.next_samples(),
+        self.loader.leave_out_longer(self.longest())?;
+        let samples = self.loader.without_longer(samples)?;
+        if !samples.draw.parts.is_empty() {
+            return Ok(samples);
+        }
+        self.loader.leave_out(samples)?;
+        self.next_samples()
+    }
+
+    /// Says once what a run that goes on leaves out because it did not fit before, unless whoever began it knows; with much
+    /// more memory than then, nothing is.
+    pub(super) fn name_left_out(&mut self) {
+        let is_new = |longest: &u32| self.config.longest.train.is_none_or(|known| *longest < known);
+        let Some(longest) = self.longest().filter(is_new) else { return };
+        let source = self.job.source();
+        let index = if let Lengths::Known(index) = source.lengths() { Some(index) } else { None };
+        let length = |id: &u64| match &index {
+            Some(index) => u32::try_from(*id).ok().map(|id| index.lengths(id)[0]),
+            None => source.expected_length(*id),
+        };
+        let ids: Vec<_> = (0..source.n_samples()).filter(|id| Some(longest) < length(id)).collect();
+        // What is longer in a stream that nobody has looked at shows when it comes.
+        let unnamed = || index.is_none().then(|| format!("samples longer than {longest}"));
+        if let Some(which) = named(&ids, longest, |id| source.describe(id)).or_else(unnamed) {
+            (self.warn)(&format!("left out as before, until there is more memory: {which}"));
         }
     }
 
-    /// Collates a step anew without what does not fit; `None` where nothing is left of it.
-    ///
-    /// Shorter samples that were padded with those that are left out stay, and are padded to less.
-    fn without_unfit(&mut self, mut samples: Samples<J>, edge: u32) -> Result<Option<Samples<J>>, TrainError> {
-        let longest = self.config.loader.edges.iter().copied().filter(|it| *it < edge).max().unwrap_or(0);
-        let sized = samples.draw.ids().zip(&samples.lengths);
-        let ids: Vec<_> = sized.filter(|(_, length)| longest < **length).map(|(id, _)| id).collect();
-        samples.draw.parts.iter_mut().filter(|it| edge <= it.edge).for_each(|it| it.edge = longest);
-        let samples = self.loader.without(samples, &ids)?;
-        if samples.draw.parts.is_empty() {
-            self.loader.leave_out(samples)?;
-            return Ok(None);
-        }
-        Ok(Some(samples))
+    /// Returns the longest edge that samples are padded to, where longer ones are left out.
+    fn longest(&self) -> Option<u32> {
+        let longest = self.unfit?.longest(self.budget.budget)?;
+        Some(self.config.loader.edges.iter().copied().filter(|it| *it <= longest).max().unwrap_or(0))
     }
+}
+
+/// Says how many samples these are, and names some; `None` where there is none.
+fn named(ids: &[u64], longest: u32, name: impl Fn(u64) -> String) -> Option<String> {
+    let names: Vec<_> = ids.iter().take(SHOWN_NAMES).map(|id| name(*id)).collect();
+    let more = match ids.len().saturating_sub(SHOWN_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let samples = if ids.len() == 1 { "sample" } else { "samples" };
+    (!ids.is_empty()).then(|| format!("{} {samples} longer than {longest}, {}{more}", ids.len(), names.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_samples_some_are_named_and_all_counted() {
+        let say = |n| named(&(0..n).collect::<Vec<_>>(), 24, |id| format!("{id}.wav"));
+        assert_eq!(say(0), None);
+        assert_eq!(say(1).unwrap(), "1 sample longer than 24, 0.wav");
+        assert_eq!(say(3).unwrap(), "3 samples longer than 24, 0.wav, 1.wav, 2.wav");
+        assert_eq!(say(7).unwrap(), "7 samples longer than 24, 0.wav, 1.wav, 2.wav and 4 more");
+    }
 
     #[test]
     fn what_is_left_out_is_tried_again_with_much_more_memory_and_not_with_a_little() {

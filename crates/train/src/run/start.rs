@@ -44,6 +44,7 @@ impl<'a, J: Job> Run<'a, J> {
         if goes_on {
             // There may be more or less memory than there was.
             run.follow_budget()?;
+            run.name_left_out();
             run.catch_up()?;
         } else {
             // There may have been too little for what is resident.

@@ -128,15 +128,71 @@ impl<J: Job> Trials<'_, J> {
         let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
         let read = |it: RanPart| Some(Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? });
         let parts: Vec<_> = parts.into_iter().filter_map(read).collect();
-        let of_shape = parts.iter().filter(|it| it.shape == shape);
-        let before_part = of_shape.max_by_key(|it| it.peak).map_or(resident, |it| it.resident);
         let failures = self.guarded.take_failures();
+        let is_exact = self.guarded.probe().has_exact_peak();
+        let peak = peak.max(self.guarded.read()?.peak);
+        if is_exact {
+            self.guarded.probe_mut().reset_peak().map_err(StepError::from)?;
+        }
         let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
         note_work(format_args!("the optimizer's step"));
         self.model = Some(self.optimizer.step(0.0, model, gradients));
         drop(kept);
-        let MemoryReading { in_use, reserved, peak: with_optimizer, .. } = self.guarded.read()?;
-        let (peak, seconds) = (peak.max(with_optimizer), start.elapsed().as_secs_f64());
-        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, before_part, seconds }, failures, parts })
+        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = self.guarded.read()?;
+        let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
+        let part = if is_exact {
+            part(shape, resident, &parts, of_optimizer)
+        } else {
+            // Pages are those of all parts.
+            Observation { shape, resident, peak }
+        };
+        Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
+    }
+}
+
+/// Returns the most that a part of this shape found in use, and what one needs at most on top of that.
+///
+/// The optimizer's step counts on top of what was in use before the whole step: that of a step of one part finds the
+/// gradients of this part, which are among what the part needs.
+fn part(shape: StepShape, before_step: Bytes, parts: &[Observation], of_optimizer: Bytes) -> Observation {
+    let of_shape = || parts.iter().filter(|it| it.shape == shape);
+    let resident = of_shape().map(|it| it.resident).fold(before_step, Bytes::max);
+    let needs = of_shape().map(|it| it.peak.saturating_sub(it.resident));
+    let need = needs.fold(of_optimizer.saturating_sub(before_step), Bytes::max);
+    Observation { shape, resident, peak: resident.saturating_add(need) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: StepShape = StepShape::new(4, 32);
+
+    /// Returns what is learnt where 10 MiB were in use before the step, in MiB.
+    #[track_caller]
+    fn check(parts: &[(u64, u64)], of_optimizer: u64, found: u64, peak: u64) {
+        let read = |(resident, peak): &(u64, u64)| Observation {
+            shape: SHAPE,
+            resident: Bytes::mib(*resident),
+            peak: Bytes::mib(*peak),
+        };
+        let other = Observation { shape: StepShape::new(1, 32), resident: Bytes::mib(99), peak: Bytes::mib(999) };
+        let parts: Vec<_> = parts.iter().map(read).chain([other]).collect();
+        let expected = Observation { shape: SHAPE, resident: Bytes::mib(found), peak: Bytes::mib(peak) };
+        assert_eq!(part(SHAPE, Bytes::mib(10), &parts, Bytes::mib(of_optimizer)), expected);
+    }
+
+    #[test]
+    fn a_part_needs_what_it_took_on_top_of_what_it_found() {
+        // It makes 20 MiB of gradients; the second finds those of the first.
+        check(&[(10, 40), (30, 60)], 35, 30, 60);
+        check(&[(10, 41), (30, 60)], 35, 30, 61);
+        check(&[(10, 40)], 35, 10, 40);
+    }
+
+    #[test]
+    fn an_optimizer_that_takes_more_than_the_parts_is_bounded_for_a_step_of_one_part_too() {
+        // It takes 15 MiB besides the gradients, and a part takes 10: alone, a part would reach 45 MiB.
+        check(&[(10, 40), (30, 60)], 45, 30, 65);
     }
 }

@@ -67,6 +67,11 @@ impl Source for Rows {
         Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap())
     }
 
+    fn expected_length(&self, id: u64) -> Option<u32> {
+        // Nobody has looked at the others.
+        id.is_multiple_of(4).then(|| length(id))
+    }
+
     fn describe(&self, id: u64) -> String {
         format!("rows/{id}.txt")
     }

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod job;
+mod left_out;
 mod shares;
 
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use plimsoll_train::{
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
 
-use common::{Ran, alone, flex_with, needed, run, run_on, steps};
-use job::{ALL, EDGES, HEAVY, N_SAMPLES, Rows, Tiny, length, tiny};
+use common::{Ran, alone, needed, run, steps};
+use job::{ALL, EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
 
 fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig {
     let loader = LoaderConfig {
@@ -306,54 +307,5 @@ fn a_sample_that_cannot_be_read_ends_the_run_or_is_left_out_and_counted() {
         let of_epoch: Vec<_> = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).collect();
         assert_eq!(of_epoch.iter().flat_map(|it| it.skipped.clone()).collect::<Vec<_>>(), [7]);
         assert_eq!(of_epoch.iter().map(|it| it.n_samples()).sum::<u64>(), N_SAMPLES - 1);
-    }
-}
-
-#[test]
-fn a_sample_that_alone_does_not_fit_is_named_or_left_out_and_counted() {
-    let _alone = alone();
-    for streamed in [false, true] {
-        let job = Tiny { heavy: Some(40), ..tiny(streamed, Unit::Samples) };
-        let room = Bytes(HEAVY.0 / 2);
-        let mut config = config(14, StepUnit::Samples, 16);
-        let failed = fresh(&job, &config, room).outcome.unwrap_err().to_string();
-        let is_long = |id: &u64| 24 < length(*id);
-        let named = (0..N_SAMPLES).filter(is_long).any(|id| failed.contains(&format!("rows/{id}.txt at edge 40")));
-        assert!(named && failed.contains("bad_sample = \"skip\""), "{failed}");
-        config.loader.bad_sample = BadSample::Skip;
-        let folder = tempfile::tempdir().unwrap();
-        let mut ran = run_on(flex_with(room), &job, &config, folder.path(), Existing::Refuse, Some(3));
-        assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);
-        // What goes on knows what does not fit, and does not try it again.
-        ran = run_on(flex_with(room), &job, &config, folder.path(), Existing::Resume, None);
-        assert_eq!(ran.warnings, [] as [&str; 0]);
-        assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
-        let of_epoch: Vec<_> = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).collect();
-        let mut skipped: Vec<_> = of_epoch.iter().flat_map(|it| it.skipped.clone()).collect();
-        skipped.sort_unstable();
-        assert_eq!(skipped, (0..N_SAMPLES).filter(is_long).collect::<Vec<_>>(), "streamed: {streamed}");
-        assert!(of_epoch.iter().all(|it| it.peak <= it.capacity));
-        // With more memory they take part again.
-        let ran = fresh(&job, &config, Bytes(HEAVY.0 * 4));
-        assert!(steps(&ran.events).iter().all(|it| it.skipped.is_empty()));
-    }
-}
-
-#[test]
-fn what_is_known_to_be_too_long_never_runs_and_its_shorter_mates_do() {
-    let _alone = alone();
-    for streamed in [false, true] {
-        let mut config = config(14, StepUnit::Samples, 16);
-        config.controller.policy = kept(4);
-        config.loader.bad_sample = BadSample::Skip;
-        config.longest.train = Some(24);
-        let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
-        ran.outcome.unwrap();
-        let of_epoch: Vec<_> = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).collect();
-        let parts = || of_epoch.iter().flat_map(|it| &it.micro_batches);
-        assert!(parts().all(|it| it.shape().edge() <= 24), "streamed: {streamed}");
-        let mut trained: Vec<_> = parts().flat_map(|it| it.ids.clone()).collect();
-        trained.sort_unstable();
-        assert_eq!(trained, (0..N_SAMPLES).filter(|id| length(*id) <= 24).collect::<Vec<_>>(), "streamed: {streamed}");
     }
 }

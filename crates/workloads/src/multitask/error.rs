@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::lines::Task;
+use crate::watch::Interrupted;
 
 /// Why a folder makes no data set.
 #[derive(Debug, thiserror::Error)]
@@ -63,4 +64,7 @@ pub enum DataError {
         /// The system's answer.
         source: io::Error,
     },
+    /// Whoever watches has asked for the end.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }

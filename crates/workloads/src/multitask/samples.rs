@@ -14,6 +14,7 @@ use super::words::Words;
 use crate::checksum::Checksum;
 use crate::room::Room;
 use crate::store::Stored;
+use crate::watch::{Watch, tell, unwatched};
 
 /// The list of samples in their folder.
 const LIST: &str = "samples.jsonl";
@@ -96,11 +97,23 @@ impl Samples {
     ///
     /// [`DataError`] names the file, the line and what would be right.
     pub fn read(config: &SamplesConfig) -> Result<Self, DataError> {
+        Self::read_watched(config, &mut unwatched)
+    }
+
+    /// As [`Self::read`], for someone who wants to know how many lines are done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`], and [`DataError::Interrupted`].
+    pub fn read_watched(config: &SamplesConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let store_error = |source| DataError::Store { folder: config.room.store.folder.clone(), source };
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = Album::create(config).map_err(store_error)?;
-        for (text, number) in text_of(config)?.split(|byte| *byte == b'\n').zip(1..) {
+        let text = text_of(config)?;
+        let n_lines = text.split(|byte| *byte == b'\n').count();
+        for (text, number) in text.split(|byte| *byte == b'\n').zip(1..) {
+            tell(watch, number - 1, n_lines)?;
             if text.trim_ascii().is_empty() {
                 continue;
             }

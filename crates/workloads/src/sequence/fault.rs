@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::watch::Interrupted;
+
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -160,4 +162,7 @@ pub enum DataError {
         /// Different labels among the samples that can be used.
         labels: usize,
     },
+    /// Whoever watches has asked for the end.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }

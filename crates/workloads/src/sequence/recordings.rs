@@ -12,6 +12,7 @@ use super::labels::{self, Row};
 use super::source::Frames;
 use crate::checksum::Checksum;
 use crate::split::held_out_of;
+use crate::watch::{Watch, tell, unwatched};
 
 /// Groups of similar length that held-out recordings are measured in.
 const VALIDATION_EDGES: usize = 4;
@@ -73,13 +74,22 @@ impl Recordings {
     ///
     /// [`DataError`] names the file, the line and what would be right.
     pub fn read(config: &RecordingsConfig) -> Result<Self, DataError> {
+        Self::read_watched(config, &mut unwatched)
+    }
+
+    /// As [`Self::read`], for someone who wants to know how many files are done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`], and [`DataError::Interrupted`].
+    pub fn read_watched(config: &RecordingsConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let labels = labels::read(&config.folder, &config.classes, config.bad_sample)?;
         let lines = labels.rows.len() + labels.skipped.len();
         let mut scan = Scan { folder: &config.folder, bad_sample: config.bad_sample, skipped: labels.skipped };
         let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
-        let seen = scan.sift(rows, |path, ()| Seen::look(path))?;
+        let seen = scan.sift(rows, |path, ()| Seen::look(path), watch)?;
         let form = Form::of(&seen.iter().map(|(_, seen)| *seen).collect::<Vec<_>>());
-        let (longest, whole) = (config.longest.max(1), scan.sift(seen, |_, seen| form.n_frames(seen))?);
+        let (longest, whole) = (config.longest.max(1), scan.sift(seen, |_, seen| form.n_frames(seen), watch)?);
         let n_cut = whole.iter().filter(|(_, n)| longest < *n).count();
         let found: Vec<_> = whole.into_iter().map(|(row, n)| (row, n.min(longest))).collect();
         let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
@@ -165,9 +175,12 @@ impl Scan<'_> {
         &mut self,
         rows: Vec<(Row, T)>,
         look: impl Fn(&Path, T) -> Result<U, Fault>,
+        watch: Watch<'_>,
     ) -> Result<Vec<(Row, U)>, DataError> {
-        let mut kept = Vec::with_capacity(rows.len());
-        for (row, known) in rows {
+        let n_rows = rows.len();
+        let mut kept = Vec::with_capacity(n_rows);
+        for (at, (row, known)) in rows.into_iter().enumerate() {
+            tell(watch, at, n_rows)?;
             let path = self.folder.join(&row.path);
             match look(&path, known) {
                 Ok(seen) => kept.push((row, seen)),

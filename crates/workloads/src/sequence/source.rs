@@ -119,6 +119,10 @@ impl Source for RecordingStream {
         }
     }
 
+    fn expected_length(&self, id: u64) -> Option<u32> {
+        Some(self.recording(id).n_frames)
+    }
+
     fn describe(&self, id: u64) -> String {
         self.recording(id).to_string()
     }

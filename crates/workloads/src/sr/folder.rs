@@ -10,6 +10,7 @@ use super::model::SCALE;
 use super::photos::PhotosConfig;
 use crate::files::FolderError;
 use crate::image_file::{ImageFault, ImageFile};
+use crate::watch::Interrupted;
 
 /// What to do about an image that is damaged, too small or too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +123,8 @@ pub enum DataError {
         source: io::Error,
     },
     /// Whoever watches has asked for the end.
-    #[error("load the images: interrupted")]
-    Interrupted,
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 fn first_of(skipped: &[String]) -> String {

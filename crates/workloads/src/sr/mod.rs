@@ -18,5 +18,5 @@ pub use bicubic::upsample_bicubic;
 pub use folder::{BadImage, DataError};
 pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
-pub use photos::{Photo, Photos, PhotosConfig, Watch};
+pub use photos::{Photo, Photos, PhotosConfig};
 pub use source::{CropBuffer, Crops};

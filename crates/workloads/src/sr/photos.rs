@@ -1,6 +1,5 @@
 //! A folder of images as pairs of resolutions, split into training and validation.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -15,6 +14,7 @@ use crate::resample::{Filter, Resampler, Size};
 use crate::room::Room;
 use crate::split::held_out;
 use crate::store::Window;
+use crate::watch::{Watch, tell, unwatched};
 
 /// Output pixels at each border that the metric leaves out.
 pub(crate) const BORDER: u32 = 2;
@@ -63,9 +63,6 @@ pub struct Photos {
     stored: Bytes,
 }
 
-/// Told how many of how many files are loaded; whoever breaks ends it.
-pub type Watch<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
-
 impl Photos {
     /// Looks at all images of a folder, splits them, and decodes and downsamples as many as the store has room for.
     ///
@@ -73,7 +70,7 @@ impl Photos {
     ///
     /// [`DataError`] names the file or folder and what would be right.
     pub fn read(config: &PhotosConfig) -> Result<Self, DataError> {
-        Self::read_watched(config, &mut |_, _| ControlFlow::Continue(()))
+        Self::read_watched(config, &mut unwatched)
     }
 
     /// As [`Self::read`], for someone who wants to know how far it is.
@@ -84,7 +81,8 @@ impl Photos {
     pub fn read_watched(config: &PhotosConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let paths = files(&config.folder)?;
         let (mut found, mut skipped) = (Vec::new(), Vec::new());
-        for path in &paths {
+        for (at, path) in paths.iter().enumerate() {
+            tell(watch, at, paths.len())?;
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
             if let Some(file) = usable(look(path, config), &name, config.bad_image, &mut skipped)? {
                 found.push((name, path, file));
@@ -94,9 +92,7 @@ impl Photos {
         let gallery = Gallery::create(files, &config.room.store).map_err(|source| store_error(config, source))?;
         let (mut photos, mut n_waiting, mut stored) = (Vec::new(), 0, Bytes::ZERO);
         for (number, (name, path, file)) in found.iter().enumerate() {
-            if watch(number, found.len()).is_break() {
-                return Err(DataError::Interrupted);
-            }
+            tell(watch, number, found.len())?;
             stored = stored.saturating_add(stored_bytes(file));
             if !gallery.has_room_for(number) {
                 n_waiting += 1;
@@ -114,7 +110,7 @@ impl Photos {
             return Err(DataError::TooFew { folder, found, files, skipped });
         }
         let mut photos = Self { train: photos, validation: Vec::new(), skipped, gallery, n_waiting, stored };
-        photos.hold_out(config)?;
+        photos.hold_out(config, watch)?;
         Ok(photos)
     }
 
@@ -189,14 +185,17 @@ impl Photos {
         Ok(psnr(squares as f64, 3 * u64::from(width - 2 * BORDER) * u64::from(height - 2 * BORDER)))
     }
 
-    fn hold_out(&mut self, config: &PhotosConfig) -> Result<(), DataError> {
+    fn hold_out(&mut self, config: &PhotosConfig, watch: Watch<'_>) -> Result<(), DataError> {
         let mut held = held_out(self.train.len(), config.validation_share).into_iter();
         let is_held = |_: &mut Photo| held.next() == Some(true);
         self.validation = self.train.extract_if(.., is_held).collect();
         // Where photos are decoded when they are needed, this waits for the first validation.
-        if self.n_waiting == 0 {
-            let known = self.validation.iter().try_for_each(|photo| self.baseline(photo).map(drop));
-            known.map_err(|reason| store_error(config, std::io::Error::other(reason)))?;
+        if self.n_waiting > 0 {
+            return Ok(());
+        }
+        for (at, photo) in self.validation.iter().enumerate() {
+            tell(watch, at, self.validation.len())?;
+            self.baseline(photo).map_err(|reason| store_error(config, std::io::Error::other(reason)))?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::tokenizer::Tokenizer;
 use super::unigram::unigram_cross_entropy;
 use crate::room::Room;
 use crate::split::held_out;
+use crate::watch::{Interrupted, Watch, tell, unwatched};
 
 /// How to read a folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +52,16 @@ impl Corpus {
     ///
     /// [`TextError`] names the file or folder and what would be right.
     pub fn read(config: &CorpusConfig) -> Result<Self, TextError> {
-        Self::read_with(config, |texts| Tokenizer::train(texts.iter().copied(), config.vocabulary))
+        Self::read_watched(config, &mut unwatched)
+    }
+
+    /// As [`Self::read`], for someone who wants to know how far it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read`], and [`TextError::Interrupted`].
+    pub fn read_watched(config: &CorpusConfig, watch: Watch<'_>) -> Result<Self, TextError> {
+        Self::read_with(config, watch, |texts, watch| learnt(texts, config.vocabulary, watch))
     }
 
     /// Reads all documents of a folder for a tokenizer that there is; [`CorpusConfig::vocabulary`] has no effect.
@@ -60,25 +70,38 @@ impl Corpus {
     ///
     /// As [`Self::read`].
     pub fn tokenized(config: &CorpusConfig, tokenizer: Tokenizer) -> Result<Self, TextError> {
-        Self::read_with(config, |_| Ok(tokenizer))
+        Self::read_with(config, &mut unwatched, |_, _| Ok(tokenizer))
     }
 
     fn read_with(
         config: &CorpusConfig,
-        tokenizer: impl FnOnce(&[&str]) -> Result<Tokenizer, TextError>,
+        watch: Watch<'_>,
+        tokenizer: impl FnOnce(&[&str], Watch<'_>) -> Result<Tokenizer, TextError>,
     ) -> Result<Self, TextError> {
         if config.longest == 0 {
             return Err(TextError::Longest(config.longest));
         }
-        let Documents { documents, skipped } = Documents::read(config)?;
+        let Documents { documents, skipped } = Documents::read(config, watch)?;
         let held = held_out(documents.len(), config.validation_share);
         let of = |side: bool| documents.iter().zip(&held).filter(move |(_, held)| **held == side);
         let texts = |side| of(side).flat_map(|(it, _)| Document::sections(it)).collect::<Vec<_>>();
         let (train, validation) = (texts(false), texts(true));
-        let tokenizer = tokenizer(&train)?;
-        let train = Sections::try_new(&tokenizer, &train, config.longest)?;
-        let validation = Sections::try_new(&tokenizer, &validation, config.longest)?;
+        let tokenizer = tokenizer(&train, watch)?;
+        let train = Sections::try_new(&tokenizer, &train, config.longest, watch)?;
+        let validation = Sections::try_new(&tokenizer, &validation, config.longest, watch)?;
         let baseline = unigram_cross_entropy(train.targets(), validation.targets(), tokenizer.vocabulary());
         Ok(Self { tokenizer, train, validation, skipped, baseline })
     }
+}
+
+/// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.
+fn learnt(texts: &[&str], vocabulary: usize, watch: Watch<'_>) -> Result<Tokenizer, TextError> {
+    let mut read: Result<(), Interrupted> = Ok(());
+    let texts_read = texts.iter().enumerate().map_while(|(at, text)| {
+        read = tell(watch, at, texts.len());
+        read.is_ok().then_some(*text)
+    });
+    let tokenizer = Tokenizer::train(texts_read.fuse(), vocabulary);
+    read?;
+    tokenizer
 }

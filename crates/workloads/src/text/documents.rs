@@ -12,6 +12,7 @@ use super::error::TextError;
 use super::sections::sections;
 use crate::files::files;
 use crate::room::Room;
+use crate::watch::{Watch, tell};
 
 /// What some editors write before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -39,9 +40,10 @@ impl Document {
 
 impl Documents {
     /// Reads all `.txt` and `.md` files below a folder, at least two.
-    pub(crate) fn read(config: &CorpusConfig) -> Result<Self, TextError> {
+    pub(crate) fn read(config: &CorpusConfig, watch: Watch<'_>) -> Result<Self, TextError> {
         let (paths, mut read, mut demand) = (files(&config.folder)?, Self::default(), Demand::new());
-        for path in &paths {
+        for (at, path) in paths.iter().enumerate() {
+            tell(watch, at, paths.len())?;
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display();
             match document(path, &config.room, &mut demand) {
                 Ok(Ok(document)) => read.documents.push(document),

@@ -7,6 +7,7 @@ use plimsoll_types::Bytes;
 
 use super::tokenizer::{LEAST_VOCABULARY, MOST_VOCABULARY};
 use crate::files::FolderError;
+use crate::watch::Interrupted;
 
 /// Why documents make no data set, or a tokenizer no tokens.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,9 @@ pub enum TextError {
     /// The tokenizer's library failed, or its file is none.
     #[error("use the tokenizer: {0}")]
     Tokenizer(String),
+    /// Whoever watches has asked for the end.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 fn smaller(longest: Option<Bytes>) -> String {

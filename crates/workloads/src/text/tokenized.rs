@@ -8,6 +8,7 @@ use plimsoll_sampler::SampleIndex;
 use super::error::TextError;
 use super::tokenizer::{BOUNDARY, Tokenizer};
 use crate::checksum::Checksum;
+use crate::watch::{Watch, tell};
 
 /// Sections one after the other, between boundaries, in 2 bytes a token.
 ///
@@ -25,10 +26,12 @@ impl Sections {
     ///
     /// # Errors
     ///
-    /// [`TextError::Tokenizer`] when a text cannot be encoded, [`TextError::Sampler`] when there is none.
-    pub fn try_new(tokenizer: &Tokenizer, texts: &[&str], longest: u32) -> Result<Self, TextError> {
+    /// [`TextError::Tokenizer`] when a text cannot be encoded, [`TextError::Sampler`] when there is none, and
+    /// [`TextError::Interrupted`].
+    pub fn try_new(tokenizer: &Tokenizer, texts: &[&str], longest: u32, watch: Watch<'_>) -> Result<Self, TextError> {
         let (mut tokens, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::<u32>::new());
-        for text in texts {
+        for (at, text) in texts.iter().enumerate() {
+            tell(watch, at, texts.len())?;
             let first = tokens.len();
             tokens.push(BOUNDARY);
             tokens.extend(tokenizer.encode(text)?);
@@ -90,6 +93,7 @@ fn pieces(n: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::unwatched;
 
     #[test]
     fn pieces_are_nearly_equal_and_cover_everything() {
@@ -106,7 +110,7 @@ mod tests {
     fn every_token_of_a_section_is_predicted_once() {
         let texts = ["one two three four five six seven", "eight"];
         let tokenizer = Tokenizer::train(texts.into_iter(), 257).unwrap();
-        let sections = Sections::try_new(&tokenizer, &texts, 9).unwrap();
+        let sections = Sections::try_new(&tokenizer, &texts, 9, &mut unwatched).unwrap();
         let mut expected = Vec::new();
         for text in texts {
             expected.extend(tokenizer.encode(text).unwrap());

@@ -169,7 +169,7 @@ fn steady<J: Job>(trials: &mut Trials<'_, J>, shape: StepShape) -> Result<Observ
     for _ in 1..STEPS_OF_A_TRIAL {
         trials.train(shape, 2 * shape.samples)?;
     }
-    Ok(trials.train(shape, 2 * shape.samples)?.observation())
+    Ok(trials.train(shape, 2 * shape.samples)?.part)
 }
 
 fn draws(turn: Turn) -> impl Iterator<Item = Draw> {
