@@ -17,12 +17,11 @@ use crate::lengths::read_lengths;
 /// A plan of ten million samples is 80 MB: large pieces, few calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What is said of a plan: what it costs, how well it mixes with the next epoch's, and how long it took.
+/// What is said of a plan, and how long it took.
 #[derive(Debug, Serialize)]
 struct Said {
     #[serde(flatten)]
     report: PlanReport,
-    mates_kept: Mixing,
     planning_seconds: f64,
 }
 
@@ -44,11 +43,7 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     let batches = planner.plan_epoch(args.epoch);
     let elapsed = begun.elapsed();
     write(&args.out, |file| encode(&batches, file))?;
-    let said = Said {
-        report: planner.report(&batches),
-        mates_kept: planner.mixing(args.epoch, &batches),
-        planning_seconds: elapsed.as_secs_f64(),
-    };
+    let said = Said { report: planner.report(args.epoch, &batches), planning_seconds: elapsed.as_secs_f64() };
     if let Some(report) = &args.report {
         write(report, |file| Ok(serde_json::to_writer_pretty(&mut *file, &said)?))?;
     }
@@ -112,7 +107,7 @@ fn encode(batches: &Batches<1>, out: &mut impl Write) -> io::Result<()> {
 
 impl Said {
     fn table(&self) -> String {
-        let Self { report, mates_kept, planning_seconds } = self;
+        let Self { report, planning_seconds } = self;
         let ns_per_sample = 1e9 * planning_seconds / report.n_samples as f64;
         let more = percent(report.over_lower_bound(), 2);
         let rows = [
@@ -120,18 +115,17 @@ impl Said {
             ("batches", report.n_batches.to_string()),
             ("lower bound", format!("{}, the plan has {more} more", report.lower_bound)),
             ("padding", percent(report.waste[0], 3)),
-            ("mates kept", mates(mates_kept)),
+            ("mates kept", mates(&report.mates_kept)),
             ("planning", format!("{planning_seconds:.3} s on the clock, {ns_per_sample:.1} ns a sample")),
         ];
         rows.map(|(key, value)| format!("{key:<12} {value}")).join("\n")
     }
 }
 
-/// The share of a batch's pairs that meet again, what was wanted, and what so few batches can keep to.
-fn mates(mixing: &Mixing) -> String {
-    let reachable = mixing.reachable.map(|most| format!(", {} or less with so few batches", percent(most.get(), 2)));
-    let (kept, wanted) = (percent(mixing.kept, 2), percent(mixing.wanted.get(), 2));
-    format!("{kept} in the next epoch; {wanted} wanted{}", reachable.unwrap_or_default())
+/// The share of a batch's pairs that meet again, what was wanted, and what these lengths keep at most.
+fn mates(Mixing { wanted, reachable, kept }: &Mixing) -> String {
+    let [kept, wanted, reachable] = [*kept, wanted.get(), reachable.get()].map(|share| percent(share, 2));
+    format!("{kept} in the next epoch; {wanted} wanted, at most {reachable} with these lengths")
 }
 
 fn percent(share: f64, n_digits: usize) -> String {
@@ -185,14 +179,13 @@ mod tests {
         let index = SampleIndex::try_new([vec![5, 1, 6, 1, 2]]).unwrap();
         let planner = BatchPlanner::try_new(index, PaddedBudget([12]), PlanConfig::default()).unwrap();
         let batches = planner.plan_epoch(0);
-        let (report, mates_kept) = (planner.report(&batches), planner.mixing(0, &batches));
-        let said = Said { report, mates_kept, planning_seconds: 1e-6 };
+        let said = Said { report: planner.report(0, &batches), planning_seconds: 1e-6 };
         let expected = "\
 samples      5
 batches      2
 lower bound  2, the plan has 0.00 % more
 padding      16.667 %
-mates kept   100.00 % in the next epoch; 3.00 % wanted, 100.00 % or less with so few batches
+mates kept   100.00 % in the next epoch; 3.00 % wanted, at most 100.00 % with these lengths
 planning     0.000 s on the clock, 200.0 ns a sample";
         assert_eq!(said.table(), expected);
         let json = serde_json::to_value(&said).unwrap();

@@ -60,7 +60,7 @@ fn a_report_says_in_json_what_is_printed() {
     let [kept, wanted, reachable] = ["kept", "wanted", "reachable"]
         .map(|key| format!("{:.2} %", 100.0 * report["mates_kept"][key].as_f64().unwrap()));
     let line =
-        format!("mates kept   {kept} in the next epoch; {wanted} wanted, {reachable} or less with so few batches\n");
+        format!("mates kept   {kept} in the next epoch; {wanted} wanted, at most {reachable} with these lengths\n");
     assert!(stdout.contains(&line), "{stdout}");
     assert!(stdout.contains(&format!("batches      {}\n", report["n_batches"])), "{stdout}");
     let refused = plan(folder.path(), "plan", BUDGET, &["--report", "plan"]);

@@ -16,7 +16,7 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
-//! [`PlanReport`], [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
+//! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
 //!
@@ -31,7 +31,8 @@
 //!   changed, a number for each kind of sample or a bit for each sample of a small window.
 //!   That is 4 kB of JSON at most with the default window on one axis, after any number of changes: 3.8 kB among ten
 //!   million samples, and 1.1 kB with a lattice.
-//!   A window that was asked to be larger than 2^18, and several axes without a lattice, take up to a bit a sample.
+//!   A window that was asked to be larger, and several axes without a lattice, take up to a bit a sample; tasks with shares
+//!   take some ten bytes each, so that a hundred of them may take more.
 //! * Samples that are padded alike go in the order of their queue, whatever rules divide them into batches, so that what
 //!   was taken is the same for all rules: no change loses a sample or repeats one.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
@@ -82,7 +83,7 @@
 //! assert_eq!(resumed, epoch);
 //!
 //! let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
-//! assert!(planner.report(&here).waste[0] < 0.04 && mates_kept(&here, &next) < 0.04);
+//! assert!(planner.report(0, &here).waste[0] < 0.04 && mates_kept(&here, &next) < 0.04);
 //! # Ok::<(), plimsoll_sampler::SamplerError>(())
 //! ```
 //!

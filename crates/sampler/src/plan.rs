@@ -12,6 +12,7 @@ mod fill;
 mod fit;
 mod index;
 mod kinds;
+mod knots;
 mod lattice;
 mod least_time;
 mod look;

@@ -129,7 +129,7 @@ proptest! {
         let planner = case.on_one_axis(objectives[usize::try_from(which).unwrap()]);
         let batches = planner.plan_epoch(case.epoch);
         each_once(ids(&batches), case.lengths.len());
-        let report = planner.report(&batches);
+        let report = planner.report(case.epoch, &batches);
         prop_assert_eq!(report.over_budget, 0);
         prop_assert!(report.lower_bound <= report.n_batches);
         for batch in batches.iter() {

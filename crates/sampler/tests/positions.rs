@@ -109,6 +109,15 @@ fn changes_in_an_epoch_of_tasks_with_shares_keep_a_position_small() {
 }
 
 #[test]
+fn changes_in_an_epoch_of_many_kinds_keep_a_position_small() {
+    let tasks: Vec<u16> = (0..60_000).map(|id| u16::try_from(id * 7_919 % 8).unwrap()).collect();
+    let chats = index(chats(60_000)).with_tasks(tasks).unwrap();
+    let lattice = Lattice::try_new([(1..=1_024).map(|edge| 4 * edge).collect()]).unwrap();
+    check_changes(&chats, &PlanConfig::default(), (8_192, 65_536), 10);
+    check_changes(&chats, &PlanConfig { lattice, ..PlanConfig::default() }, (8_192, 65_536), 10);
+}
+
+#[test]
 fn changes_of_plans_that_take_the_least_time_keep_a_position_small() {
     let objective = Objective::LeastTime { batch_overhead: 500.0 };
     let config = |lattice, window| PlanConfig { objective, lattice, window, ..PlanConfig::default() };

@@ -26,7 +26,7 @@ fn a_rule_is_never_asked_beyond_the_longest_sample() {
         let config = PlanConfig { objective, ..PlanConfig::default() };
         let planner = planner(table, (1..=LONGEST).collect(), config).unwrap();
         let batches = planner.plan_epoch(0);
-        let report = planner.report(&batches);
+        let report = planner.report(0, &batches);
         assert_eq!((report.over_budget, report.n_samples), (0, u64::from(LONGEST)));
         assert!(planner.lower_bound() <= report.n_batches);
         assert_eq!(planner.safe_batch_sizes(), [1]);
@@ -39,7 +39,7 @@ fn samples_that_are_cut_or_skipped_do_not_ask_for_more_either() {
     for oversize in [Oversize::Truncate, Oversize::Skip] {
         let config = PlanConfig { oversize, ..PlanConfig::default() };
         let planner = planner(tight, (1..=LONGEST).collect(), config).unwrap();
-        assert_eq!(planner.report(&planner.plan_epoch(0)).over_budget, 0);
+        assert_eq!(planner.report(0, &planner.plan_epoch(0)).over_budget, 0);
     }
 }
 
@@ -49,7 +49,7 @@ fn a_row_asks_for_no_more_than_twice_its_length() {
     let rule = |[length]: [u32; 1]| 100_000 / (length * length);
     let config = PlanConfig { objective: Objective::FewestRows, ..PlanConfig::default() };
     let planner = planner(rule, vec![5, 90, 70, 200], config).unwrap();
-    let report = planner.report(&planner.plan_epoch(0));
+    let report = planner.report(0, &planner.plan_epoch(0));
     assert_eq!((report.n_batches, report.lower_bound, report.over_budget), (2, 2, 0));
 }
 
@@ -90,4 +90,17 @@ fn a_change_to_such_a_rule_changes_nothing() {
     let before = steps.clone();
     assert!(steps.change(Table(30)).is_err());
     assert_eq!(steps, before);
+}
+
+#[test]
+fn a_rule_that_breaks_its_word_where_nobody_looked_ends_no_epoch() {
+    // Every other of 100 000 lengths is looked at, and the others have no room.
+    let rule = |[length]: [u32; 1]| if length % 2 == 1 { 0 } else { 200_000 / length };
+    for objective in [Objective::FewestBatches, Objective::LeastTime { batch_overhead: 9.0 }, Objective::FewestRows] {
+        let config = PlanConfig { objective, ..PlanConfig::default() };
+        let planner = planner(rule, (1..=100_000).collect(), config).unwrap();
+        let report = planner.report(0, &planner.plan_epoch(0));
+        assert!(report.n_samples == 100_000 && report.over_budget > 0, "{report:?}");
+        assert!(report.lower_bound <= report.n_batches, "{report:?}");
+    }
 }

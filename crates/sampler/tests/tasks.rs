@@ -4,55 +4,38 @@
 
 mod common;
 
-use common::Numbers;
+use common::{Numbers, images_and_tokens};
 use plimsoll_sampler::{
     BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix,
     mates_kept, task_entropy_ratio,
 };
 use plimsoll_types::Fraction;
 
-/// Images, tokens and task of each sample: one image; two to four of one subject; two to eight of several.
-fn samples(n: usize) -> (Vec<u32>, Vec<u32>, Vec<u16>) {
-    let mut numbers = Numbers::new(4);
-    let mut images = Vec::new();
-    let mut tokens = Vec::new();
-    let mut tasks = Vec::new();
-    for id in 0..n {
-        let (task, least, most, median) =
-            [(0, 1, 1, 150.0), (1, 2, 4, 245.0), (2, 2, 8, 400.0)][[0, 0, 1, 1, 2][id % 5]];
-        let extra = (0..most - least).filter(|_| numbers.uniform() < 0.5).count();
-        images.push(least + u32::try_from(extra).unwrap());
-        tokens.push(numbers.log_normal(median, 0.6, 8, 2048));
-        tasks.push(task);
-    }
-    (images, tokens, tasks)
-}
-
 fn mix(weight: f64) -> TaskMix {
     TaskMix { diversity_weight: Fraction::try_new(weight).unwrap(), ..TaskMix::default() }
 }
 
 /// What is padded on each axis, the entropy of tasks in groups of eight batches, and the share of mates kept.
-fn images_and_tokens(n: usize, config: PlanConfig<2>) -> (Vec<f64>, f64, f64) {
-    let (images, tokens, tasks) = samples(n);
-    let index = SampleIndex::try_new([images, tokens]).unwrap().with_tasks(tasks.clone()).unwrap();
+fn planned(n: usize, config: PlanConfig<2>) -> (Vec<f64>, f64, f64) {
+    let (lengths, tasks) = images_and_tokens(n);
+    let index = SampleIndex::try_new(lengths).unwrap().with_tasks(tasks.clone()).unwrap();
     let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
     let batches = planner.plan_epoch(1);
-    let report = planner.report(&batches);
+    let report = planner.report(1, &batches);
     assert_eq!((report.over_budget, report.n_samples), (0, n as u64));
     (report.waste, task_entropy_ratio(&batches, &tasks, 8).unwrap(), mates_kept(&batches, &planner.plan_epoch(2)))
 }
 
 #[test]
 fn two_axes_are_hardly_padded_while_mates_part_and_groups_of_batches_hold_all_tasks() {
-    let (waste, entropy, kept) = images_and_tokens(1_000_000, PlanConfig::default());
+    let (waste, entropy, kept) = planned(1_000_000, PlanConfig::default());
     assert!(waste.iter().all(|waste| *waste < 0.01), "{waste:?}");
     assert!(entropy >= 0.95 && kept <= 0.034, "{entropy} {kept}");
 }
 
 #[test]
 fn a_tenth_of_the_batches_is_padded_more_and_keeps_more_mates() {
-    let (waste, entropy, kept) = images_and_tokens(100_000, PlanConfig::default());
+    let (waste, entropy, kept) = planned(100_000, PlanConfig::default());
     assert!(waste.iter().all(|waste| *waste < 0.043), "{waste:?}");
     assert!(entropy >= 0.95 && kept <= 0.049, "{entropy} {kept}");
 }
@@ -61,7 +44,7 @@ fn a_tenth_of_the_batches_is_padded_more_and_keeps_more_mates() {
 fn two_axes_without_mixing_of_neighbours_pad_next_to_nothing() {
     let plan = |weight| {
         let config = PlanConfig { tasks: mix(weight), most_mates_kept: Fraction::ONE, ..PlanConfig::default() };
-        images_and_tokens(100_000, config)
+        planned(100_000, config)
     };
     let (waste, entropy, _) = plan(0.5);
     assert!(waste.iter().all(|waste| *waste < 0.01) && entropy >= 0.9, "{waste:?} {entropy}");
@@ -86,13 +69,13 @@ fn tasks_of_one_cell_are_mixed_whatever_the_lengths() {
 
 #[test]
 fn mates_part_on_two_axes_as_they_do_on_one() {
-    let (images, tokens, _) = samples(50_000);
+    let (lengths, _) = images_and_tokens(50_000);
     let plan = |most_mates_kept| {
-        let index = SampleIndex::try_new([images.clone(), tokens.clone()]).unwrap();
+        let index = SampleIndex::try_new(lengths.clone()).unwrap();
         let config = PlanConfig { most_mates_kept, ..PlanConfig::default() };
         let planner = BatchPlanner::try_new(index, PaddedBudget([128, 16_384]), config).unwrap();
         let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
-        (mates_kept(&here, &next), planner.report(&here).waste)
+        (mates_kept(&here, &next), planner.report(0, &here).waste)
     };
     let default = PlanConfig::<2>::default().most_mates_kept;
     assert_eq!(default, PlanConfig::<1>::default().most_mates_kept);
@@ -140,7 +123,7 @@ fn more_weight_on_diversity_means_more_of_it_and_more_padding() {
     let at = |weight| {
         let (batches, planner) = plan(PlanConfig { tasks: mix(weight), ..PlanConfig::default() });
         let tasks = planner.index().tasks().unwrap();
-        (task_entropy_ratio(&batches, tasks, 1).unwrap(), planner.report(&batches).waste[0])
+        (task_entropy_ratio(&batches, tasks, 1).unwrap(), planner.report(0, &batches).waste[0])
     };
     let [fit, default, balanced] = [0.0, 0.5, 1.0].map(at);
     assert!(fit.0 < balanced.0 && default.0 <= balanced.0, "{fit:?} {default:?} {balanced:?}");
@@ -259,7 +242,7 @@ fn a_sample_that_does_not_fit_alone_is_skipped_and_counted() {
     let batches = planner.plan_epoch(0);
     let mut ids: Vec<u32> = batches.iter().flat_map(|batch| batch.ids.to_vec()).collect();
     ids.sort_unstable();
-    let report = planner.report(&batches);
+    let report = planner.report(0, &batches);
     assert_eq!((ids, report.skipped, report.truncated, planner.n_planned()), (vec![0, 2], 2, 0, 2));
     assert_eq!(planner.oversize().collect::<Vec<_>>(), [(1, [1_000_000]), (3, [101])]);
 }
@@ -268,7 +251,7 @@ fn a_sample_that_does_not_fit_alone_is_skipped_and_counted() {
 fn a_sample_that_does_not_fit_alone_is_cut_and_counted() {
     let planner = oversized(Oversize::Truncate).unwrap();
     let batches = planner.plan_epoch(0);
-    let report = planner.report(&batches);
+    let report = planner.report(0, &batches);
     assert_eq!((report.n_samples, report.truncated, report.over_budget), (4, 2, 0));
     assert!(batches.iter().all(|batch| batch.longest[0] <= 100));
     assert!(report.waste[0] >= 0.0);

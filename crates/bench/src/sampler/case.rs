@@ -90,7 +90,7 @@ impl<const AXES: usize> Case<'_, AXES> {
 
     fn padding(&self, planner: &Planner<AXES>, batches: &Batches<AXES>) -> Padding {
         let audit = Audit::new(&self.set.lengths, self.set.budget, batches);
-        let report = planner.report(batches);
+        let report = planner.report(0, batches);
         Padding {
             waste: audit.most_waste(),
             waste_per_axis: audit.waste,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::blur::{Blur, KEPT_WITHOUT};
+use super::blur::Blur;
 use super::entry::{Entry, sort};
 use super::fit::Fit;
+use super::knots::{KEPT_WITHOUT, Knots};
 use super::narrow::narrow;
 use crate::hash::Rng;
 use crate::{CapacityRule, Lattice};
@@ -53,19 +54,26 @@ pub(super) struct Line<'a, R, const AXES: usize> {
     pub(super) lattice: &'a Lattice<AXES>,
     /// The share of a batch's pairs that may meet again, of those whose samples are in one window again.
     pub(super) most_kept: f64,
+    /// The share of an epoch that is in one window.
+    pub(super) window_share: f64,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
     /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next
     /// axis, and so on; every other band runs backwards, so that a batch across two bands is padded little.
     ///
-    /// On the last axis, neighbours are mixed if need be.
-    pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) {
+    /// On the last axis, neighbours are mixed if need be; returns the greatest share of a batch's pairs that meet again
+    /// when their samples are in one window again.
+    pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) -> f64 {
         let mut steps = Vec::new();
         self.sort_on(self.axes, entries, scratch, &mut steps);
         let sizes = steps.iter().filter_map(|step| if let Step::Band(size) = step { Some(*size) } else { None });
         let finest = self.axes.last().copied().unwrap_or(0);
-        let mut blur = (self.most_kept < KEPT_WITHOUT).then(|| Blur::new(entries, sizes, self, finest)).flatten();
+        let (mut blur, reachable) = if self.most_kept < KEPT_WITHOUT {
+            Blur::new(Knots::new(entries, sizes, self, finest), self)
+        } else {
+            (None, 1.0)
+        };
         let mut end = 0;
         for step in steps {
             match step {
@@ -78,6 +86,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
                 Step::Turn(size) => entries[end - size..end].reverse(),
             }
         }
+        reachable
     }
 
     /// Where the entries lie, among those of a sorted band, that are padded as one of them is on every axis.
@@ -216,7 +225,8 @@ mod tests {
         let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();
         let lattice = Lattice::try_new(edges).unwrap();
         let fit = Fit { rule: PaddedBudget([100, 1000]), lattice, most_samples: u32::MAX };
-        let line = Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0 };
+        let line =
+            Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0, window_share: 1.0 };
         line.arrange(&mut entries, &mut Vec::new(), &mut Rng::new(Use::Batches, 0, 0, 0));
         entries.into_iter().map(|entry| entry.lengths).collect()
     }

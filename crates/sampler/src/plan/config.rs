@@ -15,8 +15,7 @@ pub struct PlanConfig<const AXES: usize> {
     /// The share of a batch's pairs that may share a batch in the next epoch too; 1 is no limit.
     /// Samples of one cell of the lattice are mixed in any case, since they are padded alike.
     /// Where the window and the cells would keep more, neighbours in length are mixed, until that takes more padding
-    /// than it is worth: [`PlanConfig::reachable_mates_kept`] says how far an epoch can come, and
-    /// [`crate::BatchPlanner::mixing`] how far it has.
+    /// than it is worth: [`crate::Mixing`] says how far an epoch can come, and how far it has.
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
@@ -101,9 +100,6 @@ const DIVERSITY_WEIGHT: f64 = 0.5;
 /// Counted over all pairs rather than over batches, so that large batches weigh more, the share is up to a third higher.
 const MATES_KEPT: f64 = 0.03;
 
-/// By how much more mates are kept than a blur was made for: the model of a pool meets them to within a tenth.
-const MODEL_ERROR: f64 = 1.1;
-
 /// Samples of a window on one axis: some 300 batches of 50, which pads speech by 0.4 % and chats by 1.4 %.
 pub(super) const WINDOW: usize = 1 << 14;
 
@@ -113,6 +109,9 @@ pub(super) const ALL: usize = 1 << 18;
 /// Each further axis divides the window into bands, some ten to twenty of them.
 const BANDS: usize = 16;
 
+/// Samples of a window of rows: 128 chats fill rows as well as any number, 128 utterances need 0.3 % more rows than 512.
+const LEAST_ROWS: usize = 128;
+
 fn fraction(ratio: f64) -> Fraction {
     Fraction::try_new(ratio).expect("a constant between 0 and 1")
 }
@@ -120,32 +119,16 @@ fn fraction(ratio: f64) -> Fraction {
 impl<const AXES: usize> PlanConfig<AXES> {
     /// How many samples are sorted at a time, made equal over the epoch: what was asked for, or else everything up to a
     /// quarter of a million, and 16 Ki, times 16 for each axis beyond the first, above.
-    /// Rows that are filled end to end need no neighbours in length, and so a 32nd of the samples, 512 to 16 Ki.
+    /// Rows that are filled end to end need no neighbours in length, and so a 32nd of the samples, 128 to 16 Ki.
     pub fn window(&self, n_samples: usize) -> usize {
         let large = (1..AXES).fold(WINDOW, |window, _| window.saturating_mul(BANDS));
         let default = match self.objective {
-            Objective::FewestRows => (n_samples / 32).clamp(512, WINDOW),
+            Objective::FewestRows => (n_samples / 32).clamp(LEAST_ROWS, WINDOW),
             _ if n_samples <= ALL => n_samples,
             _ => large,
         };
         let window = self.window.unwrap_or(default).max(1);
         n_samples.div_ceil(n_samples.div_ceil(window).max(1)).max(1)
-    }
-
-    /// The share of mates that an epoch of so many batches on one axis keeps at most: what was asked for, or what is
-    /// possible where there are few batches, which is 18 over their number from some 30 on.
-    ///
-    /// `None` on several axes, where it depends on how the lengths on one divide those on another.
-    ///
-    /// # Sources
-    ///
-    /// A pool of a 64th of the batches keeps 16 over their number; the rest is measured, on lengths of chats and of speech
-    /// in 3 to 1 400 batches: a tenth more, and 40 / (38 + n) where that pool is less than a batch.
-    pub fn reachable_mates_kept(&self, n_batches: u64) -> Option<Fraction> {
-        let n = n_batches as f64;
-        let possible = (18.0 / n).min(40.0 / (38.0 + n)).min(1.0);
-        let most = possible.max(MODEL_ERROR * self.most_mates_kept.get());
-        (AXES == 1).then(|| Fraction::try_new(most).unwrap_or(Fraction::ONE))
     }
 
     /// Checks what a type cannot.

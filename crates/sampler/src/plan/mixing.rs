@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::batches::Batches;
 use super::planner::BatchPlanner;
+use super::window::Window;
 use crate::CapacityRule;
 use crate::hash::{Rng, Use};
 
@@ -13,20 +14,70 @@ use crate::hash::{Rng, Use};
 pub struct Mixing {
     /// The share of mates that may be kept.
     pub wanted: Fraction,
-    /// What an epoch of so many batches keeps at most, where that is known.
-    pub reachable: Option<Fraction>,
+    /// The share of mates that epochs of these samples keep at most, in the mean: above what is wanted where there are few
+    /// batches to mix with, and below it where windows alone mix more.
+    ///
+    /// On any number of axes, it follows from how many batches are mixed at each place of a window, as simulations of such
+    /// a line say, and a tenth more.
+    /// An epoch of a few dozen batches may keep more by chance.
+    pub reachable: Fraction,
     /// The share of mates that are kept.
     pub kept: f64,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// Holds an epoch's batches against those of the next epoch, which it plans.
-    pub fn mixing(&self, epoch: u64, batches: &Batches<AXES>) -> Mixing {
+    pub(super) fn mixing(&self, epoch: u64, batches: &Batches<AXES>) -> Mixing {
+        let mut progress = self.start(epoch.wrapping_add(1));
+        let (mut window, mut next) = (Window::default(), Batches::default());
+        let of_tasks = OfTasks::new(self.index.tasks(), batches);
+        let mut reachable = 0.0;
+        while self.plan_window(&mut progress, &mut window) {
+            let taken = window.batches.iter().flat_map(|batch| batch.ids);
+            let ids = taken.chain(progress.carried.0.iter()).copied();
+            reachable += window.reachable * of_tasks.share_again(ids);
+            next.append(&window.batches);
+        }
         Mixing {
             wanted: self.config().most_mates_kept,
-            reachable: self.config().reachable_mates_kept(batches.len() as u64),
-            kept: mates_kept(batches, &self.plan_epoch(epoch.wrapping_add(1))),
+            reachable: Fraction::try_new(reachable).unwrap_or(Fraction::ONE),
+            kept: mates_kept(batches, &next),
         }
+    }
+}
+
+/// What a plan has of each task; everything is of one task where there are none.
+struct OfTasks<'a> {
+    tasks: Option<&'a [u16]>,
+    n_samples: Vec<f64>,
+    n_batches: Vec<f64>,
+}
+
+impl<'a> OfTasks<'a> {
+    fn new<const AXES: usize>(tasks: Option<&'a [u16]>, batches: &Batches<AXES>) -> Self {
+        let n_tasks = tasks.into_iter().flatten().max().map_or(1, |most| usize::from(*most) + 1);
+        let mut of = Self { tasks, n_samples: vec![0.0; n_tasks], n_batches: vec![0.0; n_tasks] };
+        for batch in batches.iter() {
+            for id in batch.ids {
+                let task = of.task(*id);
+                of.n_samples[task] += 1.0;
+                of.n_batches[task] += 1.0 / (batch.ids.len() * batches.len()) as f64;
+            }
+        }
+        of
+    }
+
+    fn task(&self, id: u32) -> usize {
+        self.tasks.map_or(0, |tasks| usize::from(tasks[id as usize]))
+    }
+
+    /// The share of a batch's pairs of which both samples are in this window of another epoch: where tasks have shares, a
+    /// window has more of one task than of another.
+    fn share_again(&self, window: impl Iterator<Item = u32>) -> f64 {
+        let mut counts = vec![0.0; self.n_samples.len()];
+        window.for_each(|id| counts[self.task(id)] += 1.0);
+        let shares = counts.iter().zip(&self.n_samples).zip(&self.n_batches);
+        shares.map(|((n, all), weight)| weight * (n / all.max(1.0)).powi(2)).sum()
     }
 }
 

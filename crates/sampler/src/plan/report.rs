@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::batches::Batches;
 use super::config::{Objective, Oversize};
+use super::mixing::Mixing;
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
 use super::rows::row_length;
@@ -31,6 +32,8 @@ pub struct PlanReport {
     pub truncated: u64,
     /// Samples that do not fit even alone and are left out.
     pub skipped: u64,
+    /// How many mates may be kept, can be, and are in the next epoch.
+    pub mates_kept: Mixing,
 }
 
 /// Sums over batches, on one axis.
@@ -49,8 +52,9 @@ impl PlanReport {
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
-    /// Measures batches that this planner has planned.
-    pub fn report(&self, batches: &Batches<AXES>) -> PlanReport {
+    /// Measures the batches that this planner has planned for an epoch, by themselves and against those of the next epoch,
+    /// which it plans.
+    pub fn report(&self, epoch: u64, batches: &Batches<AXES>) -> PlanReport {
         let mut sums = [Sums::default(); AXES];
         for batch in batches.iter() {
             for (axis, sums) in sums.iter_mut().enumerate() {
@@ -71,6 +75,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             lattice_waste: sums.iter().map(|sums| 1.0 - sums.blocks as f64 / sums.cells as f64).collect(),
             truncated: oversize(Oversize::Truncate),
             skipped: oversize(Oversize::Skip),
+            mates_kept: self.mixing(epoch, batches),
         }
     }
 
@@ -79,17 +84,21 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// In a batch of `n` samples, each has a capacity of at least that of the longest, so that `Σ 1 / capacity` is at
     /// most `n / capacity(longest)`, which is at most 1.
     pub fn lower_bound(&self) -> u64 {
+        let planned = || (0..self.index().n_samples()).filter_map(|id| self.planned_lengths(narrow(id)));
         let row = match self.config().objective {
-            Objective::FewestRows => f64::from(row_length(&self.fit, self.index().longest()[0])),
+            Objective::FewestRows => {
+                let longest = planned().map(|lengths| lengths[0]).max().unwrap_or(1);
+                f64::from(row_length(&self.fit, longest).max(longest))
+            }
             _ => 0.0,
         };
         let part = |lengths: [u32; AXES]| match self.config().objective {
             Objective::FewestRows => f64::from(lengths[0]) / row,
-            _ => 1.0 / f64::from(self.fit.capacity(lengths)),
+            // A rule that breaks its word where nobody looked may have no room for one that is planned.
+            _ => Some(self.fit.capacity(lengths)).filter(|it| *it > 0).map_or(0.0, |it| 1.0 / f64::from(it)),
         };
-        let planned = (0..self.index().n_samples()).filter_map(|id| self.planned_lengths(narrow(id)));
         // Rounding of ten million terms; a bound that is one too low is still a bound.
-        let bound = planned.map(part).sum::<f64>() * (1.0 - 1e-8);
+        let bound = planned().map(part).sum::<f64>() * (1.0 - 1e-8);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most one batch per sample")]
         let bound = bound.ceil() as u64;
         bound.max(1)

@@ -25,7 +25,8 @@ pub(super) fn fewest_rows<R: CapacityRule<AXES>, const AXES: usize>(
     out: &mut Batches<AXES>,
 ) {
     let longest = entries.iter().map(|entry| entry.lengths[0]).max().unwrap_or(1);
-    let mut rows = Rows::new(entries.len(), row_length(fit, longest));
+    // A rule that breaks its word where nobody looked may have no room for a sample: its row is over budget.
+    let mut rows = Rows::new(entries.len(), row_length(fit, longest).max(longest));
     let mut filled: Vec<Vec<&Entry<AXES>>> = Vec::new();
     for entry in entries.iter().rev() {
         let row = rows.first_with(entry.lengths[0]);

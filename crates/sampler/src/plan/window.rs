@@ -17,16 +17,18 @@ use crate::{CapacityRule, Lattice};
 /// Room for one window, used again for the next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Window<const AXES: usize> {
-    /// The samples to be planned; left in the order in which they were filled in.
+    /// The samples to be planned, which planning puts in order.
     pub(super) entries: Vec<Entry<AXES>>,
     /// What became of them.
     pub(super) batches: Batches<AXES>,
+    /// The greatest share of a batch's pairs that share a batch in another epoch, of those that share a window.
+    pub(super) reachable: f64,
     scratch: Vec<Entry<AXES>>,
 }
 
 impl<const AXES: usize> Default for Window<AXES> {
     fn default() -> Self {
-        Self { entries: Vec::new(), batches: Batches::default(), scratch: Vec::new() }
+        Self { entries: Vec::new(), batches: Batches::default(), reachable: 0.0, scratch: Vec::new() }
     }
 }
 
@@ -43,13 +45,40 @@ pub(super) struct Recipe<'a, R, const AXES: usize> {
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
-    /// Divides the window's entries into batches in random order.
+    /// Divides the window's entries into batches in random order, of one task each where that is asked for.
     pub(super) fn plan(&self, window: &mut Window<AXES>, rng: &mut Rng) {
-        let Window { entries, batches, scratch } = window;
+        let Window { entries, batches, reachable, scratch } = window;
         batches.clear();
         batches.ids.reserve_exact(entries.len());
+        let mut kept = 0.0;
+        if let Some(tasks) = self.tasks.filter(|_| self.config.tasks.homogeneous) {
+            // Each task has neighbours and batches of its own.
+            for mut of_task in tasks.entries(entries) {
+                let mut more = Batches::default();
+                kept += self.plan_line(&mut of_task, &mut more, scratch, rng) * more.len() as f64;
+                batches.append(&more);
+            }
+        } else {
+            kept = self.plan_line(entries, batches, scratch, rng) * batches.len() as f64;
+        }
+        *reachable = kept / (batches.len() as f64).max(1.0);
+        rng.shuffle(&mut batches.spans);
+        if let Some(tasks) = self.mixing() {
+            keep_shares(batches, tasks);
+        }
+    }
+
+    /// Puts entries into a line and fills batches from it; returns the greatest share of pairs that meet again, of those
+    /// whose samples are in one window again.
+    fn plan_line(
+        &self,
+        entries: &mut [Entry<AXES>],
+        out: &mut Batches<AXES>,
+        scratch: &mut Vec<Entry<AXES>>,
+        rng: &mut Rng,
+    ) -> f64 {
         if entries.is_empty() {
-            return;
+            return 0.0;
         }
         let no_edges = Lattice::default();
         let (lattice, most_kept) = match self.config.objective {
@@ -59,28 +88,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
             _ => (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share),
         };
         let per_batch = self.per_batch(entries);
-        let line = Line { axes: self.axes, per_batch, fit: self.fit, lattice, most_kept };
-        line.arrange(entries, scratch, rng);
-        self.fill(entries, batches);
-        rng.shuffle(&mut batches.spans);
-        if let Some(tasks) = self.mixing() {
-            keep_shares(batches, tasks);
-        }
+        let Self { axes, fit, window_share, .. } = *self;
+        let line = Line { axes, per_batch, fit, lattice, most_kept, window_share };
+        let reachable = line.arrange(entries, scratch, rng);
+        self.fill(entries, out);
+        reachable
     }
 
-    /// Fills batches, of one task each where that is asked for.
     fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
-        let Some(tasks) = self.tasks.filter(|_| self.config.tasks.homogeneous) else {
-            return self.fill_together(entries, out);
-        };
-        for of_task in tasks.entries(entries) {
-            let mut batches = Batches::default();
-            self.fill_together(&of_task, &mut batches);
-            out.append(&batches);
-        }
-    }
-
-    fn fill_together(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
         let mix = &self.config.tasks;
         match (self.config.objective, self.mixing()) {
             (Objective::FewestRows, _) => fewest_rows(entries, self.fit, out),

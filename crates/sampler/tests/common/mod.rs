@@ -48,3 +48,19 @@ pub(crate) fn speech(n: usize) -> Vec<u32> {
     };
     (0..n).map(|_| length()).collect()
 }
+
+/// Images and tokens, and the task of each sample: one image; two to four of one subject; two to eight of several.
+pub(crate) fn images_and_tokens(n: usize) -> ([Vec<u32>; 2], Vec<u16>) {
+    let mut numbers = Numbers::new(4);
+    let mut images = Vec::new();
+    let mut tokens = Vec::new();
+    let mut tasks = Vec::new();
+    for id in 0..n {
+        let (task, least, most, median) =
+            [(0, 1, 1, 150.0), (1, 2, 4, 245.0), (2, 2, 8, 400.0)][[0, 0, 1, 1, 2][id % 5]];
+        images.push((least..most).fold(least, |sum, _| sum + u32::from(numbers.uniform() < 0.5)));
+        tokens.push(numbers.log_normal(median, 0.6, 8, 2048));
+        tasks.push(task);
+    }
+    ([images, tokens], tasks)
+}
