@@ -93,8 +93,7 @@ impl Settled {
 fn done(step: u64, knobs: Knobs, budget: Bytes) -> Signal {
     let shape = knobs.shape();
     let (peak, budget) = (observation(shape).peak, Budget { capacity: budget, budget });
-    let in_use = observation(shape).resident;
-    Signal::Done(StepMeasured { step, knobs, is_divided: false, highest: Some(shape), peak, in_use, budget })
+    Signal::Done(StepMeasured { step, knobs, is_divided: false, highest: Some(shape), peak, budget })
 }
 
 fn taught(ladder: &Ladder) -> Predictor {

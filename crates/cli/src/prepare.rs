@@ -5,7 +5,7 @@ use plimsoll_policy::{Bounds, batches, ladder};
 use plimsoll_probe::Probe;
 #[cfg(not(feature = "chaos"))]
 use plimsoll_probe::open;
-use plimsoll_train::{Job, LoaderConfig, PlanRequest};
+use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::exit::{UserError, describe, user_error};
@@ -14,9 +14,6 @@ use crate::faults::open;
 use crate::loading::Loaded;
 use crate::settings::{Notes, Settings};
 use crate::values::BatchSize;
-
-/// Items of a validation batch beyond which nothing is gained: results wait for the whole batch.
-const MAX_ITEMS: u32 = 64;
 
 /// Names of samples and files that the terminal shows before it says how many more there are.
 pub(crate) const SHOWN_NAMES: usize = 8;
@@ -135,7 +132,7 @@ impl<J> Prepared<J> {
 impl<J: Job> Prepared<J> {
     /// Asks for a plan of what the policy may use.
     pub(crate) fn plan_request(&self, settings: &Settings) -> Result<PlanRequest, UserError> {
-        let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_ITEMS);
+        let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_INFERENCE_BATCH);
         let of_edge = |edge: &u32| items().map(|n| StepShape::new(n, *edge)).collect::<Vec<_>>();
         Ok(PlanRequest {
             device: settings.device,

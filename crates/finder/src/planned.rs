@@ -31,7 +31,12 @@ impl Finder {
         let (best, next) = if is_wrong { (own, halfway(own.batch, it.ceiling)) } else { (planned, planned.batch) };
         let most = if is_wrong { usize::MAX } else { ENOUGH }.min(self.config.max_trials as usize);
         if next <= own.batch || most <= self.trials.len() {
-            let limit = if best.batch == self.config.batch_max { Limit::BatchMax } else { Limit::Memory };
+            let limit = match best.batch {
+                batch if batch == self.config.batch_max => Limit::BatchMax,
+                // What is between has neither run nor a bound that counts.
+                _ if is_wrong && own.batch < next => Limit::Trials,
+                _ => Limit::Memory,
+            };
             return Ok(self.found(best, limit));
         }
         Ok(Search::Try { batch: next, upper: upper(next) })

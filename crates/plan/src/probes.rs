@@ -13,9 +13,6 @@ pub type Measure<'a> = &'a mut dyn FnMut(StepShape) -> Result<Observation, PlanE
 /// A bound this close to the estimate leaves nothing to learn: 1 % of it is the margin for rounding.
 const TIGHT: f64 = 1.02;
 
-/// The edge of a first trial: any model takes it, and what it needs is nearly nothing.
-const SHORTEST: u32 = 16;
-
 /// Plans cells by certified probes.
 ///
 /// The smallest batch at the longest edge is approached from below, in steps that are certain to fit by those before
@@ -28,7 +25,10 @@ pub struct ProbePlanner {
     pub predictor: PredictorConfig,
     /// What a step may use.
     pub budget: Bytes,
-    /// Most real steps.
+    /// Most real steps for cells that are certain to fit.
+    ///
+    /// The way up to the longest edge counts, but is not cut short, since without it no cell of that edge is certain to
+    /// fit: it takes 7 steps where needs grow with the edge, and never more than 24 ([`Approach`]); one more may follow.
     pub max_trials: u32,
 }
 
@@ -80,7 +80,7 @@ impl ProbePlanner {
 
     /// Runs trials up to a shape, or as far as they are certain to fit.
     fn approach(&self, target: StepShape, known: &mut Known<'_>, measure: Measure<'_>) -> Result<Reach, PlanError> {
-        let mut approach = Approach::new(SHORTEST, target, self.budget);
+        let mut approach = Approach::new(Approach::SHORTEST, target, self.budget);
         loop {
             match approach.next(|it| known.predict(it)) {
                 Reach::Measure(shape) => {

@@ -1,11 +1,8 @@
 //! What a rehearsal showed.
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, SMALLEST_PAGE};
 
 use crate::Pools;
-
-/// The smallest page for tensors above 64 KiB: `MIN_PAGE` of cubecl-server 0.11.3 (`dynamic/adaptive.rs`).
-const SMALLEST_PAGE: Bytes = Bytes::mib(2);
 
 /// Growth of the page size that wipes out what it was before.
 ///

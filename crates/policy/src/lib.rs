@@ -117,11 +117,11 @@ mod stepwise;
 
 pub use bounds::{Bounds, batches, ladder};
 pub use bucketed::{Bucketed, BucketedConfig};
-pub use capacity::CapacityWatch;
+pub use capacity::{CapacityWatch, Followed};
 pub use certified::{Certified, CertifiedConfig};
 pub use error::PolicyError;
 pub use fixed::{Fixed, FixedConfig};
 pub use policy::{Policy, PolicyConfig, Predict};
 pub use preset::Preset;
 pub use signal::{Signal, StepMeasured, StepRefused};
-pub use stepwise::{Adjustment, Parameter, Stepwise, StepwiseConfig, StepwiseStatistics};
+pub use stepwise::{Stepwise, StepwiseConfig};

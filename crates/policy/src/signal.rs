@@ -35,8 +35,6 @@ pub struct StepMeasured {
     pub highest: Option<StepShape>,
     /// High-water mark of the step.
     pub peak: Bytes,
-    /// Bytes in use after the step.
-    pub in_use: Bytes,
     /// The memory that there was.
     pub budget: Budget,
 }

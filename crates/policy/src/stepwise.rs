@@ -3,21 +3,15 @@
 mod brake;
 mod config;
 mod rule;
-mod statistics;
 
 use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, MoveReason};
 use serde::{Deserialize, Serialize};
 
 use self::brake::{Brake, too_early};
 pub use self::config::StepwiseConfig;
-use self::statistics::Readings;
-pub use self::statistics::{Adjustment, Parameter, StepwiseStatistics};
 use crate::counts::{Failures, keep, share};
 use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
-
-/// Use above this share of the capacity is worth a warning: one larger batch away, memory runs out.
-const ALARM_ABOVE: f64 = 0.95;
 
 /// Grows below a dead band around the target and shrinks above it, by steps that depend on the distance.
 ///
@@ -30,7 +24,7 @@ const ALARM_ABOVE: f64 = 0.95;
 /// it had needed all of its budget, and at least the target, so that knobs which do not fit whole never grow.
 ///
 /// The window starts anew with each change and holds steps at the new knobs only, as a device's reset peak counter
-/// does; the peak in the statistics starts from the peak of the step at which the change was made.
+/// does.
 /// After the last adjustment the policy is off: not even out of memory moves it, and each such step is split anew.
 ///
 /// # Sources
@@ -45,8 +39,6 @@ pub struct Stepwise {
     cooldown_until: u64,
     brake: Brake,
     failures: Failures,
-    readings: Readings,
-    history: Vec<Adjustment>,
 }
 
 impl Stepwise {
@@ -57,28 +49,8 @@ impl Stepwise {
     /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
     pub fn try_new(config: StepwiseConfig) -> Result<Self, PolicyError> {
         let knobs = config.validate()?;
-        let (brake, failures, readings, history) = Default::default();
-        Ok(Self { config, knobs, window_peak: None, cooldown_until: 0, brake, failures, readings, history })
-    }
-
-    /// Whether the last step's peak was above 95 % of the capacity.
-    pub fn alarm(&self) -> bool {
-        ALARM_ABOVE < self.readings.last_peak().share_of(self.readings.capacity)
-    }
-
-    /// Returns what the policy has seen and done.
-    pub fn statistics(&self) -> StepwiseStatistics {
-        StepwiseStatistics {
-            peak: self.readings.peak,
-            average: self.readings.average(),
-            current: self.readings.current,
-            capacity: self.readings.capacity,
-            alarm: self.alarm(),
-            knobs: self.knobs,
-            adjustments: self.brake.adjustments(),
-            oom_count: self.failures.count(),
-            history: self.history.clone(),
-        }
+        let (brake, failures) = Default::default();
+        Ok(Self { config, knobs, window_peak: None, cooldown_until: 0, brake, failures })
     }
 
     /// Returns what a divided step counts with: undivided it would have needed more than there was.
@@ -116,21 +88,8 @@ impl Stepwise {
         if to == from {
             return keep(KeepReason::AtBounds);
         }
-        let pairs = [
-            (Parameter::PatchSize, from.patch_size, to.patch_size),
-            (Parameter::MicroBatchSize, from.micro_batch_size, to.micro_batch_size),
-        ];
-        let changed = pairs.into_iter().filter(|(_, old, new)| old != new);
-        self.history.extend(changed.map(|(parameter, old, new)| Adjustment {
-            iteration: now,
-            parameter,
-            old,
-            new,
-            reason,
-        }));
         self.knobs = to;
         self.window_peak = None;
-        self.readings.restart();
         self.cooldown_until = now.saturating_add(self.config.cooldown_steps);
         self.brake.on_adjustment();
         Decision::Move(Change { from, to, reason })
@@ -139,7 +98,6 @@ impl Stepwise {
 
 impl Controller for Stepwise {
     fn on_step_done(&mut self, done: &StepMeasured, _predict: Predict<'_>) -> Decision {
-        self.readings.add(done, self.config.history_size);
         // The step in which the knobs moved still ran with the old ones.
         if done.knobs == self.knobs {
             let peak = if done.is_divided { self.at_the_line(done) } else { done.peak };

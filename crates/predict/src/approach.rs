@@ -23,6 +23,7 @@ const MOST_TRIALS: usize = 24;
 ///
 /// # Why so few
 ///
+/// There are never more than 24 trials.
 /// After a trial of edge `e` with need `a` the certificate allows for edges up to `e·√(limit/a)`, because a need may grow
 /// with the square of the edge. One that grows in proportion to it therefore halves, with each trial, the way that is
 /// left in the logarithm of the edge.
@@ -35,7 +36,7 @@ const MOST_TRIALS: usize = 24;
 ///
 /// let key = Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
 /// let mut predictor = Predictor::try_new(PredictorConfig::default())?;
-/// let mut approach = Approach::new(16, StepShape::new(1, 20_000), Bytes::mib(1000));
+/// let mut approach = Approach::new(Approach::SHORTEST, StepShape::new(1, 20_000), Bytes::mib(1000));
 /// let reach = loop {
 ///     let shape = match approach.next(|shape| predictor.predict(key, shape, Bytes::ZERO)) {
 ///         Reach::Measure(shape) => shape,
@@ -73,6 +74,9 @@ pub enum Reach {
 }
 
 impl Approach {
+    /// A good `shortest` edge to start at, in pixels or positions: any model takes it, and what it needs is nearly nothing.
+    pub const SHORTEST: u32 = 16;
+
     /// Starts at one sample of the `shortest` edge, or of the target's where that is shorter; `limit` is what a trial may
     /// reach.
     pub fn new(shortest: u32, target: StepShape, limit: Bytes) -> Self {
@@ -106,20 +110,22 @@ impl Approach {
             let middle = least + (most - least) / 2;
             if fits(self.on_the_way(middle)) { least = middle + 1 } else { most = middle }
         }
-        least.checked_sub(1).map(|at| self.on_the_way(at))
+        least.checked_sub(1).map(|at: u64| self.on_the_way(at))
     }
 
     /// Returns how many shapes on the way are larger than the first.
-    fn length(&self) -> u32 {
-        (longest(self.target) - self.shortest).saturating_add(self.target.samples.saturating_sub(1))
+    fn length(&self) -> u64 {
+        u64::from(longest(self.target) - self.shortest) + u64::from(self.target.samples.saturating_sub(1))
     }
 
-    fn on_the_way(&self, at: u32) -> StepShape {
-        let longer = at.min(longest(self.target) - self.shortest);
+    fn on_the_way(&self, at: u64) -> StepShape {
+        let most_longer = longest(self.target) - self.shortest;
+        let longer = u32::try_from(at).map_or(most_longer, |at| at.min(most_longer));
         let cut: Vec<_> = self.target.edges().iter().map(|edge| (*edge).min(self.shortest + longer)).collect();
         // What is cut has as many axes, and none is empty.
         let extent = Extent::try_new(&cut).unwrap_or(self.target.extent());
-        StepShape::of(1 + (at - longer), extent)
+        let more = u32::try_from(at - u64::from(longer)).unwrap_or(u32::MAX);
+        StepShape::of(more.saturating_add(1), extent)
     }
 }
 
@@ -133,7 +139,7 @@ fn positions(shape: StepShape) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::Observation;
+    use plimsoll_types::{Features, Observation};
     use proptest::prelude::*;
 
     use super::*;
@@ -146,7 +152,8 @@ mod tests {
 
     /// Runs trials of a program up to the target; returns them, and how it ended.
     fn approach(need: impl Fn(StepShape) -> f64, target: StepShape, limit: Bytes) -> (Vec<StepShape>, Reach) {
-        let mut predictor = Predictor::try_new(PredictorConfig::default()).unwrap();
+        let features = Features::complete(target.edges().len());
+        let mut predictor = Predictor::try_new(PredictorConfig { features, ..PredictorConfig::default() }).unwrap();
         let mut approach = Approach::new(16, target, limit);
         loop {
             match approach.next(|shape| predictor.predict(KEY, shape, RESIDENT)) {
@@ -187,6 +194,20 @@ mod tests {
         let (tried, reach) = approach(|_| 1e9, StepShape::new(1, 100), Bytes::mib(500));
         let largest = StepShape::new(1, 16);
         assert_eq!((tried, reach), (vec![largest], Reach::Beyond { largest }));
+    }
+
+    #[test]
+    fn the_largest_shapes_there_are_do_not_overflow() {
+        const MOST: u32 = u32::MAX;
+        let axes = |edges: &[u32]| StepShape::of(MOST, Extent::try_new(edges).unwrap());
+        let shapes =
+            [StepShape::new(MOST, 16), StepShape::new(MOST, MOST), axes(&[MOST, MOST]), axes(&[1, MOST, MOST])];
+        for target in shapes {
+            let (tried, reach) = approach(|_| 1.0, target, Bytes::MAX);
+            assert_eq!((tried.last(), reach), (Some(&target), Reach::Arrived));
+            let (_, reach) = approach(|it| 1e3 * positions(it), target, Bytes::gib(1));
+            assert!(matches!(reach, Reach::Beyond { .. }), "{reach:?}");
+        }
     }
 
     proptest! {

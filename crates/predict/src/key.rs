@@ -21,8 +21,7 @@ pub struct Key {
     pub phase: Phase,
     /// Whether activations are recomputed in the backward pass instead of kept.
     pub checkpointing: bool,
-    /// What the step runs on; the default where nothing was written.
-    #[serde(default)]
+    /// What the step runs on.
     pub platform: Platform,
     /// Number of the set of kernels that the shape runs, opaque here.
     ///
@@ -41,12 +40,6 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_key_without_a_platform_reads_as_one_on_the_default_platform() {
-        let read: Key = serde_json::from_str(r#"{"phase":"train","checkpointing":true,"regime":3}"#).unwrap();
-        assert_eq!(read, Key { phase: Phase::Train, checkpointing: true, platform: Platform::default(), regime: 3 });
-    }
 
     #[test]
     fn siblings_share_all_but_the_regime() {

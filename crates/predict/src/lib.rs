@@ -45,8 +45,11 @@
 //!   the peak, and no tighter bound follows from the same readings ([`Certificate`]).
 //!   *Fixed program* means that each tensor's size is a non-negative combination of
 //!   the job's [`Features`](plimsoll_types::Features) and is freed at the same point for every shape.
-//!   Hence also, above what is resident: a larger shape never has a smaller bound, `k` times the samples have at most `k`
-//!   times the bound, `k` times the edges at most `k²` times (`k³` over three axes), and another observation raises it nowhere.
+//!   Hence also, above what is resident: a larger shape never has a smaller bound, and another observation raises it
+//!   nowhere. `k` times the samples have at most `k^s` times the bound, and `k` times all edges at most `k^d` times, where
+//!   `s` is the greatest exponent of the samples in a feature, and `d` the greatest sum of the exponents of edges in one.
+//!   With the complete features that is `k` and `k²`, over three axes `k` and `k³`; features that a job names may have
+//!   exponents of up to [`MAX_EXPONENT`](plimsoll_types::MAX_EXPONENT).
 //! * **Proved**, whatever the readings are: a shape that is kept is bounded by what was read of it in its last 16 readings
 //!   at least; a reading above its bound widens the whole key at once, by the factor that was lacking, and is counted
 //!   ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
@@ -114,7 +117,7 @@ pub use key::{Key, Phase};
 pub use page::page_for;
 pub use page_owner::PageOwner;
 pub use platform::{Dtype, Platform};
-pub use predictor::{Predictor, Residual};
+pub use predictor::{KEPT_SHARE, Predictor, Residual};
 pub use ratchet::Ratchet;
 pub use reading::{PartReading, Peak, Violation};
 pub use reserved::{Reserved, ReservedObservation, ReservedPrediction, ReservedResidual, Source};

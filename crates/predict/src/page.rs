@@ -1,12 +1,9 @@
 //! The page that an allocator opens for an allocation.
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, SMALLEST_PAGE};
 
 /// Step of page sizes, and what a page has beyond the allocation that it was opened for.
 const STEP: u64 = 1 << 20;
-
-/// The smallest page.
-const LEAST: Bytes = Bytes::mib(2);
 
 /// Returns the size of the page that `CubeCL`'s arena opens for an allocation: 1 MiB more, rounded up to whole MiB, and at
 /// least 2 MiB.
@@ -19,7 +16,7 @@ const LEAST: Bytes = Bytes::mib(2);
 /// `memory_management/dynamic/arena.rs` of cubecl-server 0.11.3.
 pub fn page_for(largest: Bytes) -> Bytes {
     let wanted = largest.0.saturating_add(STEP).div_ceil(STEP).saturating_mul(STEP);
-    Bytes(wanted).max(LEAST)
+    Bytes(wanted).max(SMALLEST_PAGE)
 }
 
 #[cfg(test)]

@@ -18,10 +18,7 @@ pub enum Dtype {
 }
 
 /// What decides how much the same step allocates, besides the step itself.
-///
-/// A field that is missing in what was written takes its default: logs of before there were platforms stay readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Platform {
     /// Fingerprint of the device's name, opaque here; alignment and row pitch differ from device to device.
     pub device: u64,
@@ -31,15 +28,4 @@ pub struct Platform {
     pub fusion: bool,
     /// Whether kernels are chosen by timing, so that their workspaces are those of the winners.
     pub autotune: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_field_takes_its_default() {
-        let read: Platform = serde_json::from_str(r#"{"dtype":"bf16","fusion":true}"#).unwrap();
-        assert_eq!(read, Platform { dtype: Dtype::Bf16, fusion: true, ..Platform::default() });
-    }
 }

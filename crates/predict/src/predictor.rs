@@ -75,7 +75,7 @@ pub struct Residual {
 
 /// A step that keeps more than one part in so many of what it needed reads too much to learn from: the rounding margin is
 /// as large.
-const KEPT_SHARE: u64 = 100;
+pub const KEPT_SHARE: u64 = 100;
 
 impl Predictor {
     /// Starts without an observation.
@@ -186,11 +186,6 @@ impl Predictor {
         found.is_some_and(|it| it.source != Source::Certificate)
     }
 
-    /// Returns how many distinct shapes the key's model keeps, at most 64.
-    pub fn n_observations(&self, key: Key) -> usize {
-        self.models.get(&key).map_or(0, Model::n_shapes)
-    }
-
     /// Returns how many readings were above their bound, of all keys.
     pub fn n_violations(&self) -> u64 {
         let of_pools = self.pools.values().map(Reserved::n_violations);
@@ -224,7 +219,6 @@ fn above(resident: Bytes, need: Need) -> Prediction {
 struct State {
     config: PredictorConfig,
     models: Vec<(Key, Model)>,
-    #[serde(default)]
     pools: Vec<(Key, Reserved)>,
 }
 

@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn growing_a_batch_k_fold_grows_the_bound_at_most_k_fold(case in any_case(20, 1), k in 1..32u32) {
+    fn with_the_complete_features_a_batch_k_fold_has_at_most_k_times_the_bound(case in any_case(20, 1), k in 1..32u32) {
         let (certificate, asked) = (case.certified(), case.asked[0]);
         let once = bound(&certificate, asked);
         let batch = bound(&certificate, asked.with_samples(k * asked.samples));
@@ -189,6 +189,16 @@ proptest! {
         certificate.widen(factor);
         prop_assert!(certificate.bound(over(asked.0, &asked.1[..n_axes])) > Some(Bytes::ZERO));
     }
+}
+
+#[test]
+fn named_features_let_the_bound_grow_with_their_exponents() {
+    let features = Features::try_new(&[&[0, 0, 0], &[2, 1, 0], &[1, 3, 1]]).unwrap();
+    let seen = ShapeNeed { shape: over(3, &[5, 7]), need: Bytes::mib(1) };
+    let certificate = Certificate::try_new(features, [seen]).unwrap();
+    let grown = |times: u32| Bytes::mib(1).saturating_mul(times.into());
+    assert!(nearly(bound(&certificate, over(6, &[5, 7])), grown(2_u32.pow(2))));
+    assert!(nearly(bound(&certificate, over(3, &[10, 14])), grown(2_u32.pow(4))));
 }
 
 #[test]

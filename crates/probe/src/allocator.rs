@@ -89,7 +89,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let both = self.counters.begin(new_size);
-        let resized = if self.counters.allows(both.all, new_size) {
+        // What shrinks gives back, and is held twice at most while it moves.
+        let resized = if new_size <= layout.size() || self.counters.allows(both.all, new_size) {
             // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
             unsafe { self.inner.realloc(block, layout, new_size) }
         } else {

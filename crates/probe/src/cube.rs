@@ -5,14 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cubecl::client::Client;
 use cubecl::device::DeviceUnavailable;
 use cubecl::{Device, MemoryReport, MemoryScope};
-use plimsoll_types::{Bytes, MemoryReading};
+use plimsoll_types::{Bytes, MemoryReading, SMALLEST_PAGE};
 
 use crate::{DeviceKind, Probe, ProbeError, VulkanAdapter};
 
 mod report;
-
-/// The smallest page for tensors above 64 KiB: `MIN_PAGE` of `cubecl-server` 0.11.3 (`dynamic/adaptive.rs`).
-const SMALLEST_PAGE: Bytes = Bytes::mib(2);
 
 /// Reads the memory report of CubeCL's server for one device: the server of the Burn device with the same name.
 ///

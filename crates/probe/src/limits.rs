@@ -7,8 +7,8 @@ use crate::host::{HostMemory, MEMINFO, kib_field, memory_unknown, parse_meminfo}
 use crate::reread::Reread;
 use crate::{Host, ProbeError};
 
-/// What other processes leave is known to one part in so many of all there is: it moves all the time, and a step is not
-/// planned anew for that.
+/// What other processes hold counts in parts of all there is, of which there are so many: it moves all the time, and a
+/// step is not planned anew for that.
 const GRAINS: u64 = 64;
 
 /// The machine's memory, and the open files of all that may limit it further.
@@ -74,10 +74,10 @@ impl Limits {
     }
 }
 
-/// Returns what is left of `all`, in whole grains: never above what there is, and all when others hold next to nothing.
+/// Returns what others leave of `all`: what they hold counts in whole grains, so that this is never above what there is.
 fn left(all: Bytes, held_by_others: Bytes) -> Bytes {
-    let (grain, left) = ((all.0 / GRAINS).max(1), all.saturating_sub(held_by_others));
-    if left.0 + grain < all.0 { Bytes(left.0 / grain * grain) } else { all }
+    let grain = (all.0 / GRAINS).max(1);
+    all.saturating_sub(Bytes(held_by_others.0.div_ceil(grain).saturating_mul(grain)))
 }
 
 fn memory(file: &Reread) -> Result<HostMemory, ProbeError> {
@@ -154,6 +154,29 @@ mod tests {
         assert_eq!(limits.capacity(Bytes(15_000_000)).unwrap(), Bytes(44_000_000));
         machine.write("sys/fs/cgroup/pod/memory.current", "35000000\n");
         assert_eq!(limits.capacity(Bytes(15_000_000)).unwrap(), Bytes(64_000_000), "others hold nothing");
+    }
+
+    #[test]
+    fn a_little_that_others_hold_is_not_to_be_had_either() {
+        let mib = |n: u64| (n << 20).to_string() + "\n";
+        let machine = Machine::new(&[
+            ("proc/meminfo", "MemTotal: 134217728 kB\nMemAvailable: 132225434 kB\n"),
+            ("proc/self/cgroup", "0::/pod\n"),
+            ("sys/fs/cgroup/pod/memory.max", "max\n"),
+            ("sys/fs/cgroup/pod/memory.current", &mib(120)),
+        ]);
+        let limits = machine.limits();
+        assert_eq!(limits.capacity(Bytes::ZERO).unwrap(), Bytes::gib(126), "others hold 1.9 of 128 GiB");
+        machine.write("sys/fs/cgroup/pod/memory.max", &mib(8192));
+        assert_eq!(limits.capacity(Bytes::ZERO).unwrap(), Bytes::mib(8064), "others hold 120 of 8192 MiB");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_left_is_never_above_what_there_is(all in 0..1_u64 << 50, held in 0..1_u64 << 50) {
+            let (left, really) = (left(Bytes(all), Bytes(held)).0, all.saturating_sub(held));
+            proptest::prop_assert!(left <= really && really <= left + (all / GRAINS).max(1));
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_sampler::{
-    CapacityRule, Lattice, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamLimits, StreamPlanner,
-    StreamPosition, StreamSample, StreamSteps,
+    CapacityRule, EpochCursor, Lattice, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamLimits,
+    StreamPlanner, StreamPosition, StreamSample, StreamSteps,
 };
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
@@ -109,8 +109,8 @@ impl Run<'_> {
                 let position: StreamPosition = serde_json::from_str(&saved).unwrap();
                 let planner = planner(self.rule, self.case.limits);
                 self.steps = StreamSteps::resume(planner, self.case.size, &position).unwrap();
-                for id in &position.pending {
-                    self.push(*id);
+                for id in position.pending.ids() {
+                    self.push(id);
                 }
             }
             Happening::Change(budget) => {
@@ -252,4 +252,30 @@ fn what_is_carried_leaves_room_for_the_next_sample() {
     while planner.next_batch().is_some() {}
     let sample = StreamSample { id: 5, lengths: [4], task: 0, bytes: Bytes(50) };
     assert_eq!(planner.push(sample).unwrap(), Pushed::Held);
+}
+
+#[test]
+fn a_position_of_a_full_buffer_is_small_and_comes_back() {
+    const N_SAMPLES: u64 = 10_000_000;
+    let limits = StreamLimits { samples: 1024, bytes: Bytes::mib(1) };
+    let rule = PaddedBudget([100]);
+    let mut steps = StreamSteps::try_new(planner(rule, limits), StepSize::Samples(16)).unwrap();
+    let mut cursor = EpochCursor::try_new(N_SAMPLES, 3).unwrap();
+    let (mut largest, mut held) = (0, BTreeSet::new());
+    for _ in 0..5_000 {
+        let id = cursor.take(1).1[0];
+        let length = u32::try_from(id).unwrap() % LONGEST + 1;
+        while steps.push(sample(id, length)).unwrap() == Pushed::Full {
+            let step = steps.next_step().unwrap();
+            step.batches.iter().flat_map(|batch| &batch.ids).for_each(|id| assert!(held.remove(id)));
+            let position = steps.position();
+            let saved = serde_json::to_string(&position).unwrap();
+            largest = largest.max(saved.len());
+            let read: StreamPosition = serde_json::from_str(&saved).unwrap();
+            assert_eq!(read, position);
+            assert!(read.pending.ids().iter().eq(&held), "in growing order");
+        }
+        held.insert(id);
+    }
+    assert!(900 < held.len() && largest <= 4096, "{largest} bytes");
 }

@@ -62,7 +62,6 @@ pub struct RunState {
     /// How much each task counts.
     pub balance: TaskBalance,
     /// Samples that are left out because they do not fit.
-    #[serde(default)]
     pub unfit: Option<Unfit>,
 }
 

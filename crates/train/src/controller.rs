@@ -25,20 +25,13 @@ pub struct ControllerConfig {
     /// Whether gradient checkpointing is on.
     pub checkpointing: bool,
     /// What the steps run on.
-    #[serde(default)]
     pub platform: Platform,
     /// Whether the device tells exact peaks of the bytes in use, and not merely what is reserved.
-    #[serde(default = "yes")]
     pub exact_peaks: bool,
     /// Batches up to this many samples run other kernels than larger ones; see [`crate::small_batch_regime`].
     pub small_batch: u32,
     /// What a plan says; empty without one.
-    #[serde(default)]
     pub planned: Vec<PlannedNeed>,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl ControllerConfig {
@@ -60,7 +53,7 @@ pub enum ControllerError {
 }
 
 /// The largest batch without gradients: more would gain no time, and results wait for the whole batch.
-const MAX_INFERENCE_BATCH: u32 = 64;
+pub const MAX_INFERENCE_BATCH: u32 = 64;
 
 /// The pure core of a run: the same events give the same decisions, live and in a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

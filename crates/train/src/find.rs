@@ -8,7 +8,7 @@ use std::time::Instant;
 use burn::tensor::Tensor;
 use plimsoll_finder::{Finder, FinderConfig, FinderError, Found, Outcome, Race, Winner};
 use plimsoll_plan::PlanError;
-use plimsoll_predict::{Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_predict::{KEPT_SHARE, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Attempt, Bytes, Features, StepShape};
 
@@ -179,10 +179,6 @@ impl FindRequest {
         FinderConfig { small_batch, survives: survives(self.device, capacity), ..self.finder.clone() }
     }
 }
-
-/// A step that keeps more than one part in so many of what it needed reads too much: the rounding margin of the predictor
-/// is as large.
-const KEPT_SHARE: u64 = 100;
 
 /// Whether a step left so little behind that the next one of its shape reads the same.
 fn is_settled(it: &Trial) -> bool {

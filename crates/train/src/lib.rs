@@ -58,7 +58,7 @@ mod workers;
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, LongestEdges, OptimizerRecovery};
-pub use controller::{Controller, ControllerConfig, ControllerError};
+pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
     DeviceMissing, beside_tensors, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform,
     small_batch_regime,

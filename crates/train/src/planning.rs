@@ -40,7 +40,8 @@ pub struct PlanRequest {
     pub loader: LoaderConfig,
     /// Bounds, where certified probes plan; the features are those of the job.
     pub predictor: PredictorConfig,
-    /// Most probes of each phase, where certified probes plan.
+    /// Most probes of each phase, where certified probes plan; the way up to the longest edge may take more, as
+    /// [`ProbePlanner::max_trials`](plimsoll_plan::ProbePlanner::max_trials) says.
     pub max_probes: u32,
     /// Whether real steps of two cells of each phase correct the dry runs, where those plan.
     pub is_corrected: bool,

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
-use plimsoll_policy::CapacityWatch;
+use plimsoll_policy::{CapacityWatch, Followed};
 use plimsoll_predict::Violation;
 use plimsoll_probe::note_work;
 use plimsoll_types::{
@@ -100,10 +100,11 @@ impl<J: Job> Run<'_, J> {
     pub(crate) fn follow_budget(&mut self) -> Result<(), TrainError> {
         let (guarded, config, guess) = (&self.guarded, self.config, self.guess);
         let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config, guess))?;
-        let Some(capacity) = self.watch.read(self.step, budget.capacity, self.budget.capacity) else { return Ok(()) };
+        let followed = self.watch.read(self.step, budget.capacity, self.budget.capacity);
+        let Some(Followed { capacity, is_news }) = followed else { return Ok(()) };
         self.budget = Budget { capacity, budget: capacity.scale(config.target) };
         let budget = self.budget;
-        if self.config.deterministic {
+        if self.config.deterministic || !is_news {
             return Ok(());
         }
         self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget }))

@@ -41,5 +41,5 @@ pub use event::{
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
-pub use memory::{MemoryReading, Observation, Prediction};
+pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};

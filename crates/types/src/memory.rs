@@ -4,6 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, StepShape};
 
+/// The smallest page that `CubeCL`'s allocator opens for tensors above 64 KiB.
+///
+/// # Sources
+///
+/// `MIN_PAGE` of `cubecl-server` 0.11.3 (`memory_management/dynamic/adaptive.rs`).
+pub const SMALLEST_PAGE: Bytes = Bytes::mib(2);
+
 /// What a device's memory looked like at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryReading {

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use plimsoll_policy::{
-    Bounds, BucketedConfig, CapacityWatch, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured, StepRefused,
+    Bounds, BucketedConfig, CapacityWatch, CertifiedConfig, Followed, Policy, PolicyConfig, Signal, StepMeasured,
+    StepRefused,
 };
 use plimsoll_types::{Budget, Bytes, Decision, Knobs, StepShape};
 use serde::Serialize;
@@ -79,8 +80,13 @@ impl Rig {
     /// Reads the capacity, as before each step.
     pub(super) fn follow(&mut self, step: u64, seen: Bytes) -> Ran {
         let mut ran = Ran::default();
-        let Some(capacity) = self.watch.read(step, seen, self.budget.capacity) else { return ran };
+        let Some(Followed { capacity, is_news }) = self.watch.read(step, seen, self.budget.capacity) else {
+            return ran;
+        };
         self.budget = budget(capacity);
+        if !is_news {
+            return ran;
+        }
         ran.events += 1;
         self.tell(&mut ran, &Signal::BudgetChanged { step, budget: self.budget });
         ran
@@ -118,7 +124,7 @@ impl Rig {
         let is_divided = n_asked < parts.len();
         let highest = parts.iter().max_by_key(|it| it.1);
         let (highest, peak) = (highest.map(|it| it.0), highest.map_or(RESIDENT, |it| it.1));
-        let measured = StepMeasured { step, knobs, is_divided, highest, peak, in_use: RESIDENT, budget: self.budget };
+        let measured = StepMeasured { step, knobs, is_divided, highest, peak, budget: self.budget };
         self.tell(&mut ran, &Signal::Done(measured));
         Ok(ran)
     }

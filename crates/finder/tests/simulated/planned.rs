@@ -74,28 +74,43 @@ proptest! {
     }
 }
 
-#[test]
-fn what_the_plan_did_not_foresee_is_halved_with_the_trials_that_are_left() {
-    // Real steps need twice what is planned, and nobody says so.
-    let finder = Finder::try_new(config(), Bytes(1000)).unwrap();
+/// Searches where real steps need twice what is planned, and nobody says so; returns the answer, and what was tried.
+fn twice_the_plan(max_trials: u32, budget: u64) -> (Found, Vec<u32>) {
+    let config = FinderConfig { max_trials, ..config() };
+    let (mut finder, mut tried) = (Finder::try_new(config, Bytes(budget)).unwrap(), Vec::new());
     let plan = |shape: StepShape| {
         let planned = Bytes(u64::from(shape.samples));
         Some(Prediction { expected: planned, upper: planned })
     };
-    let (mut finder, mut tried) = (finder, Vec::new());
-    let found = loop {
+    loop {
         match finder.search(Source::Plan(&plan)).unwrap() {
-            Search::Found(found) => break found,
+            Search::Found(found) => return (found, tried),
             Search::Try { batch, .. } => {
                 tried.push(batch);
                 let peak = Bytes(2 * u64::from(batch));
                 let measured = Outcome::Measured { resident: Bytes::ZERO, peak };
-                finder.on_trial(batch, if peak <= Bytes(1000) { measured } else { Outcome::OutOfMemory }).unwrap();
+                finder.on_trial(batch, if peak <= Bytes(budget) { measured } else { Outcome::OutOfMemory }).unwrap();
             }
         }
-    };
+    }
+}
+
+#[test]
+fn what_the_plan_did_not_foresee_is_halved_with_the_trials_that_are_left() {
+    let (found, tried) = twice_the_plan(FinderConfig::default().max_trials, 1000);
     assert_eq!(tried, [1, 1000, 500, 750, 625, 562]);
     assert_eq!((found.largest, found.is_measured, found.n_out_of_memory), (500, true, 4));
+    assert_eq!(found.limit, Limit::Trials, "up to 561 may fit");
+}
+
+#[test]
+fn a_search_that_ends_with_its_trials_says_so_and_one_that_ends_at_the_budget_does_too() {
+    let (found, tried) = twice_the_plan(2, 100);
+    assert_eq!((tried, found.largest, found.limit), (vec![1, 100], 1, Limit::Trials));
+    let (found, tried) = twice_the_plan(12, 100);
+    assert_eq!((tried, found.largest, found.limit), (vec![1, 100, 50, 75, 62, 56, 53, 51], 50, Limit::Memory));
+    let (found, tried) = twice_the_plan(7, 100);
+    assert_eq!((tried.len(), found.largest, found.limit), (7, 50, Limit::Trials));
 }
 
 #[test]

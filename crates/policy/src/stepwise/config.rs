@@ -22,8 +22,6 @@ pub struct StepwiseConfig {
     pub warm_up_steps: u64,
     /// Steps after a change before the next decision, and half of those after out of memory; 25 by default.
     pub cooldown_steps: u64,
-    /// Peaks that the average is taken over; 50 by default.
-    pub history_size: usize,
     /// Adjustments after which the policy switches itself off; 100 by default.
     pub max_adjustments: u32,
 }
@@ -37,7 +35,6 @@ impl Default for StepwiseConfig {
             dead_band: 0.05,
             warm_up_steps: 25,
             cooldown_steps: 25,
-            history_size: 50,
             max_adjustments: 100,
         }
     }
@@ -49,7 +46,6 @@ impl StepwiseConfig {
         self.bounds.validate()?;
         check_range("target", &self.target, &(0.1..=1.0))?;
         check_range("dead_band", &self.dead_band, &(0.0..=self.target))?;
-        check_range("history_size", &self.history_size, &(1..=1_000_000))?;
         let start = self.start.unwrap_or(self.bounds.smallest());
         if self.bounds.contain(start) {
             return Ok(start);

@@ -108,7 +108,6 @@ fn a_value_that_is_not_allowed_is_named_with_its_range() {
     let refuse = |config, message| check(PolicyConfig::Stepwise(config), message);
     refuse(StepwiseConfig { target: 1.5, ..stepwise() }, "target is 1.5, allowed is 0.1 to 1");
     refuse(StepwiseConfig { dead_band: 0.9, ..stepwise() }, "dead_band is 0.9, allowed is 0 to 0.85");
-    refuse(StepwiseConfig { history_size: 0, ..stepwise() }, "history_size is 0, allowed is 1 to 1000000");
     refuse(
         StepwiseConfig { start: Some(knobs(16, 2)), ..stepwise() },
         "start is patch 16, batch 2, allowed is patch 32 to 256 in multiples of 1, batch 2 to 64",

@@ -131,11 +131,10 @@ impl Closed {
 }
 
 fn any_policy() -> impl Strategy<Value = PolicyConfig> {
-    let stepwise = (1u64..10, 1usize..20).prop_map(|(steps, history_size)| StepwiseConfig {
+    let stepwise = (1u64..10).prop_map(|steps| StepwiseConfig {
         bounds: BOUNDS,
         warm_up_steps: steps,
         cooldown_steps: steps,
-        history_size,
         ..StepwiseConfig::default()
     });
     prop_oneof![

@@ -9,8 +9,7 @@ pub(crate) fn done(step: u64, knobs: Knobs, peak: u64, budget: Budget) -> Signal
 }
 
 pub(crate) fn measured(step: u64, knobs: Knobs, peak: u64, budget: Budget) -> StepMeasured {
-    let in_use = Bytes(peak / 2);
-    StepMeasured { step, knobs, is_divided: false, highest: None, peak: Bytes(peak), in_use, budget }
+    StepMeasured { step, knobs, is_divided: false, highest: None, peak: Bytes(peak), budget }
 }
 
 /// A micro-batch that ran out of memory.

@@ -1,9 +1,7 @@
 //! The stepwise rule, value by value; memory is 100 B, so that a peak in bytes is a percentage.
 
-use plimsoll_policy::{
-    Adjustment, Bounds, Parameter, Policy, PolicyConfig, Signal, StepMeasured, Stepwise, StepwiseConfig,
-};
-use plimsoll_types::{Bytes, Knobs, MoveReason};
+use plimsoll_policy::{Bounds, Policy, PolicyConfig, Signal, StepMeasured, StepwiseConfig};
+use plimsoll_types::{Bytes, Knobs};
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak, Peaks};
 use crate::scene::{self, Then, failed, knobs, policy, unknown};
@@ -26,13 +24,6 @@ fn check(policy: &mut Policy, table: &[(Then, &str)]) {
 fn first(start: Knobs, peak: u64, expected: &str) {
     let early = "keep: warming up for 1 more steps";
     check(&mut from(start), &[(Peaks(24, peak), early), (Peak(peak), expected)]);
-}
-
-fn stepwise(policy: &Policy) -> &Stepwise {
-    match policy {
-        Policy::Stepwise(stepwise) => stepwise,
-        _ => unreachable!("the test made a stepwise policy"),
-    }
 }
 
 #[test]
@@ -242,56 +233,6 @@ fn another_capacity_is_what_the_next_peak_is_compared_with() {
             (Budget(85), "keep: cooling down for 25 more steps"),
         ],
     );
-}
-
-#[test]
-fn the_alarm_is_above_95_percent() {
-    let mut policy = from(knobs(64, 4));
-    check(&mut policy, &[(Peak(95), "keep: warming up for 24 more steps")]);
-    assert!(!stepwise(&policy).alarm());
-    policy.on_signal(&scene::done(1, knobs(64, 4), 96, scene::whole(100)), &unknown);
-    assert!(stepwise(&policy).alarm() && stepwise(&policy).statistics().alarm);
-}
-
-#[test]
-fn the_statistics_say_what_was_seen_and_done() {
-    let mut policy = from(knobs(128, 16));
-    check(
-        &mut policy,
-        &[
-            (Peaks(24, 40), "keep: warming up for 1 more steps"),
-            (Peak(60), "patch 133, batch 16: peak 60 B, room up to 80 B"),
-        ],
-    );
-    let after_growth = stepwise(&policy).statistics();
-    assert_eq!((after_growth.peak, after_growth.average), (Bytes(60), Bytes(41)), "the mean is 40.8 B");
-    policy.on_signal(&scene::done(25, policy.knobs(), 50, scene::whole(100)), &unknown);
-    policy.on_signal(&failed(26, policy.knobs()), &unknown);
-
-    let statistics = stepwise(&policy).statistics();
-    assert_eq!((statistics.peak, statistics.current, statistics.capacity), (Bytes(50), Bytes(25), Bytes(100)));
-    assert_eq!((statistics.knobs, statistics.adjustments, statistics.oom_count), (knobs(66, 8), 2, 1));
-    let low = MoveReason::PeakTooLow { peak: Bytes(60), limit: Bytes(80) };
-    let oom = MoveReason::OutOfMemory { count: 1 };
-    let change = |iteration, parameter, old, new, reason| Adjustment { iteration, parameter, old, new, reason };
-    assert_eq!(
-        statistics.history,
-        [
-            change(25, Parameter::PatchSize, 128, 133, low),
-            change(27, Parameter::PatchSize, 133, 66, oom),
-            change(27, Parameter::MicroBatchSize, 16, 8, oom),
-        ]
-    );
-}
-
-#[test]
-fn the_average_is_over_the_last_50_peaks() {
-    let mut policy = from(knobs(64, 4));
-    for step in 0..51 {
-        let peak = if step < 2 { 10 } else { 82 };
-        policy.on_signal(&scene::done(step, knobs(64, 4), peak, scene::whole(100)), &unknown);
-    }
-    assert_eq!(stepwise(&policy).statistics().average, Bytes(81), "the mean is 80.56 B");
 }
 
 #[test]

@@ -100,6 +100,23 @@ fn a_refused_request_changes_nothing() {
 }
 
 #[test]
+fn a_block_that_shrinks_is_never_refused() {
+    let heap = fresh();
+    let beside = Block::new(&heap, 10 << 20);
+    let mut block = Block::new(&heap, 60 << 20);
+    heap.counters.set_line(100 << 20);
+    heap.counters.set_limit(100 << 20);
+    block.resize(50 << 20);
+    assert_eq!(heap.counters.current(), 60 << 20);
+    // SAFETY: the block is alive and has this layout.
+    let grown = unsafe { heap.realloc(block.at, layout(block.size), 51 << 20) };
+    assert!(grown.is_null(), "what grows may be held twice");
+    assert_eq!(heap.counters.current(), 60 << 20);
+    drop((beside, block));
+    assert_eq!(heap.counters.current(), 0);
+}
+
+#[test]
 fn zeroed_blocks_count_as_others_do() {
     let heap = fresh();
     // SAFETY: the size is not zero.

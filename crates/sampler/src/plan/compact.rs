@@ -102,46 +102,56 @@ impl<'de> Deserialize<'de> for Bits {
     }
 }
 
-/// Ids in growing order; a copy shares them.
-///
-/// As text, the gap between two takes some two bits more than the logarithm of the mean gap (Rice's code).
+/// Writes ids in growing order: the gap between two takes some two bits more than the logarithm of the mean gap (Rice's
+/// code).
+pub(super) fn write_gaps(ids: &[u64]) -> Bits {
+    let n = ids.len() as u64;
+    let low = width(ids.last().copied().unwrap_or(0) / n.max(1)).min(63);
+    let mut writer = BitWriter::default();
+    writer.push(n, 32);
+    writer.push(low.into(), 6);
+    let mut least = 0;
+    for id in ids {
+        let gap = id - least;
+        for _ in 0..gap >> low {
+            writer.push(1, 1);
+        }
+        writer.push(0, 1);
+        writer.push(gap, low);
+        least = *id;
+    }
+    writer.finish()
+}
+
+/// Reads what [`write_gaps`] wrote.
+pub(super) fn read_gaps(bits: &Bits) -> Option<Vec<u64>> {
+    let mut reader = bits.reader();
+    let (n, low) = (reader.next(32)?, u32::try_from(reader.next(6)?).ok()?);
+    let (mut ids, mut least) = (Vec::new(), 0u64);
+    for _ in 0..n {
+        let mut high = 0u64;
+        while reader.next(1)? == 1 {
+            high += 1;
+        }
+        let gap = high.checked_mul(1 << low)?.checked_add(reader.next(low)?)?;
+        let id = gap.checked_add(least)?;
+        ids.push(id);
+        least = id;
+    }
+    Some(ids)
+}
+
+/// Ids in growing order, written by their gaps; a copy shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ids(pub(super) Arc<[u32]>);
 
 impl Ids {
     fn bits(&self) -> Bits {
-        let n = self.0.len() as u64;
-        let low = width(u64::from(self.0.last().copied().unwrap_or(0)) / n.max(1));
-        let mut writer = BitWriter::default();
-        writer.push(n, 32);
-        writer.push(low.into(), 6);
-        let mut least = 0;
-        for id in self.0.iter() {
-            let gap = u64::from(*id) - least;
-            for _ in 0..gap >> low {
-                writer.push(1, 1);
-            }
-            writer.push(0, 1);
-            writer.push(gap, low);
-            least = u64::from(*id) + 1;
-        }
-        writer.finish()
+        write_gaps(&self.0.iter().copied().map(u64::from).collect::<Vec<_>>())
     }
 
     fn read(bits: &Bits) -> Option<Self> {
-        let mut reader = bits.reader();
-        let (n, low) = (reader.next(32)?, u32::try_from(reader.next(6)?).ok()?);
-        let (mut ids, mut least) = (Vec::new(), 0u64);
-        for _ in 0..n {
-            let mut high = 0u64;
-            while reader.next(1)? == 1 {
-                high += 1;
-            }
-            let id = high.checked_shl(low)?.checked_add(reader.next(low)?)?.checked_add(least)?;
-            ids.push(u32::try_from(id).ok()?);
-            least = id + 1;
-        }
-        Some(Self(ids.into()))
+        read_gaps(bits)?.into_iter().map(|id| u32::try_from(id).ok()).collect::<Option<_>>().map(Self)
     }
 }
 

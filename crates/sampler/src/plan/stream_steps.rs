@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Objective;
 use super::narrow::narrow;
+use super::pending::Pending;
 use super::step::{PlannedStep, StepSize};
 use super::step_queue::{Piece, StepQueue};
 use super::stream::StreamPlanner;
@@ -34,7 +35,7 @@ pub struct StreamPosition {
     /// What the epoch's steps have taken: positions where they are counted, or else samples.
     pub taken: u64,
     /// The samples that were pushed and are in no step: what a resumed stream pushes first.
-    pub pending: Vec<u64>,
+    pub pending: Pending,
     n_windows: u64,
 }
 
@@ -133,10 +134,14 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
 
     /// Where the next step begins.
     pub fn position(&self) -> StreamPosition {
-        let ended = self.planner.finished && self.held().0 == 0;
-        let here = (self.queue.epoch, self.queue.taken, self.planner.n_windows);
-        let (epoch, taken, n_windows) = if ended { (self.queue.epoch + 1, 0, 0) } else { here };
-        StreamPosition { epoch, taken, pending: self.pending().collect(), n_windows }
+        let here = (self.queue.taken, self.planner.n_windows);
+        let (taken, n_windows) = if self.has_ended() { (0, 0) } else { here };
+        StreamPosition { epoch: self.epoch(), taken, pending: self.pending().collect(), n_windows }
+    }
+
+    /// The epoch of the next step.
+    pub fn epoch(&self) -> u64 {
+        self.queue.epoch + u64::from(self.has_ended())
     }
 
     /// What happened so far; an empty buffer is counted once until a step is whole.
@@ -155,6 +160,11 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
         let (n_held, held) = self.planner.held();
         let bytes: Bytes = self.of_queue().map(|sample| sample.bytes).sum();
         (n_held + self.of_queue().count(), held.saturating_add(bytes))
+    }
+
+    /// Whether the epoch has ended, and its last step is taken.
+    fn has_ended(&self) -> bool {
+        self.planner.finished && self.held().0 == 0
     }
 
     /// Takes batches until there are enough for a step.

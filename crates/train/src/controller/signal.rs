@@ -17,9 +17,9 @@ pub(super) fn signal(event: &Event) -> Option<Signal> {
 }
 
 fn measured(done: &StepDone) -> StepMeasured {
-    let StepDone { step, rung, peak, in_use, capacity, budget, .. } = *done;
+    let StepDone { step, rung, peak, capacity, budget, .. } = *done;
     let budget = Budget { capacity, budget };
-    StepMeasured { step, knobs: rung, is_divided: is_divided(done), highest: highest(done), peak, in_use, budget }
+    StepMeasured { step, knobs: rung, is_divided: is_divided(done), highest: highest(done), peak, budget }
 }
 
 /// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.

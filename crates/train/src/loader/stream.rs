@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_sampler::{
-    EpochCursor, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats,
-    StreamSteps,
+    EpochCursor, Permutation, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamPosition, StreamSample,
+    StreamStats, StreamSteps,
 };
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,12 @@ impl<S: Source> Stream<S> {
             }
             Some(StreamedPosition { steps, next, .. }) => {
                 let resumed = StreamSteps::resume(planner, config.step_size(), steps)?;
-                (resumed, next.clone(), steps.pending.clone())
+                // In the order in which an epoch would read them, which no label and no length follows.
+                let order = Permutation::new(n_samples, config.seed, steps.epoch);
+                let mut pending = steps.pending.ids();
+                // One that there is not is refused when it is read.
+                pending.sort_by_key(|id| (*id < n_samples).then(|| order.at(*id)));
+                (resumed, next.clone(), pending)
             }
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
@@ -151,7 +156,9 @@ impl<S: Source> Stream<S> {
 
     pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
         let mut steps = self.steps.position();
-        steps.pending.extend(&self.pending);
+        if !self.pending.is_empty() {
+            steps.pending = steps.pending.ids().into_iter().chain(self.pending.iter().copied()).collect();
+        }
         StreamedPosition { steps, next: self.next.clone(), wanted: wanted.to_vec() }
     }
 
@@ -263,7 +270,7 @@ impl<S: Source> Stream<S> {
     fn ask(&mut self) {
         if let Some(id) = self.pending.get(self.n_pending_asked) {
             self.n_pending_asked += 1;
-            self.ask_for(self.steps.position().epoch, *id);
+            self.ask_for(self.steps.epoch(), *id);
             return;
         }
         let (epoch, ids) = self.reading.take(1);

@@ -32,7 +32,7 @@ impl<J: Job> Planning<'_, J> {
         for phase in [Phase::Train, Phase::Infer] {
             let (shapes, mut n_done) = (self.shapes(phase), 0);
             let mut measure = |shape| {
-                progress(phase, n_done, max_trials as usize);
+                progress(phase, n_done, (max_trials as usize).max(n_done + 1));
                 n_done += 1;
                 let n_samples = Some(n_samples).filter(|_| shapes.contains(&shape));
                 steady(&mut trials, phase, shape, n_samples)

@@ -15,9 +15,6 @@ use crate::loader::{BadSample, LoaderConfig};
 use crate::source::Source as _;
 use crate::trial::{Trial, TrialError, forward_trial};
 
-/// Where the way up begins, in pixels or positions: any model takes it, and what it needs is nearly nothing.
-const SHORTEST: u32 = 16;
-
 /// Steps of the first trial: the last one is in the steady state, with the optimizer's state, thread pools and packing
 /// buffers in place.
 const STEPS_AT_FIRST: usize = 3;
@@ -200,7 +197,7 @@ impl Sounding {
 
     fn go_up(&self, phase: Phase, shape: StepShape, reads: &mut Vec<Read>, run: RunTrial<'_>) -> Result<(), PlanError> {
         let mut predictor = Predictor::try_new(self.predictor)?;
-        let mut approach = Approach::new(SHORTEST, shape, self.capacity);
+        let mut approach = Approach::new(Approach::SHORTEST, shape, self.capacity);
         let keys = self.keys;
         loop {
             let resident = reads.last().map_or(Bytes::ZERO, |it| it.part.resident);

@@ -1,6 +1,6 @@
 //! What is planned and run: the reference jobs, and models that nobody here tunes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use image::{Rgb, RgbImage};
@@ -43,7 +43,10 @@ pub(crate) fn with_job<T: OnJob>(name: &str, data: Option<&Path>, task: T) -> Re
         }
         "text" => task.run(&text(&folder()?)?),
         "sequence" => task.run(&sequence(&folder()?)?),
-        "multitask" => task.run(&multitask(folder()?)?),
+        "multitask" => {
+            let store = tempfile::tempdir()?;
+            task.run(&multitask(folder()?, store.path())?)
+        }
         "unet" => task.run(&ForeignJob::<UNet>::new()),
         "batch-norm" => task.run(&ForeignJob::<NormalisedNet>::new()),
         "lstm" => task.run(&ForeignJob::<SequenceModel>::new()),
@@ -100,9 +103,8 @@ pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
     Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
 }
 
-/// The three tasks of a run by default, on the samples of a folder.
-fn multitask(folder: std::path::PathBuf) -> Result<Multitask, Failed> {
-    let room = Room::boundless(&folder);
-    let samples = Arc::new(Samples::read(&SamplesConfig::new(folder, room))?);
+/// The three tasks of a run by default, on the samples of a folder; what is decoded goes into `store`.
+fn multitask(folder: PathBuf, store: &Path) -> Result<Multitask, Failed> {
+    let samples = Arc::new(Samples::read(&SamplesConfig::new(folder, Room::boundless(store)))?);
     Ok(Multitask::new(MultitaskConfig::new(0), samples))
 }
