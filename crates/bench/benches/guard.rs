@@ -20,7 +20,7 @@ fn main() {
             let upper = Bytes::mib(10).saturating_mul(part.len() as u64);
             Some(Prediction { expected: upper, upper })
         };
-        let guard = Guard { budget: black_box(Bytes::mib(90)), predict: bound };
+        let guard = Guard { budget: black_box(Bytes::mib(90)), predict: bound, too_much: |_| None };
         let attempt = |part| {
             black_box(part);
             Ok::<_, Failure<Infallible>>(())

@@ -71,7 +71,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<TrainError>() {
         Some(TrainError::Step { source, .. } | TrainError::Validation { source, .. }) => match source {
-            StepError::NeverFits { .. } => BAD_INPUT,
+            StepError::NeverFits { .. } | StepError::SumNeverFits { .. } => BAD_INPUT,
             StepError::Poisoned(_) => POISONED,
             _ => FAILED,
         },

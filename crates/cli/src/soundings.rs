@@ -104,6 +104,15 @@ impl<J: Job> Prepared<J> {
         }
     }
 
+    /// Checks a plan, and returns the longest edge of a validation where a longer one does not fit and may be left out.
+    pub(crate) fn checked(&self, plan: &MemoryPlan, is_deterministic: bool) -> Result<Option<u32>, PlanError> {
+        let may_skip = self.skips_held_out && self.may_leave_out(is_deterministic);
+        match (plan.check(), plan.longest_validation()) {
+            (Err(PlanError::ValidationDoesNotFit { .. }), Some(longest)) if may_skip => Ok(Some(longest)),
+            (checked, _) => checked.map(|()| None),
+        }
+    }
+
     /// Returns the longest edge of which one sample is certain to fit, where another is not and may be left out.
     pub(crate) fn next_edge(&self, error: &PlanError, is_deterministic: bool) -> Option<u32> {
         let PlanError::OutOfReach { largest: (largest, _), .. } = error else { return None };
@@ -120,7 +129,7 @@ impl<J: Job> Prepared<J> {
     }
 
     /// Says which samples are left out, and notes them for the report.
-    fn name_left_out(&mut self, longest: LongestEdges) {
+    pub(crate) fn name_left_out(&mut self, longest: LongestEdges) {
         let (source, mut left_out) = (self.job.source(), Vec::new());
         if let Some(edge) = longest.train {
             let too_long = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length);
@@ -185,6 +194,9 @@ pub(crate) fn may_fit_sparing(error: &PlanError) -> bool {
 
 /// Whether there is no step that the run could take.
 pub(crate) fn fits_nowhere(error: &PlanError) -> bool {
-    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit};
-    matches!(error, SmallestDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell)
+    use PlanError::{NeverFits, NoCell, OutOfReach, SmallestDoesNotFit, ValidationDoesNotFit};
+    matches!(
+        error,
+        SmallestDoesNotFit { .. } | ValidationDoesNotFit { .. } | NeverFits { .. } | OutOfReach { .. } | NoCell
+    )
 }

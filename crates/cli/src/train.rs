@@ -156,6 +156,8 @@ impl<J: Job> Prepared<J> {
         match &plan {
             Some(plan) => {
                 begin_with(&mut config, plan, &self.sizes);
+                config.longest.validation = self.checked(plan, config.deterministic)?;
+                self.name_left_out(config.longest);
                 plan.write(&out.join(PLAN_FILE))?;
             }
             None => self.sound(settings, &mut config, goes_on)?,
@@ -210,7 +212,7 @@ impl<J: Job> Prepared<J> {
                 let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
                 let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name))?;
                 let plan = plan.under(self.capacity, settings.memory.target);
-                plan.check()?;
+                self.checked(&plan, settings.train.deterministic)?;
                 Ok(Some(plan))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.

@@ -62,24 +62,30 @@ fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
 
 /// What holds a step under its budget.
 #[derive(Clone, Copy, Debug)]
-pub struct Guard<P> {
+pub struct Guard<P, L> {
     /// What a part may use.
     pub budget: Bytes,
     /// Predicts a part; `None` while nothing is known.
     pub predict: P,
+    /// Returns what a single sample, by its index, needs at the very least, where that was measured and is more than there
+    /// is; `None` for one that may be tried.
+    pub too_much: L,
 }
 
-impl<P: Fn(&Range<usize>) -> Option<Prediction>> Guard<P> {
+impl<P: Fn(&Range<usize>) -> Option<Prediction>, L: Fn(usize) -> Option<Bytes>> Guard<P, L> {
     /// Runs all parts, halving those that are predicted not to fit and those that ran out of memory.
     ///
     /// A part that is worth a retry is tried once more before it is halved.
+    /// A single sample is tried though its upper bound says no, since that may be far too high; what it was measured to
+    /// need is no such bound, and where that is too much it is not tried.
     /// Returns the parts that ran, in order. A part of `n` samples is tried in at most `⌈log2 n⌉ + 1` sizes on the way
     /// down to any one of its samples, in each at most twice.
     ///
     /// # Errors
     ///
-    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, [`GuardError::TensorNeverFits`] when one of its
-    /// tensors is above what the device serves, [`GuardError::Other`] with the closure's own error.
+    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, or is known to need too much,
+    /// [`GuardError::TensorNeverFits`] when one of its tensors is above what the device serves, [`GuardError::Other`] with
+    /// the closure's own error.
     pub fn run<E>(
         &self,
         parts: impl IntoIterator<Item = Range<usize>>,
@@ -93,11 +99,14 @@ impl<P: Fn(&Range<usize>) -> Option<Prediction>> Guard<P> {
                 waiting.extend(halves(&part));
                 continue;
             }
+            let sample = part.start;
+            if let (1, Some(needed)) = (part.len(), (self.too_much)(sample)) {
+                return Err(GuardError::NeverFits { sample, needed: Some(needed), budget: self.budget });
+            }
             let mut tried = attempt(part.clone());
             if matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: true, .. })) {
                 tried = attempt(part.clone());
             }
-            let sample = part.start;
             match tried {
                 Ok(()) => ran.push(part),
                 Err(Failure::Other(error)) => return Err(GuardError::Other(error)),
@@ -146,6 +155,11 @@ mod tests {
         None
     }
 
+    /// A guard that knows of no sample that needs too much.
+    fn guard<P>(predict: P) -> Guard<P, impl Fn(usize) -> Option<Bytes>> {
+        Guard { budget: BUDGET, predict, too_much: |_| None }
+    }
+
     fn out_of_memory() -> Failure<String> {
         Failure::OutOfMemory { needed: Some(Bytes::mib(100)), is_worth_a_retry: false }
     }
@@ -157,7 +171,7 @@ mod tests {
             Some(Prediction { expected: upper, upper })
         };
         let mut tried = Vec::new();
-        let ran = Guard { budget: BUDGET, predict: per_sample }.run([0..10, 10..12], |part| {
+        let ran = guard(per_sample).run([0..10, 10..12], |part| {
             tried.push(part);
             Ok::<_, Failure<String>>(())
         });
@@ -168,13 +182,29 @@ mod tests {
     #[test]
     fn a_single_sample_is_tried_even_when_the_bound_says_no() {
         let hopeless = |_: &Range<usize>| Some(Prediction { expected: Bytes::gib(1), upper: Bytes::gib(1) });
-        let ran = Guard { budget: BUDGET, predict: hopeless }.run(once(0..2), |_| Ok::<_, Failure<String>>(()));
+        let ran = guard(hopeless).run(once(0..2), |_| Ok::<_, Failure<String>>(()));
         assert_eq!(ran.unwrap(), [0..1, 1..2]);
     }
 
     #[test]
+    fn a_single_sample_that_was_measured_to_need_too_much_is_not_tried() {
+        let too_much = |sample| (sample == 1).then_some(Bytes::mib(100));
+        let mut tried = Vec::new();
+        let error = Guard { budget: BUDGET, predict: unknown, too_much }.run([0..1, 1..2, 2..3], |part| {
+            tried.push(part.start);
+            Ok::<_, Failure<String>>(())
+        });
+        assert_eq!(error, Err(GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET }));
+        assert_eq!(tried, [0]);
+        // What several samples need together says nothing of one.
+        let ran =
+            Guard { budget: BUDGET, predict: unknown, too_much }.run(once(0..2), |_| Ok::<_, Failure<String>>(()));
+        assert_eq!(ran.unwrap().len(), 1);
+    }
+
+    #[test]
     fn one_sample_that_does_not_fit_ends_the_step_with_the_numbers() {
-        let error = Guard { budget: BUDGET, predict: unknown }
+        let error = guard(unknown)
             .run(once(0..4), |part| if part.contains(&1) { Err(out_of_memory()) } else { Ok(()) })
             .unwrap_err();
         assert_eq!(error, GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET });
@@ -184,7 +214,7 @@ mod tests {
     #[test]
     fn what_a_cleanup_may_help_is_tried_once_more_before_it_is_halved() {
         let mut tried = Vec::new();
-        let ran = Guard { budget: BUDGET, predict: unknown }.run(once(0..4), |part| {
+        let ran = guard(unknown).run(once(0..4), |part| {
             tried.push(part.clone());
             // The first part fits after a cleanup, as if something else had held the memory.
             let fits = part.len() <= 2 && tried.iter().filter(|it| **it == part).count() > 1;
@@ -198,7 +228,7 @@ mod tests {
     fn a_tensor_that_is_never_served_is_halved_at_once_and_at_last_named() {
         let (allocation, largest) = (Bytes::gib(5), Bytes::gib(4));
         let mut tries = 0;
-        let error = Guard { budget: BUDGET, predict: unknown }
+        let error = guard(unknown)
             .run(once(0..2), |_| {
                 tries += 1;
                 Err(Failure::<String>::NeverFits { allocation, largest })
@@ -211,7 +241,7 @@ mod tests {
     #[test]
     fn a_failure_that_is_not_about_memory_is_not_retried() {
         let mut tries = 0;
-        let error = Guard { budget: BUDGET, predict: unknown }.run(once(0..4), |_| {
+        let error = guard(unknown).run(once(0..4), |_| {
             tries += 1;
             Err(Failure::Other("shape mismatch"))
         });
@@ -227,7 +257,7 @@ mod tests {
             let mut start = 0;
             let parts: Vec<_> = sizes.iter().map(|n| { start += n; start - n..start }).collect();
             let mut tries = vec![0usize; start];
-            let ran = Guard { budget: BUDGET, predict: unknown }
+            let ran = guard(unknown)
                 .run(parts, |part| {
                     part.clone().for_each(|it| tries[it] += 1);
                     if part.len() <= limit { Ok(()) } else { Err(out_of_memory()) }

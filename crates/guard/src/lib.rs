@@ -4,6 +4,7 @@
 //! Before a part runs, its predicted upper bound is held against the budget and the part is halved until it fits.
 //! When a part runs out of memory all the same, it is tried once more where a cleanup may help, and then in halves: the
 //! *same* samples, in the same order, so that the accumulated gradient is the one that was asked for.
+//! A single sample that was measured to need more than there is does not run at all: not every device refuses.
 //! What an error of a device means is told by [`classify`].
 //!
 //! # Invariants
@@ -21,7 +22,8 @@
 //! use plimsoll_types::Bytes;
 //!
 //! // A device on which at most 3 samples fit, and no prediction yet.
-//! let guard = Guard { budget: Bytes::mib(90), predict: |_part: &std::ops::Range<usize>| None };
+//! let predict = |_part: &std::ops::Range<usize>| None;
+//! let guard = Guard { budget: Bytes::mib(90), predict, too_much: |_sample| None };
 //! let ran = guard.run(std::iter::once(0..8), |part| {
 //!     if part.len() <= 3 { Ok(()) } else { Err(Failure::<String>::OutOfMemory { needed: None, is_worth_a_retry: false }) }
 //! })?;

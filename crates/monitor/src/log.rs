@@ -2,9 +2,6 @@
 
 use plimsoll_types::{Event, SCHEMA_VERSION};
 use serde::Deserialize;
-use serde::de::value::MapDeserializer;
-use serde::de::{Deserializer, IntoDeserializer, Visitor};
-use serde_json::{Map, Value};
 
 use crate::text::json;
 
@@ -94,26 +91,20 @@ pub fn decode_bytes(bytes: &[u8]) -> Result<Log, LogError> {
 }
 
 fn decode_line(line: usize, text: &str) -> Result<Event, LogError> {
-    // The slow way costs a second parse, and only lines with a missing number or a fault need it.
-    let event = serde_json::from_str(text).or_else(|_| decode_patiently(line, text))?;
-    if let Event::RunStarted(start) = &event {
-        check_schema(line, start.schema_version.into())?;
+    /// All that is read of a head of another version, which may have other fields.
+    #[derive(Deserialize)]
+    struct Head {
+        event: String,
+        schema_version: u64,
     }
-    Ok(event)
-}
-
-fn decode_patiently(line: usize, text: &str) -> Result<Event, LogError> {
-    let bad = |error: serde_json::Error| LogError::BadLine { line, problem: without_line(&error) };
-    let fields: Map<String, Value> = serde_json::from_str(text).map_err(bad)?;
-    // The version comes first: another version may have other fields.
-    if fields.get("event").is_some_and(|it| it == "run_started") {
-        fields.get("schema_version").and_then(Value::as_u64).map_or(Ok(()), |found| check_schema(line, found))?;
+    let event = serde_json::from_str(text);
+    if let Ok(Event::RunStarted(_)) | Err(_) = event
+        && let Ok(Head { event, schema_version }) = serde_json::from_str(text)
+        && event == "run_started"
+    {
+        check_schema(line, schema_version)?;
     }
-    let fields = fields.into_iter().map(|(name, value)| {
-        let field = if value.is_null() && MEASURED.contains(&name.as_str()) { Field::Nan } else { Field::Json(value) };
-        (name, field)
-    });
-    Event::deserialize(MapDeserializer::new(fields)).map_err(bad)
+    event.map_err(|error| LogError::BadLine { line, problem: without_line(&error) })
 }
 
 fn check_schema(line: usize, found: u64) -> Result<(), LogError> {
@@ -126,36 +117,4 @@ fn check_schema(line: usize, found: u64) -> Result<(), LogError> {
 /// The parser sees one line at a time, so its own line number is always 1.
 fn without_line(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " at column ")
-}
-
-/// Fields of events that a diverging model makes NaN or infinite.
-const MEASURED: [&str; 4] = ["loss", "gradient_norm", "metric", "baseline"];
-
-enum Field {
-    Json(Value),
-    Nan,
-}
-
-impl IntoDeserializer<'_, serde_json::Error> for Field {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
-
-impl<'de> Deserializer<'de> for Field {
-    type Error = serde_json::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self {
-            Self::Json(value) => value.deserialize_any(visitor),
-            Self::Nan => visitor.visit_f64(f64::NAN),
-        }
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
 }

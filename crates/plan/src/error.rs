@@ -52,6 +52,24 @@ pub enum PlanError {
         /// What would help.
         advice: String,
     },
+    /// One item of the longest edge that is validated does not fit, on a device without pages.
+    #[error(
+        "plan: the smallest validation of the longest edge ({shape}) needs {needed}, and there is a budget of {budget} \
+         ({capacity} in all): it would end the process; a capacity of {enough}, shorter items that are held out, or a \
+         smaller model would help"
+    )]
+    ValidationDoesNotFit {
+        /// The smallest cell of the longest edge.
+        shape: StepShape,
+        /// What it needs.
+        needed: Bytes,
+        /// What it may use.
+        budget: Bytes,
+        /// What there is.
+        capacity: Bytes,
+        /// What would do.
+        enough: Bytes,
+    },
     /// What is to begin with is not certain to fit, and has not run.
     #[error(
         "{}: {} of edge {} is not certain to fit, and was not run: it is expected to reach {needed} of a capacity of \

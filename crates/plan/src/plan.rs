@@ -1,5 +1,7 @@
 //! A plan: every cell, held against a budget.
 
+use std::cmp::Reverse;
+
 use plimsoll_predict::{Booked, Correction, Phase};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde::{Deserialize, Serialize};
@@ -129,25 +131,45 @@ impl MemoryPlan {
         self.ladder.iter().rev().filter_map(|shape| self.cell(phase, *shape)).find(fits)
     }
 
-    /// Refuses a plan whose smallest training cell does not fit, and says what would help.
+    /// Refuses a plan whose smallest training cell does not fit, or with which a run trains and cannot validate, and says
+    /// what would help.
+    ///
+    /// Where pages are planned, the device refuses what is too much and the run says so before it trains; elsewhere the
+    /// first validation would end the process.
     ///
     /// # Errors
     ///
-    /// [`PlanError::NoCell`] or [`PlanError::SmallestDoesNotFit`].
+    /// [`PlanError::NoCell`], [`PlanError::SmallestDoesNotFit`] or [`PlanError::ValidationDoesNotFit`].
     pub fn check(&self) -> Result<(), PlanError> {
         let smallest = self.of(Phase::Train).min_by_key(|it| it.upper).ok_or(PlanError::NoCell)?;
-        if smallest.fit == Fit::Fits {
-            return Ok(());
-        }
         let (budget, capacity) = (self.budget, self.capacity);
-        let advice = self.advice(smallest);
-        Err(PlanError::SmallestDoesNotFit { shape: smallest.shape(), needed: smallest.upper, budget, capacity, advice })
+        if smallest.fit != Fit::Fits {
+            let (shape, needed, advice) = (smallest.shape(), smallest.upper, self.advice(smallest));
+            return Err(PlanError::SmallestDoesNotFit { shape, needed, budget, capacity, advice });
+        }
+        let longest = self.of(Phase::Infer).min_by_key(|it| (Reverse(it.edge), it.upper));
+        match longest.filter(|it| it.page == Bytes::ZERO && it.fit != Fit::Fits) {
+            Some(longest) => {
+                let (shape, needed, enough) = (longest.shape(), longest.upper, self.enough(longest));
+                Err(PlanError::ValidationDoesNotFit { shape, needed, budget, capacity, enough })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the longest edge of which an item of a validation fits, where one does.
+    pub fn longest_validation(&self) -> Option<u32> {
+        self.of(Phase::Infer).filter(|it| it.fit == Fit::Fits).map(|it| it.edge).max()
+    }
+
+    /// Returns the capacity under which a cell fits.
+    fn enough(&self, cell: &PlannedCell) -> Bytes {
+        Bytes::from_f64_ceil(cell.upper.as_f64() / self.target.get())
     }
 
     /// Says what would make the smallest cell fit, from what is known of it.
     fn advice(&self, smallest: &PlannedCell) -> String {
-        let enough = Bytes::from_f64_ceil(smallest.upper.as_f64() / self.target.get());
-        let mut ways = vec![format!("a capacity of {enough}")];
+        let mut ways = vec![format!("a capacity of {}", self.enough(smallest))];
         if smallest.batch > 1 {
             ways.push(format!("a smaller smallest batch (`batch.batch_min` is {})", smallest.batch));
         }

@@ -180,6 +180,33 @@ fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
 }
 
 #[test]
+fn a_plan_that_trains_and_cannot_validate_says_so_where_nothing_would_refuse() {
+    let validation = |batch, edge, mib| PlannedCell {
+        phase: Phase::Infer,
+        edge,
+        page: Bytes::ZERO,
+        source: Source::Memo,
+        ..cell(batch, mib)
+    };
+    let cells = vec![cell(1, 40), validation(1, 128, 95), validation(2, 128, 180), validation(1, 64, 30)];
+    let unfit = plan(cells.clone());
+    let error = unfit.check().unwrap_err();
+    assert!(
+        matches!(error, PlanError::ValidationDoesNotFit { shape, .. } if shape == StepShape::new(1, 128)),
+        "{error}"
+    );
+    let error = error.to_string();
+    for part in ["1 × 128", "95.00 MiB", "90.00 MiB", "100.00 MiB in all", "a capacity of 105.56 MiB"] {
+        assert!(error.contains(part), "`{error}` lacks `{part}`");
+    }
+    assert_eq!(unfit.longest_validation(), Some(64));
+    // Under more memory one item fits, however many do not; and a device with pages refuses by itself.
+    plan(cells.clone()).under(Bytes::mib(106), Fraction::try_new(0.9).unwrap()).check().unwrap();
+    let paged = cells.into_iter().map(|it| PlannedCell { page: Bytes::mib(2), ..it }).collect();
+    plan(paged).check().unwrap();
+}
+
+#[test]
 fn a_cell_that_never_fits_stays_so_under_any_capacity() {
     let never = PlannedCell { fit: Fit::NeverFits, ..cell(2, 20) };
     let plan = plan(vec![cell(1, 40), never]).under(Bytes::gib(100), Fraction::ONE);

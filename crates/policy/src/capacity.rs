@@ -39,11 +39,16 @@ pub struct Followed {
 
 impl Default for CapacityWatch {
     fn default() -> Self {
-        Self { least: Bytes::MAX, since: 0, told: None }
+        Self::since(0)
     }
 }
 
 impl CapacityWatch {
+    /// Begins before a step: nothing that is read has lasted yet.
+    pub const fn since(step: u64) -> Self {
+        Self { least: Bytes::MAX, since: step, told: None }
+    }
+
     /// Hears what is read before a step, and returns the capacity to go by if it is another than the one that the run
     /// goes by so far.
     pub fn read(&mut self, step: u64, capacity: Bytes, so_far: Bytes) -> Option<Followed> {
@@ -116,6 +121,13 @@ mod tests {
         let readings = [(1, 1050), (30, 1020), (49, 1050), (50, 1050), (99, 1050), (100, 1050)];
         assert_eq!(news(1000, readings), [(50, 1020), (100, 1050)]);
         assert_eq!(news(1000, [(50, 1004), (100, 1004), (1000, 1004)]), [], "no news");
+    }
+
+    #[test]
+    fn the_first_reading_of_a_run_that_goes_on_has_not_lasted() {
+        let mut watch = CapacityWatch::since(100);
+        let mut read = |step, capacity| watch.read(step, Bytes(capacity), Bytes(1000));
+        assert_eq!([read(100, 1050), read(149, 1020), read(150, 1050)], [None, None, Some(Bytes(1020))]);
     }
 
     #[test]

@@ -52,9 +52,14 @@ pub fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams, device: &
     visitor.squares.or_zero(device)
 }
 
-/// Takes the gradients of probes out and returns the square of the norm of each, as a tensor of shape `[1]`.
-pub(crate) fn probe_squares(gradients: &mut GradientsParams, probes: &[ParamId]) -> Vec<Tensor<1>> {
-    probes.iter().filter_map(|id| Some(gradients.remove::<2>(*id)?.powi_scalar(2).sum())).collect()
+/// Takes the gradients of probes out and returns the square of the norm of each, as a tensor of shape `[1]`: zero of a
+/// probe without a gradient, since no loss depends on it.
+pub(crate) fn probe_squares(gradients: &mut GradientsParams, probes: &[ParamId], device: &Device) -> Vec<Tensor<1>> {
+    let square = |id: &ParamId| {
+        let squares = gradients.remove::<2>(*id).map(|it| Squares { sum: Some(it.powi_scalar(2).sum()) });
+        squares.unwrap_or_default().or_zero(device)
+    };
+    probes.iter().map(square).collect()
 }
 
 /// Returns the sum of the squares of all weights, as a tensor of shape `[1]`: it can be read only where all of them can.
@@ -100,5 +105,31 @@ impl ModuleVisitor for SquaredNorm<'_> {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
             self.squares.add(gradient);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::nn::{Linear, LinearConfig};
+
+    use super::*;
+
+    #[derive(Module, Debug)]
+    struct Net {
+        layers: Vec<Linear>,
+    }
+
+    #[test]
+    fn a_probe_without_a_gradient_keeps_its_place() {
+        let device = Device::flex().autodiff();
+        let layer = |_| LinearConfig::new(1, 1).with_bias(false).init(&device);
+        let net = Net { layers: (0..3).map(layer).collect() };
+        let probes: Vec<_> = net.layers.iter().map(|it| it.weight.id).collect();
+        // The layer in the middle has no part in the loss, whose derivatives are 2 and 3.
+        let loss = net.layers[0].weight.val().sum() * 2.0 + net.layers[2].weight.val().sum() * 3.0;
+        let mut gradients = GradientsParams::from_grads(loss.backward(), &net);
+        let squares = probe_squares(&mut gradients, &probes, &device);
+        let squares: Vec<f32> = squares.into_iter().map(Tensor::into_scalar).collect();
+        assert_eq!(squares, [4.0, 0.0, 9.0]);
     }
 }

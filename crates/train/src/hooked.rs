@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::inference::Inference;
 use crate::job::{Job, Loss, Unit, Validation};
@@ -77,6 +77,8 @@ impl<B> HookedBuffer<B> {
     }
 }
 
+// What has a default would not be that of the job.
+#[deny(clippy::missing_trait_methods, reason = "all that is asked of it is asked of the job")]
 impl<J: Job, H: Hooks> Job for Hooked<J, H> {
     type Source = HookedSource<J::Source, H>;
     type Model = J::Model;
@@ -92,6 +94,10 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
 
     fn fingerprint(&self) -> String {
         self.job.fingerprint()
+    }
+
+    fn features(&self) -> Features {
+        self.job.features()
     }
 
     fn source(&self) -> Arc<Self::Source> {
@@ -158,6 +164,7 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that is asked of it is asked of the source")]
 impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
     type Item = S::Item;
     type Buffer = HookedBuffer<S::Buffer>;
@@ -203,17 +210,4 @@ impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source::Part;
-
-    #[test]
-    fn a_part_has_the_edge_of_its_place_in_the_step() {
-        let part = |ids: &[u64], edge| Part { ids: ids.to_vec(), edge };
-        let draw = Draw { epoch: 0, parts: vec![part(&[5, 1, 7], 32), part(&[2], 64)] };
-        let buffer = HookedBuffer { buffer: (), draw };
-        let shapes = [0..3, 1..2, 3..4].map(|samples| buffer.part(samples).shape);
-        assert_eq!(shapes, [StepShape::new(3, 32), StepShape::new(1, 32), StepShape::new(1, 64)]);
-        assert_eq!(buffer.part(1..2).n_samples, 4);
-    }
-}
+mod tests;

@@ -1,14 +1,11 @@
 //! What the flight recorder leaves behind.
 
-use std::path::Path;
-
 use plimsoll_monitor::decode;
 use plimsoll_types::{Bytes, Event};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::controller::Controller;
-use crate::run_dir::{RunDir, RunDirError};
 
 /// Version of the file's layout.
 const VERSION: u32 = 1;
@@ -99,17 +96,8 @@ impl Incident {
         Ok(events)
     }
 
-    /// Writes it into a run directory, under the first free number; returns the name of the file.
-    ///
-    /// # Errors
-    ///
-    /// [`RunDirError`].
-    pub(crate) fn write(&self, dir: &RunDir) -> Result<String, RunDirError> {
-        let is_free = |name: &String| !Path::new(dir.path()).join(name).exists();
-        let name = (1..u32::MAX).map(|n| format!("incident-{n}.json")).find(is_free).unwrap_or_default();
-        let mut text = serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"failure\":\"{error}\"}}"));
-        text.push('\n');
-        dir.write(&name, text.as_bytes())?;
-        Ok(name)
+    /// Returns it as a line of JSON.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"failure\":\"{error}\"}}")) + "\n"
     }
 }

@@ -3,17 +3,19 @@
 use std::ops::Range;
 
 use plimsoll_guard::{Failure, Guard, GuardError};
+use plimsoll_predict::Phase;
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
-use crate::step::{Pages, StepError, step_error, unless_out_of_memory};
+use crate::step::{LeastNeeds, Pages, StepError, step_error, unless_out_of_memory};
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
 /// The first batch is a single item; its peak certifies the next ones. A batch that ran out of memory, or whose
-/// measured peak exceeded the capacity, is run again in two halves.
+/// measured peak exceeded the capacity, is run again in two halves. A single item that was measured to need more than there
+/// is by now does not run, where peaks are exact.
 ///
 /// Where the device reports no exact peaks, what training has reserved goes back to it first, and a batch that is
 /// smaller than an earlier one teaches nothing, since its reading is the larger one's.
@@ -22,6 +24,8 @@ pub struct Inference<'a> {
     controller: &'a mut Controller,
     budget: Budget,
     pages: Pages,
+    /// What single items were measured to need, in earlier validations too.
+    needs: Option<&'a mut LeastNeeds>,
     peak: Bytes,
     /// Of the items that ran last.
     edge: u32,
@@ -46,7 +50,13 @@ impl<'a> Inference<'a> {
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
         let (peak, longest) = (Bytes::ZERO, None);
-        Self { probe, controller, budget, pages, peak, edge: 0, stop, heeds: true, longest, tell: None }
+        Self { probe, controller, budget, pages, needs: None, peak, edge: 0, stop, heeds: true, longest, tell: None }
+    }
+
+    /// Runs no item that was measured to need more than there is by now, and learns what they need.
+    #[must_use]
+    pub(crate) fn heeding(self, needs: &'a mut LeastNeeds) -> Self {
+        Self { needs: Some(needs), ..self }
     }
 
     /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
@@ -83,7 +93,7 @@ impl<'a> Inference<'a> {
     ///
     /// # Errors
     ///
-    /// [`StepError::NeverFits`] when one item alone exceeds the capacity or is longer than [`Self::up_to`] allows,
+    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, is known to need more, or is longer than [`Self::up_to`] allows,
     /// [`StepError::Interrupted`] when the run was asked to end, or the error of `forward`.
     pub fn run(
         &mut self,
@@ -107,13 +117,19 @@ impl<'a> Inference<'a> {
             let resident = self.probe.read()?.in_use;
             let n = (self.batch(edge, resident) as usize).min(n_items - next);
             let unknown = |_: &Range<usize>| None;
-            let guard = Guard { budget: self.budget.budget, predict: unknown };
+            let too_much = self.too_much(edge, resident);
+            let guard = Guard { budget: self.budget.budget, predict: unknown, too_much: |_| too_much };
             guard
                 .run(std::iter::once(next..next + n), |part| self.measured(part, edge, resident, forward))
                 .map_err(|error| step_error(error, self.budget.capacity))?;
             next += n;
         }
         Ok(())
+    }
+
+    fn too_much(&self, edge: u32, resident: Bytes) -> Option<Bytes> {
+        let needs = self.needs.as_deref().filter(|_| self.heeds)?;
+        needs.too_much(Phase::Infer, StepShape::new(1, edge), resident, self.budget.capacity)
     }
 
     fn batch(&self, edge: u32, resident: Bytes) -> u32 {
@@ -129,7 +145,7 @@ impl<'a> Inference<'a> {
         self.probe.reset_peak().map_err(|it| other(it.into()))?;
         self.tell.iter().for_each(|tell| tell(shape));
         note_work(format_args!("{shape} without gradients"));
-        match unless_out_of_memory(|| forward(part)) {
+        match unless_out_of_memory(|| forward(part)).map_err(other)? {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done.map_err(other)?,
         }
@@ -138,6 +154,9 @@ impl<'a> Inference<'a> {
             self.learn(Observation { shape, resident, peak })?;
             if self.budget.capacity < peak {
                 return self.failed(Some(peak));
+            }
+            if let (true, Some(needs)) = (self.pages.are_exact(), self.needs.as_deref_mut()) {
+                needs.note(Phase::Infer, shape, resident, peak);
             }
         }
         self.peak = self.peak.max(peak);

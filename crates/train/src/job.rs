@@ -168,13 +168,14 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Whether a model that scores this is to be kept instead of one that scored `best`; NaN never is.
+    /// Whether a model that scores this is to be kept instead of one that scored `best`; one whose score is no finite number
+    /// never is.
     pub fn is_better_than(&self, best: Option<f64>) -> bool {
-        let Some(best) = best else { return !self.value.is_nan() };
-        match self.goal {
+        let beats = |best: f64| match self.goal {
             Goal::Highest => best < self.value,
             Goal::Lowest => self.value < best,
-        }
+        };
+        self.value.is_finite() && best.filter(|it| it.is_finite()).is_none_or(beats)
     }
 }
 
@@ -185,4 +186,27 @@ pub enum Goal {
     Highest,
     /// Low ones, such as those of a loss.
     Lowest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_finite_score_is_kept_and_any_beats_one_that_is_not() {
+        const NONE: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        for goal in [Goal::Highest, Goal::Lowest] {
+            let scores = |value| Metric { name: String::new(), value, baseline: 0.0, goal };
+            for none in NONE {
+                assert!(
+                    !scores(none).is_better_than(None) && !scores(none).is_better_than(Some(1.0)),
+                    "{none} {goal:?}"
+                );
+                assert!(scores(1.0).is_better_than(Some(none)), "{none} {goal:?}");
+            }
+            assert!(scores(1.0).is_better_than(None) && !scores(1.0).is_better_than(Some(1.0)));
+            let best = if goal == Goal::Highest { 0.5 } else { 1.5 };
+            assert!(scores(1.0).is_better_than(Some(best)) && !scores(best).is_better_than(Some(1.0)));
+        }
+    }
 }

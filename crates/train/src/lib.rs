@@ -35,6 +35,7 @@ mod fit;
 mod gradients;
 mod hooked;
 mod incident;
+mod incidents;
 mod inference;
 mod job;
 mod learning_rate;

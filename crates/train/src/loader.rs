@@ -67,6 +67,8 @@ pub struct StepSamples<B> {
     pub buffer: B,
     /// Whether the epoch ends with this step.
     pub ends_epoch: bool,
+    /// Epochs that ended before this step, with one of which no sample was left.
+    pub ended: Vec<u64>,
 }
 
 /// Draws every sample of an epoch exactly once and collates ahead of need.
@@ -84,6 +86,8 @@ pub struct Loader<S: Source> {
     n_in_flight: usize,
     /// Samples of whole steps that could not be read, since the last step that was delivered.
     left_out: Vec<u64>,
+    /// Epochs that ended with such a step.
+    ended: Vec<u64>,
     n_samples: u64,
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
@@ -124,6 +128,7 @@ impl<S: Source> Loader<S> {
             next_ticket: 0,
             n_in_flight: 0,
             left_out: Vec::new(),
+            ended: Vec::new(),
             n_samples: source.n_samples(),
             longest: None,
             source: Arc::clone(source),
@@ -188,7 +193,7 @@ impl<S: Source> Loader<S> {
         if samples.draw.parts.iter().all(|part| part.edge <= longest) {
             return Ok(samples);
         }
-        let StepSamples { mut draw, lengths, mut skipped, buffer, ends_epoch, .. } = samples;
+        let StepSamples { mut draw, lengths, mut skipped, buffer, ends_epoch, ended, .. } = samples;
         let sized = draw.ids().zip(lengths);
         let ids: Vec<_> = sized.filter(|(_, length)| longest < *length).map(|(id, _)| id).collect();
         draw.leave_out(&ids);
@@ -197,14 +202,16 @@ impl<S: Source> Loader<S> {
         let filled = fill(&*self.source, self.bad_sample, Task { ticket: 0, draw, items: None, buffer })?;
         let Filled { draw, lengths, tasks, buffer, skipped: unreadable, .. } = filled;
         skipped.extend(unreadable);
-        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch })
+        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
     }
 
-    /// Passes over a step of which no sample is left, unless there was none before it either.
+    /// Passes over a step of which no sample is left, unless there was none before it either; what is told of it comes with
+    /// the next one.
     pub(crate) fn leave_out(&mut self, samples: StepSamples<S::Buffer>) -> Result<(), LoaderError> {
-        let StepSamples { skipped, buffer, .. } = samples;
+        let StepSamples { draw, skipped, buffer, ends_epoch, ended, .. } = samples;
         self.free.push(buffer);
         self.left_out.extend(skipped);
+        self.ended.extend(ended.into_iter().chain(ends_epoch.then_some(draw.epoch)));
         if (self.left_out.len() as u64) < self.n_samples {
             return Ok(());
         }
@@ -252,7 +259,8 @@ impl<S: Source> Loader<S> {
         skipped.extend(left_out);
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
-        StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch }
+        let ended = std::mem::take(&mut self.ended);
+        StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch, ended }
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {

@@ -47,7 +47,7 @@ impl<J: Job> Program for JobProgram<'_, J> {
             accumulator.add(&model, gradients);
         }
         let mut gradients = accumulator.finish();
-        let norms = probe_squares(&mut gradients, &self.job.task_probes(&model));
+        let norms = probe_squares(&mut gradients, &self.job.task_probes(&model), &self.device);
         let norm = squared_norm(&model, &gradients, &self.device);
         let norm = Tensor::cat([norm].into_iter().chain(norms).collect(), 0);
         let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), optimizer.clone()));

@@ -29,6 +29,7 @@ use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::{Observer, PlanSparing, Warn};
+use crate::incidents::Incidents;
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::loader::{Loader, Wanted};
@@ -65,6 +66,7 @@ pub(crate) struct Run<'a, J: Job> {
     stopwatch: Stopwatch,
     meter: Meter,
     recorder: Recorder,
+    incidents: Incidents,
     /// The samples of the step under way.
     under_way: Vec<u64>,
     /// The capacity as a process that died of memory found it; the device may say more.
@@ -102,9 +104,18 @@ impl<J: Job> Run<'_, J> {
         let budget = self.stopwatch.time(Lap::Probe, || read_budget(guarded, config, guess))?;
         let followed = self.watch.read(self.step, budget.capacity, self.budget.capacity);
         let Some(Followed { capacity, is_news }) = followed else { return Ok(()) };
-        self.budget = Budget { capacity, budget: capacity.scale(config.target) };
-        let budget = self.budget;
-        if self.config.deterministic || !is_news {
+        let budget = Budget { capacity, budget: capacity.scale(config.target) };
+        if !is_news {
+            self.budget = budget;
+            return Ok(());
+        }
+        self.go_by(budget)
+    }
+
+    /// Holds steps under another budget from here on.
+    fn go_by(&mut self, budget: Budget) -> Result<(), TrainError> {
+        self.budget = budget;
+        if self.config.deterministic {
             return Ok(());
         }
         self.answer(Event::BudgetChanged(BudgetChanged { step: self.step, budget }))
@@ -140,10 +151,7 @@ impl<J: Job> Run<'_, J> {
             Err(StepError::NeverFits { .. }) if !self.has_weights()? => {
                 return self.go_back(self.controller.policy().knobs(), None);
             }
-            Err(StepError::NeverFits { .. }) if self.raise_guess()? => {
-                self.follow_budget()?;
-                return self.validate();
-            }
+            Err(StepError::NeverFits { .. }) if self.raise_budget()? => return self.validate(),
             validation => validation.map_err(|source| {
                 let item = source.sample().map(|_| self.job.describe_validation(edge).into());
                 TrainError::Validation { step: self.step, source, item }
@@ -171,8 +179,9 @@ impl<J: Job> Run<'_, J> {
     fn measure(&mut self) -> (Result<Validation, StepError>, Bytes, u32) {
         let model = present(self.model.as_ref());
         let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
-        let inference = Inference::new(self.guarded.probe_mut(), &mut self.controller, self.budget, self.stop.clone());
-        let mut inference = inference.deterministic(self.config.deterministic).up_to(longest);
+        let (probe, needs) = self.guarded.lend();
+        let inference = Inference::new(probe, &mut self.controller, self.budget, self.stop.clone());
+        let mut inference = inference.heeding(needs).deterministic(self.config.deterministic).up_to(longest);
         let validation = self.job.validate(model, &self.device, &mut inference);
         (validation, inference.peak(), inference.edge())
     }

@@ -7,7 +7,8 @@ use std::time::Instant;
 use burn::module::{Module, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use plimsoll_guard::{Guard, GuardError};
+use plimsoll_guard::Guard;
+use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Budget, Bytes, Knobs, MemoryReading, Prediction, StepShape};
 
@@ -17,12 +18,14 @@ use crate::stopwatch::Stopwatch;
 
 mod attempts;
 mod error;
+mod needs;
 mod pages;
 
 use self::attempts::Attempts;
 pub use self::error::StepError;
 use self::error::{ReadError, read_values};
 pub(crate) use self::error::{is_readable, step_error, unless_out_of_memory};
+pub(crate) use self::needs::LeastNeeds;
 pub(crate) use self::pages::Pages;
 
 /// What a step is asked to do.
@@ -121,7 +124,8 @@ pub struct StepOutcome {
 ///
 /// A part that runs out of memory, or whose measured peak exceeded the capacity, is discarded and run again in two
 /// halves, and every later part of its size in the step runs in halves at once: the same samples, weighted so that the
-/// gradient is the one of the undivided step. Before the optimizer may step, one scalar that depends on every gradient
+/// gradient is the one of the undivided step. A single sample that was measured to need more than there is by now does not
+/// run, where peaks are exact: nothing but the system may be there to refuse it. Before the optimizer may step, one scalar that depends on every gradient
 /// is read, because a failed allocation on `CubeCL` shows only there. A panic of `CubeCL` for want of memory counts as
 /// such a failure.
 ///
@@ -149,6 +153,7 @@ pub struct GuardedStep {
     probe: Box<dyn Probe>,
     device: Device,
     pages: Pages,
+    needs: LeastNeeds,
     /// The parts of the last step that ran out of memory.
     failures: Vec<Attempt>,
 }
@@ -166,7 +171,7 @@ impl GuardedStep {
     /// Measures with `probe` what happens on `device`.
     pub fn new(probe: Box<dyn Probe>, device: Device) -> Self {
         let pages = Pages::new(&*probe);
-        Self { probe, device, pages, failures: Vec::new() }
+        Self { probe, device, pages, needs: LeastNeeds::default(), failures: Vec::new() }
     }
 
     /// Returns the parts of the last step that ran out of memory, whether it happened or not; none the second time.
@@ -177,6 +182,7 @@ impl GuardedStep {
     /// Goes on with the same device under another strategy of its gradients.
     pub(crate) fn set_device(&mut self, device: Device) {
         self.device = device;
+        self.needs.forget();
     }
 
     /// Returns the probe.
@@ -195,8 +201,13 @@ impl GuardedStep {
 
     /// Lends the probe to someone who will use the device: the next step begins without what that leaves reserved.
     pub(crate) fn probe_mut(&mut self) -> &mut dyn Probe {
+        self.lend().0
+    }
+
+    /// As [`Self::probe_mut`], with what single samples were measured to need.
+    pub(crate) fn lend(&mut self) -> (&mut dyn Probe, &mut LeastNeeds) {
         self.pages.forget();
-        &mut *self.probe
+        (&mut *self.probe, &mut self.needs)
     }
 
     /// Lets the next step begin without what earlier ones have left reserved.
@@ -225,10 +236,8 @@ impl GuardedStep {
             Err(StepError::OutOfMemory(_)) => self.give_back()?,
             ran => return ran,
         }
-        let Budget { capacity, budget } = request.budget;
-        let source = || GuardError::NeverFits { sample: 0, needed: None, budget };
         self.run_once(model, request, predict, mean_loss, stopwatch).map_err(|error| match error {
-            StepError::OutOfMemory(_) => StepError::NeverFits { source: source(), capacity },
+            StepError::OutOfMemory(_) => StepError::SumNeverFits { capacity: request.budget.capacity },
             error => error,
         })
     }
@@ -249,6 +258,7 @@ impl GuardedStep {
         if first.is_some_and(|it| it.upper < reading.reserved) {
             self.pages.outgrown(&mut *self.probe, reading.reserved)?;
         }
+        let needs = self.needs.clone();
         let mut attempts = Attempts::new(self, model, mean_loss, request);
         attempts.times.probe = start.elapsed();
         let (too_large, in_use) = (Cell::new(None), Cell::new(resident));
@@ -258,7 +268,11 @@ impl GuardedStep {
             // Each part but the first finds the gradients of those before it.
             if failed { Some(BEYOND) } else { predict(shape, in_use.get()) }
         };
-        let guard = Guard { budget: request.budget.budget, predict: known };
+        let too_much = |sample: usize| {
+            let shape = StepShape::new(1, request.edge_of(sample));
+            needs.too_much(Phase::Train, shape, in_use.get(), request.budget.capacity)
+        };
+        let guard = Guard { budget: request.budget.budget, predict: known, too_much };
         let whole = request.micro_batches.iter().map(|it| it.samples.clone());
         let begun = Instant::now();
         let ran = guard.run(whole, |part| {
@@ -268,12 +282,28 @@ impl GuardedStep {
         });
         attempts.times.guard = begun.elapsed().saturating_sub(attempts.times.inside);
         match ran.map_err(|error| step_error(error, request.budget.capacity)) {
-            Ok(_) => attempts.finish(resident, stopwatch),
+            Ok(_) => {
+                let outcome = attempts.finish(resident, stopwatch)?;
+                self.note_needs(&outcome.parts);
+                Ok(outcome)
+            }
             // With weights that an earlier optimizer's step has lost, nothing fits.
             Err(StepError::NeverFits { .. }) if !self.pages.are_exact() && !self.weights_are_whole(model)? => {
                 Err(StepError::Damaged)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Learns what single samples need, where peaks are their own.
+    fn note_needs(&mut self, parts: &[RanPart]) {
+        if !self.pages.are_exact() {
+            return;
+        }
+        for RanPart { part, resident, peak } in parts {
+            if let Some(peak) = peak {
+                self.needs.note(Phase::Train, part.shape(), *resident, *peak);
+            }
         }
     }
 
@@ -292,7 +322,7 @@ impl GuardedStep {
     ///
     /// [`StepError`] when the device fails in another way.
     pub(crate) fn weights_are_whole<M: Module>(&self, model: &M) -> Result<bool, StepError> {
-        let read = unless_out_of_memory(|| is_readable(squared_weights(model, &self.device), self.probe()));
+        let read = unless_out_of_memory(|| is_readable(squared_weights(model, &self.device), self.probe()))?;
         read.unwrap_or(Ok(false))
     }
 

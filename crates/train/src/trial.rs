@@ -16,7 +16,7 @@ use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
-use crate::step::{GuardedStep, StepError, is_readable};
+use crate::step::{GuardedStep, StepError, is_readable, unless_out_of_memory};
 
 pub use self::step::Ran;
 
@@ -233,7 +233,7 @@ pub(crate) fn forward_trial(
     probe.reset_peak().map_err(StepError::from)?;
     let resident = probe.read().map_err(StepError::from)?.in_use;
     note_work(format_args!("{shape} without gradients"));
-    let read = is_readable(forward(), probe);
+    let read = unless_out_of_memory(forward)?.map_or(Ok(false), |it| is_readable(it, probe));
     let reading = probe.read().map_err(StepError::from)?;
     if !read? || capacity < reading.peak {
         let peak = Some(reading.peak).filter(|it| capacity < *it);

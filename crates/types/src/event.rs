@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, StepShape};
+use crate::{Bytes, Decision, Extent, Knobs, StepShape, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 4;
@@ -140,8 +140,10 @@ pub struct StepDone {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStep>,
     /// Mean loss over the samples of the step, or over their positions.
+    #[serde(deserialize_with = "null_as_nan")]
     pub loss: f64,
     /// Global norm of the step's gradient.
+    #[serde(deserialize_with = "null_as_nan")]
     pub gradient_norm: f64,
     /// Learning rate of the step.
     pub learning_rate: f64,
@@ -284,8 +286,10 @@ pub struct Validated {
     /// Name of the metric, with its unit.
     pub metric_name: String,
     /// The metric on the validation set.
+    #[serde(deserialize_with = "null_as_nan")]
     pub metric: f64,
     /// The trivial baseline's metric on the same set.
+    #[serde(deserialize_with = "null_as_nan")]
     pub baseline: f64,
     /// The metric of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -302,8 +306,10 @@ pub struct TaskMetric {
     /// Name of the task's metric, with its unit.
     pub metric_name: String,
     /// The metric on the validation set.
+    #[serde(deserialize_with = "null_as_nan")]
     pub metric: f64,
     /// The trivial baseline's metric on the same set.
+    #[serde(deserialize_with = "null_as_nan")]
     pub baseline: f64,
 }
 

@@ -29,6 +29,7 @@ mod features;
 mod fraction;
 mod knobs;
 mod memory;
+mod number;
 mod shape;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -42,4 +43,5 @@ pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
+pub use number::null_as_nan;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};

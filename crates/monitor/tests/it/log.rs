@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Log, LogError, decode, decode_bytes, encode};
-use plimsoll_types::{Event, StepDone};
+use plimsoll_types::{Event, StepDone, TaskMetric, Validated};
 
 use crate::run;
 
@@ -69,6 +69,24 @@ fn a_diverged_step_can_be_read_back() {
         StepDone { loss: 1.0, gradient_norm: 1.0, ..diverged }
     );
     assert_eq!(read.predicted, None, "an option that is null stays an option");
+}
+
+#[test]
+fn a_validation_without_a_number_can_be_read_back() {
+    let task = TaskMetric { metric_name: "MSE".into(), metric: f64::NAN, baseline: f64::INFINITY };
+    let Event::Validated(validated) = run::validated(3) else { unreachable!() };
+    let diverged = Validated { metric: f64::NEG_INFINITY, baseline: f64::NAN, tasks: vec![task], ..validated };
+    let log = decode(&encode(&Event::Validated(diverged))).unwrap();
+    let Event::Validated(Validated { metric, baseline, tasks, .. }) = &log.events[0] else { panic!("{log:?}") };
+    let numbers = [*metric, *baseline, tasks[0].metric, tasks[0].baseline];
+    assert!(numbers.iter().all(|it| it.is_nan()), "{numbers:?}");
+}
+
+#[test]
+fn a_number_that_is_not_there_is_no_number_that_is_null() {
+    let line = encode(&run::validated(3)).replace(",\"baseline\":28.25", "");
+    let error = decode(&line).unwrap_err().to_string();
+    assert!(error.contains("missing field `baseline`"), "{error}");
 }
 
 #[test]

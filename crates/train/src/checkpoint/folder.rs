@@ -27,6 +27,7 @@ pub struct Best {
     /// Name of the metric, with its unit.
     pub metric_name: String,
     /// The metric.
+    #[serde(deserialize_with = "plimsoll_types::null_as_nan")]
     pub metric: f64,
 }
 

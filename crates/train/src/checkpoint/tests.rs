@@ -99,6 +99,15 @@ fn the_last_ones_and_the_best_are_kept() {
 }
 
 #[test]
+fn a_best_one_without_a_number_does_not_damage_those_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let best = Best { step: 3, metric_name: "PSNR (dB)".to_owned(), metric: f64::INFINITY };
+    save(folder.path(), &RunState { best: Some(best), ..state(3) }).unwrap();
+    let found = Checkpoint::last(folder.path(), &of_job("a net")).unwrap();
+    assert!(found.passed_over.is_empty() && found.state.best.is_some_and(|it| it.metric.is_nan()));
+}
+
+#[test]
 fn one_of_the_same_step_is_replaced_and_serves_until_then() {
     let run = run(&[4]);
     let folder = run.path().join(FOLDER_NAME);

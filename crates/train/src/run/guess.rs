@@ -1,5 +1,6 @@
 //! How much memory there is, as far as anybody can tell.
 
+use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{Budget, Bytes};
 
 use super::Run;
@@ -21,6 +22,16 @@ impl<J: Job> Run<'_, J> {
         let real = self.guarded.probe().capacity()?;
         let Some(guess) = self.guess.filter(|it| *it < real) else { return Ok(false) };
         self.guess = Some(guess.saturating_add(Bytes(guess.0 / GROWTH)));
+        Ok(true)
+    }
+
+    /// As [`Self::raise_guess`], in a run that has begun: it goes by the raised one at once, however little more that is.
+    pub(super) fn raise_budget(&mut self) -> Result<bool, TrainError> {
+        if !self.raise_guess()? {
+            return Ok(false);
+        }
+        self.watch = CapacityWatch::since(self.step);
+        self.go_by(read_budget(&self.guarded, self.config, self.guess)?)?;
         Ok(true)
     }
 }

@@ -25,6 +25,7 @@ impl<J: Job> Run<'_, J> {
         self.seed();
         let knobs = self.controller.policy().knobs();
         let mut samples = self.next_samples()?;
+        self.end_epochs(std::mem::take(&mut samples.ended))?;
         let mut request = self.request(&samples);
         let done = loop {
             self.under_way.clear();
@@ -34,6 +35,7 @@ impl<J: Job> Run<'_, J> {
                 Err(TrainError::Step { source: StepError::Damaged, .. }) => return self.go_back(knobs, None),
                 Err(error @ TrainError::NeverFits { .. }) => {
                     samples = self.leave_out(samples, error)?;
+                    self.end_epochs(std::mem::take(&mut samples.ended))?;
                     request = self.request(&samples);
                     continue;
                 }
@@ -53,9 +55,14 @@ impl<J: Job> Run<'_, J> {
         self.stopwatch.book(Lap::Step, start.elapsed());
         self.stopwatch.end_step();
         self.turn_recorder();
-        if ends_epoch {
-            let samples = std::mem::take(&mut self.epoch_samples);
-            self.log(&[Event::EpochDone(EpochDone { epoch, step: self.step - 1, samples })])?;
+        self.end_epochs(ends_epoch.then_some(epoch))
+    }
+
+    /// Logs epochs that ended with the last step, or after it with none of which a sample was left.
+    fn end_epochs(&mut self, epochs: impl IntoIterator<Item = u64>) -> Result<(), TrainError> {
+        for epoch in epochs {
+            let (step, samples) = (self.step.saturating_sub(1), std::mem::take(&mut self.epoch_samples));
+            self.log(&[Event::EpochDone(EpochDone { epoch, step, samples })])?;
         }
         Ok(())
     }
@@ -90,9 +97,9 @@ impl<J: Job> Run<'_, J> {
                 self.record("a micro-batch ran out of memory, and its samples ran again".to_owned())?;
             }
             match outcome {
-                Err(TrainError::Step { source: StepError::NeverFits { .. }, .. })
-                    if self.raise_guess()? || self.spare_memory()? =>
-                {
+                Err(TrainError::Step {
+                    source: StepError::NeverFits { .. } | StepError::SumNeverFits { .. }, ..
+                }) if self.raise_budget()? || self.spare_memory()? => {
                     self.follow_budget()?;
                     request.budget = self.bound();
                 }

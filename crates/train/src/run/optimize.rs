@@ -39,8 +39,7 @@ impl<J: Job> Run<'_, J> {
         let kept = self.kept();
         let stepped = self.below_line(|run| run.step_and_read(rate, gradients))?;
         let mut peak = None;
-        if let Some(reading) = stepped {
-            let reading = reading.map_err(|source| TrainError::Step { step: self.step, source })?;
+        if let Some(reading) = stepped.map_err(|source| TrainError::Step { step: self.step, source })? {
             let is_exact = self.guarded.probe().has_exact_peak();
             peak = Some(reading.peak).filter(|peak| is_exact && self.bound().capacity < *peak);
             // Without a copy there is no hurry: the next step cannot read a loss of lost weights.
@@ -56,7 +55,7 @@ impl<J: Job> Run<'_, J> {
     }
 
     /// Lets the optimizer step, and reads the memory after it; `None` when it ran out of memory.
-    fn step_and_read(&mut self, rate: f64, gradients: GradientsParams) -> Option<Result<MemoryReading, StepError>> {
+    fn step_and_read(&mut self, rate: f64, gradients: GradientsParams) -> Result<Option<MemoryReading>, StepError> {
         let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
         note_work(format_args!("the optimizer's step"));
         // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
@@ -65,6 +64,7 @@ impl<J: Job> Run<'_, J> {
             *model = model.take().map(|model| optimizer.step(rate, model, gradients));
             self.stopwatch.time(Lap::Probe, || guarded.read())
         })
+        .and_then(Option::transpose)
     }
 
     /// Whether the weights are there, for all that is known: where a failure is never silent, they are.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use burn::optim::AdamConfig;
+use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
 
 use super::{Run, Unfit, present, wanted};
@@ -90,6 +91,7 @@ impl<J: Job> Run<'_, J> {
         let (knobs, n_steps) = (self.controller.policy().knobs(), self.config.n_steps);
         self.meter = Meter::new(step, n_steps, knobs, budget.budget);
         self.recorder = Recorder::new(self.controller.clone());
+        self.watch = CapacityWatch::since(step);
         Ok(())
     }
 

@@ -13,14 +13,14 @@ impl<J: Job> Run<'_, J> {
     /// # Errors
     ///
     /// [`TrainError::RunDir`] when it cannot be written.
-    pub(crate) fn record(&self, failure: String) -> Result<(), TrainError> {
+    pub(crate) fn record(&mut self, failure: String) -> Result<(), TrainError> {
         let now = look(self.step, self.guarded.probe());
-        self.recorder.incident(failure, self.step, self.under_way.clone(), now).write(self.dir)?;
-        Ok(())
+        let incident = self.recorder.incident(failure, self.step, self.under_way.clone(), now);
+        Ok(self.incidents.write(self.dir, &incident.to_json())?)
     }
 
     /// Writes down what ends the run, and returns it; that it cannot be written is the lesser evil.
-    pub(crate) fn recorded(&self, error: TrainError) -> TrainError {
+    pub(crate) fn recorded(&mut self, error: TrainError) -> TrainError {
         drop(self.record(error.to_string()));
         error
     }

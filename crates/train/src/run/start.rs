@@ -12,6 +12,7 @@ use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::Shell;
+use crate::incidents::Incidents;
 use crate::job::Job;
 use crate::loader::Loader;
 use crate::meter::Meter;
@@ -67,7 +68,7 @@ impl<'a, J: Job> Run<'a, J> {
         balance.check(job.task_probes(&model).len())?;
         let controller = Controller::try_new(config.controller.with_features(job.features()))?;
         let loader = Loader::try_new(&job.source(), None, &wanted(&controller), &config.loader)?;
-        let guarded = GuardedStep::new(probe, device.clone());
+        let (guarded, incidents) = (GuardedStep::new(probe, device.clone()), Incidents::of(run_dir.path()));
         let budget = read_budget(&guarded, config, guess)?;
         Ok(Self {
             job,
@@ -82,6 +83,7 @@ impl<'a, J: Job> Run<'a, J> {
             model: Some(model),
             optimizer,
             recorder: Recorder::new(controller.clone()),
+            incidents,
             under_way: Vec::new(),
             guess,
             unfit: config.longest.train.map(|edge| Unfit::beyond(edge, budget.budget)),

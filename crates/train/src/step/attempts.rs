@@ -99,7 +99,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             let gradients = accumulator.backward(model, &loss.mean, n_units);
             (loss, gradients)
         });
-        let Some((loss, gradients)) = passed else {
+        let Some((loss, gradients)) = passed.map_err(other)? else {
             return self.clear(part, attempt, ReadError::OutOfMemory { refused: None }, GradientsParams::new());
         };
         let losses = match self.guarded.read_loss(self.model, loss, &gradients) {
@@ -113,7 +113,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             return self.clear(part, Attempt { peak, ..attempt }, ReadError::OutOfMemory { refused: None }, gradients);
         }
         let (accumulator, model) = (&mut self.accumulator, self.model);
-        if unless_out_of_memory(|| accumulator.add(model, gradients)).is_none() {
+        if unless_out_of_memory(|| accumulator.add(model, gradients)).map_err(other)?.is_none() {
             // Nobody knows what is in the sum now.
             return Err(other(StepError::OutOfMemory("the sum of the step's gradients".to_owned())));
         }
@@ -160,7 +160,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
         let mut gradients = accumulator.finish();
         let start = Instant::now();
-        let of_probes = probe_squares(&mut gradients, &self.request.task_probes);
+        let of_probes = probe_squares(&mut gradients, &self.request.task_probes, &self.guarded.device);
         let norm = squared_norm(self.model, &gradients, &self.guarded.device);
         let values = Tensor::cat([norm].into_iter().chain(of_probes).collect(), 0);
         let mut norms = match read_values(values, self.guarded.probe()) {

@@ -22,6 +22,15 @@ pub enum StepError {
         /// What there is.
         capacity: Bytes,
     },
+    /// The gradients of all parts together do not fit, though each part does: no sample is to blame.
+    #[error(
+        "each part of the step fits, and the sum of their gradients does not (capacity {capacity}): more memory or a smaller \
+         model would help"
+    )]
+    SumNeverFits {
+        /// What there is.
+        capacity: Bytes,
+    },
     /// An optimizer's step ran out of memory: the weights are lost, and come back from a copy or a checkpoint.
     #[error("the weights were lost, because the optimizer's step ran out of memory")]
     Damaged,
@@ -109,9 +118,8 @@ pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f6
     let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
     // CubeCL panics at the next read when it had no memory to pass a kernel its arguments; a read ends where it is used.
     let values = || tensor.try_into_data().map(|data| data.iter::<f64>().collect());
-    let Some(read) = unless_out_of_memory(values) else {
-        return Err(ReadError::OutOfMemory { refused: None });
-    };
+    let read = unless_out_of_memory(values).map_err(|error| ReadError::Other(Box::new(error)))?;
+    let Some(read) = read else { return Err(ReadError::OutOfMemory { refused: None }) };
     read.map_err(|error| match cause(&error, largest()) {
         Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
         Cause::NeverFits { allocation, largest } => ReadError::NeverFits { allocation, largest },
@@ -119,17 +127,24 @@ pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f6
     })
 }
 
-/// Does something with the device; returns `None` after a panic for want of memory. Any other panic goes on.
-pub(crate) fn unless_out_of_memory<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Does something with the device; returns `None` after a panic for want of memory.
+///
+/// Any other panic goes on.
+///
+/// # Errors
+///
+/// [`StepError::HostMemory`] after a panic for want of memory of the host, of which smaller parts free none.
+pub(crate) fn unless_out_of_memory<T>(work: impl FnOnce() -> T) -> Result<Option<T>, StepError> {
     let explain = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
-        let error = DeviceError { text: text.unwrap_or_default(), is_poisoned: false };
-        match classify(error, Bytes::MAX) {
-            Cause::OutOfMemory { .. } => None,
-            _ => resume_unwind(panic),
+        let text = text.unwrap_or_default();
+        match classify(DeviceError { text, is_poisoned: false }, Bytes::MAX) {
+            Cause::OutOfMemory { .. } => Ok(None),
+            Cause::HostMemory => Err(StepError::HostMemory(text.to_owned())),
+            Cause::NeverFits { .. } | Cause::Poisoned | Cause::Other => resume_unwind(panic),
         }
     };
-    catch_unwind(AssertUnwindSafe(work)).map_or_else(explain, Some)
+    catch_unwind(AssertUnwindSafe(work)).map_or_else(explain, |done| Ok(Some(done)))
 }
 
 /// Reads a vector from the device and drops it; returns whether there was enough memory.
@@ -166,5 +181,21 @@ mod tests {
         let error = StepError::from(ExecutionError::generic(reason));
         assert!(matches!(error, StepError::HostMemory(_)), "{error}");
         assert!(error.to_string().contains("a smaller batch does not free"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_for_want_of_memory_is_no_result_and_one_for_want_of_pinned_memory_is_an_error_with_advice() {
+        let panics = |text: &'static str| unless_out_of_memory(|| panic!("{text}"));
+        assert!(matches!(panics("can't allocate buffer of size: 4096"), Ok(None::<()>)));
+        let error = panics("Unable to reserve pinned memory").unwrap_err();
+        assert!(matches!(error, StepError::HostMemory(_)), "{error}");
+        assert!(error.to_string().contains("a smaller batch does not free"), "{error}");
+        assert!(matches!(unless_out_of_memory(|| 3), Ok(Some(3))));
+    }
+
+    #[test]
+    #[should_panic(expected = "index out of bounds")]
+    fn a_panic_about_anything_else_goes_on() {
+        drop(unless_out_of_memory(|| panic!("index out of bounds")));
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use burn::optim::{AdamConfig, GradientsParams};
 use plimsoll_guard::GuardError;
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepShape};
@@ -11,7 +12,7 @@ use super::{Trial, TrialError, Trials};
 use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::source::{Draw, Source};
-use crate::step::{MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest};
+use crate::step::{MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest, unless_out_of_memory};
 use crate::stopwatch::Stopwatch;
 
 /// Parts of a step of blank batches: the second finds the gradients of the first, and adds its own to them.
@@ -104,6 +105,10 @@ impl<J: Job> Trials<'_, J> {
                 self.model = Some(model);
                 Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, Bytes::ZERO) }))
             }
+            Err(StepError::SumNeverFits { .. }) => {
+                self.model = Some(model);
+                Err(TrialError::OutOfMemory(Attempt::new(shape, Bytes::ZERO)))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -136,9 +141,10 @@ impl<J: Job> Trials<'_, J> {
         }
         let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
         note_work(format_args!("the optimizer's step"));
-        self.model = Some(self.optimizer.step(0.0, model, gradients));
-        drop(kept);
-        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = self.guarded.read()?;
+        let Some(reading) = self.optimize(model, gradients, kept)? else {
+            return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
+        };
+        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = reading;
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
             part(shape, resident, &parts, of_optimizer)
@@ -147,6 +153,32 @@ impl<J: Job> Trials<'_, J> {
             Observation { shape, resident, peak }
         };
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
+    }
+
+    /// Lets the optimizer step, and reads the memory after it; `None` when it ran out of memory: the next step makes another
+    /// model then.
+    fn optimize(
+        &mut self,
+        model: J::Model,
+        gradients: GradientsParams,
+        kept: Option<impl Sized>,
+    ) -> Result<Option<MemoryReading>, StepError> {
+        let (optimizer, guarded) = (&mut self.optimizer, &self.guarded);
+        let stepped = unless_out_of_memory(|| {
+            let model = optimizer.step(0.0, model, gradients);
+            drop(kept);
+            (model, guarded.read())
+        })?;
+        if let Some((model, reading)) = stepped {
+            let reading = reading?;
+            if guarded.probe().has_exact_peak() || guarded.weights_are_whole(&model)? {
+                self.model = Some(model);
+                return Ok(Some(reading));
+            }
+        }
+        self.optimizer = AdamConfig::new().init();
+        self.guarded.give_back()?;
+        Ok(None)
     }
 }
 

@@ -4,7 +4,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod fragile;
 mod recovery;
+mod refusal;
 mod tiny;
 
 use std::path::Path;

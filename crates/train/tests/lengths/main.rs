@@ -294,6 +294,24 @@ fn steps_without_a_readable_sample_are_passed_over_unless_there_is_no_other() {
 }
 
 #[test]
+fn an_epoch_that_ends_with_steps_of_which_no_sample_is_left_ends_all_the_same() {
+    let _alone = alone();
+    for streamed in [false, true] {
+        let mut config = config(150, StepUnit::Batch, 16);
+        config.controller.policy = kept(4);
+        config.loader.bad_sample = BadSample::Skip;
+        config.longest.train = Some(24);
+        let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
+        ran.outcome.unwrap();
+        let ended = |event: &Event| if let Event::EpochDone(it) = event { Some((it.epoch, it.samples)) } else { None };
+        let epochs: Vec<_> = ran.events.iter().filter_map(ended).collect();
+        let n = (0..N_SAMPLES).filter(|id| length(*id) <= 24).count() as u64;
+        assert!(epochs.len() >= 6, "{epochs:?}");
+        assert_eq!(epochs, (0..).map(|epoch| (epoch, n)).take(epochs.len()).collect::<Vec<_>>(), "{streamed}");
+    }
+}
+
+#[test]
 fn a_sample_that_cannot_be_read_ends_the_run_or_is_left_out_and_counted() {
     let _alone = alone();
     for streamed in [false, true] {
