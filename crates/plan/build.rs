@@ -1,39 +1,37 @@
 //! Tells the program which versions of Burn and `CubeCL` it is built with, which no crate says of itself.
 
+#[path = "build/versions.rs"]
+mod versions;
+
 use std::env;
-use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let (path, lock) = lock()?;
-    println!("cargo::rerun-if-changed={}", path.display());
-    let burn = version(&lock, "burn").ok_or_else(|| format!("find burn in {}", path.display()))?;
+use versions::{Versions, find};
+
+/// The variable that names the lock of a build whose target folder lies elsewhere.
+const LOCK: &str = "PLIMSOLL_CARGO_LOCK";
+
+fn main() {
+    let place = |name| env::var_os(name).map(PathBuf::from).unwrap_or_default();
+    let named = env::var_os(LOCK).map(PathBuf::from);
+    // Whatever is found: without a line like this, every file of the package would be one to build again for.
+    println!("cargo::rerun-if-env-changed={LOCK}");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build/versions.rs");
+    let found = find(named.as_deref(), &place("OUT_DIR"));
+    if let Some((path, _)) = &found {
+        println!("cargo::rerun-if-changed={}", path.display());
+    } else if let Some(path) = named {
+        println!("cargo::warning={LOCK} names {}, which is no Cargo.lock of a build with this crate", path.display());
+    }
+    let Versions { burn, cubecl } = found.map_or_else(|| Versions::unknown(&moment()), |(_, versions)| versions);
     println!("cargo::rustc-env=PLIMSOLL_BURN={burn}");
-    // A build for the CPU alone may know nothing of it.
-    println!("cargo::rustc-env=PLIMSOLL_CUBECL={}", version(&lock, "cubecl").unwrap_or("none"));
-    Ok(())
+    println!("cargo::rustc-env=PLIMSOLL_CUBECL={cubecl}");
 }
 
-/// Finds the lock of this build: the one above the build's own folder, and where that lies elsewhere, above the sources.
-fn lock() -> Result<(PathBuf, String), Box<dyn Error>> {
-    let places = ["OUT_DIR", "CARGO_MANIFEST_DIR"].map(|it| env::var_os(it).map(PathBuf::from).unwrap_or_default());
-    let locks = places.iter().flat_map(|it| it.ancestors()).map(|it| it.join("Cargo.lock"));
-    let mut own = locks.filter_map(|path| fs::read_to_string(&path).ok().map(|lock| (path, lock)));
-    let found = own.find(|(_, lock)| package(lock, env!("CARGO_PKG_NAME")).is_some());
-    Ok(found.ok_or_else(|| format!("find the Cargo.lock of this build above {}", Path::display(&places[0])))?)
-}
-
-/// Returns what the lock says of a package, the first where there are several.
-fn package<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
-    lock.split("[[package]]").find(|it| it.trim_start().starts_with(&format!("name = \"{name}\"\n")))
-}
-
-/// Returns the version of a dependency of this crate: named where the lock has several, else that of the only one.
-fn version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
-    let quoted = |text: &'a str| Some(text.split_once('"')?.1.split_once('"')?.0);
-    let of_only_one = || package(lock, name)?.lines().find_map(|line| quoted(line.strip_prefix("version = ")?));
-    let own = package(lock, env!("CARGO_PKG_NAME"))?;
-    let named = own.lines().filter_map(quoted).find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
-    named.and_then(|it| it.split(' ').next()).or_else(of_only_one)
+/// Returns what no other build has.
+fn moment() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{:09}", since.as_secs(), since.subsec_nanos())
 }

@@ -24,9 +24,10 @@ bench sampler [--lengths DIR]
 bench recovery [STEPS]
     Simulates a million steps of each policy under disturbances that come and go, and writes target/bench/recovery.json.
 bench predict [--cuda] [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
-    Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json: of the four jobs,
-    whose data lie in FOLDER (fixtures/ by default), and of four models that nobody tunes (unet, batch-norm, lstm, vit),
-    with and without gradient checkpointing. On a software Vulkan device all of it takes hours, and N cells of each less.
+    Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json and predict.md: of
+    the four jobs, whose data lie in FOLDER (fixtures/ by default), and of four models that nobody tunes (unet, batch-norm,
+    lstm, vit), with and without gradient checkpointing. Fails when all is written where a target is missed. On a software
+    Vulkan device all of it takes hours, and N cells of each less.
 bench finder [--cuda] [--device DEVICE]..
     Compares the finder with the search rules of other tools and writes target/bench/finder.json.
     Both run on every device at hand, or on each --device (flex, vulkan, cuda); `gpu-check --help` says how Vulkan and

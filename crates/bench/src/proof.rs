@@ -15,8 +15,10 @@
 //!   The bound is violated when the peak is more than 1 % above it.
 //! * Mixed runs of 200 steps in one process. On devices that keep pools each step has one to three parts, whose shapes and
 //!   order are drawn at random, every page is kept, and what they hold is compared with the high-water mark that was
-//!   planned for the run as a whole; on Flex each step has one part of a planned cell, and the high-water mark is compared
-//!   with the largest of their upper bounds.
+//!   planned for the run as a whole; on Flex the parts are planned cells, each peak is compared with the bound that was
+//!   asked for before it, and the high-water mark with the largest of these bounds.
+//!
+//! A table of [`Targets`] says which of these figures are good enough.
 
 mod cell;
 mod date;
@@ -25,6 +27,7 @@ mod groups;
 mod mixed;
 mod report;
 mod summary;
+mod targets;
 
 pub use self::cell::{CellRow, Judged};
 pub use self::date::utc_date;
@@ -33,3 +36,4 @@ pub use self::groups::{Edges, Group, pooled_groups, probed_groups, thin};
 pub use self::mixed::{MixedRow, PartsHeld, draw, first};
 pub use self::report::{Device, Missing, Report};
 pub use self::summary::{AboveResident, Errors, Figures, Planning, Summary, median};
+pub use self::targets::{JobTargets, Reached, Target, Targets, Verdict};

@@ -4,11 +4,15 @@
 
 mod common;
 
+use std::f32::consts::TAU;
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{json, refused, text};
+use plimsoll_train::Controller;
+use plimsoll_types::{Event, MicroBatch, StepDone};
 
 fn plimsoll(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(args).output().unwrap()
@@ -40,6 +44,105 @@ fn each_job_trains_on_the_data_that_comes_along_and_its_log_replays() {
     }
     assert!(folder.path().join("multitask/task_comparison.png").is_file());
     assert!(!folder.path().join("sequence/task_comparison.png").is_file());
+}
+
+/// Steps of a run whose peaks are held against their bounds.
+const HELD: usize = 40;
+
+/// Small layers, so that what a kernel keeps beside its tensors is a large share of a step.
+const SR: [&str; 7] = [
+    "sr.channels=4",
+    "sr.blocks=1",
+    "sr.validation_tile=32",
+    "batch.effective_batch_size=16",
+    "batch.patch_min=16",
+    "batch.patch_max=32",
+    "batch.batch_max=16",
+];
+const SEQUENCE: [&str; 4] =
+    ["sequence.heads=1", "sequence.head_width=8", "sequence.blocks=1", "batch.effective_batch_size=16"];
+const MULTITASK: [&str; 3] = ["multitask.channels=4", "multitask.features=8", "multitask.image_size=16"];
+const TEXT: [&str; 5] =
+    ["text.width=16", "text.layers=1", "text.heads=1", "text.vocabulary=300", "batch.effective_batch_size=1024"];
+
+/// Runs a job, and holds the peak of every step and of every part against the bound that was known before it.
+#[track_caller]
+fn check_peaks(job: &str, sets: &[&str], data: Option<&Path>) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let data = data.map(|it| it.display().to_string());
+    let mut args = vec!["--steps", "40"];
+    args.extend(sets.iter().flat_map(|it| ["--set", it]));
+    args.extend(data.iter().flat_map(|it| ["--data", it]));
+    trained(job, &out, &args);
+    let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
+    let events: Vec<Event> = log.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let Event::RunStarted(head) = &events[0] else { panic!("{job}: no head") };
+    let mut controller = Controller::try_new(serde_json::from_str(&head.controller).unwrap()).unwrap();
+    let (mut n_steps, mut n_parts) = (0, 0);
+    for event in &events {
+        assert!(!matches!(event, Event::BoundExceeded(_)), "{job}: {event:?}");
+        if let Event::StepDone(done) = event {
+            let upper = done.upper.unwrap_or_else(|| panic!("{job}: step {} has no bound", done.step));
+            assert!(done.peak <= upper, "{job}: step {}: {} is above {upper}", done.step, done.peak);
+            n_parts += check_parts(job, done, &controller);
+            n_steps += 1;
+        }
+        controller.learn(event).unwrap();
+        controller.decide(event);
+    }
+    assert_eq!(n_steps, HELD, "{job}");
+    assert!(HELD <= n_parts, "{job}: {n_parts} parts have been measured");
+}
+
+/// Holds each part that was measured by itself against its own bound, and returns how many there are; the first step is
+/// bounded with what it leaves behind, of which its log says nothing.
+#[track_caller]
+fn check_parts(job: &str, done: &StepDone, controller: &Controller) -> usize {
+    let whole = (done.micro_batches.len() == 1).then_some((done.resident, done.peak));
+    let measured = |it: &MicroBatch| it.resident.zip(it.peak).or(whole).map(|(found, peak)| (it.shape(), found, peak));
+    let parts: Vec<_> = done.micro_batches.iter().filter_map(measured).collect();
+    for (shape, found, peak) in parts.iter().filter(|_| 0 < done.step) {
+        let upper = controller.predict(*shape, *found).unwrap().upper;
+        assert!(*peak <= upper, "{job}: step {}, {shape} on top of {found}: {peak} is above {upper}", done.step);
+    }
+    parts.len()
+}
+
+#[test]
+fn no_peak_of_any_job_is_above_its_bound() {
+    for (job, sets) in [("sr", &SR[..]), ("sequence", &SEQUENCE), ("multitask", &MULTITASK), ("text", &TEXT)] {
+        check_peaks(job, sets, None);
+    }
+}
+
+/// Writes drawings of so many lines to and fro, and their labels; each line is about as many frames.
+fn draw_strokes(folder: &Path, n_lines: &[u16]) {
+    let mut labels = "path,label\n".to_owned();
+    for (at, n) in n_lines.iter().enumerate() {
+        let mut trace = "START\n".to_owned();
+        for line in 0..*n {
+            let (y, turn) = (f32::from(line % 15) * 4.0, TAU * f32::from(line) / 7.0);
+            for (x, t) in [(10.0 + turn.sin(), 0), (100.0 + turn.cos(), 700)] {
+                writeln!(trace, "{x},{y},{}", 1000 * u32::from(line) + t).unwrap();
+            }
+        }
+        fs::write(folder.join(format!("{at}.txt")), trace + "BREAK\n").unwrap();
+        writeln!(labels, "{at}.txt,{}", ["few", "many"][usize::from(5 < *n)]).unwrap();
+    }
+    fs::write(folder.join("labels.csv"), labels).unwrap();
+}
+
+#[test]
+fn no_peak_on_strokes_of_very_different_lengths_is_above_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    // From 24 frames to nearly a thousand, and few of the long ones.
+    let n_lines: Vec<_> = [1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 13, 16, 20].into_iter().cycle().take(60).collect();
+    draw_strokes(folder.path(), &n_lines);
+    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+        let sets = [&SEQUENCE[..], &[stream, "memory.capacity=256MiB"]].concat();
+        check_peaks("sequence", &sets, Some(folder.path()));
+    }
 }
 
 #[test]

@@ -68,7 +68,15 @@ impl Bucketed {
 
     /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
     fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
-        let (limit, mut to, mut most) = (self.limit(budget), self.sizes.clone(), None);
+        match self.lowered(self.sizes.clone(), budget, predict) {
+            (to, Some(upper)) => self.resize(to, now, MoveReason::BudgetFell { upper, budget }),
+            (_, None) => self.climb(now, budget, predict),
+        }
+    }
+
+    /// Returns sizes with each lowered whose bound is above the budget, and the largest bound of these.
+    fn lowered(&self, mut to: Vec<u32>, budget: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
+        let (limit, mut most) = (self.limit(budget), None);
         for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
             let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
             if let Some(upper) = upper.filter(|upper| budget < *upper) {
@@ -76,10 +84,7 @@ impl Bucketed {
                 most = most.max(Some(upper));
             }
         }
-        match most {
-            Some(upper) => self.resize(falling(to), now, MoveReason::BudgetFell { upper, budget }),
-            None => self.climb(now, budget, predict),
-        }
+        (if most.is_some() { falling(to) } else { to }, most)
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
@@ -210,14 +215,15 @@ impl Controller for Bucketed {
         self.step_down(done, predict).unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
     }
 
-    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision {
         let (now, samples, edge) = (failed.step.saturating_add(1), failed.shape.samples, failed.shape.edge());
         let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);
         self.close(most, edge, now, is_first);
         self.pace.cool_down(now, self.pace_config());
-        let to = self.capped(most, edge);
+        // What the failure has taught of the other edges is one change with it.
+        let (to, _) = self.lowered(self.capped(most, edge), self.pace.moment(now).budget, predict);
         if to != self.sizes {
             return self.resize(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
         }

@@ -178,7 +178,7 @@ impl Controller for Certified {
         }
     }
 
-    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision {
         let now = failed.step.saturating_add(1);
         if self.failures.on_step_failed(failed.step) {
             let at = self.ladder.index_of(failed.knobs).unwrap_or(self.rung);
@@ -189,6 +189,9 @@ impl Controller for Certified {
             self.ceiling.close(closed, moment, self.config.reopen_after_steps);
             self.pace.cool_down(now, self.pace_config());
             if to < self.rung {
+                // What the failure has taught is one change with it.
+                let fits = |rung| predict(self.ladder.at(rung).shape()).is_none_or(|it| it.upper <= moment.budget);
+                let to = if to == 0 || fits(to) { to } else { to.min(self.refuge(moment.budget, predict)) };
                 return self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
             }
             if self.rung == 0 {

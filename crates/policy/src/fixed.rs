@@ -64,7 +64,7 @@ impl Controller for Fixed {
         keep(KeepReason::Fixed)
     }
 
-    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused, _predict: Predict<'_>) -> Decision {
         self.failures.on_step_failed(failed.step);
         keep(KeepReason::Fixed)
     }

@@ -25,12 +25,12 @@
 //!
 //! | condition | answer |
 //! |---|---|
-//! | out of memory | down to the highest rung of at most 85 % of the failed rung's `n·e²`; the failed rung closes |
+//! | out of memory | down to the highest rung of at most 85 % of the failed rung's `n·e²`, and whose bound fits; the failed rung closes |
 //! | the rung's upper bound above the budget | down to the highest rung whose bound fits it |
 //! | peak of the window above 99.5 % of the budget | one rung down; the rung left closes, unless its bound says as much |
 //! | a higher, open rung's upper bound within 98.5 % of the budget, at least 2 % more `n·e²` | up to it in one jump |
 //! | a growth was undone within 200 steps | the next one waits until memory and sizes have stayed as they are, 4 times the cooldown and 4 times as long for each other one, up to 140 steps |
-//! | what had lasted for 200 steps fell though the budget was the same | the next growth waits for 100 steps |
+//! | what had lasted for 200 steps fell though the budget was the same | the next growth waits for 100 steps, and for 180 steps from the third fall within a thousand on |
 //! | 20 growths undone though the budget was the same | no way up |
 //!
 //! The way down is never blocked: not by the warm-up, not by the cooldown, and not by the brake, because a rung that

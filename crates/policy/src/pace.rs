@@ -19,6 +19,15 @@ const MOST_PATIENCE: u64 = 140;
 /// A bound forgets within some 96 readings, each shape at its own time: waiting for all makes one change upwards of many.
 const FORGOTTEN: u64 = 100;
 
+/// Steps within which three falls are many.
+const MANY_WITHIN: u64 = 1000;
+
+/// Steps that sizes must stay as they are where falls are many.
+///
+/// A closed size opens as late: then one change leads all the way back, and no more than five ways down and up are within
+/// a thousand steps.
+const MANY_PATIENCE: u64 = 180;
+
 /// The most steps of a cooldown on the way back: long enough for several edges to be read once each.
 const LONGEST_COOLDOWN: u64 = 16;
 
@@ -38,7 +47,8 @@ pub(crate) struct PaceConfig {
 /// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
 /// the cooldown times four, and four times as long for each other one, up to 140 steps.
 /// Sizes that had lasted longer and fall although the memory is the same as before tell of a burst: of something else in
-/// the process that took memory for a moment, and will again; then the wait is 100 steps, however often growth is undone.
+/// the process that took memory for a moment, and will again; then the wait is 100 steps, however often growth is undone,
+/// and 180 steps from the third fall within a thousand steps on.
 /// As long as there is one of these to remember, each cooldown is as long too, up to 16 steps, so that the way back takes
 /// few changes.
 /// A growth that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
@@ -58,6 +68,9 @@ pub(crate) struct Pace {
     undone: Lapsing,
     reversals: Lapsing,
     bursts: Lapsing,
+    /// When what had grown fell, the last three times.
+    #[serde(default)]
+    falls: [Option<u64>; 3],
     /// When a fall counted as a reversal or a burst, which the budget may yet explain.
     blamed: Option<(u64, Blame)>,
     announced: bool,
@@ -92,6 +105,7 @@ impl Default for Pace {
             undone: Lapsing::default(),
             reversals: Lapsing::default(),
             bursts: Lapsing::default(),
+            falls: [None; 3],
             blamed: None,
             announced: false,
         }
@@ -164,7 +178,8 @@ impl Pace {
     fn patience(&self, now: u64, config: PaceConfig) -> u64 {
         let undone = self.undone.at(now);
         if 0 < self.bursts.at(now) {
-            return FORGOTTEN;
+            let are_many = self.falls[0].is_some_and(|first| now < first.saturating_add(MANY_WITHIN));
+            return if are_many { MANY_PATIENCE } else { FORGOTTEN };
         }
         if undone == 0 {
             return 0;
@@ -176,6 +191,7 @@ impl Pace {
     fn on_fall(&mut self, now: u64) {
         self.settled_at = now;
         let Some(grown) = self.grown.take() else { return };
+        self.falls = [self.falls[1], self.falls[2], Some(now)];
         let has_lasted = LASTS <= now.saturating_sub(grown.at);
         if !has_lasted {
             self.undone.add(now);
@@ -252,6 +268,18 @@ mod tests {
         undo(&mut pace, 20, (1000, 1000));
         pace.on_budget(Moment { now: 31, budget: Bytes(700) });
         assert_eq!(pace.reversals.at(31), 1, "too late");
+    }
+
+    #[test]
+    fn a_third_burst_within_a_thousand_steps_lets_what_it_lowers_wait_for_180_steps() {
+        let mut pace = Pace::default();
+        let waits = [0, 400, 800, 1700].map(|at| {
+            pace.on_budget(Moment { now: at, budget: Bytes(1000) });
+            pace.on_change(MoveReason::Certified { upper: Bytes(980), limit: Bytes(985) }, at, CONFIG);
+            pace.on_change(MoveReason::OutOfMemory { count: 1 }, at + 200, CONFIG);
+            steps_left(&mut pace, at + 200)
+        });
+        assert_eq!(waits, [Some(100), Some(100), Some(180), Some(100)]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub enum Policy {
 /// What the policies have in common.
 pub(crate) trait Controller {
     fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision;
-    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision;
+    fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision;
     fn on_budget_changed(&mut self, step: u64, budget: Budget, predict: Predict<'_>) -> Decision;
     fn on_checkpointing(&mut self);
     fn knobs(&self) -> Knobs;
@@ -78,7 +78,7 @@ impl Policy {
         let controller = self.controller_mut();
         match signal {
             Signal::Done(done) => Some(controller.on_step_done(done, predict)),
-            Signal::OutOfMemory(refused) => Some(controller.on_step_failed(refused)),
+            Signal::OutOfMemory(refused) => Some(controller.on_step_failed(refused, predict)),
             Signal::BudgetChanged { step, budget } => Some(controller.on_budget_changed(*step, *budget, predict)),
             Signal::Checkpointing => {
                 controller.on_checkpointing();

@@ -106,7 +106,7 @@ impl Controller for Stepwise {
         self.judge(done.step.saturating_add(1), done.budget.capacity)
     }
 
-    fn on_step_failed(&mut self, failed: &StepRefused) -> Decision {
+    fn on_step_failed(&mut self, failed: &StepRefused, _predict: Predict<'_>) -> Decision {
         let now = failed.step.saturating_add(1);
         let is_first = self.failures.on_step_failed(failed.step);
         if let Some(decision) = self.brake.decision(self.config.max_adjustments) {

@@ -4,7 +4,7 @@ use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::PredictError;
-use crate::simplex::{self, MAX_ROWS, Vector};
+use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector};
 
 /// Relative error that the bound adds on top of the linear program's value.
 ///
@@ -53,10 +53,12 @@ pub struct ShapeNeed {
 /// Of 65 shapes the one goes whose absence raises the bound at its own shape least, in proportion: for each, that is
 /// known from when it came, and the 4 where it was least are looked at again.
 /// A dropped constraint only loosens the bound.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]
 pub struct Certificate {
     features: Features,
+    /// Whether no feature grows faster than the number of samples.
+    is_even: bool,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
     /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
@@ -67,12 +69,16 @@ pub struct Certificate {
     scales: Vector,
     /// The constraints, scaled to `row · z <= 1` with entries within 0 and 1.
     rows: Vec<Vector>,
+    /// The same, for the linear program.
+    constraints: Constraints,
 }
 
 impl Certificate {
     /// Starts without an observation, for programs whose tensors are combinations of these features.
     pub fn new(features: Features) -> Self {
-        Self { features, ..Self::default() }
+        let is_even = Vec::<Vec<u8>>::from(features).iter().all(|exponents| exponents[0] <= 1);
+        let (needs, spare, values, scales, rows, constraints) = Default::default();
+        Self { features, is_even, needs, spare, values, scales, rows, constraints }
     }
 
     /// Learns several needs, in this order.
@@ -128,6 +134,14 @@ impl Certificate {
         self.rebuild();
     }
 
+    /// Sets what all shapes need, where that is said.
+    pub(crate) fn replace_all(&mut self, need: impl Fn(StepShape) -> Option<Bytes>) {
+        for known in &mut self.needs {
+            known.need = need(known.shape).unwrap_or(known.need);
+        }
+        self.rebuild();
+    }
+
     /// Forgets a shape.
     pub(crate) fn forget(&mut self, at: usize) {
         self.remove(at);
@@ -145,10 +159,7 @@ impl Certificate {
         if self.needs.len() == 1 {
             return f64::INFINITY;
         }
-        let mut others = [Vector::default(); MAX_ROWS];
-        let rows = self.rows.iter().enumerate().filter(|(other, _)| *other != at);
-        rows.zip(&mut others).for_each(|((_, row), other)| *other = *row);
-        self.solve(&self.values[at], &others[..self.rows.len() - 1])
+        self.solve(&self.values[at], Corner::new(&self.constraints).without(at))
     }
 
     /// Keeps a shape that is not kept yet, unless it would be the first to go, and says whether it does.
@@ -182,14 +193,6 @@ impl Certificate {
         order[..LOOKED_AT].iter().copied().min_by_key(|at| (self.spare[*at], *at)).unwrap_or(0)
     }
 
-    /// Multiplies every need, and so the whole bound, by `factor`; a size that does not fit saturates.
-    pub fn widen(&mut self, factor: f64) {
-        for known in &mut self.needs {
-            known.need = known.need.max(Bytes::from_f64_ceil(known.need.as_f64() * factor));
-        }
-        self.rebuild();
-    }
-
     /// Returns the most that a step of this shape can need, or `None` without an observation, and for a shape with other
     /// axes than those that were observed.
     pub fn bound(&self, shape: StepShape) -> Option<Bytes> {
@@ -221,16 +224,53 @@ impl Certificate {
         if self.needs.is_empty() {
             return 0.0;
         }
-        self.solve(&self.features.of(shape), &self.rows)
+        self.solve(&self.features.of(shape), Corner::new(&self.constraints))
     }
 
-    fn solve(&self, values: &Vector, rows: &[Vector]) -> f64 {
-        let mut objective = multiply(values, &self.scales);
-        let largest = objective.into_iter().fold(0.0, f64::max);
-        for value in &mut objective {
-            *value /= largest;
+    /// Returns the corner where the newest of the shapes that are kept needs most: from there it is not far to where
+    /// another shape does.
+    pub(crate) fn corner(&self) -> Corner {
+        let mut corner = Corner::new(&self.constraints);
+        corner.climb(&self.constraints, &self.objective(&self.values.last().copied().unwrap_or_default()).0);
+        corner
+    }
+
+    /// Whether no feature grows faster than the number of samples.
+    pub(crate) fn is_even(&self) -> bool {
+        self.is_even
+    }
+
+    /// Returns the features that a shape has whatever its samples are, and those of one sample; where some grow faster, the
+    /// features of the shape itself.
+    pub(crate) fn along_samples(&self, shape: StepShape) -> (Vector, Vector) {
+        if !self.is_even {
+            return (self.features.of(shape), Vector::default());
         }
-        largest * simplex::maximise(&objective[..self.features.len()], rows)
+        let (none, one) = (self.features.of(shape.with_samples(0)), self.features.of(shape.with_samples(1)));
+        (none, std::array::from_fn(|feature| one[feature] - none[feature]))
+    }
+
+    /// Returns the bound as a function of the number of samples, as the maximum of `base + n · slope`, from a corner of this
+    /// certificate.
+    pub(crate) fn sweep(&self, corner: Corner, base: &Vector, slope: &Vector) -> Sweep {
+        Sweep::new(corner, multiply(base, &self.scales), multiply(slope, &self.scales))
+    }
+
+    /// Returns the bound of so many samples, as [`Self::ceiling`], or `None` where finding it takes too many pivots.
+    pub(crate) fn along(&self, sweep: &mut Sweep, samples: u32) -> Option<f64> {
+        sweep.line(samples, &self.constraints).map(|it| it.at(samples) * (1.0 + FLOAT_ERROR))
+    }
+
+    /// Returns an objective whose largest coefficient is 1, and what that stands for.
+    fn objective(&self, values: &Vector) -> (Vector, f64) {
+        let objective = multiply(values, &self.scales);
+        let largest = objective.into_iter().fold(0.0, f64::max);
+        (objective.map(|value| value / largest), largest)
+    }
+
+    fn solve(&self, values: &Vector, mut corner: Corner) -> f64 {
+        let (objective, largest) = self.objective(values);
+        largest * corner.climb(&self.constraints, &objective)
     }
 
     /// Returns the constraints of all needs, and the factors that they are scaled by.
@@ -251,6 +291,13 @@ impl Certificate {
             let per_byte = 1.0 / it.need.as_f64();
             self.rows.push(multiply(values, &self.scales).map(|cost| cost * per_byte));
         }
+        self.constraints = Constraints::new(n, self.rows.iter());
+    }
+}
+
+impl Default for Certificate {
+    fn default() -> Self {
+        Self::new(Features::default())
     }
 }
 

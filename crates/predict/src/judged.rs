@@ -1,45 +1,56 @@
 //! What was worked out already.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use plimsoll_types::StepShape;
 
-/// Shapes whose judgements are kept: all rungs of a ladder, or all edges with their batches.
-const MOST: usize = 512;
+use crate::row::{Row, Start};
 
-/// What a model says of a shape until it learns something new; no part of its state.
+/// Rows that are kept: more than a lattice has edges.
+const MOST: usize = 64;
+
+/// What a model says of shapes until it learns something new; no part of its state.
 #[derive(Debug, Default)]
-pub(crate) struct Judged<T>(Mutex<BTreeMap<StepShape, T>>);
+pub(crate) struct Judged {
+    start: OnceLock<Start>,
+    rows: Mutex<BTreeMap<StepShape, Row>>,
+}
 
-impl<T: Copy> Judged<T> {
-    /// Returns what was worked out before, or works it out.
-    pub(crate) fn get(&self, shape: StepShape, judge: impl FnOnce() -> T) -> T {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = known.get(&shape) {
-            return *it;
+impl Judged {
+    /// Reads a row that was worked out before, or works it out.
+    pub(crate) fn read<T>(
+        &self,
+        of: StepShape,
+        start: impl FnOnce() -> Start,
+        row: impl FnOnce(&Start) -> Row,
+        read: impl FnOnce(&mut Row) -> T,
+    ) -> T {
+        let mut known = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = known.get_mut(&of) {
+            return read(it);
         }
         if MOST <= known.len() {
             known.clear();
         }
-        *known.entry(shape).or_insert(judge())
+        read(known.entry(of).or_insert(row(self.start.get_or_init(start))))
     }
 
     /// Forgets everything, since the model has changed.
     pub(crate) fn clear(&mut self) {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        *self = Self::default();
     }
 }
 
 /// A copy works out again what it is asked.
-impl<T> Clone for Judged<T> {
+impl Clone for Judged {
     fn clone(&self) -> Self {
-        Self(Mutex::default())
+        Self::default()
     }
 }
 
 /// What was worked out says nothing that the model does not.
-impl<T> PartialEq for Judged<T> {
+impl PartialEq for Judged {
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -51,8 +51,8 @@
 //!   With the complete features that is `k` and `k²`, over three axes `k` and `k³`; features that a job names may have
 //!   exponents of up to [`MAX_EXPONENT`](plimsoll_types::MAX_EXPONENT).
 //! * **Proved**, whatever the readings are: a shape that is kept is bounded by what was read of it in its last 16 readings
-//!   at least; a reading above its bound widens the whole key at once, by the factor that was lacking, and is counted
-//!   ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
+//!   at least, and by one above its bound for 48 readings of the key; such a one lifts the whole key at once, by the factor
+//!   that was lacking, and is counted ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
 //!   for 446 observations by anything as large; [`edges`] pad no more than any others of their number.
 //! * **Measured**, on simulated programs: 1 % covers what an allocator's alignment adds
 //!   ([`PredictorConfig::rounding_margin`]; 0 of 10 000 shapes above, each program after ten observations); 2 % covers
@@ -67,7 +67,7 @@
 //!   Burn 0.22 has such kernels on every device: `Linear` over three axes multiplies all rows at once or sample by sample,
 //!   by a rule over the batch, the length and the layer's width (`burn_std::MatmulTransformPolicy`), and gives each sample
 //!   a gradient of the layer of its own in the second case; a model that flattens to rows first is one program.
-//!   The first reading above its bound widens the key ([`Residual::violated`], [`ReservedResidual::widened`]), but that one
+//!   The first reading above its bound lifts the key ([`Residual::violated`], [`ReservedResidual::widened`]), but that one
 //!   step was not foreseen.
 //!
 //! No statistic of ten readings can promise 99.9 %: that takes a thousand independent ones (see [`Coverage`]).
@@ -81,6 +81,8 @@
 //! * Clopper and Pearson, *The use of confidence or fiducial limits illustrated in the case of the binomial* (1934).
 //! * Yao, *Efficient dynamic programming using quadrangle inequalities* (STOC 1980), for the choice of edges.
 //! * Bland, *New finite pivoting rules for the simplex method* (1977).
+//! * Gass and Saaty, *The computational algorithm for the parametric objective function* (1955), for all batches of an
+//!   extent at once; Harris, *Pivot selection methods of the Devex LP code* (1973).
 
 mod approach;
 mod binomial;
@@ -94,6 +96,7 @@ mod estimate;
 mod explorer;
 mod judged;
 mod key;
+mod lift;
 mod model;
 mod page;
 mod page_owner;
@@ -103,6 +106,7 @@ mod ratchet;
 mod reading;
 mod recent;
 mod reserved;
+mod row;
 mod simplex;
 
 pub use approach::{Approach, Reach};

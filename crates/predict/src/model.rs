@@ -8,19 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::{dot, fit};
 use crate::judged::Judged;
+use crate::lift::Lift;
 use crate::recent::{Recent, factor, parts};
+use crate::row::{Judgement, Row, Start};
 use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
 
 /// Readings of one shape that count for its need: the largest of the last 16 to 32.
 ///
 /// 16: of readings with up to 5 % of even noise, one in a hundred is more than 1 % above 16 others.
-const READINGS: u32 = 16;
+pub(crate) const READINGS: u32 = 16;
 
 /// Readings of any shape for which one that contradicts the others stretches the bound: the last 48 to 96.
 ///
 /// 48: a run of one shape is back at its line within 200 steps after a transient peak, the way of its policy included.
-const MEMORY: u32 = 48;
+pub(crate) const MEMORY: u32 = 48;
 
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;
@@ -36,11 +38,13 @@ pub(crate) struct Model {
     stretch: Recent,
     n_observations: u64,
     n_violations: u64,
+    /// By how much needs are lifted.
+    lift: Option<Lift>,
     /// Whether all there is comes from a step that kept much of what it read.
     is_provisional: bool,
     /// Coefficients of the point estimate, in bytes per feature.
     theta: Vector,
-    judged: Judged<Judgement>,
+    judged: Judged,
 }
 
 /// What was read of one shape.
@@ -49,6 +53,16 @@ struct Readings {
     needs: Recent,
     /// The observation of the key at which it is looked at whether the shape is still worth keeping.
     due: u64,
+    /// What a violation lifts the need to for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifted: Option<Bytes>,
+}
+
+impl Readings {
+    /// Returns the need as it counts now.
+    fn need(self) -> Bytes {
+        Bytes(self.needs.most()).max(self.lifted.unwrap_or_default())
+    }
 }
 
 /// What a step needs above what is resident.
@@ -56,14 +70,6 @@ struct Readings {
 pub(crate) struct Need {
     pub(crate) upper: Bytes,
     pub(crate) expected: Bytes,
-}
-
-/// What the readings say of a shape, without margins, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Judgement {
-    bound: f64,
-    point: f64,
-    lower: Bytes,
 }
 
 impl Model {
@@ -74,6 +80,7 @@ impl Model {
             stretch: Recent::default(),
             n_observations: 0,
             n_violations: 0,
+            lift: None,
             is_provisional: false,
             theta: Vector::default(),
             judged: Judged::default(),
@@ -105,7 +112,11 @@ impl Model {
     }
 
     fn judgement(&self, shape: StepShape) -> Judgement {
-        self.judged.get(shape, || {
+        let row = Row::of(shape, &self.certificate);
+        let (start, work_out) =
+            (|| Start::new(&self.certificate), |start: &Start| Row::new(row, &self.certificate, &self.theta, start));
+        let known = self.judged.read(row, start, work_out, |it| it.at(shape.samples, &self.certificate));
+        known.unwrap_or_else(|| {
             let bound = self.certificate.ceiling(shape);
             let point = dot(&self.theta, &self.certificate.features().of(shape)).min(bound);
             Judgement { bound, point, lower: self.certificate.lower(shape) }
@@ -117,7 +128,7 @@ impl Model {
         need.saturating_sub(config.beside).as_f64() / (bound * (1.0 + config.rounding_margin))
     }
 
-    /// Learns one more need, and returns the factor by which a violation has widened the key.
+    /// Learns one more need, and returns the factor by which a violation has lifted the key.
     ///
     /// A reading that is not `clean` holds what its step kept for good, and is too high by that: it serves only while
     /// nothing else is known, or where it is above its bound.
@@ -133,69 +144,125 @@ impl Model {
         if !is_clean && !is_first && !self.is_provisional && !is_above {
             return Ok(None);
         }
-        let mut widened = is_above.then(|| {
-            let bound = self.judgement(it.shape).bound * factor(self.stretch.most());
-            Self::lacking(bound, it.need, config).max(1.0)
-        });
         self.n_violations += u64::from(is_above);
+        self.n_observations += 1;
+        let mut lifted = is_above.then_some(1.0);
         if is_clean && self.is_provisional {
-            // What was known until now was too high, and is not worth widening.
-            *self = Self { n_violations: self.n_violations, ..Self::new(config.features) };
-            widened = widened.map(|_| 1.0);
+            // What was known until now was too high, and is not worth lifting.
+            let (n_observations, n_violations) = (self.n_observations, self.n_violations);
+            *self = Self { n_observations, n_violations, ..Self::new(config.features) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
-            self.widen(widened.unwrap_or(1.0));
+            lifted = is_above.then(|| self.lift(it, config));
         }
-        self.n_observations += 1;
-        self.keep(it);
-        let lacking = Self::lacking(self.judgement(it.shape).bound, it.need, config);
-        self.stretch.push(parts(lacking), MEMORY);
+        if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
+            self.lapse(lift);
+        }
+        let bound =
+            if self.keep(it, is_above) { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
+        self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
-        Ok(widened)
+        Ok(lifted)
     }
 
-    fn widen(&mut self, factor: f64) {
-        if factor > 1.0 {
-            self.certificate.widen(factor);
-            self.readings.values_mut().for_each(|it| it.needs.widen(factor));
+    /// Lifts every need by what the bound lacks for a reading, and that of its own shape up to it; returns the factor.
+    ///
+    /// It is measured against what was read before, so that one violation after the other lifts no more than the largest
+    /// does; and what was read since the last of them is known.
+    fn lift(&mut self, it: ShapeNeed, config: &PredictorConfig) -> f64 {
+        let before = self.settle(|_, _| None);
+        let bound = self.certificate.value(it.shape) * factor(self.stretch.most());
+        let lacking = Self::lacking(bound, it.need, config).max(1.0);
+        let since = self.lift.map_or(u64::MAX, |it| it.at());
+        let mut lift = self.lift.unwrap_or_default();
+        lift.push(self.n_observations, Bytes::from_f64_ceil(it.need.as_f64() / lacking), it.need);
+        self.settle(|shape, known| {
+            let before = before.get(&shape).copied();
+            if shape == it.shape {
+                before.max(Some(it.need))
+            } else if since.saturating_add(u64::from(2 * MEMORY)) <= known.due {
+                before
+            } else {
+                Some(lift.of(Bytes(known.needs.most())))
+            }
+        });
+        self.lift = Some(lift);
+        lacking
+    }
+
+    /// Lets needs be what was read, or learns what they were lifted to where that lasts.
+    fn lapse(&mut self, lift: Lift) {
+        if lift.lasts(self.n_observations) {
+            for known in self.readings.values_mut() {
+                known.lifted.into_iter().for_each(|it| known.needs.push(it.0, READINGS));
+            }
+        }
+        self.settle(|_, _| None);
+        self.lift = None;
+    }
+
+    /// Lifts needs to so much, or lets them be what was read; returns what they were lifted to before.
+    fn settle(&mut self, lifted: impl Fn(StepShape, Readings) -> Option<Bytes>) -> BTreeMap<StepShape, Bytes> {
+        let (mut before, mut has_changed) = (BTreeMap::new(), false);
+        for (shape, known) in &mut self.readings {
+            let now = lifted(*shape, *known);
+            let was = std::mem::replace(&mut known.lifted, now);
+            has_changed |= was != known.lifted;
+            before.extend(was.map(|was| (*shape, was)));
+        }
+        if has_changed {
+            let readings = &self.readings;
+            self.certificate.replace_all(|shape| readings.get(&shape).map(|it| it.need()));
             self.on_change();
         }
+        before
     }
 
-    /// Takes a reading into those of its shape, which is kept unless the others tell more.
-    fn keep(&mut self, it: ShapeNeed) {
+    /// Takes a reading into those of its shape, which is kept unless the others tell more, and says whether that has changed
+    /// any bound.
+    ///
+    /// One that is above its bound has lifted its shape, and is not learnt on top of that: what takes memory for a moment
+    /// leaves nothing behind, and what lasts is read again.
+    fn keep(&mut self, it: ShapeNeed, is_above: bool) -> bool {
         let due = self.n_observations + u64::from(2 * MEMORY);
         if let Some(known) = self.readings.get_mut(&it.shape) {
-            let was = known.needs.most();
-            known.needs.push(it.need.0, READINGS);
             known.due = due;
-            let now = Bytes(known.needs.most());
-            if now.0 != was {
-                self.certificate.place(it.shape).into_iter().for_each(|at| self.certificate.replace(at, now));
-                self.on_change();
+            let (was, read) = (known.need(), Bytes(known.needs.most()));
+            let meets = |lift: &mut Lift| lift.meets(self.n_observations, (read, was), it.need);
+            if is_above || known.lifted.is_some() && self.lift.as_mut().is_some_and(meets) {
+                return false;
             }
-            return;
-        }
-        if self.certificate.push(it) {
+            known.needs.push(it.need.0, READINGS);
+            let now = known.need();
+            if now == was {
+                return false;
+            }
+            self.certificate.place(it.shape).into_iter().for_each(|at| self.certificate.replace(at, now));
+        } else {
+            if !self.certificate.push(it) {
+                return false;
+            }
             if self.n_shapes() <= self.readings.len() {
                 let needs = self.certificate.needs();
                 self.readings.retain(|shape, _| needs.iter().any(|it| it.shape == *shape));
             }
             let mut needs = Recent::default();
             needs.push(it.need.0, READINGS);
-            self.readings.insert(it.shape, Readings { needs, due });
-            self.on_change();
+            self.readings.insert(it.shape, Readings { needs, due, lifted: None });
         }
+        self.on_change();
+        true
     }
 
     /// Drops a shape that was not read for long and whose need the others imply, or contradict: what is newer counts.
     fn look_again(&mut self) {
         let Some((shape, old)) = self.readings.iter_mut().min_by_key(|(_, it)| it.due) else { return };
-        if self.n_observations < old.due {
+        // What is lifted says little of what implies what.
+        if self.n_observations < old.due || self.lift.is_some() {
             return;
         }
         old.due = self.n_observations + u64::from(MEMORY);
-        let (shape, need) = (*shape, Bytes(old.needs.most()).as_f64());
+        let (shape, need) = (*shape, old.need().as_f64());
         let Some(at) = self.certificate.place(shape) else { return };
         if self.certificate.by_others(at) <= need * (1.0 + IMPLIED) {
             self.certificate.forget(at);
@@ -220,24 +287,26 @@ struct State {
     stretch: Recent,
     n_observations: u64,
     n_violations: u64,
+    #[serde(default)]
+    lift: Option<Lift>,
     is_provisional: bool,
 }
 
 impl From<Model> for State {
     fn from(model: Model) -> Self {
-        let Model { certificate, readings, stretch, n_observations, n_violations, is_provisional, .. } = model;
+        let Model { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, .. } = model;
         let readings = certificate.needs().iter().map(|it| readings.get(&it.shape).copied().unwrap_or_default());
         let readings = readings.collect();
-        Self { certificate, readings, stretch, n_observations, n_violations, is_provisional }
+        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional }
     }
 }
 
 impl From<State> for Model {
     fn from(state: State) -> Self {
-        let State { certificate, readings, stretch, n_observations, n_violations, is_provisional } = state;
+        let State { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional } = state;
         let theta = fit(&certificate);
         let readings = certificate.needs().iter().map(|it| it.shape).zip(readings).collect();
         let judged = Judged::default();
-        Self { certificate, readings, stretch, n_observations, n_violations, is_provisional, theta, judged }
+        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, theta, judged }
     }
 }

@@ -39,12 +39,18 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 ///
 /// # A violation
 ///
-/// A need above its upper bound shows that the program is not the one that was observed before.
-/// By the factor `s` that would have bounded it, *every* need of the key is multiplied, as if it had been read anew, and
-/// then the observation is learnt as it was read.
-/// The certificate is homogeneous, so that the bound of every shape grows `s`-fold at once; the new constraint lies on
-/// the grown bound and lowers it nowhere.
-/// Each shape returns to what it reads after 16 to 32 further readings of it.
+/// A need above its upper bound shows that the program is not the one that was observed before, or that something else
+/// took memory just then.
+/// By the factor `s` that would have bounded it, *every* need of the key is lifted: the certificate is homogeneous, so that
+/// the bound of every shape grows `s`-fold at once, and the need of the shape itself rises to what was read.
+/// Further violations are measured against what was read before the first, so that lifts do not add up; several of
+/// them that an amount explains as well lift by the less of both, and what was read since is known.
+///
+/// What was read stays what it is meanwhile, the violation is not learnt yet, and after 48 readings without another the
+/// lift is gone: what took memory for a moment leaves nothing behind, however often it comes.
+/// Where one of the last 16 readings was still nearer to what it had been lifted to than to what it was, the program has
+/// changed: then all needs are learnt as they were lifted, and each returns to what it reads after 16 to 32 further
+/// readings of its shape.
 ///
 /// # A step that keeps
 ///
@@ -65,7 +71,7 @@ pub struct Predictor {
 pub struct Residual {
     /// What was predicted before the observation; `None` when nothing was known.
     pub predicted: Option<Prediction>,
-    /// Whether the peak was above the upper bound from the same key, which the observation has now widened.
+    /// Whether the peak was above the upper bound from the same key, which the observation has now lifted.
     ///
     /// A bound borrowed from another regime is an assumption and is never violated in this sense.
     pub violated: bool,

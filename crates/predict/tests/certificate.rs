@@ -146,9 +146,6 @@ proptest! {
         let in_bits = Certificate::try_new(case.features, certificate.needs().iter().map(eightfold)).unwrap();
         let (bits, bytes) = (bound(&in_bits, asked).as_f64(), bound(&certificate, asked).as_f64());
         prop_assert!((bits - 8.0 * bytes).abs() <= 8.0 + 1e-8 * bits, "{bits} bits are not {bytes} bytes");
-        let mut widened = certificate;
-        widened.widen(8.0);
-        prop_assert_eq!(widened, in_bits);
     }
 
     #[test]
@@ -182,11 +179,10 @@ proptest! {
     fn nothing_panics_at_the_ends_of_the_range(
         n_axes in 1..=3usize, seen in prop::collection::vec((prop::sample::select(vec![1, 2, u32::MAX]),
             prop::collection::vec(prop::sample::select(vec![1, 3, u32::MAX]), 3), prop::sample::select(vec![1, 1 << 40, u64::MAX])), 1..9),
-        asked in (any::<u32>(), prop::collection::vec(1..=u32::MAX, 3)), factor in prop::sample::select(vec![1.0, 1e3, f64::MAX]),
+        asked in (any::<u32>(), prop::collection::vec(1..=u32::MAX, 3)),
     ) {
         let needs = seen.iter().map(|(samples, edges, need)| ShapeNeed { shape: over(*samples, &edges[..n_axes]), need: Bytes(*need) });
-        let mut certificate = Certificate::try_new(Features::complete(n_axes), needs).unwrap();
-        certificate.widen(factor);
+        let certificate = Certificate::try_new(Features::complete(n_axes), needs).unwrap();
         prop_assert!(certificate.bound(over(asked.0, &asked.1[..n_axes])) > Some(Bytes::ZERO));
     }
 }

@@ -121,14 +121,13 @@ proptest! {
     }
 
     #[test]
-    fn a_violated_certificate_widens_the_whole_key_at_once(
-        config in any_config(), readings in any_readings(), shape in any_shape(), times in 1.01..20.0f64, asked in any_shape(),
+    fn a_violated_certificate_lifts_the_whole_key_at_once(
+        config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
+        seen in prop::collection::vec(any_shape(), 1..24), shape in any_shape(), times in 1.01..20.0f64, asked in any_shape(),
     ) {
-        // A known shape may resolve a contradiction between the readings, which narrows the rest.
-        prop_assume!(readings.iter().all(|it| it.0 != shape));
         let mut predictor = predictor(config);
-        for (shape, need) in readings {
-            predictor.observe(KEY, observation(shape, need)).unwrap();
+        for seen in seen {
+            predictor.observe(KEY, observation(seen, need(&program, seen))).unwrap();
         }
         let (at_shape, at_asked) = (upper(&predictor, shape), upper(&predictor, asked));
         let need = Bytes::from_f64_ceil(at_shape.as_f64() * times).saturating_add(Bytes(1));
@@ -243,6 +242,54 @@ fn a_new_program_of_twice_the_size_is_bounded_as_tightly_as_the_old_one() {
         let ratio = upper(&predictor, shape).as_f64() / new(shape).as_f64();
         assert!((0.999_999..1.000_001).contains(&ratio), "{shape}: {ratio}");
     }
+}
+
+/// Every hundred steps something takes a quarter more at the largest shape, and then the run is at a smaller one.
+#[test]
+fn what_takes_memory_for_a_moment_time_and_again_leaves_every_bound_as_it_was() {
+    let program = [[1e8, 0.0, 0.0, 1e6, 3e4, 2e3], [6e8, 0.0, 0.0, 0.0, 1e4, 1.9e3]];
+    let (small, large) = (StepShape::new(2, 32), [50, 53, 56].map(|samples| StepShape::new(samples, 256)));
+    let mut predictor = predictor(PredictorConfig::default());
+    let read = |predictor: &mut Predictor, shape, times: f64| {
+        let need = Bytes::from_f64_ceil(need(&program, shape).as_f64() * times);
+        predictor.observe(KEY, observation(shape, need)).unwrap().violated
+    };
+    for shape in [small].into_iter().chain(large) {
+        read(&mut predictor, shape, 1.0);
+    }
+    let before = [small, large[0]].map(|it| upper(&predictor, it).as_f64());
+    for i in 0..20 {
+        assert!(read(&mut predictor, large[i % 3], 1.25));
+        let lifted = [small, large[0]].map(|it| upper(&predictor, it).as_f64());
+        assert!(
+            lifted.iter().zip(before).all(|(lifted, before)| *lifted <= 1.26 * before),
+            "{i}: {lifted:?} of {before:?}"
+        );
+        (0..100).for_each(|_| assert!(!read(&mut predictor, large[(i + 1) % 3], 1.0)));
+        let after = [small, large[0]].map(|it| upper(&predictor, it).as_f64());
+        assert!(
+            after.iter().zip(before).all(|(after, before)| *after <= 1.001 * before),
+            "{i}: {after:?} of {before:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_program_needs_from_now_on_is_learnt_though_it_began_as_a_violation() {
+    let shapes = [(1, 32), (4, 32), (2, 64), (8, 64)].map(|(samples, edge)| StepShape::new(samples, edge));
+    let program = [[1e6, 0.0, 0.0, 0.0, 0.0, 400.0]];
+    let mut predictor = predictor(PredictorConfig::default());
+    let read = |predictor: &mut Predictor, shape, times: f64| {
+        let need = Bytes::from_f64_ceil(need(&program, shape).as_f64() * times);
+        predictor.observe(KEY, observation(shape, need)).unwrap().violated
+    };
+    assert!(shapes.iter().all(|it| !read(&mut predictor, *it, 1.0)));
+    let violated = (0..1000).filter(|i| read(&mut predictor, shapes[i % 3], 1.5)).count();
+    assert_eq!(violated, 1);
+    // The shape that was not read for so long is bounded all the same.
+    assert!(!read(&mut predictor, shapes[3], 1.5));
+    let ratio = upper(&predictor, shapes[3]).as_f64() / need(&program, shapes[3]).as_f64();
+    assert!((1.5..1.53).contains(&ratio), "{ratio}");
 }
 
 #[test]

@@ -8,8 +8,10 @@ use plimsoll_types::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::gradients::GradientSum;
 use self::signal::signal;
 
+mod gradients;
 mod signal;
 #[cfg(test)]
 mod tests;
@@ -63,8 +65,11 @@ pub struct Controller {
     keys: Keys,
     /// Whether peaks are of the bytes in use, or else of what is reserved.
     exact_peaks: bool,
-    /// What the next step finds in use: where the last one accumulated gradients, with those.
+    /// What the next step finds in use.
     resident: Bytes,
+    /// What its later parts find besides.
+    #[serde(default)]
+    sum: GradientSum,
 }
 
 impl Controller {
@@ -77,7 +82,8 @@ impl Controller {
         let (keys, exact_peaks) = (Keys::of(&config), config.exact_peaks);
         let predictor = Predictor::try_new(config.predictor)?;
         let policy = Policy::try_new(config.policy)?;
-        let mut controller = Self { predictor, policy, keys, exact_peaks, resident: Bytes::ZERO };
+        let (resident, sum) = (Bytes::ZERO, GradientSum::default());
+        let mut controller = Self { predictor, policy, keys, exact_peaks, resident, sum };
         controller.plan(&config.planned)?;
         Ok(controller)
     }
@@ -101,12 +107,15 @@ impl Controller {
     pub fn learn(&mut self, event: &Event) -> Result<Vec<Violation>, PredictError> {
         match event {
             Event::StepDone(done) => {
-                let accumulated = done.micro_batches.iter().filter_map(|it| it.resident).max();
-                self.resident = accumulated.unwrap_or(Bytes::ZERO).max(done.in_use);
+                self.resident = done.in_use;
+                self.sum.observe(done);
                 self.predictor.observe_step(&self.parts(done), done.in_use.saturating_sub(done.resident))
             }
             Event::StepFailed(StepFailed { attempt, .. }) => {
-                self.resident = attempt.resident;
+                // A part that failed may have found the gradients of others; what steps leave is known from the first on.
+                if self.resident == Bytes::ZERO {
+                    self.resident = attempt.resident;
+                }
                 let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak));
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
@@ -143,9 +152,11 @@ impl Controller {
 
     /// Answers an event, after [`Self::learn`] has seen it.
     pub fn decide(&mut self, event: &Event) -> Option<Decision> {
-        let (predictor, keys, resident) = (&self.predictor, self.keys, self.resident);
-        let predict = |shape: StepShape| predictor.predict(keys.key(Phase::Train, shape), shape, resident);
-        self.policy.on_signal(&signal(event)?, &predict)
+        let Self { policy, predictor, keys, resident, sum, .. } = self;
+        let predict = |shape: StepShape| {
+            predictor.predict(keys.key(Phase::Train, shape), shape, resident.saturating_add(sum.beside(shape)))
+        };
+        policy.on_signal(&signal(event)?, &predict)
     }
 
     /// Predicts a part of a training step that begins with `resident` bytes in use.

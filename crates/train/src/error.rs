@@ -36,6 +36,17 @@ pub enum TrainError {
     /// The data.
     #[error(transparent)]
     Loader(#[from] LoaderError),
+    /// The job's shapes are not those that loaders and planners make.
+    #[error(
+        "train `{job}`: its features are over {n_axes} axes, and samples are cut or padded along one; name features of \
+         one axis"
+    )]
+    Axes {
+        /// The job.
+        job: &'static str,
+        /// The axes of its features.
+        n_axes: usize,
+    },
     /// Predictor or policy refuse their configuration.
     #[error(transparent)]
     Controller(#[from] ControllerError),

@@ -68,8 +68,12 @@ pub struct Outcome {
 ///
 /// # Errors
 ///
-/// [`TrainError`]; the last checkpoint and the log are whole then.
+/// [`TrainError`]; the last checkpoint and the log are whole then. [`TrainError::Axes`] comes before anything is done.
 pub fn fit<'a, J: Job>(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Outcome, TrainError> {
+    let n_axes = job.features().n_axes();
+    if n_axes != 1 {
+        return Err(TrainError::Axes { job: job.name(), n_axes });
+    }
     let stop = shell.stop.clone();
     let mut run = Run::start(job, config, shell)?;
     while run.step() < config.n_steps && stop.signal().is_none() {

@@ -56,8 +56,8 @@ impl fmt::Display for GpuReport {
         for Figure { when, observer, quantity, answer } in &self.memory {
             writeln!(f, "| {when} | {observer} | {quantity} | {answer} |")?;
         }
-        writeln!(f, "\n## Plan against real\n\n```text\n{}```", self.predict)?;
-        writeln!(f, "\n## Finder")?;
+        writeln!(f, "\n## Plan against real\n\n```text\n{}```\n\n{}", self.predict, self.predict.targets)?;
+        writeln!(f, "## Finder")?;
         self.finder.iter().try_for_each(|it| writeln!(f, "\n```text\n{it}```"))?;
         if !self.left_out.is_empty() {
             writeln!(f, "\n## Left out, because the time was up\n")?;

@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_predict::PredictError;
 use serde::Serialize;
 
-use super::{AboveResident, CellRow, Errors, Figures, Judged, MixedRow, PartsHeld, Summary};
+use super::{AboveResident, CellRow, Errors, Figures, Judged, MixedRow, PartsHeld, Summary, Targets};
 
 /// The content of `predict.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,6 +16,8 @@ pub struct Report {
     pub summary: Vec<Summary>,
     /// Runs of mixed shapes.
     pub mixed: Vec<MixedRow>,
+    /// What each job on each device is to reach, and whether it does.
+    pub targets: Targets,
     /// The devices that were at hand, each with what it calls itself.
     pub devices: Vec<Device>,
     /// Devices that were not at hand, and cells that did not run.
@@ -64,8 +66,14 @@ impl Report {
             let (job, device, checkpointing) = of;
             Summary::try_new(&job, &device, checkpointing, &own)
         };
-        let summary = keys.into_iter().map(of).collect::<Result<_, _>>()?;
-        Ok(Self { cells, summary, mixed, devices, missing })
+        let summary: Vec<_> = keys.into_iter().map(of).collect::<Result<_, _>>()?;
+        let targets = Targets::of(&summary, &mixed);
+        Ok(Self { cells, summary, mixed, targets, devices, missing })
+    }
+
+    /// Writes the page for people: all tables, and which targets are met.
+    pub fn to_markdown(&self) -> String {
+        format!("# Plans against real steps\n\n```text\n{self}```\n\n## Targets\n\n{}", self.targets)
     }
 }
 
@@ -227,7 +235,20 @@ mod tests {
         };
         let missing = Missing { what: "cuda:0".into(), reason: "load the NVIDIA driver".into() };
         let device = Device { device: "vulkan:0".into(), name: "vulkan:0 (card)".into() };
-        Report::try_new(vec![pooled, probed], vec![mixed], vec![device], vec![missing]).unwrap()
+        let parts = Some(PartsHeld { n_bounded: 399, n_above: 3, slack_median: 0.009 });
+        let (planned_high_water, measured_high_water) = (Bytes::mib(56), Bytes::mib(50));
+        let in_parts = MixedRow {
+            device: "flex".into(),
+            checkpointing: true,
+            planned_high_water,
+            measured_high_water,
+            planned_pools: None,
+            measured_pools: None,
+            steps_equal: None,
+            parts,
+            ..mixed.clone()
+        };
+        Report::try_new(vec![pooled, probed], vec![mixed, in_parts], vec![device], vec![missing]).unwrap()
     }
 
     #[test]
@@ -236,7 +257,19 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_show_every_cell_and_every_sum() {
-        insta::assert_snapshot!(report());
+    fn the_page_shows_every_cell_and_every_sum_and_which_targets_are_missed() {
+        insta::assert_snapshot!(report().to_markdown());
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_target_that_is_met() {
+        let Report { cells, devices, missing, .. } = report();
+        let unmixed = Report::try_new(cells, Vec::new(), devices, missing).unwrap();
+        let missed = |it: &Report| it.targets.n_missed();
+        // Two columns of each of the two jobs, of which one was above by too much and had parts above their bounds.
+        assert_eq!((unmixed.targets.n(), missed(&unmixed)), (report().targets.n(), missed(&report()) + 2));
+        let (all, none) = (unmixed.targets.to_string(), Report::try_new(vec![], vec![], vec![], vec![]).unwrap());
+        assert!(all.contains("**not measured: missed**"), "{all}");
+        assert!(none.targets.to_string().ends_with("Nothing was measured.\n"));
     }
 }

@@ -16,7 +16,8 @@ const COLUMNS_OF_TASKS: usize = 8;
 const TOLERANCE: f64 = 2e-3;
 
 /// What stands before and after a value of a clock, a network or the machine in texts for people.
-const IN_SENTENCES: [(&str, &str); 5] = [
+const IN_SENTENCES: [(&str, &str); 6] = [
+    (" loaded in ", " s"),
     (" was completed in ", "\n"),
     ("| time | ", " |"),
     ("| overhead per step | ", " |"),
@@ -122,6 +123,10 @@ fn clocks_stand_still_and_networks_keep_four_digits() {
         "  \"metric\": null,\n  \"baseline\": 27.12\n"
     );
     assert_eq!(redacted("| pair | 180 | 0.6953 | a | b | c | d |\n"), "| pair | 180 | ~ | a | b | c | d |\n");
+    assert_eq!(
+        redacted("data        loaded in 0.3 s, peak 24.00 MiB\n"),
+        "data        loaded in ~ s, peak 24.00 MiB\n"
+    );
     assert_eq!(redacted("| time | 1m 05s |\nflex (1 thread)"), "| time | ~ |\nflex (1 thread)");
 }
 

@@ -341,3 +341,18 @@ fn after_the_brake_the_only_way_is_down() {
 fn no_step_number_is_too_large() {
     scene::check_last_step(with(config()));
 }
+
+#[test]
+fn what_a_failure_teaches_of_all_edges_is_one_change_with_it() {
+    let (mut policy, budget) = (from([40, 20, 10]), whole(600));
+    let rung = policy.knobs();
+    policy.on_signal(&done(0, rung, &full(&policy), budget), &exact);
+    let twice = |shape: StepShape| {
+        let upper = Bytes(2 * need(shape));
+        Some(Prediction { expected: upper, upper })
+    };
+    policy.on_signal(&failed(1, (10, 40)), &twice);
+    assert_eq!(policy.batch_sizes(), Some(&[19, 9, 4][..]));
+    policy.on_signal(&done(1, rung, &[(5, 40, 600)], budget), &twice);
+    assert_eq!((policy.batch_sizes(), policy.adjustments()), (Some(&[19, 9, 4][..]), 1));
+}

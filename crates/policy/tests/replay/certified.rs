@@ -385,3 +385,15 @@ fn a_late_failure_of_a_rung_already_left_closes_it_without_another_step_down() {
 fn no_step_number_is_too_large() {
     scene::check_last_step(with(config()));
 }
+
+#[test]
+fn what_a_failure_teaches_of_lower_rungs_is_one_change_with_it() {
+    let (start, budget) = (knobs(32, 20), scene::whole(310));
+    let config = CertifiedConfig { bounds: BOUNDS, start: Some(start), ..CertifiedConfig::default() };
+    let mut policy = policy(PolicyConfig::Certified(config));
+    let twice = |shape| exact(shape).map(|it| Prediction { upper: it.upper.saturating_mul(2), ..it });
+    policy.on_signal(&scene::done(0, start, 300, budget), &exact);
+    policy.on_signal(&failed(1, start), &twice);
+    policy.on_signal(&scene::done(1, start, 300, budget), &twice);
+    assert_eq!((policy.knobs(), policy.adjustments()), (knobs(32, 5), 1));
+}

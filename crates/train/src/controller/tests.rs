@@ -1,7 +1,7 @@
 //! What a controller learns of micro-batches.
 
-use plimsoll_policy::PolicyConfig;
-use plimsoll_types::{Knobs, MicroBatch};
+use plimsoll_policy::{Bounds, CertifiedConfig, PolicyConfig};
+use plimsoll_types::{Attempt, Budget, BudgetChanged, Change, Extent, Knobs, MicroBatch, MoveReason, Stage};
 
 use super::*;
 
@@ -49,8 +49,8 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
     }
 }
 
-fn controller(exact_peaks: bool) -> Controller {
-    let config = ControllerConfig {
+fn config(exact_peaks: bool) -> ControllerConfig {
+    ControllerConfig {
         predictor: PredictorConfig::default(),
         policy: PolicyConfig::default(),
         checkpointing: false,
@@ -58,7 +58,14 @@ fn controller(exact_peaks: bool) -> Controller {
         exact_peaks,
         small_batch: 0,
         planned: Vec::new(),
-    };
+    }
+}
+
+fn controller(exact_peaks: bool) -> Controller {
+    controller_of(config(exact_peaks))
+}
+
+fn controller_of(config: ControllerConfig) -> Controller {
     Controller::try_new(config).unwrap()
 }
 
@@ -78,12 +85,99 @@ fn a_shape_has_one_need_whether_gradients_have_been_accumulated_before_it_or_not
     }
 }
 
+/// Runs a step that takes all its samples at the knobs of the policy, and returns what was decided after it.
+fn take(controller: &mut Controller, at: u64, n_samples: u32, budget: Bytes) -> Option<Decision> {
+    let rung = controller.policy().knobs();
+    let whole = (0..n_samples / rung.micro_batch_size).map(|_| rung.micro_batch_size);
+    let sizes: Vec<_> = whole.chain(Some(n_samples % rung.micro_batch_size).filter(|it| 0 < *it)).collect();
+    let done = Event::StepDone(StepDone { rung, budget, capacity: budget, ..step(at, &sizes) });
+    assert_eq!(controller.learn(&done).unwrap(), [], "step {at}");
+    controller.decide(&done)
+}
+
+/// Returns the bound of the highest part of a step at a rung.
+fn at_rung(controller: &Controller, samples: u32) -> u64 {
+    let shape = StepShape::new(samples, 32);
+    controller.predict(shape, controller.resident.saturating_add(controller.sum.beside(shape))).unwrap().upper.0
+}
+
+fn certified() -> Controller {
+    let bounds = Bounds { patch_min: 32, patch_max: 32, patch_multiple: 32, batch_min: 4, batch_max: 16 };
+    let policy = CertifiedConfig { bounds, warm_up_steps: 3, cooldown_steps: 3, min_samples: 3, ..Default::default() };
+    controller_of(ControllerConfig { policy: PolicyConfig::Certified(policy), ..config(true) })
+}
+
+/// Returns the bound that a move to a rung was certified by.
+#[track_caller]
+fn certified_by(decision: Option<Decision>) -> (u32, Bytes) {
+    match decision {
+        Some(Decision::Move(Change { to, reason: MoveReason::Certified { upper, .. }, .. })) => {
+            (to.micro_batch_size, upper)
+        }
+        other => panic!("no way up: {other:?}"),
+    }
+}
+
 #[test]
-fn what_a_policy_asks_counts_the_gradients_that_a_step_accumulates() {
+fn the_sum_of_gradients_is_for_rungs_that_divide_a_step_and_for_no_others() {
     let mut controller = controller(true);
+    controller.learn(&Event::StepDone(step(0, &[16]))).unwrap();
+    let whole = at_rung(&controller, 16);
+    controller.learn(&Event::StepDone(step(1, &[8, 8]))).unwrap();
+    let half = at_rung(&controller, 8);
+    assert!(RESIDENT + GRADIENTS + need(StepShape::new(8, 32)) <= half);
+    assert_eq!(at_rung(&controller, 16), whole);
+    // What a sum takes is known from then on, whatever runs, and an epoch may end with fewer samples.
+    for sizes in [&[16][..], &[7]] {
+        controller.learn(&Event::StepDone(step(2, sizes))).unwrap();
+        assert_eq!((at_rung(&controller, 8), at_rung(&controller, 16)), (half, whole));
+    }
+    // Parts of several edges are several parts, however many samples fit.
+    let mut mixed = step(3, &[8, 8]);
+    mixed.micro_batches[1].edges = Extent::new(16);
+    controller.learn(&Event::StepDone(mixed)).unwrap();
+    assert_eq!(at_rung(&controller, 16), whole + GRADIENTS);
+}
+
+#[test]
+fn a_run_goes_in_one_move_across_the_border_where_steps_are_divided_both_ways() {
+    let mut controller = certified();
+    let wide = Bytes(420 * MIB);
+    let decisions = (0..40).filter_map(|at| take(&mut controller, at, 16, wide));
+    let (to, upper) = certified_by(decisions.filter(|it| matches!(it, Decision::Move(_))).last());
+    // In one part there is no sum beside it, and with one it would not fit.
+    let whole = RESIDENT + need(StepShape::new(16, 32));
+    assert!(to == 16 && wide.0 <= whole + GRADIENTS && upper.0 < whole + GRADIENTS / 2, "{to} {upper}");
+    // There is less, for good: what runs in parts then fits with its sum.
+    let narrow = Bytes(335 * MIB);
+    let budget = Budget { capacity: narrow, budget: narrow };
+    let down = controller.decide(&Event::BudgetChanged(BudgetChanged { step: 40, budget }));
+    assert!(matches!(down, Some(Decision::Move(_))), "{down:?}");
+    let rung = controller.policy().knobs();
+    for at in 40..300 {
+        take(&mut controller, at, 16, narrow);
+        assert_eq!(controller.policy().knobs(), rung, "step {at}");
+    }
+    let needed = RESIDENT + GRADIENTS + need(rung.shape());
+    assert!(needed <= narrow.0 && narrow.0 <= needed + 40 * MIB, "{rung}");
+    // And back, once the last growth is old.
+    let back: Vec<_> = (300..400).filter_map(|at| take(&mut controller, at, 16, wide)).collect();
+    let (to, again) = certified_by(back.into_iter().rev().find(|it| matches!(it, Decision::Move(_))));
+    assert!(to == 16 && again <= upper, "{to} {again}");
+}
+
+#[test]
+fn a_failure_before_the_first_step_tells_what_is_resident_and_a_later_one_may_have_found_a_sum() {
+    let mut controller = controller(true);
+    let failed = |resident| {
+        let attempt = Attempt::new(StepShape::new(8, 32), Bytes(resident));
+        let rung = Knobs { patch_size: 32, micro_batch_size: 8 };
+        Event::StepFailed(StepFailed { step: 1, rung, attempt, capacity: Bytes::gib(1), stage: Stage::MicroBatch })
+    };
+    controller.learn(&failed(RESIDENT)).unwrap();
+    assert_eq!(controller.resident, Bytes(RESIDENT));
     controller.learn(&Event::StepDone(step(0, &[8, 8]))).unwrap();
-    assert_eq!(controller.resident, Bytes(RESIDENT + GRADIENTS));
-    controller.learn(&Event::StepDone(step(1, &[8]))).unwrap();
+    controller.learn(&failed(RESIDENT + GRADIENTS)).unwrap();
     assert_eq!(controller.resident, Bytes(RESIDENT));
 }
 

@@ -8,6 +8,7 @@ mod fragile;
 mod recovery;
 mod refusal;
 mod tiny;
+mod wide;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -30,9 +30,14 @@ pub(crate) fn command(request: &Request) -> Result<(), Failed> {
         }
     }
     let report = proof.finish()?;
+    let page = request.out.with_extension("md");
     publish::publish(&request.out, &serde_json::to_string_pretty(&report)?)?;
-    println!("{report}\n{}", request.out.display());
-    Ok(())
+    publish::publish(&page, &report.to_markdown())?;
+    println!("{report}\n{}\n{}\n{}", report.targets, request.out.display(), page.display());
+    match report.targets.n_missed() {
+        0 => Ok(()),
+        missed => Err(format!("meet {missed} of {} targets: the table above says which", report.targets.n()).into()),
+    }
 }
 
 /// What has been compared so far.
