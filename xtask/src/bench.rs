@@ -84,10 +84,9 @@ fn overhead() -> anyhow::Result<()> {
     let measured = out.join("overhead.json");
     let json = fs::read(&measured).with_context(|| format!("failed to read {}", measured.display()))?;
     let table = table(&serde_json::from_slice(&json)?)?;
-    // Written aside and renamed: whoever reads the file never sees half of it.
-    let (written, published) = (folder.join("overhead.json.new"), folder.join("overhead.json"));
-    fs::write(&written, json)?;
-    fs::rename(&written, &published)?;
+    // Whole, as it was in the run directory, and beside the other reports.
+    let published = folder.join("overhead.json");
+    fs::rename(&measured, &published)?;
     println!("{table}{}", published.display());
     Ok(())
 }

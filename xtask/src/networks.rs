@@ -11,7 +11,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::process::{Stop, cargo};
-use crate::vulkan;
+use crate::vulkan::{self, Vulkan};
 
 /// The variable that names the cargo profile.
 const PROFILE: &str = "PLIMSOLL_PROFILE";
@@ -21,34 +21,38 @@ const TESTED: &str = "ci";
 
 const PACKAGES: [&str; 5] = ["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-cli", "plimsoll-bench"];
 
+/// It runs no networks, and is tested with the core: its tests of a device, though, take what is built for networks.
+const WITH_DEVICE: &str = "plimsoll-probe";
+
 /// Faults can be injected into `plimsoll`, and `proof` is built. Without the default features of plimsoll-bench, because
 /// criterion changes those of Burn's dependencies.
 const FEATURES: &str = "plimsoll-cli/default,plimsoll-cli/chaos,plimsoll-bench/proof";
 
 /// Returns cargo that builds or tests those crates; Vulkan is built in where a driver is found.
 pub(crate) fn command(action: &str) -> Command {
-    command_in(&env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned()), action)
+    command_in(&env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned()), action, vulkan::find().as_ref())
 }
 
 /// Returns the same in the profile that is named, or else in that of what ships.
 pub(crate) fn shipped(action: &str) -> Command {
-    command_in(&env::var(PROFILE).unwrap_or_else(|_| "release".to_owned()), action)
+    command_in(&env::var(PROFILE).unwrap_or_else(|_| "release".to_owned()), action, vulkan::find().as_ref())
 }
 
-fn command_in(profile: &str, action: &str) -> Command {
+fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     let mut command = cargo(action);
     command.args(["--profile", profile, "--no-default-features", "--features", FEATURES]);
     for package in PACKAGES {
         command.args(["-p", package]);
     }
-    if let Some(vulkan) = vulkan::find() {
+    if let Some(vulkan) = vulkan {
+        command.args(["-p", WITH_DEVICE]);
         with_device(&mut command, "vulkan");
         vulkan.equip(&mut command);
     }
     command
 }
 
-/// Builds a device in.
+/// Builds a device in; the features of these two programs bring those of all crates below.
 pub(crate) fn with_device(command: &mut Command, name: &str) {
     command.arg(format!("--features=plimsoll-cli/{name},plimsoll-bench/{name}"));
 }
@@ -79,6 +83,17 @@ fn executable(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_of_a_device_in_the_core_are_run_where_there_is_one() {
+        let packages = |vulkan| {
+            let command = command_in("ci", "test", vulkan);
+            let args: Vec<_> = command.get_args().map(|it| it.to_string_lossy().into_owned()).collect();
+            args.windows(2).filter(|it| it[0] == "-p").map(|it| it[1].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(packages(None), PACKAGES);
+        assert_eq!(packages(Some(&Vulkan::Installed)), [&PACKAGES[..], &["plimsoll-probe"]].concat());
+    }
 
     #[test]
     fn both_programs_get_the_same_devices() {

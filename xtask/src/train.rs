@@ -7,7 +7,7 @@ use crate::process::{plimsoll, run_instead};
 pub(crate) const HELP: &str = "\
 train [ARGS..], plan [ARGS..], find [ARGS..], generate RUN [ARGS..]
     Builds plimsoll in release and runs `plimsoll train ARGS..`; `train --help` lists its arguments.
-    `--device vulkan` and `--device cuda` build the feature of that name.
+    `--device vulkan` and `--device cuda:1` build the feature of that name.
 ";
 
 /// Devices that only a build with the feature of the same name can use.
@@ -40,7 +40,9 @@ fn feature(args: &[OsString]) -> Option<&'static str> {
         "--device" => args.get(next)?.to_str(),
         arg => arg.strip_prefix("--device="),
     })?;
-    DEVICES.into_iter().find(|it| *it == device)
+    // As `plimsoll` reads it: whatever the case, and with a number behind a colon where there are several.
+    let family = device.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+    DEVICES.into_iter().find(|it| *it == family)
 }
 
 #[cfg(test)]
@@ -58,7 +60,10 @@ mod tests {
         check("", None);
         check("--steps 10 --device cuda", Some("cuda"));
         check("--device=vulkan --steps 10", Some("vulkan"));
+        check("--device cuda:0 --steps 10", Some("cuda"));
+        check("--device=Vulkan:1", Some("vulkan"));
         check("--device flex", None);
+        check("--device cudart", None);
         check("--data vulkan --device", None);
     }
 }

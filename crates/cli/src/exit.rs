@@ -1,7 +1,10 @@
 //! What a failure means for the exit code.
 
+use std::io::{self, ErrorKind};
+
 use plimsoll_plan::PlanError;
-use plimsoll_train::{FindError, LoaderError, StepError, TrainError};
+use plimsoll_probe::ProbeError;
+use plimsoll_train::{CheckpointError, FindError, LoaderError, RunDirError, StepError, TrainError};
 
 /// The exit code of a failure that is not the user's.
 const FAILED: u8 = 1;
@@ -61,7 +64,58 @@ pub(crate) fn user_error(message: impl Into<String>) -> UserError {
 
 /// Whether a plan fails for what was asked for, and not for what happened meanwhile.
 fn is_bad_input(error: &PlanError) -> bool {
-    !matches!(error, PlanError::Step { .. } | PlanError::Predict(_) | PlanError::Probe(_))
+    match error {
+        PlanError::Step { .. } | PlanError::Predict(_) => false,
+        PlanError::Probe(error) => is_bad_device(error),
+        PlanError::File { source, .. } => is_bad_place(source),
+        _ => true,
+    }
+}
+
+/// Whether the device that was asked for is not to be had, where nothing says that the system failed.
+fn is_bad_device(error: &ProbeError) -> bool {
+    !matches!(error, ProbeError::Io { .. } | ProbeError::Driver { .. } | ProbeError::CleanupRefused { .. })
+}
+
+/// Whether a file cannot be where it was asked for; what else the system says, as of a disk that is full, is a failure.
+fn is_bad_place(error: &io::Error) -> bool {
+    use ErrorKind::{
+        AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        ReadOnlyFilesystem,
+    };
+    matches!(
+        error.kind(),
+        AlreadyExists
+            | InvalidFilename
+            | InvalidInput
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+            | ReadOnlyFilesystem
+    )
+}
+
+fn is_bad_run(error: &RunDirError) -> bool {
+    if let RunDirError::Io { source, .. } = error { is_bad_place(source) } else { true }
+}
+
+/// Returns the exit code of a run that ended early.
+fn code_of_run(error: &TrainError) -> u8 {
+    use TrainError::{Checkpoint, Loader, OptimizerNeverFits, Predict, Probe, RunDir, Step, Validation};
+    let is_users = match error {
+        Step { source: StepError::Poisoned(_), .. } | Validation { source: StepError::Poisoned(_), .. } => {
+            return POISONED;
+        }
+        Step { source, .. } | Validation { source, .. } => {
+            matches!(source, StepError::NeverFits { .. } | StepError::SumNeverFits { .. })
+        }
+        RunDir(error) | Checkpoint(CheckpointError::Io(error)) => is_bad_run(error),
+        Probe(error) => is_bad_device(error),
+        OptimizerNeverFits { .. } | Predict(_) | Loader(LoaderError::WorkerPanicked(_)) => false,
+        _ => true,
+    };
+    if is_users { BAD_INPUT } else { FAILED }
 }
 
 /// Returns the exit code of an error.
@@ -70,17 +124,55 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         return signalled(*signal);
     }
     match error.downcast_ref::<TrainError>() {
-        Some(TrainError::Step { source, .. } | TrainError::Validation { source, .. }) => match source {
-            StepError::NeverFits { .. } | StepError::SumNeverFits { .. } => BAD_INPUT,
-            StepError::Poisoned(_) => POISONED,
-            _ => FAILED,
-        },
-        Some(TrainError::Predict(_) | TrainError::Loader(LoaderError::WorkerPanicked(_))) => FAILED,
-        Some(_) => BAD_INPUT,
+        Some(error) => code_of_run(error),
         None if error.is::<UserError>() => BAD_INPUT,
         None if error.downcast_ref::<PlanError>().is_some_and(is_bad_input) => BAD_INPUT,
+        None if error.downcast_ref::<ProbeError>().is_some_and(is_bad_device) => BAD_INPUT,
         None if matches!(error.downcast_ref(), Some(FindError::Finder(_))) => BAD_INPUT,
         None if matches!(error.downcast_ref(), Some(FindError::Plan(it)) if is_bad_input(it)) => BAD_INPUT,
         None => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::Bytes;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: impl Into<TrainError>, code: u8) {
+        let error = error.into();
+        let text = error.to_string();
+        assert_eq!(exit_code(&error.into()), code, "{text}");
+    }
+
+    fn write(kind: ErrorKind) -> RunDirError {
+        RunDirError::Io { action: "write", path: "run".into(), source: kind.into() }
+    }
+
+    #[test]
+    fn what_the_system_fails_to_do_is_no_bad_input() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::Other] {
+            check(write(kind), FAILED);
+            check(CheckpointError::Io(write(kind)), FAILED);
+            let plan = PlanError::File { action: "write", path: "plan.json".into(), source: kind.into() };
+            assert_eq!(exit_code(&plan.into()), FAILED, "{kind}");
+        }
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::NotADirectory, ErrorKind::ReadOnlyFilesystem] {
+            check(write(kind), BAD_INPUT);
+        }
+        let unread = || ProbeError::Io { path: "/proc/meminfo".into(), source: ErrorKind::Other.into() };
+        check(unread(), FAILED);
+        assert_eq!(exit_code(&unread().into()), FAILED);
+        let missing = || ProbeError::NoDevice { device: "cuda:1".to_owned(), available: 1 };
+        check(missing(), BAD_INPUT);
+        assert_eq!(exit_code(&missing().into()), BAD_INPUT);
+    }
+
+    #[test]
+    fn an_optimizer_that_never_fits_is_a_failure_of_the_run() {
+        check(TrainError::OptimizerNeverFits { step: 3, peak: None, capacity: Bytes::gib(1) }, FAILED);
+        check(RunDirError::NoRun("run".into()), BAD_INPUT);
     }
 }

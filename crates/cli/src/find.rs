@@ -1,9 +1,9 @@
 //! `plimsoll find`.
 
-use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use plimsoll_files::write_whole;
 use plimsoll_finder::{FinderConfig, Found, Outcome};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
@@ -63,11 +63,8 @@ impl WithJob for Find<'_> {
 
 fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
     let Some(out) = &args.out else { return Ok(()) };
-    let aside = out.with_extension("new");
     let text = serde_json::to_string_pretty(answers)? + "\n";
-    fs::write(&aside, text)
-        .and_then(|()| fs::rename(&aside, out))
-        .with_context(|| format!("write {}", out.display()))?;
+    write_whole(out, text.as_bytes()).with_context(|| format!("write {}", out.display()))?;
     println!("answer: {}", out.display());
     Ok(())
 }
@@ -89,7 +86,8 @@ pub(crate) fn search<J: Job>(
         let mut request = prepared.plan_request(settings)?;
         // What is searched for takes no more than its own samples.
         (request.loader.effective_batch_size, request.loader.largest_edge) = (least.samples, least.edge());
-        sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning())?;
+        let sounded = sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning());
+        sounded.map_err(|error| prepared.naming(error))?;
     }
     let request = FindRequest {
         device: settings.device,

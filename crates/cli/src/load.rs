@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
+use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 use crate::exit::{UserError, user_error};
 use crate::settings::Settings;
@@ -114,7 +115,7 @@ impl Loaded {
 
 fn shown(value: &Value) -> String {
     match &value.kind {
-        ValueKind::String(text) => format!("{text:?}"),
+        ValueKind::String(text) => TomlStringBuilder::new(text).as_basic().to_toml_value(),
         ValueKind::Float(number) => format!("{number:?}"),
         other => other.to_string(),
     }
@@ -198,7 +199,8 @@ fn parse_set(set: &str) -> Result<(&str, Value), UserError> {
     } else if let Ok(truth) = text.parse::<bool>() {
         ValueKind::Boolean(truth)
     } else {
-        ValueKind::String(text.trim_matches('"').to_owned())
+        let within = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        ValueKind::String(within.unwrap_or(text).to_owned())
     };
     Ok((key, Value::new(Some(&"--set".to_owned()), kind)))
 }
@@ -302,12 +304,31 @@ mod tests {
 
     #[test]
     fn the_resolved_file_loads_again_to_the_same_values() {
-        let first = load(&["memory.target=0.75", "job=sr", "memory.capacity=1 GiB"], &[]).unwrap().to_toml();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        std::fs::write(&path, &first).unwrap();
-        let again = Layers { files: vec![path], sets: Vec::new() }.load_with(std::iter::empty()).unwrap();
-        assert_eq!(again.to_toml(), first);
+        let check = |sets: &[&str]| {
+            let first = load(sets, &[]).unwrap();
+            std::fs::write(&path, first.to_toml()).unwrap();
+            let again = Layers { files: vec![path.clone()], sets: Vec::new() }.load_with(std::iter::empty()).unwrap();
+            assert_eq!(again.to_toml(), first.to_toml());
+            assert_eq!(format!("{:?}", again.settings), format!("{:?}", first.settings));
+            first.to_toml()
+        };
+        // What a folder may be called: a decomposed accent, characters of no width, control characters, quotes, backslashes.
+        for name in [
+            "Mu\u{308}ller",
+            "a\u{200b}b\u{feff}",
+            "\u{1b}[31m\t\n\r\u{0}\u{7f}\u{85}",
+            "\"'\"",
+            "C:\\new\\",
+            "{a.b}=#",
+        ] {
+            let data = format!("data.folder=\"/tmp/{name}\"");
+            let folder = load(&[&data], &[]).unwrap().settings.folder("sr");
+            assert_eq!(folder, PathBuf::from(format!("/tmp/{name}")));
+            check(&[&data]);
+        }
+        let first = check(&["memory.target=0.75", "job=sr", "memory.capacity=1 GiB"]);
         assert!(first.contains("target = 0.75\n") && first.contains("capacity = \"1 GiB\"\n"), "{first}");
     }
 

@@ -12,8 +12,8 @@ use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{Room, StoreConfig, Watch};
 
 use crate::display::print;
-use crate::exit::{Interrupted, UserError, describe, user_error};
-use crate::prepare::open_device;
+use crate::exit::{Interrupted, describe, user_error};
+use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
 
 /// The part of the free disk that decoded pixels may take unless a limit is set: one in so many.
@@ -45,10 +45,13 @@ pub(crate) struct Loaded {
 }
 
 impl<'a> Loading<'a> {
-    /// Opens the device; `folder` takes what is decoded, and the wish to end is heeded.
-    pub(crate) fn begin(settings: &Settings, folder: &'a Path, stop: StopFlag) -> Result<Self, UserError> {
+    /// Opens the device, and draws the line at what there is now; `folder` takes what is decoded, and the wish to end is
+    /// heeded.
+    pub(crate) fn begin(settings: &Settings, folder: &'a Path, stop: StopFlag) -> anyhow::Result<Self> {
         let (mut probe, capacity) = open_device(settings)?;
-        probe.reset_peak().map_err(|error| user_error(describe(&error)))?;
+        probe.reset_peak()?;
+        // Another one, so that this one reads anew what there is when the data are loaded.
+        open_probe(settings)?.draw_line(None)?;
         Ok(Self { probe, capacity, folder, stop, begun: Instant::now() })
     }
 

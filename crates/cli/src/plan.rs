@@ -1,10 +1,10 @@
 //! `plimsoll plan`.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use plimsoll_files::write_whole;
 use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
 use plimsoll_plan::{Fit, MemoryPlan, PlannedCell};
 use plimsoll_predict::{Phase, Source};
@@ -64,10 +64,7 @@ fn write(plan: &MemoryPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
     let picture = plan_heat_map(&view(plan, Phase::Train, edge_name));
     for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
         let path = out.with_extension(extension);
-        let aside = out.with_extension(format!("{extension}.new"));
-        fs::write(&aside, bytes)
-            .and_then(|()| fs::rename(&aside, &path))
-            .with_context(|| format!("write {}", path.display()))?;
+        write_whole(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         println!("picture: {}", path.display());
     }
     Ok(())

@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
+use plimsoll_files::write_whole_with;
 use plimsoll_sampler::{BatchPlanner, Batches, Mixing, PaddedBudget, PlanConfig, PlanReport, SampleIndex};
 use serde::Serialize;
 
@@ -73,22 +74,13 @@ fn check_out(out: &Path, lengths: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a file aside and renames it: whoever reads the file never sees half of it.
-fn write(out: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut name = out.as_os_str().to_owned();
-    name.push(".new");
-    let aside = PathBuf::from(name);
-    let written = File::create(&aside).and_then(|file| {
+fn write(out: &Path, content: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> anyhow::Result<()> {
+    let written = write_whole_with(out, |file| {
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
         content(&mut file)?;
         file.flush()
     });
-    let published = written.and_then(|()| fs::rename(&aside, out));
-    if published.is_err() {
-        // What is wrong has been found already; a file that was never made cannot be removed.
-        let _ = fs::remove_file(&aside);
-    }
-    published.with_context(|| format!("write {}", out.display()))
+    written.with_context(|| format!("write {}", out.display()))
 }
 
 /// The ids in the order of the batches, then where each batch begins and the last one ends.

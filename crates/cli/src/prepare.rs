@@ -2,13 +2,13 @@
 
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
-use plimsoll_probe::Probe;
 #[cfg(not(feature = "chaos"))]
 use plimsoll_probe::open;
+use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
 
-use crate::exit::{UserError, describe, user_error};
+use crate::exit::{UserError, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::open;
 use crate::loading::Loaded;
@@ -94,16 +94,15 @@ impl Sizes {
 }
 
 /// Opens the configured device, and reads its capacity.
-pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), UserError> {
-    let failed = |error| user_error(describe(&error));
-    let probe = open(settings.device, settings.memory.capacity.0).map_err(failed)?;
-    let capacity = probe.capacity().map_err(failed)?;
+pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
+    let probe = open(settings.device, settings.memory.capacity.0)?;
+    let capacity = probe.capacity()?;
     Ok((probe, capacity))
 }
 
 /// Returns the name of the configured device, whatever capacity it is made to have.
-pub(crate) fn device_name(settings: &Settings) -> Result<String, UserError> {
-    Ok(open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name())
+pub(crate) fn device_name(settings: &Settings) -> Result<String, ProbeError> {
+    Ok(open(settings.device, None)?.name())
 }
 
 #[cfg(feature = "chaos")]

@@ -57,7 +57,7 @@ impl<J: Job> Prepared<J> {
                     request.inference.push(StepShape::new(1, edge));
                 }
             } else if fits_nowhere(&error) {
-                return Err(error.into());
+                return Err(self.naming(error).into());
             } else {
                 eprintln!("warning: no sounding, the steps will tell: failed to {}", describe(&error));
                 return Ok(());

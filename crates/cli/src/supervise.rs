@@ -27,9 +27,7 @@ use crate::worker::{DEATH, REFUSALS, WORKER};
 pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut signals = listen()?;
     let refusals = NamedTempFile::new()?;
-    let (first_log, reached) = (identity(out), Standing::of(out).checkpoint);
-    let (deaths, places) = (Vec::new(), Vec::new());
-    let mut run = Run { args, out, first_log, reached, deaths, places, least: None };
+    let mut run = Run::new(args, out);
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
@@ -58,6 +56,8 @@ struct Run<'a> {
     out: &'a Path,
     /// The log that was there before the first worker.
     first_log: Option<(u64, u64)>,
+    /// The log of the last checkpoint.
+    log: Option<(u64, u64)>,
     /// The last checkpoint.
     reached: Option<u64>,
     /// The deaths since then.
@@ -68,7 +68,15 @@ struct Run<'a> {
     least: Option<Bytes>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(args: &'a TrainArgs, out: &'a Path) -> Self {
+        let (first_log, deaths, places) = (identity(out), Vec::new(), Vec::new());
+        let mut run = Self { args, out, first_log, log: None, reached: None, deaths, places, least: None };
+        run.log = run.own_log();
+        run.reached = run.standing().checkpoint;
+        run
+    }
+
     /// Returns the command of the next worker: this program with the same arguments, but that a run which has begun
     /// goes on.
     fn command(&self, refusals: &Path) -> anyhow::Result<Command> {
@@ -94,10 +102,24 @@ impl Run<'_> {
         log.is_some() && log != self.first_log
     }
 
+    /// Returns which log is this run's: not that of another one in its place, which is to be overwritten.
+    fn own_log(&self) -> Option<(u64, u64)> {
+        identity(self.out).filter(|_| self.args.resume || self.has_begun())
+    }
+
+    /// Returns where this run stands; one that has not begun stands nowhere.
+    fn standing(&self) -> Standing {
+        self.own_log().map_or_else(Standing::default, |_| Standing::of(self.out))
+    }
+
     /// Notes how a worker died; a new checkpoint makes the deaths before it bygones.
     fn count(&mut self, ended: Ended, verdict: &Verdict) {
-        let standing = Standing::of(self.out);
+        let (log, standing) = (self.own_log(), self.standing());
         let Standing { step, rung, capacity, checkpoint, .. } = standing;
+        if log != self.log {
+            // What another run has reached says nothing of this one.
+            (self.log, self.reached) = (log, None);
+        }
         if self.reached < checkpoint {
             self.reached = checkpoint;
             self.deaths.clear();

@@ -1,7 +1,7 @@
 //! `plimsoll train`.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_finder::{FinderConfig, FinderError};
@@ -9,12 +9,12 @@ use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
-use plimsoll_probe::{DeviceKind, open};
+use plimsoll_probe::DeviceKind;
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, EVENTS_FILE, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir,
-    Shell, StopFlag, TrainError, fingerprint, log_head, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
+    TrainError, fingerprint, log_head, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -27,13 +27,11 @@ use crate::jobs::{WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
+use crate::runs::default_out;
 use crate::settings::Settings;
 use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
 use crate::values::{BatchSize, Checkpointing, PlanSetting};
 use crate::{find, reports, signals, worker};
-
-/// The folder of run directories, where none is named.
-const RUNS: &str = "runs";
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -209,8 +207,7 @@ impl<J: Job> Prepared<J> {
             }
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
-                let name = open(settings.device, None).map_err(|error| user_error(describe(&error)))?.name();
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name))?;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &device_name(settings)?))?;
                 let plan = plan.under(self.capacity, settings.memory.target);
                 self.checked(&plan, settings.train.deterministic)?;
                 Ok(Some(plan))
@@ -303,15 +300,4 @@ fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopF
         out.display()
     );
     ExitCode::from(signalled(stop.signal().unwrap_or(0)))
-}
-
-/// Returns the next free run directory, or the last one with a run to resume.
-fn default_out(existing: Existing) -> anyhow::Result<PathBuf> {
-    let path = |n: u32| Path::new(RUNS).join(format!("run-{n:04}"));
-    let free = (1..u32::MAX).find(|n| !path(*n).exists()).unwrap_or(u32::MAX);
-    if existing != Existing::Resume {
-        return Ok(path(free));
-    }
-    let last = (1..free).rev().map(path).find(|it| it.join(EVENTS_FILE).is_file());
-    Ok(last.ok_or_else(|| user_error(format!("resume: there is no run in {RUNS}/; name one with `--out DIR`")))?)
 }

@@ -203,5 +203,9 @@ fn data_and_settings_that_do_not_fit_are_refused_by_name() {
     refused(&built_in("multitask", "tasks.shares=\"half\""), &["tasks.shares", "half"]);
     refused(&built_in("sequence", "policy.kind=stepwise"), &["policy.kind", "certified"]);
     refused(&built_in("sequence", "batch.batch_max=33"), &["batch.batch_max", "33", "32"]);
+    for job in ["text", "sequence", "sr"] {
+        let parts = ["`batch.effective_batch_size` is 4000000000, allowed is ", "1048576"];
+        refused(&built_in(job, "batch.effective_batch_size=4000000000"), &parts);
+    }
     assert!(!out.exists(), "a refused run left something behind");
 }

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use plimsoll_files::write_whole;
+
 use crate::{Fingerprint, MemoryPlan, PLAN_VERSION, PlanError};
 
 /// Name of a plan in a run directory.
 pub const PLAN_FILE: &str = "memory_plan.json";
 
 impl MemoryPlan {
-    /// Writes the plan to a temporary name beside `path`, and renames it.
+    /// Writes the plan, which is there whole or not at all.
     ///
     /// # Errors
     ///
@@ -18,14 +20,7 @@ impl MemoryPlan {
         let failed = |source| PlanError::File { action: "write", path: path.to_owned(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         text.push('\n');
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".new");
-        let aside = Path::new(&aside);
-        fs::write(aside, text).and_then(|()| fs::rename(aside, path)).map_err(|error| {
-            // Nothing half-written stays; that it cannot be removed either changes nothing.
-            drop(fs::remove_file(aside));
-            failed(error)
-        })
+        write_whole(path, text.as_bytes()).map_err(failed)
     }
 
     /// Reads a plan that was made for this program.

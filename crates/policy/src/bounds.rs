@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::PolicyError;
 use crate::error::check_range;
 
-/// A million pixels, positions or samples: more is a typing error.
-pub(crate) const LARGEST: u32 = 1 << 20;
+/// The largest patch size and micro-batch that a policy takes: with a million pixels or samples, more is a typing error.
+pub const LARGEST: u32 = 1 << 20;
 
 /// More sizes than this are a typing error too.
 const MAX_PATCH_SIZES: u32 = 4096;
@@ -100,9 +100,9 @@ pub fn ladder(bounds: &Bounds) -> Result<Ladder, PolicyError> {
 ///
 /// What is planned for a run are these too, so that a batch that the policy goes to is one that was planned.
 pub fn batches(least: u32, most: u32) -> impl Iterator<Item = u32> {
-    std::iter::successors(Some(least), move |batch| {
-        (*batch < most).then(|| (batch + 1).max(batch * 106 / 100).min(most))
-    })
+    // The product takes more than 32 bits.
+    let above = |batch: u32| u32::try_from(u64::from(batch) * 106 / 100).unwrap_or(u32::MAX);
+    std::iter::successors(Some(least), move |batch| (*batch < most).then(|| (batch + 1).max(above(*batch)).min(most)))
 }
 
 #[cfg(test)]
@@ -128,6 +128,13 @@ mod tests {
         let consecutive: Vec<_> = (1..=34).collect();
         assert_eq!(batches[..34], consecutive);
         assert_eq!(batches[34..], [36, 38, 40, 42, 44, 46, 48, 50, 53, 56, 59, 62, 64]);
+    }
+
+    #[test]
+    fn batches_rise_to_the_largest_that_a_number_holds() {
+        let batches: Vec<_> = batches(1, u32::MAX).collect();
+        assert!(batches.is_sorted() && batches.last() == Some(&u32::MAX), "{batches:?}");
+        assert!(batches.len() < 400, "{} batches", batches.len());
     }
 
     #[test]

@@ -115,7 +115,7 @@ mod preset;
 mod signal;
 mod stepwise;
 
-pub use bounds::{Bounds, batches, ladder};
+pub use bounds::{Bounds, LARGEST, batches, ladder};
 pub use bucketed::{Bucketed, BucketedConfig};
 pub use capacity::{CapacityWatch, Followed};
 pub use certified::{Certified, CertifiedConfig};

@@ -16,6 +16,7 @@
 mod checksum;
 mod files;
 mod image_file;
+mod listed;
 pub mod multitask;
 mod resample;
 mod room;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::{env, fs, io};
 
 use plimsoll_bench::recovery::{Report, cases, simulate, table_head};
+use plimsoll_files::write_whole;
 
 /// Steps of each simulation, unless a number is given.
 const N_STEPS: u64 = 1_000_000;
@@ -28,8 +29,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(folder) = out.parent() {
         fs::create_dir_all(folder)?;
     }
-    // Written aside and renamed: whoever reads the file never sees half of it.
-    let written = out.with_extension("json.new");
-    fs::write(&written, serde_json::to_string_pretty(&report)?)?;
-    Ok(fs::rename(&written, &out)?)
+    Ok(write_whole(&out, serde_json::to_string_pretty(&report)?.as_bytes())?)
 }

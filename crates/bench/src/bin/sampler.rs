@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use plimsoll_bench::sampler::{CLOCK, Report, Sizes, measure, read_lengths, table_head};
+use plimsoll_files::write_whole;
 use plimsoll_probe::TrackingAllocator;
 
 /// Counts what the planner holds.
@@ -30,12 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Written aside and renamed: whoever reads the file never sees half of it.
 fn publish(out: &Path, report: &Report) -> io::Result<()> {
     if let Some(folder) = out.parent() {
         fs::create_dir_all(folder)?;
     }
-    let written = out.with_extension("json.new");
-    fs::write(&written, serde_json::to_string_pretty(report)?)?;
-    fs::rename(&written, out)
+    write_whole(out, serde_json::to_string_pretty(report)?.as_bytes())
 }

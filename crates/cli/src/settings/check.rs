@@ -2,11 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use plimsoll_policy::LARGEST;
 use plimsoll_workloads::multitask::N_HEADS;
 use plimsoll_workloads::text::{LEAST_VOCABULARY, MOST_VOCABULARY};
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
+use crate::values::BatchSize;
 
 /// The most features, channels, heads or words: no product of two overflows, and no model of that size is small.
 const MOST: u64 = 1 << 16;
@@ -26,7 +28,7 @@ type Range = (&'static str, u64, RangeInclusive<u64>);
 impl Settings {
     /// Refuses values that no type refuses.
     pub(crate) fn check(&self) -> Result<(), UserError> {
-        for (key, value, allowed) in self.run_ranges().into_iter().chain(self.job_ranges()) {
+        for (key, value, allowed) in self.run_ranges().into_iter().chain(self.batch_ranges()).chain(self.job_ranges()) {
             in_range(key, value, &allowed)?;
         }
         self.check_multiples()?;
@@ -57,6 +59,19 @@ impl Settings {
             ("train.checkpoint_every", train.checkpoint_every, any),
             ("data.workers", self.data.workers as u64, 0..=MOST_WORKERS),
         ]
+    }
+
+    /// A policy takes no larger micro-batches; what a step takes is held to that where it counts samples too.
+    fn batch_ranges(&self) -> impl Iterator<Item = Range> {
+        let batch = &self.batch;
+        let fixed = if let BatchSize::Fixed(n) = batch.size { Some(n) } else { None };
+        let ranges = [
+            ("batch.batch_size", fixed),
+            ("batch.batch_min", batch.size_min.0),
+            ("batch.batch_max", batch.size_max.0),
+            ("batch.effective_batch_size", (!self.counts_positions()).then_some(batch.effective_batch_size)),
+        ];
+        ranges.into_iter().filter_map(|(key, value)| Some((key, value?.into(), 1..=LARGEST.into())))
     }
 
     fn job_ranges(&self) -> [Range; 15] {

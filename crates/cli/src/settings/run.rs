@@ -1,6 +1,6 @@
 //! The settings of a run, whatever its job.
 
-use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, PolicyConfig, StepwiseConfig};
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
@@ -31,7 +31,30 @@ impl Settings {
         let largest = found.edges.last().copied().unwrap_or(1);
         let (shortest, loader) = (found.edges.first().copied().unwrap_or(1), self.loader(largest, found.edges.clone()));
         self.check_batches(loader.samples_of(shortest))?;
-        Ok(Buckets { edges: found.edges, batch_max: self.batch.size_max.0.unwrap_or(loader.batch_of(shortest)) })
+        let batch_max = self.batch.size_max.0.unwrap_or(loader.batch_of(shortest));
+        if LARGEST < batch_max {
+            return Err(self.too_large(shortest, &loader));
+        }
+        Ok(Buckets { edges: found.edges, batch_max })
+    }
+
+    /// Says how large a step of positions may be for its micro-batches not to be larger than a policy takes.
+    fn too_large(&self, shortest: u32, loader: &LoaderConfig) -> UserError {
+        let parts = if loader.unit == StepUnit::Positions { loader.batches_per_step.max(1) } else { 1 };
+        let (n, most) = (self.batch.effective_batch_size, u64::from(LARGEST) * u64::from(shortest) * u64::from(parts));
+        user_error(format!(
+            "use the configuration: `batch.effective_batch_size` is {n}, allowed is up to {most} tokens: micro-batches of \
+             length {shortest} may have up to {LARGEST} samples"
+        ))
+    }
+
+    /// Whether a step is so many positions, and not so many samples.
+    pub(super) fn counts_positions(&self) -> bool {
+        match self.batch.effective_unit {
+            EffectiveUnit::Samples => false,
+            EffectiveUnit::Tokens => true,
+            EffectiveUnit::Batch => self.job == JobName::Text,
+        }
     }
 
     /// Refuses micro-batches that are larger than a step.
@@ -227,5 +250,30 @@ impl Settings {
             reopen_after_steps,
             ..BucketedConfig::default()
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::Layers;
+
+    #[test]
+    fn a_step_whose_micro_batches_no_policy_takes_is_refused_with_what_is_allowed() {
+        let buckets = |sets: &[&str]| {
+            let sets = ["job=text"].iter().chain(sets).map(ToString::to_string).collect();
+            let settings = Layers { files: Vec::new(), sets }.load().unwrap().settings;
+            settings.buckets(&[40, 80]).map(|it| it.batch_max).map_err(|error| error.to_string())
+        };
+        let (key, most) = ("batch.effective_batch_size", 40 * 4 * (1_u64 << 20));
+        assert_eq!(buckets(&[&format!("{key}={most}")]), Ok(1 << 20));
+        for (value, more, allowed) in
+            [(most + 1, "seed=1", most), (4_000_000_000, "batch.effective_unit=batch", 40 << 20)]
+        {
+            let refused = format!(
+                "use the configuration: `{key}` is {value}, allowed is up to {allowed} tokens: micro-batches of length 40 \
+                 may have up to 1048576 samples"
+            );
+            assert_eq!(buckets(&[&format!("{key}={value}"), more]), Err(refused));
+        }
     }
 }

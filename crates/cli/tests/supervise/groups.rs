@@ -104,6 +104,27 @@ fn a_run_that_the_kernel_kills_for_its_memory_finishes_with_less() {
 }
 
 #[test]
+fn data_that_would_pass_what_the_group_has_are_refused_and_nothing_is_killed() {
+    let Some(group) = Group::try_new("data", "96M") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("labels.csv"), "path,label\nlarge.txt,a\n").unwrap();
+    fs::File::create(folder.path().join("large.txt")).unwrap().set_len(200 << 20).unwrap();
+    let out = |name: &str| folder.path().join(name).display().to_string();
+    let (run, plan) = (out("run"), out("plan.json"));
+    for args in [&["train", "--no-supervise", "--out", &run][..], &["plan", "--out", &plan], &["find"]] {
+        let mut command = Command::new("sh");
+        let join = format!("{} && exec \"$0\" \"$@\"", group.join());
+        command.args(["-c", &join, env!("CARGO_BIN_EXE_plimsoll")]).args(args).arg("--data").arg(folder.path());
+        command.args(["--job", "sequence", "--capacity", "device"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let (code, stderr) = end(command.spawn().unwrap());
+        assert_eq!((code, group.n_killed()), (Some(2), 0), "{args:?}: {stderr}");
+        for part in [" was refused while ", ", because the line is at ", "large.txt: out of memory"] {
+            assert!(stderr.contains(part), "{args:?}: `{stderr}` lacks `{part}`");
+        }
+    }
+}
+
+#[test]
 fn a_run_takes_what_others_of_its_control_group_leave_and_is_not_killed() {
     // The others hold two thirds, and each is smaller than the run becomes.
     let Some(group) = Group::try_new("shared", "300M") else { return };

@@ -211,6 +211,26 @@ fn a_worker_that_is_killed_is_started_again_and_finishes() {
 }
 
 #[test]
+fn a_run_that_overwrites_another_begins_again_at_checkpoints_of_its_own() {
+    let run = Run::new();
+    assert_eq!(end(run.start(&["--steps", "2"])).0, Some(0));
+    let of_the_old = run.out().join("checkpoints/step-00099999");
+    fs::rename(run.out().join("checkpoints/step-00000002"), &of_the_old).unwrap();
+    // A death that a checkpoint has made a bygone does not count among those that are allowed.
+    let child = run.start(&["--steps", "40", "--overwrite", "--set", "train.max_restarts=1"]);
+    wait("end of the old run", || !of_the_old.exists());
+    for step in [10, 20] {
+        run.wait_for_checkpoint(step);
+        signal("KILL", worker(&run.out(), child.id()));
+    }
+    let (code, stderr) = end(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stderr.matches("killed by SIGKILL after step").count(), 2, "{stderr}");
+    assert!(!stderr.contains("at step 99999"), "{stderr}");
+    run.check(40);
+}
+
+#[test]
 fn a_supervisor_that_is_killed_leaves_nothing_running_and_the_run_goes_on_later() {
     let run = Run::new();
     let mut child = run.start(&["--steps", "100000"]);

@@ -1,7 +1,6 @@
 //! The samples of a folder, divided into training and validation.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::BadSample;
@@ -12,6 +11,7 @@ use super::lines::{Line, Task, parse};
 use super::split::Split;
 use super::words::Words;
 use crate::checksum::Checksum;
+use crate::listed::Lines;
 use crate::room::Room;
 use crate::store::Stored;
 use crate::watch::{Watch, tell, unwatched};
@@ -100,7 +100,7 @@ impl Samples {
         Self::read_watched(config, &mut unwatched)
     }
 
-    /// As [`Self::read`], for someone who wants to know how many lines are done.
+    /// As [`Self::read`], for someone who wants to know how many bytes of the list are done.
     ///
     /// # Errors
     ///
@@ -110,14 +110,18 @@ impl Samples {
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = Album::create(config).map_err(store_error)?;
-        let text = text_of(config)?;
-        let n_lines = text.split(|byte| *byte == b'\n').count();
-        for (text, number) in text.split(|byte| *byte == b'\n').zip(1..) {
-            tell(watch, number - 1, n_lines)?;
-            if text.trim_ascii().is_empty() {
-                continue;
-            }
-            match (usable(text, &mut album).map_err(store_error)?, config.bad_sample) {
+        let (mut listed, mut number) = (open(config)?, 0);
+        let n_bytes = listed.n_bytes();
+        let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
+        while let Some((n_read, text)) = listed.next().map_err(io_error)? {
+            tell(watch, n_read, n_bytes)?;
+            number += 1;
+            let line = match text {
+                Ok(text) if text.trim_ascii().is_empty() => continue,
+                Ok(text) => usable(text, &mut album).map_err(store_error)?,
+                Err(reason) => Err(reason),
+            };
+            match (line, config.bad_sample) {
                 (Ok(line), _) => lines.push((number, line)),
                 (Err(reason), BadSample::Skip) => skipped.push(format!("{LIST}, line {number}: {reason}")),
                 (Err(reason), BadSample::Fail) => return Err(DataError::Line { path: list, line: number, reason }),
@@ -204,12 +208,12 @@ impl Samples {
     }
 }
 
-fn text_of(config: &SamplesConfig) -> Result<Vec<u8>, DataError> {
+fn open(config: &SamplesConfig) -> Result<Lines, DataError> {
     if !config.folder.is_dir() {
         return Err(DataError::NoFolder(config.folder.clone()));
     }
     let path = config.folder.join(LIST);
-    fs::read(&path).map_err(|source| DataError::Io { path, source })
+    Lines::open(&path).map_err(|source| DataError::Io { path, source })
 }
 
 /// Understands a line and decodes its images, or says what is wrong.

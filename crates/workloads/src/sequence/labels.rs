@@ -1,12 +1,13 @@
 //! The list of samples: `labels.csv`.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use plimsoll_train::BadSample;
 
 use super::fault::DataError;
+use crate::listed::{Lines, Listed};
 
 /// The name of the list.
 pub(crate) const LABELS: &str = "labels.csv";
@@ -33,24 +34,47 @@ pub(crate) fn read(folder: &Path, classes: &[String], bad_sample: BadSample) -> 
         return Err(DataError::NoFolder(folder.to_owned()));
     }
     let path = folder.join(LABELS);
-    let text = fs::read_to_string(&path).map_err(|source| DataError::Labels { path: path.clone(), source })?;
-    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
-    let header = lines.next().map_or("", |(_, line)| line);
+    let unread = |source| DataError::Labels { path: path.clone(), source };
+    let mut lines = Lines::open(&path).map_err(unread)?;
+    let header = text(lines.next()).map_err(unread)?.unwrap_or(Ok(""));
+    let header = header.map_err(|reason| DataError::Line { path: path.clone(), line: 1, reason })?;
+    let header = header.trim_start_matches('\u{feff}');
     let columns = Columns::find(header).map_err(|column| {
         let found = header.to_owned();
         DataError::Header { path: path.clone(), column, found }
     })?;
-    let (mut labels, mut seen) = (Labels::default(), BTreeMap::new());
-    for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-        match columns.row(line).and_then(|row| known(row, classes)).and_then(|row| unique(row, at + 1, &mut seen)) {
+    let (mut labels, mut seen, mut at) = (Labels::default(), BTreeMap::new(), 1);
+    while let Some(line) = text(lines.next()).map_err(unread)? {
+        at += 1;
+        if line.as_ref().is_ok_and(|line| line.trim().is_empty()) {
+            continue;
+        }
+        let row = line.and_then(|line| columns.row(line)).and_then(|row| known(row, classes));
+        match row.and_then(|row| unique(row, at, &mut seen)) {
             Ok(row) => labels.rows.push(row),
             Err(reason) if bad_sample == BadSample::Skip => {
-                labels.skipped.push(format!("{LABELS}, line {}: {reason}", at + 1));
+                labels.skipped.push(format!("{LABELS}, line {at}: {reason}"));
             }
-            Err(reason) => return Err(DataError::Line { path, line: at + 1, reason }),
+            Err(reason) => return Err(DataError::Line { path, line: at, reason }),
         }
     }
     Ok(labels)
+}
+
+/// A line without its end, or what is wrong with it; `None` after the last one.
+type Text<'a> = Option<Result<&'a str, String>>;
+
+/// Takes a line for text; a list of another encoding is none at all.
+fn text(line: io::Result<Option<(usize, Listed<'_>)>>) -> io::Result<Text<'_>> {
+    match line? {
+        None => Ok(None),
+        Some((_, Err(reason))) => Ok(Some(Err(reason))),
+        Some((_, Ok(bytes))) => {
+            let text =
+                str::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8"))?;
+            Ok(Some(Ok(text.strip_suffix('\r').unwrap_or(text))))
+        }
+    }
 }
 
 /// Where the columns are.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use plimsoll_files::write_whole;
 use serde_json::{Value, json};
 
 use crate::Failed;
@@ -127,8 +128,7 @@ impl Report {
     pub(crate) fn publish(&self, out: &Path) -> Result<(), Failed> {
         let json = serde_json::to_string_pretty(&self.to_json())? + "\n";
         for (name, text) in [("chaos.json", json), ("chaos.md", self.to_markdown())] {
-            let (aside, path) = (out.join(format!("{name}.new")), out.join(name));
-            fs::write(&aside, text).and_then(|()| fs::rename(&aside, &path))?;
+            write_whole(&out.join(name), text.as_bytes())?;
         }
         Ok(())
     }

@@ -1,0 +1,30 @@
+//! Which samples a refusal is about.
+
+use plimsoll_plan::PlanError;
+use plimsoll_predict::Phase;
+use plimsoll_train::{Job, Source as _};
+
+use crate::prepare::Prepared;
+
+/// Names of samples in a refusal: enough to find the others by.
+const NAMES: usize = 3;
+
+impl<J: Job> Prepared<J> {
+    /// Names the samples that are longer than what is certain to fit, where that is why a run or a search is refused.
+    pub(crate) fn naming(&self, mut error: PlanError) -> PlanError {
+        if let PlanError::OutOfReach { phase: Phase::Train, largest: (largest, _), advice, .. } = &mut error {
+            let edge = largest.edge();
+            let mut longer: Vec<_> = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length).collect();
+            longer.sort_by_key(|(id, length)| (std::cmp::Reverse(**length), *id));
+            let names: Vec<_> = longer.iter().take(NAMES).map(|(id, _)| self.job.source().describe(*id)).collect();
+            let others = match longer.len().saturating_sub(NAMES) {
+                0 => String::new(),
+                n => format!(" and {n} others"),
+            };
+            if !names.is_empty() {
+                *advice = format!("{advice}; longer than {edge}: {}{others}", names.join(", "));
+            }
+        }
+        error
+    }
+}
