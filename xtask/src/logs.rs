@@ -9,8 +9,8 @@ pub(crate) const HELP: &str = "\
 logs [--accept]
     Makes a short run of each job, of each policy and under injected failures, on a simulated device whose memory is the
     same on every machine, and holds logs, reports, plans and help texts against crates/cli/tests/logs/snapshots.
-    --accept  takes what is there now: read the difference before you commit it. A log in fixtures/logs that no longer
-              replays is recorded anew.
+    --accept  takes what is there now: read the difference before you commit it. The logs in fixtures/logs are those of
+              the same runs, and are recorded anew with them.
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_monitor::Progress;
 use plimsoll_predict::Phase;
-use plimsoll_types::{Decision, Event, Stage, StepFailed};
+use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 
 /// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
@@ -121,10 +121,12 @@ fn lasting(event: &Event) -> Option<String> {
         Event::StepFailed(StepFailed { step, stage: Stage::Optimizer, .. }) => {
             Some(format!("step {step}: the optimizer's step ran out of memory, and is taken again"))
         }
-        Event::BoundExceeded(it) => Some(format!(
-            "step {}: {} reached {}, above its bound of {}: every bound has grown by that",
-            it.step, it.shape, it.peak, it.upper
-        )),
+        Event::BoundExceeded(BoundExceeded { step, phase, shape, upper, peak }) => {
+            let pass = if *phase == Phase::Infer { " without gradients" } else { "" };
+            Some(format!(
+                "step {step}: {shape}{pass} reached {peak}, above its bound of {upper}: every bound has grown by that"
+            ))
+        }
         Event::GradientCheckpointing(it) => Some(format!(
             "step {}: one sample alone does not fit: gradient checkpointing is on from here, for less memory and more time",
             it.step

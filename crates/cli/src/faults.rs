@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Probe, ProbeError};
 use plimsoll_train::{FitConfig, Hooked, HookedPart, Hooks, Job, Outcome, Shell, SourceError, TrainError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Phase, StepShape};
 
 use self::list::{Kind, List};
 use self::probe::FaultyProbe;
@@ -74,6 +74,7 @@ impl Hooks for Watch {
 
     fn on_forward(&self, shape: StepShape) {
         self.device.iter().for_each(|it| it.on_forward(shape));
+        self.faults.get().into_iter().for_each(|it| it.list().exceed(Phase::Infer));
     }
 
     fn on_validation(&self, is_running: bool) {
@@ -112,12 +113,10 @@ impl Faults {
         let mut list = self.list();
         list.parts += 1;
         list.readings = 0;
-        // One sample alone cannot be divided: it waits for a larger part.
-        if 1 < n_samples && list.offset.is_some() {
+        if list.offset.is_some() {
             list.use_up(|it| *it == Kind::Oom);
-        } else {
-            list.offset = None;
         }
+        list.exceed(Phase::Train);
         let at = list.parts;
         if list.take(at, |it| *it == Kind::Kill, 0).is_some() {
             kill_this_process();

@@ -122,7 +122,11 @@ impl TrainingReport {
             ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
         ];
         if 0 < self.bounds_exceeded {
-            rows.push(("peaks above their bound", self.bounds_exceeded.to_string()));
+            let in_validations = match self.bounds_exceeded_in_validations {
+                0 => String::new(),
+                n => format!(", {n} of them in validations"),
+            };
+            rows.push(("peaks above their bound", format!("{}{in_validations}", self.bounds_exceeded)));
         }
         if self.loading_peak_bytes.is_some() {
             rows.insert(3, ("peak while loading", size(self.loading_peak_bytes)));

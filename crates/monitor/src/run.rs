@@ -1,6 +1,8 @@
 //! The events that count, by kind.
 
-use plimsoll_types::{Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated};
+use plimsoll_types::{
+    BoundExceeded, Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated,
+};
 
 /// The events of a run, with a query for each kind that the summaries and pictures use.
 pub(crate) struct Run<'a>(pub(crate) &'a [Event]);
@@ -29,6 +31,11 @@ impl<'a> Run<'a> {
 
     pub(crate) fn validations(&self) -> impl Iterator<Item = &'a Validated> {
         self.0.iter().filter_map(|it| if let Event::Validated(it) = it { Some(it) } else { None })
+    }
+
+    /// Returns the readings that were above their bounds.
+    pub(crate) fn excesses(&self) -> impl Iterator<Item = &'a BoundExceeded> {
+        self.0.iter().filter_map(|it| if let Event::BoundExceeded(it) = it { Some(it) } else { None })
     }
 
     /// Returns the adjustments, each with the step after which it was decided.

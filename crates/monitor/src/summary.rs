@@ -1,6 +1,6 @@
 //! A run in two dozen numbers.
 
-use plimsoll_types::{Budget, Bytes, EndReason, Event, StepDone};
+use plimsoll_types::{Budget, Bytes, EndReason, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
@@ -61,9 +61,12 @@ pub struct TrainingReport {
     pub adjustments: u64,
     /// Steps that ran out of memory and were committed all the same.
     pub oom_recoveries: u64,
-    /// Micro-batches that reached more than their upper bound.
+    /// Micro-batches that reached more than their upper bound, those of validations included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bounds_exceeded: u64,
+    /// Those of validations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bounds_exceeded_in_validations: u64,
     /// Name of the metric, with its unit.
     pub metric_name: Option<String>,
     /// The metric of the last validation.
@@ -118,7 +121,8 @@ impl TrainingReport {
             steady_budget_share: steady_budget_share(&run),
             adjustments: count(run.moves()),
             oom_recoveries: oom_recoveries(&run),
-            bounds_exceeded: count(run.0.iter().filter(|it| matches!(it, Event::BoundExceeded(_)))),
+            bounds_exceeded: count(run.excesses()),
+            bounds_exceeded_in_validations: count(run.excesses().filter(|it| it.phase == Phase::Infer)),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),

@@ -1,18 +1,9 @@
 //! Which steps may share a model.
 
+use plimsoll_types::Phase;
 use serde::{Deserialize, Serialize};
 
 use crate::Platform;
-
-/// Whether a step computes gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Forward, backward and optimizer.
-    Train,
-    /// Forward only: validation and generation.
-    Infer,
-}
 
 /// What two steps must have in common for one to say something about the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What every probe can say.
 
-use plimsoll_types::{Bytes, MemoryReading};
+use plimsoll_types::{Bytes, MemoryReading, StepShape};
 
 use crate::ProbeError;
 
@@ -18,6 +18,9 @@ pub trait Probe: Send {
     ///
     /// [`ProbeError::Driver`] when the device does not answer.
     fn read(&self) -> Result<MemoryReading, ProbeError>;
+
+    /// Hears what will run below the next high-water mark: no device has a use for it, but one that is made to fail has.
+    fn announce(&mut self, _shape: StepShape) {}
 
     /// Starts a new high-water mark.
     ///
@@ -100,6 +103,10 @@ impl<P: Probe + ?Sized> Probe for Box<P> {
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
         (**self).read()
+    }
+
+    fn announce(&mut self, shape: StepShape) {
+        (**self).announce(shape);
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -188,14 +188,14 @@ impl Controller {
         (2..=MAX_INFERENCE_BATCH).take_while(is_planned).last().unwrap_or(1)
     }
 
-    /// Learns from a forward pass without gradients.
+    /// Learns from a forward pass without gradients, and returns the reading if it was above its bound.
     ///
     /// # Errors
     ///
     /// As [`Self::learn`].
-    pub fn learn_inference(&mut self, read: Observation) -> Result<(), PredictError> {
+    pub fn learn_inference(&mut self, read: Observation) -> Result<Option<Violation>, PredictError> {
         let part = (self.keys.key(Phase::Infer, read.shape), PartReading::of(read, self.exact_peaks));
-        self.predictor.observe_step(&[part], Bytes::ZERO).map(drop)
+        Ok(self.predictor.observe_step(&[part], Bytes::ZERO)?.pop())
     }
 
     /// Whether activations are recomputed in the backward pass.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plimsoll_guard::{Failure, Guard, GuardError};
-use plimsoll_predict::Phase;
+use plimsoll_predict::{Phase, Violation};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, Observation, StepShape};
 
@@ -27,6 +27,8 @@ pub struct Inference<'a> {
     /// What single items were measured to need, in earlier validations too.
     needs: Option<&'a mut LeastNeeds>,
     peak: Bytes,
+    /// Readings above their bounds.
+    violations: Vec<Violation>,
     /// Of the items that ran last.
     edge: u32,
     stop: StopFlag,
@@ -49,8 +51,21 @@ impl<'a> Inference<'a> {
     /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
     pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         let pages = Pages::new(probe);
-        let (peak, longest) = (Bytes::ZERO, None);
-        Self { probe, controller, budget, pages, needs: None, peak, edge: 0, stop, heeds: true, longest, tell: None }
+        let (needs, peak, violations, longest) = (None, Bytes::ZERO, Vec::new(), None);
+        Self {
+            probe,
+            controller,
+            budget,
+            pages,
+            needs,
+            peak,
+            violations,
+            edge: 0,
+            stop,
+            heeds: true,
+            longest,
+            tell: None,
+        }
     }
 
     /// Runs no item that was measured to need more than there is by now, and learns what they need.
@@ -79,6 +94,11 @@ impl<'a> Inference<'a> {
     /// Returns the high-water mark so far.
     pub fn peak(&self) -> Bytes {
         self.peak
+    }
+
+    /// Returns the readings that were above their bounds.
+    pub(crate) fn into_violations(self) -> Vec<Violation> {
+        self.violations
     }
 
     /// Returns the edge of the items that ran last, or failed.
@@ -168,7 +188,9 @@ impl<'a> Inference<'a> {
         if observation.peak <= observation.resident || !self.pages.shows(observation.shape) {
             return Ok(());
         }
-        self.controller.learn_inference(observation).map_err(|it| other(StepError::Device(it.to_string())))
+        let learnt = self.controller.learn_inference(observation);
+        self.violations.extend(learnt.map_err(|it| other(StepError::Device(it.to_string())))?);
+        Ok(())
     }
 
     /// Tidies up after a batch; its tensors are gone, since `forward` has returned.

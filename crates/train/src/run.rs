@@ -19,7 +19,7 @@ use plimsoll_policy::{CapacityWatch, Followed};
 use plimsoll_predict::Violation;
 use plimsoll_probe::note_work;
 use plimsoll_types::{
-    Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Stage, StepFailed, TaskMetric,
+    Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Phase, Stage, StepFailed, TaskMetric,
     Validated,
 };
 
@@ -144,7 +144,8 @@ impl<J: Job> Run<'_, J> {
     fn validate(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
         self.seed();
-        let (validation, peak, edge) = self.below_line(Self::measure)?;
+        let Measured { validation, peak, edge, violations } = self.below_line(Self::measure)?;
+        self.log(&exceeded(self.step, Phase::Infer, violations).collect::<Vec<_>>())?;
         let Validation { metric, tasks } = match validation {
             Err(StepError::Interrupted) => return Ok(()),
             // Lost weights fit nowhere.
@@ -175,15 +176,16 @@ impl<J: Job> Run<'_, J> {
         self.keep_best(&metric)
     }
 
-    /// Lets the job measure the model; returns the high-water mark and the last edge with what came of it.
-    fn measure(&mut self) -> (Result<Validation, StepError>, Bytes, u32) {
+    /// Lets the job measure the model.
+    fn measure(&mut self) -> Measured {
         let model = present(self.model.as_ref());
         let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
         let (probe, needs) = self.guarded.lend();
         let inference = Inference::new(probe, &mut self.controller, self.budget, self.stop.clone());
         let mut inference = inference.heeding(needs).deterministic(self.config.deterministic).up_to(longest);
         let validation = self.job.validate(model, &self.device, &mut inference);
-        (validation, inference.peak(), inference.edge())
+        let (peak, edge) = (inference.peak(), inference.edge());
+        Measured { validation, peak, edge, violations: inference.into_violations() }
     }
 
     /// Seeds the device anew, so that what is random in a step is the same after a resumption.
@@ -212,12 +214,8 @@ impl<J: Job> Run<'_, J> {
         }
         let (step, decision) = (self.step, self.stopwatch.time(Lap::Policy, || controller.decide(&event)));
         let decided = decision.map(|decision| Event::Decided(Decided { step, decision }));
-        let exceeded = |it| {
-            let Violation { shape, upper, peak } = it;
-            Event::BoundExceeded(BoundExceeded { step, shape, upper, peak })
-        };
-        let events: Vec<Event> =
-            [event].into_iter().chain(decided).chain(violations.into_iter().map(exceeded)).collect();
+        let exceeded = exceeded(step, Phase::Train, violations);
+        let events: Vec<Event> = [event].into_iter().chain(decided).chain(exceeded).collect();
         self.log(&events)
     }
 
@@ -234,6 +232,22 @@ impl<J: Job> Run<'_, J> {
             Ok(())
         })
     }
+}
+
+/// What came of a validation, or of a part of one.
+struct Measured {
+    validation: Result<Validation, StepError>,
+    /// Its high-water mark.
+    peak: Bytes,
+    /// Of the items that ran last.
+    edge: u32,
+    violations: Vec<Violation>,
+}
+
+/// Returns what the log says of readings above their bounds.
+fn exceeded(step: u64, phase: Phase, violations: Vec<Violation>) -> impl Iterator<Item = Event> {
+    let exceeded = move |Violation { shape, upper, peak }| BoundExceeded { step, phase, shape, upper, peak };
+    violations.into_iter().map(exceeded).map(Event::BoundExceeded)
 }
 
 fn present<M>(model: Option<&M>) -> &M {

@@ -329,6 +329,7 @@ impl GuardedStep {
     /// Starts a new high-water mark for a part of this shape.
     fn open_window(&mut self, shape: StepShape) -> Result<MemoryReading, StepError> {
         self.pages.enter(&mut *self.probe, shape)?;
+        self.probe.announce(shape);
         self.probe.reset_peak()?;
         Ok(self.probe.read()?)
     }

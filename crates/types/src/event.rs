@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, StepShape, null_as_nan};
+use crate::{Bytes, Decision, Extent, Knobs, Phase, StepShape, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 4;
@@ -265,11 +265,14 @@ pub struct Decided {
     pub decision: Decision,
 }
 
-/// A reading above its upper bound: the step was not foreseen, and every bound has grown by what it lacked.
+/// A reading above its upper bound: it was not foreseen, and every bound has grown by what it lacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundExceeded {
-    /// The step that had just ended or failed.
+    /// The step that had just ended or failed; the steps done before a validation.
     pub step: u64,
+    /// Whether it was a micro-batch of a step, or one of a validation.
+    #[serde(default)]
+    pub phase: Phase,
     /// Shape of the micro-batch.
     pub shape: StepShape,
     /// What its peak was not to exceed.

@@ -30,6 +30,7 @@ mod fraction;
 mod knobs;
 mod memory;
 mod number;
+mod phase;
 mod shape;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -44,4 +45,5 @@ pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
 pub use number::null_as_nan;
+pub use phase::Phase;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Phase};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -29,6 +29,13 @@ struct Fault {
 pub(super) enum Kind {
     /// A micro-batch finds the capacity taken, and exceeds it.
     Oom,
+    /// A micro-batch reaches more than it needs: something else takes memory meanwhile.
+    Excess {
+        /// How much, in bytes.
+        bytes: u64,
+        /// Whether in a step or in a validation.
+        phase: Phase,
+    },
     /// The optimizer's step exceeds the capacity.
     OomOptimizer,
     /// Less memory is there for some steps.
@@ -63,8 +70,12 @@ pub(super) struct List {
     pub(super) reads: u64,
     /// Readings of memory since the last micro-batch began.
     pub(super) readings: u64,
-    /// What else is said to be in use, while a micro-batch is to run out of memory.
+    /// Samples of the micro-batch that is about to begin, where that is known.
+    pub(super) announced: u32,
+    /// What else is said to be in use, while a micro-batch runs out of memory.
     pub(super) offset: Option<Bytes>,
+    /// What else a micro-batch is said to have reached.
+    pub(super) excess: Bytes,
     /// What is left of the capacity, and for how many steps.
     pub(super) fallen: Option<(f64, u64)>,
     pub(super) capacity_readings: u64,
@@ -94,7 +105,9 @@ impl List {
             parts: 0,
             reads: 0,
             readings: 0,
+            announced: 0,
             offset: None,
+            excess: Bytes::ZERO,
             fallen: None,
             capacity_readings: 0,
             failing: None,
@@ -124,6 +137,14 @@ impl List {
     pub(super) fn use_up(&mut self, kind: impl Fn(&Kind) -> bool) {
         if let Some(index) = self.waiting.iter().position(|it| kind(&it.kind)) {
             self.note(index);
+        }
+    }
+
+    /// Lets what runs now exceed its need, where that is due.
+    pub(super) fn exceed(&mut self, now: Phase) {
+        let excess = self.take(self.parts, |it| matches!(it, Kind::Excess { phase, .. } if *phase == now), 0);
+        if let Some(Kind::Excess { bytes, .. }) = excess {
+            self.excess = Bytes(bytes);
         }
     }
 

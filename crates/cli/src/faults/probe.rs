@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use plimsoll_probe::{Probe, ProbeError};
-use plimsoll_types::{Bytes, MemoryReading};
+use plimsoll_types::{Bytes, MemoryReading, StepShape};
 
 use super::Faults;
 use super::list::Kind;
@@ -32,10 +32,11 @@ impl Probe for FaultyProbe {
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
         let mut reading = self.inner.read()?;
+        let mut list = self.faults.list();
+        reading.peak = reading.peak.saturating_add(list.excess);
         if self.faults.is_validating.load(SeqCst) {
             return Ok(reading);
         }
-        let mut list = self.faults.list();
         list.readings += 1;
         if let Some(offset) = list.offset {
             for value in [&mut reading.in_use, &mut reading.reserved, &mut reading.peak] {
@@ -49,6 +50,11 @@ impl Probe for FaultyProbe {
         Ok(reading)
     }
 
+    fn announce(&mut self, shape: StepShape) {
+        self.faults.list().announced = shape.samples;
+        self.inner.announce(shape);
+    }
+
     fn reset_peak(&mut self) -> Result<(), ProbeError> {
         self.inner.reset_peak()?;
         let in_use = self.inner.read()?.in_use;
@@ -57,9 +63,12 @@ impl Probe for FaultyProbe {
         let mut list = self.faults.list();
         // What is read next is not the optimizer's.
         list.readings = READINGS;
+        list.excess = Bytes::ZERO;
+        // One sample alone cannot be divided: it waits for a larger part.
+        let comes = is_training && 1 < std::mem::take(&mut list.announced);
         // Others hold all that is left: whatever the micro-batch takes is too much, and teaches the truth of its need.
-        let is_due = is_training && list.is_due(list.parts, |it| *it == Kind::Oom);
-        list.offset = is_due.then(|| capacity.saturating_sub(in_use));
+        let comes = comes && list.is_due(list.parts, |it| *it == Kind::Oom);
+        list.offset = comes.then(|| capacity.saturating_sub(in_use));
         Ok(())
     }
 

@@ -17,8 +17,8 @@ const WEIGHTS: Bytes = Bytes::mib(24);
 /// The two moments of Adam, which the first optimizer's step makes.
 const MOMENTS: Bytes = Bytes::mib(48);
 
-/// Micro-batches up to this many samples run other kernels, which need less, as on Flex.
-const SMALL_BATCH: u64 = 4;
+/// Micro-batches up to this many samples run other kernels for the gradients, which need less, as on Flex.
+const SMALL_BATCH: u32 = 4;
 
 /// Coefficients of `[1, n, n·e, n·e²]` in KiB.
 type Need = [u64; 4];
@@ -38,31 +38,61 @@ pub(super) struct SimulatedDevice(Mutex<Memory>);
 
 #[derive(Debug, Default)]
 struct Memory {
+    held: Held,
+    /// What is held once the part that runs has turned out to fit, and how many samples it has.
+    after_part: Option<(Held, u32)>,
+    /// Readings since that part ran.
+    readings: u32,
+    peak: Bytes,
+}
+
+/// What is held between parts, beside the weights.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
     has_moments: bool,
     /// Whether parts of a step have left the sum of their gradients.
     has_sum: bool,
-    peak: Bytes,
 }
 
 impl Memory {
     fn in_use(&self) -> Bytes {
-        let parts = [(true, WEIGHTS), (self.has_moments, MOMENTS), (self.has_sum, WEIGHTS)];
+        let parts = [(true, WEIGHTS), (self.held.has_moments, MOMENTS), (self.held.has_sum, WEIGHTS)];
         Bytes(parts.iter().filter(|it| it.0).map(|it| it.1.0).sum())
     }
 
-    fn run(&mut self, shape: StepShape, needs: [Need; 2], gradients: Bytes) {
-        let need = need(shape, needs).saturating_add(gradients);
+    fn run(&mut self, need: Bytes) {
         self.peak = self.peak.max(self.in_use().saturating_add(need));
+    }
+
+    /// Adds the gradients of a part that fits: the first reading after it says whether it does.
+    fn settle(&mut self) {
+        self.readings += 1;
+        if 1 < self.readings
+            && let Some((held, _)) = self.after_part.take()
+        {
+            self.held = held;
+        }
+    }
+
+    /// Drops what a part that does not fit has made; one sample alone takes its step with it.
+    fn give_back(&mut self) {
+        if let Some((_, 1)) = self.after_part.take() {
+            self.held.has_sum = false;
+        }
     }
 }
 
-/// Returns what a pass of this shape takes at most, besides what was in use before.
-fn need(shape: StepShape, needs: [Need; 2]) -> Bytes {
+/// Returns what a forward and backward pass of this shape takes at most, besides what was in use before.
+fn training(shape: StepShape) -> Bytes {
+    let most = most_kib(shape, TRAINING);
+    Bytes::kib(if shape.samples <= SMALL_BATCH { most / 2 } else { most }).saturating_add(WEIGHTS)
+}
+
+fn most_kib(shape: StepShape, needs: [Need; 2]) -> u64 {
     let (n, e) = (u64::from(shape.samples), u64::from(shape.edge()));
     let features = [1, n, n * e, n * e * e];
     let kib = |need: Need| need.iter().zip(features).map(|(own, of)| own * of).sum::<u64>();
-    let most = needs.into_iter().map(kib).max().unwrap_or(0);
-    Bytes((if n <= SMALL_BATCH { most / 2 } else { most }) << 10)
+    needs.into_iter().map(kib).max().unwrap_or(0)
 }
 
 impl SimulatedDevice {
@@ -77,16 +107,16 @@ impl SimulatedDevice {
 
     pub(super) fn on_part(&self, part: &HookedPart) {
         let mut memory = self.memory();
-        memory.has_sum &= part.samples.start > 0;
-        memory.run(part.shape, TRAINING, WEIGHTS);
+        memory.held.has_sum &= part.samples.start > 0;
+        memory.run(training(part.shape));
         // The optimizer takes the sum of a whole step.
         let is_last = part.samples.end == part.n_samples;
-        memory.has_sum = !is_last;
-        memory.has_moments |= is_last;
+        let has_moments = memory.held.has_moments || is_last;
+        (memory.after_part, memory.readings) = (Some((Held { has_moments, has_sum: !is_last }, part.shape.samples)), 0);
     }
 
     pub(super) fn on_forward(&self, shape: StepShape) {
-        self.memory().run(shape, INFERENCE, Bytes::ZERO);
+        self.memory().run(Bytes::kib(most_kib(shape, INFERENCE)));
     }
 }
 
@@ -109,7 +139,8 @@ impl Probe for SimulatedProbe {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        let memory = self.device.memory();
+        let mut memory = self.device.memory();
+        memory.settle();
         let in_use = memory.in_use();
         Ok(MemoryReading { in_use, reserved: in_use, peak: memory.peak.max(in_use) })
     }
@@ -136,34 +167,60 @@ impl Probe for SimulatedProbe {
     }
 
     fn cleanup(&mut self) -> Result<(), ProbeError> {
+        self.device.memory().give_back();
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
-    fn part(samples: std::ops::Range<usize>, n_samples: usize) -> HookedPart {
+    fn part(samples: Range<usize>, n_samples: usize) -> HookedPart {
         let n = u32::try_from(samples.len()).unwrap();
         HookedPart { shape: StepShape::new(n, 16), samples, n_samples }
+    }
+
+    /// Runs a part as a step does, and returns what was in use before and after it, and its peak.
+    fn run(device: &SimulatedDevice, probe: &mut SimulatedProbe, samples: Range<usize>, n: usize) -> [Bytes; 3] {
+        probe.reset_peak().unwrap();
+        let before = probe.read().unwrap().in_use;
+        device.on_part(&part(samples, n));
+        let peak = probe.read().unwrap().peak;
+        [before, probe.read().unwrap().in_use, peak]
+    }
+
+    fn sum(parts: &[Bytes]) -> Bytes {
+        Bytes(parts.iter().map(|it| it.0).sum())
     }
 
     #[test]
     fn a_later_part_has_the_sum_of_gradients_and_the_first_step_leaves_moments() {
         let device = Arc::new(SimulatedDevice::default());
         let mut probe = SimulatedProbe::new(&device, None);
-        let mut run = |samples, n| {
-            probe.reset_peak().unwrap();
-            device.on_part(&part(samples, n));
-            let MemoryReading { in_use, peak, .. } = probe.read().unwrap();
-            (in_use, peak)
-        };
-        let need = need(StepShape::new(8, 16), TRAINING).saturating_add(WEIGHTS);
-        let sum = |parts: &[Bytes]| Bytes(parts.iter().map(|it| it.0).sum());
-        assert_eq!(run(0..8, 16), (sum(&[WEIGHTS, WEIGHTS]), sum(&[WEIGHTS, need])));
+        let mut run = |samples, n| run(&device, &mut probe, samples, n);
+        let (need, with_sum) = (training(StepShape::new(8, 16)), sum(&[WEIGHTS, WEIGHTS]));
+        assert_eq!(run(0..8, 16), [WEIGHTS, with_sum, sum(&[WEIGHTS, need])]);
         let with_moments = sum(&[WEIGHTS, MOMENTS]);
-        assert_eq!(run(8..16, 16), (with_moments, sum(&[WEIGHTS, WEIGHTS, need])));
-        assert_eq!(run(0..8, 8), (with_moments, sum(&[with_moments, need])));
+        assert_eq!(run(8..16, 16), [with_sum, with_moments, sum(&[with_sum, need])]);
+        assert_eq!(run(0..8, 8), [with_moments, with_moments, sum(&[with_moments, need])]);
+    }
+
+    #[test]
+    fn a_part_that_does_not_fit_leaves_what_was_there() {
+        let device = Arc::new(SimulatedDevice::default());
+        let mut probe = SimulatedProbe::new(&device, None);
+        let fail = |probe: &mut SimulatedProbe, samples| {
+            device.on_part(&part(samples, 16));
+            probe.read().unwrap();
+            probe.cleanup().unwrap();
+            probe.read().unwrap().in_use
+        };
+        assert_eq!(fail(&mut probe, 0..8), WEIGHTS);
+        assert_eq!(run(&device, &mut probe, 0..4, 16)[1], sum(&[WEIGHTS, WEIGHTS]));
+        assert_eq!(fail(&mut probe, 4..16), sum(&[WEIGHTS, WEIGHTS]));
+        assert_eq!(fail(&mut probe, 4..5), WEIGHTS, "the step is given up");
     }
 }

@@ -7,8 +7,13 @@ fn sr() {
     Run::new("sr", "sr", "512MiB", 20, &SR).alone().check();
 }
 
-const SEQUENCE: [&str; 4] =
+pub(crate) const SEQUENCE: [&str; 4] =
     ["sequence.heads=1", "sequence.head_width=8", "sequence.blocks=1", "batch.effective_batch_size=16"];
+
+pub(crate) const MULTITASK: [&str; 3] = ["multitask.channels=4", "multitask.features=8", "multitask.image_size=16"];
+
+pub(crate) const TEXT: [&str; 5] =
+    ["text.width=16", "text.layers=1", "text.heads=1", "text.vocabulary=300", "text.longest=64"];
 
 #[test]
 fn sequence_that_is_planned() {
@@ -24,13 +29,11 @@ fn sequence_that_is_streamed() {
 
 #[test]
 fn multitask() {
-    let sets = ["multitask.channels=4", "multitask.features=8", "multitask.image_size=16"];
-    Run::new("multitask", "multitask", "320MiB", 16, &sets).alone().check();
+    Run::new("multitask", "multitask", "320MiB", 16, &MULTITASK).alone().check();
 }
 
 #[test]
 fn text() {
-    let sets = ["text.width=16", "text.layers=1", "text.heads=1", "text.vocabulary=300", "text.longest=64"];
-    let sets = [&sets[..], &["batch.effective_batch_size=512"]].concat();
+    let sets = [&TEXT[..], &["batch.effective_batch_size=512"]].concat();
     Run::new("text", "text", "384MiB", 16, &sets).alone().check();
 }

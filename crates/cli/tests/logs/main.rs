@@ -9,6 +9,7 @@
 
 mod jobs;
 mod policies;
+mod recorded;
 mod redact;
 mod run;
 mod texts;

@@ -6,11 +6,18 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::recorded;
 use crate::redact::{redacted, steadied, without_clocks};
 
 /// What of a run is held against what was accepted: the log first, because the rest follows from it.
 const FILES: [&str; 5] =
     ["events.jsonl", "training_report.json", "training_report.md", "batch_metrics.json", "epoch_metrics.json"];
+
+/// Variables that put colours into help texts.
+const COLOURS: [&str; 2] = ["CLICOLOR_FORCE", "CLICOLOR"];
+
+/// What a line begins with, or has in it, that is told by the clock, or is in the log.
+const FLEETING: [&str; 3] = ["loading ", " · ", ", baseline "];
 
 /// Super-resolution in seconds, with knobs to turn.
 pub(crate) const SR: [&str; 10] = [
@@ -26,10 +33,14 @@ pub(crate) const SR: [&str; 10] = [
     "train.warm_up_steps=4",
 ];
 
-/// Returns the program on a simulated device.
+/// Returns the program on a simulated device, whatever the environment wants of the program.
 pub(crate) fn plimsoll(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(args).env("PLIMSOLL_SIMULATED", "1").env_remove("PLIMSOLL_FAULTS");
+    let wishes = std::env::vars_os().map(|it| it.0).filter(|it| it.to_string_lossy().starts_with("PLIMSOLL_"));
+    for wish in wishes.chain(COLOURS.map(Into::into)) {
+        command.env_remove(wish);
+    }
+    command.args(args).env("PLIMSOLL_SIMULATED", "1");
     command
 }
 
@@ -46,6 +57,8 @@ impl Run {
         let folder = tempfile::tempdir().unwrap();
         let mut command = plimsoll(&["train", "--job", job, "--capacity", capacity, "--seed", "1"]);
         command.args(["--steps", &steps.to_string(), "--set", "train.validate_every=8"]);
+        // By itself it would follow what the disk has free.
+        command.args(["--set", "data.store_limit=64MiB"]);
         command.args(sets.iter().flat_map(|it| ["--set", it])).arg("--out").arg(folder.path().join("run"));
         Self { name, folder, command }
     }
@@ -78,8 +91,7 @@ impl Run {
             self.check_text(file, &text);
         }
         let told = String::from_utf8_lossy(&output.stderr);
-        // Progress is told by the clock, and a metric is in the log.
-        let lasting: Vec<_> = told.lines().filter(|it| !it.contains(" · ") && !it.contains(", baseline ")).collect();
+        let lasting: Vec<_> = told.lines().filter(|line| !FLEETING.iter().any(|it| line.contains(it))).collect();
         self.check_text("stderr", &lasting.join("\n"));
     }
 
@@ -87,14 +99,18 @@ impl Run {
         check_text(&format!("{}.{file}", self.name), &text.replace(&*self.folder.path().to_string_lossy(), "[folder]"));
     }
 
-    /// Takes the log for the recorded one of this name, where there is one that no longer replays and new ones are accepted.
+    /// Holds the log against the recorded one of this name, where there is one.
     fn record(&self, log: &Path) {
-        let recorded =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs").join(self.name).with_extension("jsonl");
-        let accepts = std::env::var("INSTA_UPDATE").is_ok_and(|it| it == "always");
-        if accepts && recorded.is_file() && !replays(&recorded) {
-            fs::write(recorded, without_clocks(&fs::read_to_string(log).unwrap())).unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs");
+        let (path, log) = (folder.join(self.name).with_extension("jsonl"), fs::read_to_string(log).unwrap());
+        let Ok(known) = fs::read_to_string(&path) else { return };
+        recorded::check(self.name, &log);
+        if redacted(&known).lines().eq(steadied(&redacted(&log), &redacted(&known)).lines()) && replays(&path) {
+            return;
         }
+        let accepts = std::env::var("INSTA_UPDATE").is_ok_and(|it| it == "always");
+        assert!(accepts, "{}: the log in {} is another, or has other decisions in a replay", self.name, path.display());
+        fs::write(path, without_clocks(&log)).unwrap();
     }
 }
 

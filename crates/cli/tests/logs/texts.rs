@@ -1,5 +1,6 @@
 //! What the program prints besides runs.
 
+use crate::jobs::{MULTITASK, SEQUENCE, TEXT};
 use crate::run::{SR, check_text, printed};
 
 #[test]
@@ -13,17 +14,15 @@ fn help() {
 
 #[test]
 fn plan() {
-    for (name, job, sets) in [("plan.sr", "sr", &SR[..]), ("plan.text", "text", &TEXT)] {
+    for (job, sets) in [("sr", &SR[..]), ("sequence", &SEQUENCE), ("multitask", &MULTITASK), ("text", &TEXT)] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("plan.json").display().to_string();
         let args = ["plan", "--job", job, "--capacity", "512MiB", "--out", &out];
         let sets = sets.iter().flat_map(|it| ["--set", it]);
         let text = printed(&args.into_iter().chain(sets).collect::<Vec<_>>());
-        check_text(name, &text.replace(&*folder.path().to_string_lossy(), "[folder]"));
+        check_text(&format!("plan.{job}"), &text.replace(&*folder.path().to_string_lossy(), "[folder]"));
     }
 }
-
-const TEXT: [&str; 5] = ["text.width=16", "text.layers=1", "text.heads=1", "text.vocabulary=300", "text.longest=64"];
 
 #[test]
 fn find() {

@@ -1,7 +1,8 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Log, LogError, decode, decode_bytes, encode};
-use plimsoll_types::{Event, StepDone, TaskMetric, Validated};
+use plimsoll_types::{Event, Phase, StepDone, TaskMetric, Validated};
 
+use crate::report::exceeded;
 use crate::run;
 
 fn lines(events: &[Event]) -> String {
@@ -11,6 +12,21 @@ fn lines(events: &[Event]) -> String {
 #[test]
 fn an_event_is_a_line_of_json() {
     assert_snapshot!(lines(&run::small()));
+}
+
+#[test]
+fn a_peak_above_its_bound_says_of_which_phase_it_is() {
+    let (training, validation) = (exceeded(4, Phase::Train), exceeded(6, Phase::Infer));
+    let line = |step, phase| {
+        format!(
+            "{{\"event\":\"bound_exceeded\",\"step\":{step},{phase}\"shape\":{{\"samples\":8,\"edges\":[32]}},\
+             \"upper\":125829120,\"peak\":131072000}}\n"
+        )
+    };
+    let lines_of_both = line(4, "\"phase\":\"train\",") + &line(6, "\"phase\":\"infer\",");
+    assert_eq!(lines(&[training.clone(), validation]), lines_of_both);
+    let without_phase = decode(&line(4, "")).unwrap().events;
+    assert_eq!(without_phase, [training], "earlier logs have those of steps alone");
 }
 
 #[test]

@@ -1,8 +1,14 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Outlook, RunFacts, TrainingReport, batch_metrics, epoch_metrics};
-use plimsoll_types::{Bytes, Event, StepShape};
+use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepShape};
 
 use crate::{plan, run};
+
+/// A micro-batch that reached more than it was to.
+pub(crate) fn exceeded(step: u64, phase: Phase) -> Event {
+    let (shape, upper, peak) = (StepShape::new(8, 32), Bytes::mib(120), Bytes::mib(125));
+    Event::BoundExceeded(BoundExceeded { step, phase, shape, upper, peak })
+}
 
 fn report(events: &[Event]) -> TrainingReport {
     let facts = RunFacts {
@@ -36,6 +42,26 @@ fn a_run_that_did_nothing_reports_nulls() {
     let report = TrainingReport::new(&[], RunFacts::default());
     assert_snapshot!(report.to_json());
     assert_snapshot!(report.to_markdown() + &report.to_table());
+}
+
+#[test]
+fn peaks_above_their_bounds_are_counted_and_those_of_validations_named() {
+    let row = |events: &[Event]| {
+        let markdown = report(events).to_markdown();
+        markdown.lines().find(|it| it.contains("above their bound")).map(str::to_owned)
+    };
+    assert_eq!(row(&run::small()), None);
+    let mut events = run::small();
+    events.push(exceeded(4, Phase::Train));
+    assert_eq!(row(&events).as_deref(), Some("| peaks above their bound | 1 |"));
+    events.push(exceeded(6, Phase::Infer));
+    assert_eq!(row(&events).as_deref(), Some("| peaks above their bound | 2, 1 of them in validations |"));
+    assert!(report(&events).to_table().contains("2, 1 of them in validations"));
+    let json = report(&events).to_json();
+    assert!(
+        json.contains("\"bounds_exceeded\": 2") && json.contains("\"bounds_exceeded_in_validations\": 1"),
+        "{json}"
+    );
 }
 
 #[test]

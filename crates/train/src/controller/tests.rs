@@ -223,3 +223,19 @@ fn a_reading_above_its_bound_is_told_also_of_a_step_that_keeps_much() {
     // What it keeps is there before the next one.
     assert!(controller.predict(StepShape::new(8, 32), Bytes(RESIDENT + 50 * MIB)).unwrap().upper >= peak);
 }
+
+#[test]
+fn a_validation_above_its_bound_is_returned_and_learnt() {
+    let mut controller = controller(true);
+    let observation =
+        |n, peak| Observation { shape: StepShape::new(n, 32), resident: Bytes(RESIDENT), peak: Bytes(peak) };
+    assert_eq!(controller.learn_inference(observation(4, RESIDENT + 40 * MIB)).unwrap(), None, "nothing was known");
+    assert_eq!(controller.learn_inference(observation(4, RESIDENT + 40 * MIB)).unwrap(), None);
+    let exceeded = controller.learn_inference(observation(4, RESIDENT + 60 * MIB)).unwrap().unwrap();
+    assert_eq!((exceeded.shape, exceeded.peak), (StepShape::new(4, 32), Bytes(RESIDENT + 60 * MIB)));
+    assert!(Bytes(RESIDENT + 40 * MIB) <= exceeded.upper && exceeded.upper < exceeded.peak, "{exceeded:?}");
+    assert_eq!(
+        (controller.n_violations(), controller.learn_inference(observation(4, RESIDENT + 60 * MIB)).unwrap()),
+        (1, None)
+    );
+}
