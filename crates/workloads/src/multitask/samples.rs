@@ -110,12 +110,12 @@ impl Samples {
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = Album::create(config).map_err(store_error)?;
-        let (mut listed, mut number) = (open(config)?, 0);
+        let (mut listed, mut number, mut n_done) = (open(config)?, 0, 0);
         let n_bytes = listed.n_bytes();
         let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
         while let Some((n_read, text)) = listed.next().map_err(io_error)? {
-            tell(watch, n_read, n_bytes)?;
-            number += 1;
+            tell(watch, n_done, n_bytes)?;
+            (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
                 Ok(text) => usable(text, &mut album).map_err(store_error)?,
