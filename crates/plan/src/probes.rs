@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use plimsoll_predict::{Approach, Explorer, Key, Phase, Predictor, PredictorConfig, Probe, Reach, Source};
-use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
+use plimsoll_predict::{Approach, Explorer, Key, PartReading, Phase, Predictor, PredictorConfig, Probe, Reach, Source};
+use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use crate::{Fit, PlanError, PlannedCell};
 
 /// Runs a real step of a shape, in the steady state, and reads its peak.
-pub type Measure<'a> = &'a mut dyn FnMut(StepShape) -> Result<Observation, PlanError>;
+pub type Measure<'a> = &'a mut dyn FnMut(StepShape) -> Result<PartReading, PlanError>;
 
 /// A bound this close to the estimate leaves nothing to learn: 1 % of it is the margin for rounding.
 const TIGHT: f64 = 1.02;
@@ -68,12 +68,16 @@ impl ProbePlanner {
         let cell = |shape: &StepShape| {
             let start = Instant::now();
             let prediction = known.predict(*shape).ok_or(PlanError::NoCell)?;
-            let trial = known.trials.iter().find(|(it, _)| it == shape);
-            let (source, planning_ms) = match trial {
-                Some((_, milliseconds)) => (Source::Memo, *milliseconds),
-                None => (Source::Certificate, milliseconds(start)),
+            let trial = known.trials.iter().find(|(it, _)| it.shape == *shape);
+            let (source, tables, planning_ms) = match trial {
+                Some((part, milliseconds)) => (Source::Memo, part.tables, *milliseconds),
+                None => (Source::Certificate, Bytes::ZERO, milliseconds(start)),
             };
-            Ok(PlannedCell { resident: known.resident, ..self.cell(phase, *shape, prediction, source, planning_ms) })
+            Ok(PlannedCell {
+                resident: known.resident,
+                tables,
+                ..self.cell(phase, *shape, prediction, source, planning_ms)
+            })
         };
         shapes.iter().map(cell).collect()
     }
@@ -99,7 +103,7 @@ impl ProbePlanner {
         }
         let looseness = |shape: &StepShape| {
             let it = known.predict(*shape).filter(|it| it.upper <= self.budget)?;
-            let is_tried = known.trials.iter().any(|(tried, _)| tried == shape);
+            let is_tried = known.trials.iter().any(|(tried, _)| tried.shape == *shape);
             let looseness =
                 it.upper.saturating_sub(known.resident).share_of(it.expected.saturating_sub(known.resident));
             (!is_tried && TIGHT < looseness).then_some((*shape, looseness))
@@ -113,6 +117,7 @@ impl ProbePlanner {
             batch: shape.samples,
             edge: shape.edge(),
             resident: Bytes::ZERO,
+            tables: Bytes::ZERO,
             reserved: it.expected,
             upper: it.upper,
             in_run: None,
@@ -133,7 +138,7 @@ struct Known<'a> {
     key: &'a dyn Fn(StepShape) -> Key,
     resident: Bytes,
     /// Each with its wall time in milliseconds.
-    trials: Vec<(StepShape, f64)>,
+    trials: Vec<(PartReading, f64)>,
 }
 
 impl<'a> Known<'a> {
@@ -151,11 +156,11 @@ impl<'a> Known<'a> {
 
     fn learn(&mut self, shape: StepShape, measure: Measure<'_>) -> Result<(), PlanError> {
         let start = Instant::now();
-        let observation = measure(shape)?;
-        self.trials.push((shape, milliseconds(start)));
+        let part = measure(shape)?;
+        self.trials.push((part, milliseconds(start)));
         // A part of a step finds the gradients of those before it: the most that any has found is there in the worst case.
-        self.resident = self.resident.max(observation.resident);
-        self.predictor.observe((self.key)(shape), observation)?;
+        self.resident = self.resident.max(part.before);
+        self.predictor.observe((self.key)(shape), part)?;
         Ok(())
     }
 }
@@ -173,6 +178,7 @@ fn milliseconds(start: Instant) -> f64 {
 #[cfg(test)]
 mod tests {
     use plimsoll_predict::Platform;
+    use plimsoll_types::Observation;
 
     use super::*;
 
@@ -187,7 +193,7 @@ mod tests {
         let mut tried = Vec::new();
         let mut measure = |shape| {
             tried.push(shape);
-            Ok(Observation { shape, resident, peak: resident.saturating_add(need(shape)) })
+            Ok(Observation { shape, resident, peak: resident.saturating_add(need(shape)) }.into())
         };
         let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
         assert_eq!(tried[..2], [StepShape::new(1, 16), StepShape::new(1, 64)]);
@@ -214,7 +220,7 @@ mod tests {
         let need = |n: u32| sum.saturating_add(Bytes::mib(n.into()));
         let found = |shape: StepShape| if 2 * shape.samples <= N_SAMPLES { base.saturating_add(sum) } else { base };
         let peak = |shape| found(shape).saturating_add(need(shape.samples));
-        let mut measure = |shape| Ok(Observation { shape, resident: found(shape), peak: peak(shape) });
+        let mut measure = |shape| Ok(Observation { shape, resident: found(shape), peak: peak(shape) }.into());
         for cell in planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap() {
             assert!(peak(cell.shape()) <= cell.upper, "{cell:?} needs {}", peak(cell.shape()));
         }
@@ -231,7 +237,7 @@ mod tests {
         let mut measure = |shape: StepShape| {
             let peak = Bytes::kib(100 * u64::from(shape.samples * shape.edge()));
             most = most.max(peak);
-            Ok(Observation { shape, resident: Bytes::ZERO, peak })
+            Ok(Observation { shape, resident: Bytes::ZERO, peak }.into())
         };
         let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
         assert!(most <= budget, "{most}");

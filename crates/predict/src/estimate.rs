@@ -1,8 +1,8 @@
 //! The best single guess of a step's need.
 
-use plimsoll_types::MAX_FEATURES;
+use plimsoll_types::{Bytes, MAX_FEATURES};
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, ShapeNeed};
 use crate::simplex::Vector;
 
 /// Pull towards zero, in units of one observation.
@@ -19,14 +19,19 @@ type Matrix = [Vector; MAX_FEATURES];
 
 /// Returns the coefficients, in bytes per feature, that explain the needs best and are not negative.
 ///
-/// Errors are weighed relative to each need, so that a small step counts as much as a large one.
+/// Errors are weighed relative to each need, so that a small step counts as much as a large one. `read` says what of a need
+/// that the certificate holds was read.
 ///
 /// # Sources
 ///
 /// Lawson and Hanson, *Solving Least Squares Problems* (1974), algorithm NNLS; on the normal equations, as in Bro and
 /// de Jong, *A fast non-negativity-constrained least squares algorithm* (1997).
-pub(crate) fn fit(certificate: &Certificate) -> Vector {
+pub(crate) fn fit(certificate: &Certificate, read: impl Fn(ShapeNeed) -> Bytes) -> Vector {
     let (rows, scales) = certificate.scaled();
+    let rows = rows.iter().zip(certificate.needs()).map(|(row, it)| {
+        let times = it.need.share_of(read(*it));
+        row.map(|value| value * times)
+    });
     let z = Problem::new(rows, certificate.features().len()).solve();
     std::array::from_fn(|feature| z[feature] * scales[feature])
 }
@@ -46,7 +51,7 @@ struct Support {
 }
 
 impl Problem {
-    fn new(rows: &[Vector], n: usize) -> Self {
+    fn new(rows: impl Iterator<Item = Vector>, n: usize) -> Self {
         let mut it = Self { n, gram: [Vector::default(); MAX_FEATURES], sums: Vector::default() };
         for row in rows {
             for i in 0..n {
@@ -140,11 +145,10 @@ pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Bytes, Features, StepShape};
+    use plimsoll_types::{Features, StepShape};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ShapeNeed;
 
     const SHAPES: [(u32, u32); 9] =
         [(1, 16), (2, 16), (8, 16), (1, 64), (4, 64), (2, 256), (16, 32), (1, 256), (8, 128)];
@@ -159,7 +163,7 @@ mod tests {
             let need = Bytes::from_f64_ceil(need_of(phi(samples, edge)));
             certificate.observe(ShapeNeed { shape: StepShape::new(samples, edge), need }).unwrap();
         }
-        fit(&certificate)
+        fit(&certificate, |it| it.need)
     }
 
     #[test]
@@ -190,7 +194,7 @@ mod tests {
                 certificate.observe(ShapeNeed { shape: StepShape::new(samples, edge), need }).unwrap();
             }
             let (rows, scales) = certificate.scaled();
-            let theta = fit(&certificate);
+            let theta = fit(&certificate, |it| it.need);
             let z: Vector = std::array::from_fn(|j| if j < 6 { theta[j] / scales[j] } else { 0.0 });
             let loss = |z: &Vector| {
                 rows.iter().map(|row| (dot(row, z) - 1.0).powi(2)).sum::<f64>() + RIDGE * dot(z, z)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
+use plimsoll_types::{Bytes, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::ShapeNeed;
@@ -29,6 +29,16 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// So an observed shape never gets a bound below its own need, whatever the observations are, while it is kept.
 /// Peaks of a fixed program leave `stretch` at 1; readings that contradict one (noise, or a larger shape that needed less)
 /// raise it by as much as they contradict.
+///
+/// # Tables that double
+///
+/// Where a program keeps its graph in hash tables, these double from one shape to the next, and what they take is no
+/// combination of features; what they take at most is.
+/// So a reading is learnt with what its tables may take more ([`PartReading::tables`]), and the certificate bounds tensors
+/// and tables of every shape.
+/// A shape that was read has shown its tables: neither it nor what it covers needs more than it took, so that its bound is
+/// on top of its need without them. Whether a reading is above its bound is asked of the need alone, and so is what is
+/// expected.
 ///
 /// # A need falls
 ///
@@ -127,12 +137,12 @@ impl Predictor {
 
     /// Learns a part, and says whether it was above its bound.
     fn observe_part(&mut self, key: Key, it: PartReading, is_clean: bool) -> Result<bool, PredictError> {
-        let PartReading { shape, before, peak } = it;
+        let PartReading { shape, before, peak, tables } = it;
         match peak {
             Peak::Exact(peak) => {
                 let model = self.models.entry(key).or_insert_with(|| Model::new(self.config.features));
-                let learnt =
-                    model.learn(ShapeNeed { shape, need: peak.saturating_sub(before) }, is_clean, &self.config);
+                let need = peak.saturating_sub(before);
+                let learnt = model.learn(ShapeNeed { shape, need }, tables, is_clean, &self.config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())
             }
@@ -143,21 +153,21 @@ impl Predictor {
         }
     }
 
-    /// Learns the peak of the bytes in use of a step that kept nothing, and tells how it compares with the prediction.
+    /// Learns the peak of a step that kept nothing, and tells how it compares with the prediction.
     ///
     /// # Errors
     ///
     /// [`PredictError::EmptyShape`] without a sample or an extent, [`PredictError::OtherAxes`] when the job's features are
     /// over others, [`PredictError::NothingNeeded`] when the peak is not above the resident bytes; nothing is stored
     /// then.
-    pub fn observe(&mut self, key: Key, observation: Observation) -> Result<Residual, PredictError> {
-        let Observation { shape, resident, peak } = observation;
+    pub fn observe(&mut self, key: Key, reading: impl Into<PartReading>) -> Result<Residual, PredictError> {
+        let part = reading.into();
+        let (shape, resident, peak) = (part.shape, part.before, part.peak.bytes());
         let need = peak.saturating_sub(resident);
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }
         let known = self.need(key, shape);
-        let part = PartReading { shape, before: resident, peak: Peak::Exact(peak) };
         let violated = self.observe_part(key, part, true)?;
         let (predicted, ratio) = (known.map(|it| above(resident, it)), known.map(|it| need.share_of(it.expected)));
         Ok(Residual { predicted, violated, ratio })

@@ -25,6 +25,10 @@ pub struct PartReading {
     pub before: Bytes,
     /// Its high-water mark.
     pub peak: Peak,
+    /// What the tables of its graph may take more in a shape with as many nodes: they double at once, so that a shape says
+    /// little of what they take in another one.
+    #[serde(default)]
+    pub tables: Bytes,
 }
 
 /// A reading above its upper bound.
@@ -43,7 +47,20 @@ impl PartReading {
     /// reserves in pages.
     pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool) -> Self {
         let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved(peak) };
-        Self { shape, before: resident, peak }
+        Self { shape, before: resident, peak, tables: Bytes::ZERO }
+    }
+
+    /// Adds what the tables of its graph may take more in a shape with as many nodes.
+    #[must_use]
+    pub const fn with_tables(self, tables: Bytes) -> Self {
+        Self { tables, ..self }
+    }
+}
+
+/// A reading of the bytes in use.
+impl From<Observation> for PartReading {
+    fn from(read: Observation) -> Self {
+        Self::of(read, true)
     }
 }
 
@@ -64,7 +81,7 @@ mod tests {
     fn what_pages_hold_is_no_reading_of_the_bytes_in_use() {
         let shape = StepShape::new(2, 64);
         let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
-        let part = |peak| PartReading { shape, before: Bytes(3), peak };
+        let part = |peak| PartReading { shape, before: Bytes(3), peak, tables: Bytes::ZERO };
         assert_eq!(PartReading::of(read, true), part(Peak::Exact(Bytes(5))));
         assert_eq!(PartReading::of(read, false), part(Peak::Reserved(Bytes(5))));
     }

@@ -1,6 +1,6 @@
 //! What is said of every number of samples of one extent.
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::dot;
@@ -14,12 +14,30 @@ pub(crate) struct Judgement {
     pub(crate) lower: Bytes,
 }
 
+/// What was read of one shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// What it took, without what tables may take more.
+    pub(crate) taken: ShapeNeed,
+    /// Whether that is known to be less than the certificate is told.
+    pub(crate) is_most: bool,
+}
+
 /// What all rows of a certificate start from.
 #[derive(Debug)]
 pub(crate) struct Start {
     corner: Corner,
-    /// The needs that are kept, those of few samples first.
-    needs: Vec<ShapeNeed>,
+    /// Shapes of few samples first.
+    shown: Vec<Shown>,
+}
+
+/// What shapes of one extent take by those that were read, by the number of samples.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    /// The largest need that is covered, from so many samples on.
+    lower: Vec<(u32, Bytes)>,
+    /// The least that is known to be enough, up to so many samples.
+    most: Vec<(u32, Bytes)>,
 }
 
 /// The bound, the estimate and the least of one extent, as functions of the number of samples.
@@ -31,27 +49,43 @@ pub(crate) struct Start {
 pub(crate) struct Row {
     bound: Sweep,
     point: Line,
-    /// The largest need that is covered, from so many samples on.
-    lower: Vec<(u32, Bytes)>,
+    limits: Limits,
 }
 
 impl Start {
-    pub(crate) fn new(certificate: &Certificate) -> Self {
-        let mut needs = certificate.needs().to_vec();
-        needs.sort_unstable_by_key(|it| it.shape.samples);
-        Self { corner: certificate.corner(), needs }
+    pub(crate) fn new(certificate: &Certificate, mut shown: Vec<Shown>) -> Self {
+        shown.sort_unstable_by_key(|it| it.taken.shape.samples);
+        Self { corner: certificate.corner(), shown }
     }
 
-    /// Returns the steps up to the largest need that shapes of an extent cover.
-    fn lower(&self, shape: StepShape) -> Vec<(u32, Bytes)> {
-        let mut steps: Vec<(u32, Bytes)> = Vec::new();
-        for it in self.needs.iter().filter(|it| shape.extent().covers(it.shape.extent())) {
-            let so_far = steps.last().map_or(Bytes::ZERO, |it| it.1);
-            if so_far < it.need {
-                steps.push((it.shape.samples, it.need));
+    /// Returns the limits of shapes of this extent.
+    pub(crate) fn limits(&self, extent: Extent) -> Limits {
+        let Limits { mut lower, mut most } = Limits::default();
+        for Shown { taken: it, .. } in self.shown.iter().filter(|it| extent.covers(it.taken.shape.extent())) {
+            if lower.last().is_none_or(|last| last.1 < it.need) {
+                lower.push((it.shape.samples, it.need));
             }
         }
-        steps
+        for Shown { taken: it, .. } in self.shown.iter().rev().filter(|it| it.is_most) {
+            if it.shape.extent().covers(extent) && most.last().is_none_or(|last| it.need < last.1) {
+                most.push((it.shape.samples, it.need));
+            }
+        }
+        Limits { lower, most }
+    }
+}
+
+impl Limits {
+    /// Returns the largest need that so many samples cover.
+    pub(crate) fn lower(&self, samples: u32) -> Bytes {
+        let n_covered = self.lower.partition_point(|it| it.0 <= samples);
+        n_covered.checked_sub(1).map_or(Bytes::ZERO, |at| self.lower[at].1)
+    }
+
+    /// Returns what is known to be enough for so many samples, or a bound where that is less.
+    pub(crate) fn at_most(&self, samples: u32, bound: f64) -> f64 {
+        let n_covering = self.most.partition_point(|it| samples <= it.0);
+        n_covering.checked_sub(1).map_or(bound, |at| self.most[at].1.as_f64().min(bound))
     }
 }
 
@@ -66,22 +100,20 @@ impl Row {
         let (base, slope) = certificate.along_samples(shape);
         let bound = certificate.sweep(start.corner.clone(), &base, &slope);
         let point = Line { base: dot(theta, &base), slope: dot(theta, &slope) };
-        Self { bound, point, lower: start.lower(shape) }
+        Self { bound, point, limits: start.limits(shape.extent()) }
     }
 
     /// Returns what is said of so many samples, or `None` where that takes too many pivots.
     pub(crate) fn at(&mut self, samples: u32, certificate: &Certificate) -> Option<Judgement> {
         // What holds nothing needs no more than one sample.
-        let bound = certificate.along(&mut self.bound, samples.max(1))?;
-        let n_covered = self.lower.partition_point(|it| it.0 <= samples);
-        let lower = n_covered.checked_sub(1).map_or(Bytes::ZERO, |at| self.lower[at].1);
-        Some(Judgement { bound, point: self.point.at(samples).min(bound), lower })
+        let bound = self.limits.at_most(samples, certificate.along(&mut self.bound, samples.max(1))?);
+        Some(Judgement { bound, point: self.point.at(samples).min(bound), lower: self.limits.lower(samples) })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Extent, Features};
+    use plimsoll_types::Features;
     use proptest::prelude::*;
 
     use super::*;
@@ -113,6 +145,11 @@ mod tests {
         taught(Features::default(), &INSTANTS, shapes)
     }
 
+    fn start(certificate: &Certificate) -> Start {
+        let shown = certificate.needs().iter().map(|it| Shown { taken: *it, is_most: false });
+        Start::new(certificate, shown.collect())
+    }
+
     fn row(shape: StepShape, certificate: &Certificate, start: &Start) -> Row {
         Row::new(Row::of(shape, certificate), certificate, &Vector::default(), start)
     }
@@ -121,7 +158,7 @@ mod tests {
     #[test]
     fn all_batches_of_an_extent_take_hardly_more_work_than_one() {
         let certificate = crowded();
-        let start = Start::new(&certificate);
+        let start = start(&certificate);
         assert_eq!(certificate.needs().len(), 64);
         for edge in [32, 64, 128, 256, 512] {
             let mut row = row(StepShape::new(1, edge), &certificate, &start);
@@ -136,7 +173,7 @@ mod tests {
     #[test]
     fn the_order_of_questions_changes_no_bit() {
         let certificate = crowded();
-        let start = Start::new(&certificate);
+        let start = start(&certificate);
         let asked = |samples: &[u32]| {
             let mut row = row(StepShape::new(1, 200), &certificate, &start);
             samples.iter().map(|it| row.at(*it, &certificate).unwrap()).last()
@@ -166,7 +203,7 @@ mod tests {
         #[test]
         fn a_row_says_of_each_batch_what_its_own_program_says((features, program, seen, asked) in any_case()) {
             let certificate = taught(features, &program, seen.into_iter());
-            let start = Start::new(&certificate);
+            let start = start(&certificate);
             for shape in asked {
                 let it = row(shape, &certificate, &start).at(shape.samples, &certificate).unwrap();
                 let alone = certificate.ceiling(shape);

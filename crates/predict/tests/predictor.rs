@@ -350,7 +350,12 @@ fn what_a_first_step_keeps_is_above_no_bound_and_what_it_needs_beyond_that_is() 
         predictor.observe(KEY, observation(shape, Bytes::mib(20))).unwrap();
         // The first step makes 48 MiB of optimizer's state, which was there when the bound was learnt.
         let kept = Bytes::mib(48);
-        let part = PartReading { shape, before: Bytes::mib(16), peak: Peak::Exact(Bytes::mib(16 + 48 + need)) };
+        let part = PartReading {
+            shape,
+            before: Bytes::mib(16),
+            peak: Peak::Exact(Bytes::mib(16 + 48 + need)),
+            tables: Bytes::ZERO,
+        };
         predictor.observe_step(&[(KEY, part)], kept).unwrap().len()
     };
     assert_eq!((first(20), first(22)), (0, 1));
@@ -360,7 +365,7 @@ fn what_a_first_step_keeps_is_above_no_bound_and_what_it_needs_beyond_that_is() 
 fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());
     let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
-    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)) };
+    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)), tables: Bytes::ZERO };
     assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
     let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
     // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.

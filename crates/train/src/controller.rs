@@ -2,7 +2,7 @@
 
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
-use plimsoll_predict::{Key, PartReading, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
+use plimsoll_predict::{Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
 use plimsoll_types::{
     Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape,
 };
@@ -89,10 +89,13 @@ impl Controller {
     }
 
     fn plan(&mut self, needs: &[PlannedNeed]) -> Result<(), PredictError> {
-        for PlannedNeed { phase, shape, expected, upper, resident, .. } in needs.iter().copied() {
+        for PlannedNeed { phase, shape, expected, upper, resident, tables, .. } in needs.iter().copied() {
             let key = self.keys.key(phase, shape);
             match resident {
-                Some(resident) => drop(self.predictor.observe(key, Observation { shape, resident, peak: expected })?),
+                Some(before) => {
+                    let part = PartReading { shape, before, peak: Peak::Exact(expected), tables };
+                    self.predictor.observe(key, part)?;
+                }
                 None => self.predictor.plan(key, shape, Prediction { expected, upper })?,
             }
         }
@@ -116,7 +119,7 @@ impl Controller {
                 if self.resident == Bytes::ZERO {
                     self.resident = attempt.resident;
                 }
-                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak));
+                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak, attempt.tables));
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
             Event::GradientCheckpointing(switched) => {
@@ -136,18 +139,23 @@ impl Controller {
         if done.micro_batches.iter().all(|it| it.peak.is_none()) {
             let part = |shape: StepShape| {
                 // The pages are those of all parts of the shape, some of which began with the gradients of others.
-                let resident = done.micro_batches.iter().filter(|it| it.shape() == shape).filter_map(|it| it.resident);
-                self.part(shape, resident.max().unwrap_or(done.resident), done.peak)
+                let of_shape = || done.micro_batches.iter().filter(|it| it.shape() == shape);
+                let resident = of_shape().filter_map(|it| it.resident).max().unwrap_or(done.resident);
+                let tables = of_shape().map(|it| it.tables).max().unwrap_or_default();
+                self.part(shape, resident, done.peak, tables)
             };
             return done.largest_shape().map(part).into_iter().collect();
         }
-        let part = |it: &MicroBatch| Some(self.part(it.shape(), it.resident.unwrap_or(done.resident), it.peak?));
+        let part = |it: &MicroBatch| {
+            let resident = it.resident.unwrap_or(done.resident);
+            Some(self.part(it.shape(), resident, it.peak?, it.tables))
+        };
         done.micro_batches.iter().filter_map(part).collect()
     }
 
-    fn part(&self, shape: StepShape, before: Bytes, peak: Bytes) -> (Key, PartReading) {
-        let read = Observation { shape, resident: before, peak };
-        (self.keys.key(Phase::Train, shape), PartReading::of(read, self.exact_peaks))
+    fn part(&self, shape: StepShape, resident: Bytes, peak: Bytes, tables: Bytes) -> (Key, PartReading) {
+        let read = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
+        (self.keys.key(Phase::Train, shape), read.with_tables(tables))
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.

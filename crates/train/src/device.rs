@@ -67,13 +67,16 @@ pub fn small_batch_regime(kind: DeviceKind) -> u32 {
     }
 }
 
+/// What the tables of a small graph take at most: 30 KiB were seen in graphs of two to four blocks, 92 to 462 nodes.
+const BESIDE_TENSORS: Bytes = Bytes::kib(64);
+
 /// Returns what a step takes besides its tensors, where that counts: on a CPU, the tables in which Burn keeps the graph of a
 /// step grow by doubling, and whether one does in a step depends on those before it.
 ///
-/// 64 KiB: 30 KiB were seen in graphs of two to four blocks; larger graphs belong to models of which 1 % is more.
+/// What larger graphs take more is read with each part: see [`PartReading::tables`](plimsoll_predict::PartReading::tables).
 pub fn beside_tensors(kind: DeviceKind) -> Bytes {
     match kind {
-        DeviceKind::Flex => Bytes::kib(64),
+        DeviceKind::Flex => BESIDE_TENSORS,
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => Bytes::ZERO,
     }
 }

@@ -57,6 +57,8 @@ pub struct Tried {
     pub shape: StepShape,
     /// What it showed.
     pub outcome: Outcome,
+    /// What the tables of its graph may take more in a shape with as many nodes.
+    pub tables: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
 }
@@ -196,17 +198,17 @@ fn tried(
     step: impl FnOnce() -> Result<Trial, TrialError>,
 ) -> Result<Tried, TrialError> {
     let start = Instant::now();
-    let outcome = match step().map(Trial::steady) {
-        Ok(Trial { resident, peak, .. }) => Outcome::Measured { resident, peak },
-        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), .. }))
+    let (outcome, tables) = match step().map(Trial::steady) {
+        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.tables),
+        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), tables, .. }))
             if whole == shape && Bytes::ZERO < resident && resident < peak =>
         {
-            Outcome::Measured { resident, peak }
+            (Outcome::Measured { resident, peak }, tables)
         }
-        Err(TrialError::OutOfMemory(_)) => Outcome::OutOfMemory,
+        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO),
         Err(error) => return Err(error),
     };
-    let tried = Tried { shape, outcome, seconds: start.elapsed().as_secs_f64() };
+    let tried = Tried { shape, outcome, tables, seconds: start.elapsed().as_secs_f64() };
     on_tried(&tried);
     Ok(tried)
 }

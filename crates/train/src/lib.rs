@@ -33,6 +33,7 @@ mod error;
 mod find;
 mod fit;
 mod gradients;
+mod graph;
 mod hooked;
 mod incident;
 mod incidents;

@@ -72,6 +72,8 @@ pub struct RanPart {
     pub resident: Bytes,
     /// Its high-water mark, where that is known to be its own.
     pub peak: Option<Bytes>,
+    /// What the tables of its graph may take more in a shape with as many nodes; zero where peaks are not exact.
+    pub tables: Bytes,
 }
 
 impl StepRequest {
@@ -300,7 +302,7 @@ impl GuardedStep {
         if !self.pages.are_exact() {
             return;
         }
-        for RanPart { part, resident, peak } in parts {
+        for RanPart { part, resident, peak, .. } in parts {
             if let Some(peak) = peak {
                 self.needs.note(Phase::Train, part.shape(), *resident, *peak);
             }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use plimsoll_predict::Phase;
+use plimsoll_predict::{PartReading, Peak, Phase};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
@@ -54,7 +54,7 @@ pub struct Trial {
     pub peak: Bytes,
     /// What a predictor learns of it: the most that a part of its shape found in use, the gradients of the parts before it
     /// included, and what one needs at most on top of that.
-    pub part: Observation,
+    pub part: PartReading,
     /// Wall time in seconds.
     pub seconds: f64,
 }
@@ -65,8 +65,12 @@ impl Trial {
     #[must_use]
     pub fn steady(self) -> Self {
         let left = self.in_use.saturating_sub(self.resident);
-        let Observation { shape, resident, peak } = self.part;
-        let part = Observation { shape, resident: resident.saturating_add(left), peak: peak.saturating_add(left) };
+        let PartReading { before, peak, .. } = self.part;
+        let peak = match peak {
+            Peak::Exact(peak) => Peak::Exact(peak.saturating_add(left)),
+            Peak::Reserved(peak) => Peak::Reserved(peak.saturating_add(left)),
+        };
+        let part = PartReading { before: before.saturating_add(left), peak, ..self.part };
         Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), part, ..self }
     }
 }
@@ -240,6 +244,6 @@ pub(crate) fn forward_trial(
         return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
     }
     let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
-    let part = Observation { shape, resident, peak };
+    let part = PartReading::of(Observation { shape, resident, peak }, probe.has_exact_peak());
     Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
 }

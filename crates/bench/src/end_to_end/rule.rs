@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_predict::{Dtype, Explorer, Key, Phase, Platform, PredictError, Predictor, PredictorConfig, Probe};
+use plimsoll_predict::{
+    Dtype, Explorer, Key, PartReading, Phase, Platform, PredictError, Predictor, PredictorConfig, Probe,
+};
 use plimsoll_sampler::CapacityRule;
-use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
+use plimsoll_types::{Bytes, Prediction, StepShape};
 
 /// The most samples of each padded length, from 1 to the longest; above it none fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub struct Certified {
 pub fn certify<E: From<PredictError>>(
     learning: &Learning,
     most: impl Fn(u32) -> u32,
-    measure: &mut dyn FnMut(StepShape) -> Result<Observation, E>,
+    measure: &mut dyn FnMut(StepShape) -> Result<PartReading, E>,
 ) -> Result<Certified, E> {
     let mut known = Known::try_new()?;
     let longest = learning.edges.last().copied().unwrap_or(0);
@@ -101,10 +103,10 @@ impl Known {
         Ok(Self { predictor, resident: Bytes::ZERO, tried: Vec::new() })
     }
 
-    fn learn(&mut self, observation: Observation) -> Result<(), PredictError> {
-        self.resident = self.resident.max(observation.resident);
-        self.tried.push(observation.shape);
-        self.predictor.observe(KEY, observation).map(drop)
+    fn learn(&mut self, part: PartReading) -> Result<(), PredictError> {
+        self.resident = self.resident.max(part.before);
+        self.tried.push(part.shape);
+        self.predictor.observe(KEY, part).map(drop)
     }
 
     fn predict(&self, shape: StepShape) -> Option<Prediction> {
@@ -132,6 +134,8 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_types::Observation;
+
     use super::*;
 
     /// A transformer with 10 MiB resident, and what it needs above.
@@ -142,7 +146,7 @@ mod tests {
     }
 
     fn learnt(learning: &Learning, most: u32) -> Certified {
-        certify(learning, |_| most, &mut |shape| Ok::<_, PredictError>(observation(shape))).unwrap()
+        certify(learning, |_| most, &mut |shape| Ok::<_, PredictError>(observation(shape).into())).unwrap()
     }
 
     #[test]

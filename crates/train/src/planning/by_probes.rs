@@ -1,8 +1,8 @@
 //! Plans by certified probes: real steps, each certain to fit by those before it.
 
 use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, ProbePlanner};
-use plimsoll_predict::{Phase, PredictorConfig};
-use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
+use plimsoll_predict::{PartReading, Peak, Phase, PredictorConfig};
+use plimsoll_types::{Attempt, Bytes, StepShape};
 
 use super::{OnPlanned, Planning, failed};
 use crate::controller::Keys;
@@ -55,7 +55,7 @@ fn steady<J: Job>(
     phase: Phase,
     shape: StepShape,
     n_samples: Option<u32>,
-) -> Result<Observation, PlanError> {
+) -> Result<PartReading, PlanError> {
     let mut run = || match (phase, n_samples) {
         (Phase::Train, None) => trials.blank(shape),
         (phase, n) => trials.run(phase, shape, n.unwrap_or(shape.samples)),
@@ -67,8 +67,8 @@ fn steady<J: Job>(
     match ran {
         // One part alone accumulates nothing, and several do: what is learnt is the need of a part.
         Ok(trial) => Ok(trial.part),
-        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
-            Ok(Observation { shape, resident, peak })
+        Err(TrialError::OutOfMemory(Attempt { resident: before, peak: Some(peak), tables, .. })) => {
+            Ok(PartReading { shape, before, peak: Peak::Exact(peak), tables })
         }
         Err(error) => Err(failed(shape, error)),
     }

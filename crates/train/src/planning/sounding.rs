@@ -152,7 +152,7 @@ pub fn sound_forward(
 #[derive(Clone, Copy, Debug)]
 struct Read {
     /// What is learnt of it.
-    part: Observation,
+    part: PartReading,
     /// What it reached.
     peak: Bytes,
 }
@@ -200,21 +200,20 @@ impl Sounding {
         let mut approach = Approach::new(Approach::SHORTEST, shape, self.capacity);
         let keys = self.keys;
         loop {
-            let resident = reads.last().map_or(Bytes::ZERO, |it| it.part.resident);
+            let resident = reads.last().map_or(Bytes::ZERO, |it| it.part.before);
             let predict = |shape| predictor.predict(keys.key(phase, shape), shape, resident);
             let next = match approach.next(predict) {
                 Reach::Measure(shape) => shape,
                 Reach::Beyond { .. } => return Err(self.out_of_reach(phase, shape, reads.last(), predict(shape))),
                 Reach::Arrived => return Ok(()),
             };
-            let read = measure(next, if reads.is_empty() { STEPS_AT_FIRST } else { 1 }, run)?;
+            let read = self.measure(next, if reads.is_empty() { STEPS_AT_FIRST } else { 1 }, run)?;
             if self.capacity < read.peak && reads.is_empty() {
                 return Err(self.smallest_does_not_fit(phase, read));
             }
-            let part = PartReading::of(read.part, self.exact_peaks);
-            predictor.observe_step(&[(keys.key(phase, next), part)], Bytes::ZERO)?;
+            predictor.observe_step(&[(keys.key(phase, next), read.part)], Bytes::ZERO)?;
             if self.capacity < read.peak {
-                let expected = predictor.predict(keys.key(phase, shape), shape, read.part.resident);
+                let expected = predictor.predict(keys.key(phase, shape), shape, read.part.before);
                 return Err(self.out_of_reach(phase, shape, reads.last(), expected));
             }
             approach.on_trial_done(next);
@@ -237,12 +236,25 @@ impl Sounding {
         PlanError::OutOfReach { phase, shape, largest, needed, capacity: self.capacity, advice }
     }
 
-    fn smallest_does_not_fit(&self, phase: Phase, Read { part: Observation { shape, .. }, peak }: Read) -> PlanError {
+    fn smallest_does_not_fit(&self, phase: Phase, Read { part: PartReading { shape, .. }, peak }: Read) -> PlanError {
         let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
         let enough = Bytes::from_f64_ceil(peak.as_f64() / self.target.get());
         let advice =
             self.advice(phase, &[&format!("a capacity of {enough}")], "`memory.gradient_checkpointing = \"on\"`");
         PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
+    }
+
+    /// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.
+    fn measure(&self, shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Read, PlanError> {
+        let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
+        match ran.map(Trial::steady) {
+            Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
+            Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), tables, .. })) => {
+                let part = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
+                Ok(Read { part: part.with_tables(tables), peak })
+            }
+            Err(error) => Err(failed(shape, error)),
+        }
     }
 
     /// Says what would help; what was tried would not.
@@ -257,20 +269,9 @@ impl Sounding {
     }
 }
 
-/// Runs trials of a shape, and returns what the last read: of one that did not fit, what it would have taken.
-fn measure(shape: StepShape, n: usize, run: RunTrial<'_>) -> Result<Read, PlanError> {
-    let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
-    match ran.map(Trial::steady) {
-        Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
-        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), .. })) => {
-            Ok(Read { part: Observation { shape, resident, peak }, peak })
-        }
-        Err(error) => Err(failed(shape, error)),
-    }
-}
-
-fn need(phase: Phase, Observation { shape, resident, peak }: Observation) -> PlannedNeed {
-    PlannedNeed { phase, shape, expected: peak, upper: peak, largest: Bytes::ZERO, resident: Some(resident) }
+fn need(phase: Phase, PartReading { shape, before, peak, tables }: PartReading) -> PlannedNeed {
+    let (expected, largest, resident) = (peak.bytes(), Bytes::ZERO, Some(before));
+    PlannedNeed { phase, shape, expected, upper: expected, largest, resident, tables }
 }
 
 #[cfg(test)]
@@ -292,7 +293,7 @@ mod tests {
         let found = base.saturating_add(gradients);
         let peak = found.saturating_add(gradients);
         let mut run = |shape| {
-            let part = Observation { shape, resident: found, peak };
+            let part = Observation { shape, resident: found, peak }.into();
             Ok(Trial { shape, resident: base, in_use: base, reserved: peak, peak, part, seconds: 0.0 })
         };
         // On top of 26 MiB an edge that is a sixteenth longer needs at most an eighth more than 16 MiB; on top of 10 MiB, at

@@ -195,7 +195,12 @@ impl<J: Job> Run<'_, J> {
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
             let resident = (n_parts > 1).then_some(it.resident);
-            MicroBatch { resident, peak, ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge) }
+            MicroBatch {
+                resident,
+                peak,
+                tables: it.tables,
+                ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge)
+            }
         };
         Ok(Optimized::Done(StepDone {
             step: self.step,

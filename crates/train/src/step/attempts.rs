@@ -14,6 +14,7 @@ use plimsoll_types::{Attempt, Bytes, MemoryReading, StepShape};
 use super::error::{ReadError, StepError, read_values, unless_out_of_memory};
 use super::{GuardedStep, MeanLoss, RanPart, StepOutcome, StepPart, StepRequest};
 use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
+use crate::graph::Nodes;
 use crate::stopwatch::{Lap, Stopwatch};
 
 /// The attempts at one step, and what they have gathered so far.
@@ -90,7 +91,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             self.guarded.pages.begin();
         }
         let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
-        let attempt = Attempt::new(shape, resident);
+        let (mut attempt, nodes) = (Attempt::new(shape, resident), Nodes::count());
         note_work(format_args!("{shape} with gradients"));
         // CubeCL panics where it has no memory to pass a kernel its arguments.
         let (mean_loss, model, accumulator) = (self.mean_loss, self.model, &self.accumulator);
@@ -99,6 +100,9 @@ impl<'a, M: Module> Attempts<'a, M> {
             let gradients = accumulator.backward(model, &loss.mean, n_units);
             (loss, gradients)
         });
+        if self.guarded.pages.are_exact() {
+            attempt.tables = nodes.tables();
+        }
         let Some((loss, gradients)) = passed.map_err(other)? else {
             return self.clear(part, attempt, ReadError::OutOfMemory { refused: None }, GradientsParams::new());
         };
@@ -122,7 +126,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         let MemoryReading { in_use, peak, .. } = self.probe_time(|guarded| guarded.read()).map_err(other)?;
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.shows(shape).then_some(peak);
-        self.parts.push(RanPart { part: part.clone(), resident, peak });
+        self.parts.push(RanPart { part: part.clone(), resident, peak, tables: attempt.tables });
         Ok(())
     }
 

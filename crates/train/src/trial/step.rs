@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use burn::optim::{AdamConfig, GradientsParams};
 use plimsoll_guard::GuardError;
+use plimsoll_predict::{PartReading, Peak};
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepShape};
 
@@ -26,7 +27,7 @@ pub struct Ran {
     /// The micro-batches that ran out of memory.
     pub failures: Vec<Attempt>,
     /// What was read of each part that counts, in order, where peaks are exact.
-    pub parts: Vec<Observation>,
+    pub parts: Vec<PartReading>,
 }
 
 impl<J: Job> Trials<'_, J> {
@@ -115,7 +116,8 @@ impl<J: Job> Trials<'_, J> {
 
     /// Takes a step that failed in parts, or passed the capacity, for one that ran out of memory.
     pub(super) fn within_capacity(&self, trial: Trial, failures: &[Attempt]) -> Result<Trial, TrialError> {
-        let above = Some(Attempt { peak: Some(trial.peak), ..Attempt::new(trial.shape, trial.resident) });
+        let (peak, tables) = (Some(trial.peak), trial.part.tables);
+        let above = Some(Attempt { peak, tables, ..Attempt::new(trial.shape, trial.resident) });
         match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
             Some(failure) => Err(TrialError::OutOfMemory(failure)),
             None => Ok(trial),
@@ -131,10 +133,13 @@ impl<J: Job> Trials<'_, J> {
         start: Instant,
     ) -> Result<Ran, TrialError> {
         let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
-        let read = |it: RanPart| Some(Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? });
+        let is_exact = self.guarded.probe().has_exact_peak();
+        let read = |it: RanPart| {
+            let read = Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? };
+            Some(PartReading::of(read, is_exact).with_tables(it.tables))
+        };
         let parts: Vec<_> = parts.into_iter().filter_map(read).collect();
         let failures = self.guarded.take_failures();
-        let is_exact = self.guarded.probe().has_exact_peak();
         let peak = peak.max(self.guarded.read()?.peak);
         if is_exact {
             self.guarded.probe_mut().reset_peak().map_err(StepError::from)?;
@@ -150,7 +155,7 @@ impl<J: Job> Trials<'_, J> {
             part(shape, resident, &parts, of_optimizer)
         } else {
             // Pages are those of all parts.
-            Observation { shape, resident, peak }
+            PartReading::of(Observation { shape, resident, peak }, false)
         };
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
     }
@@ -186,12 +191,13 @@ impl<J: Job> Trials<'_, J> {
 ///
 /// The optimizer's step counts on top of what was in use before the whole step: that of a step of one part finds the
 /// gradients of this part, which are among what the part needs.
-fn part(shape: StepShape, before_step: Bytes, parts: &[Observation], of_optimizer: Bytes) -> Observation {
+fn part(shape: StepShape, before_step: Bytes, parts: &[PartReading], of_optimizer: Bytes) -> PartReading {
     let of_shape = || parts.iter().filter(|it| it.shape == shape);
-    let resident = of_shape().map(|it| it.resident).fold(before_step, Bytes::max);
-    let needs = of_shape().map(|it| it.peak.saturating_sub(it.resident));
+    let before = of_shape().map(|it| it.before).fold(before_step, Bytes::max);
+    let needs = of_shape().map(|it| it.peak.bytes().saturating_sub(it.before));
     let need = needs.fold(of_optimizer.saturating_sub(before_step), Bytes::max);
-    Observation { shape, resident, peak: resident.saturating_add(need) }
+    let tables = of_shape().map(|it| it.tables).max().unwrap_or_default();
+    PartReading { shape, before, peak: Peak::Exact(before.saturating_add(need)), tables }
 }
 
 #[cfg(test)]
@@ -203,14 +209,13 @@ mod tests {
     /// Returns what is learnt where 10 MiB were in use before the step, in MiB.
     #[track_caller]
     fn check(parts: &[(u64, u64)], of_optimizer: u64, found: u64, peak: u64) {
-        let read = |(resident, peak): &(u64, u64)| Observation {
-            shape: SHAPE,
-            resident: Bytes::mib(*resident),
-            peak: Bytes::mib(*peak),
+        let read = |shape, found, peak, tables| {
+            let peak = Peak::Exact(Bytes::mib(peak));
+            PartReading { shape, before: Bytes::mib(found), peak, tables: Bytes::mib(tables) }
         };
-        let other = Observation { shape: StepShape::new(1, 32), resident: Bytes::mib(99), peak: Bytes::mib(999) };
-        let parts: Vec<_> = parts.iter().map(read).chain([other]).collect();
-        let expected = Observation { shape: SHAPE, resident: Bytes::mib(found), peak: Bytes::mib(peak) };
+        let of_shape = (1..).zip(parts).map(|(tables, (found, peak))| read(SHAPE, *found, *peak, tables));
+        let parts: Vec<_> = of_shape.chain([read(StepShape::new(1, 32), 99, 999, 9)]).collect();
+        let expected = read(SHAPE, found, peak, parts.len() as u64 - 1);
         assert_eq!(part(SHAPE, Bytes::mib(10), &parts, Bytes::mib(of_optimizer)), expected);
     }
 

@@ -8,7 +8,7 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_predict::PredictorConfig;
+use plimsoll_predict::{PartReading, PredictorConfig};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
@@ -151,17 +151,18 @@ fn config(n_steps: u64) -> FitConfig {
 }
 
 /// A part with its bound, where there was one before it.
-fn bounded(controller: &Controller, parts: &[Observation]) -> Vec<(Observation, Option<Bytes>)> {
-    parts.iter().map(|it| (*it, controller.predict(it.shape, it.resident).map(|it| it.upper))).collect()
+fn bounded(controller: &Controller, parts: &[PartReading]) -> Vec<(PartReading, Option<Bytes>)> {
+    parts.iter().map(|it| (*it, controller.predict(it.shape, it.before).map(|it| it.upper))).collect()
 }
 
 /// No part is above its bound, and once `learnt` none has one that is more than a twentieth above what it takes.
 #[track_caller]
-fn check_parts(parts: &[(Observation, Option<Bytes>)], learnt: bool) {
-    for (Observation { shape, resident, peak }, upper) in parts {
+fn check_parts(parts: &[(PartReading, Option<Bytes>)], learnt: bool) {
+    for (PartReading { shape, before, peak, .. }, upper) in parts {
+        let peak = peak.bytes();
         let upper = upper.or((!learnt).then_some(Bytes::MAX)).unwrap();
-        assert!(*peak <= upper, "{shape} on top of {resident} reached {peak}, at most {upper} was said");
-        let (need, slack) = (peak.saturating_sub(*resident), upper.saturating_sub(*peak));
+        assert!(peak <= upper, "{shape} on top of {before} reached {peak}, at most {upper} was said");
+        let (need, slack) = (peak.saturating_sub(*before), upper.saturating_sub(peak));
         assert!(!learnt || slack.0 <= need.0 / 20, "{shape} took {need}, and {slack} more were allowed for");
     }
 }
@@ -175,7 +176,7 @@ fn gradients_as_large_as_activations_are_in_the_bound_of_each_part_in_either_ord
         let mut controller = Controller::try_new(config(0).controller).unwrap();
         for step in 0..6 {
             let ran = trials.blank_parts(&sizes.map(|n| StepShape::new(n, LONG))).unwrap();
-            let sum = ran.parts[1].resident.saturating_sub(ran.parts[0].resident);
+            let sum = ran.parts[1].before.saturating_sub(ran.parts[0].before);
             assert!(Bytes::mib(1) <= sum, "only {sum} are accumulated, so nothing is tested");
             check_parts(&bounded(&controller, &ran.parts), 2 < step);
             let told = controller.learn(&Event::StepDone(done(step, &ran.trial, &ran.parts))).unwrap();
@@ -184,10 +185,11 @@ fn gradients_as_large_as_activations_are_in_the_bound_of_each_part_in_either_ord
     }
 }
 
-fn done(step: u64, trial: &plimsoll_train::Trial, parts: &[Observation]) -> StepDone {
-    let part = |it: &Observation| MicroBatch {
-        resident: Some(it.resident),
-        peak: Some(it.peak),
+fn done(step: u64, trial: &plimsoll_train::Trial, parts: &[PartReading]) -> StepDone {
+    let part = |it: &PartReading| MicroBatch {
+        resident: Some(it.before),
+        peak: Some(it.peak.bytes()),
+        tables: it.tables,
         ..MicroBatch::new((0..it.shape.samples.into()).collect(), it.shape.edge())
     };
     StepDone {
@@ -238,8 +240,11 @@ fn a_run_of_large_and_small_parts_keeps_every_peak_below_its_bound() {
     }
 }
 
-fn parts(done: &StepDone) -> Vec<Observation> {
-    let part = |it: &MicroBatch| Some(Observation { shape: it.shape(), resident: it.resident?, peak: it.peak? });
+fn parts(done: &StepDone) -> Vec<PartReading> {
+    let part = |it: &MicroBatch| {
+        let read = Observation { shape: it.shape(), resident: it.resident?, peak: it.peak? };
+        Some(PartReading::of(read, true).with_tables(it.tables))
+    };
     done.micro_batches.iter().filter_map(part).collect()
 }
 

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use plimsoll_bench::end_to_end::{Certified, Division, Learning, Measured, Method, Report, Round, Rule, Turn, certify};
 use plimsoll_bench::sampler::process_time;
-use plimsoll_predict::edges;
+use plimsoll_predict::{PartReading, edges};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};
 use plimsoll_train::{Draw, Item, Job, Lengths, Source, Trials, open_device, small_batch_regime};
-use plimsoll_types::{Bytes, Observation, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish};
@@ -165,7 +165,7 @@ fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
 
 /// Runs steps of two micro-batches of a shape, since what is accumulated takes memory too, and returns what the last
 /// showed.
-fn steady<J: Job>(trials: &mut Trials<'_, J>, shape: StepShape) -> Result<Observation, Failed> {
+fn steady<J: Job>(trials: &mut Trials<'_, J>, shape: StepShape) -> Result<PartReading, Failed> {
     for _ in 1..STEPS_OF_A_TRIAL {
         trials.train(shape, 2 * shape.samples)?;
     }

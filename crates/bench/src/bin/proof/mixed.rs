@@ -8,7 +8,7 @@ use plimsoll_plan::{DryRunPlanner, PlannedCell, Pools, Program};
 use plimsoll_predict::{Correction, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Job, JobProgram, OptimizerRecovery, Trials, beside_tensors, has_fusion, small_batch_regime};
-use plimsoll_types::{Bytes, Observation, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
 use crate::child::loader;
@@ -91,7 +91,7 @@ pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Resu
 }
 
 /// Returns the largest bound of any part, and how the parts compare with theirs.
-fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[Observation]) -> Result<(Bytes, PartsHeld), Failed> {
+fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[PartReading]) -> Result<(Bytes, PartsHeld), Failed> {
     let beside = beside_tensors(DeviceKind::Flex);
     let mut predictor =
         Predictor::try_new(PredictorConfig { beside, features: plan.features, ..PredictorConfig::default() })?;
@@ -102,8 +102,8 @@ fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[Observation]) -> Result<
         regime: u16::from(shape.samples <= small_batch_regime(DeviceKind::Flex)),
     };
     for it in plan.cells.iter().filter(|it| it.phase == Phase::Train && it.source == Source::Memo) {
-        let (shape, resident) = (it.shape(), it.resident);
-        predictor.observe(key(shape), Observation { shape, resident, peak: it.reserved })?;
+        let (shape, before, peak, tables) = (it.shape(), it.resident, Peak::Exact(it.reserved), it.tables);
+        predictor.observe(key(shape), PartReading { shape, before, peak, tables })?;
     }
     let (mut uppers, mut slacks, mut n_above) = (Bytes::ZERO, Vec::new(), 0);
     let mut rest = parts;
@@ -111,17 +111,16 @@ fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[Observation]) -> Result<
         let (step, later) = rest.split_at_checked(n).ok_or("read every part of a step")?;
         rest = later;
         for it in step {
-            let Some(bound) = predictor.predict(key(it.shape), it.shape, it.resident) else { continue };
+            let Some(bound) = predictor.predict(key(it.shape), it.shape, it.before) else { continue };
+            let peak = it.peak.bytes();
             uppers = uppers.max(bound.upper);
-            if bound.upper < it.peak {
-                eprintln!("{} needed {}, at most {} was said", it.shape, it.peak, bound.upper);
+            if bound.upper < peak {
+                eprintln!("{} needed {peak}, at most {} was said", it.shape, bound.upper);
                 n_above += 1;
             }
-            slacks.push(bound.upper.share_of(it.peak) - 1.0);
+            slacks.push(bound.upper.share_of(peak) - 1.0);
         }
-        let reading =
-            |it: &Observation| PartReading { shape: it.shape, before: it.resident, peak: Peak::Exact(it.peak) };
-        let readings: Vec<_> = step.iter().map(|it| (key(it.shape), reading(it))).collect();
+        let readings: Vec<_> = step.iter().map(|it| (key(it.shape), *it)).collect();
         predictor.observe_step(&readings, Bytes::ZERO)?;
     }
     slacks.sort_by(f64::total_cmp);

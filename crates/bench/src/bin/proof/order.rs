@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use plimsoll_bench::proof::{Figure, Group};
 use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
-use plimsoll_predict::{Correction, Phase};
+use plimsoll_predict::{Correction, PartReading, Phase};
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, Features, Observation, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Something to do with a job on a device.
@@ -67,7 +67,7 @@ pub(crate) enum Reply {
         high_water: Bytes,
         after: Vec<Pools>,
         /// What was read of each part, in order, where peaks are exact.
-        parts: Vec<Observation>,
+        parts: Vec<PartReading>,
         seconds: f64,
     },
     Memory(Vec<Figure>),
