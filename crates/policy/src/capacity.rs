@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_first_reading_of_a_run_that_goes_on_has_not_lasted() {
         let mut watch = CapacityWatch::since(100);
-        let mut read = |step, capacity| watch.read(step, Bytes(capacity), Bytes(1000)).map(|it: Followed| it.capacity);
+        let mut read = |step, bytes| watch.read(step, Bytes(bytes), Bytes(1000)).map(|it| it.capacity);
         assert_eq!([read(100, 1050), read(149, 1020), read(150, 1050)], [None, None, Some(Bytes(1020))]);
     }
 

@@ -109,15 +109,24 @@ impl Certified {
 
     /// Returns the highest rung in `from..end` whose upper bound is within `limit`, with that bound.
     ///
-    /// Bounds grow from rung to rung, so halving the range finds it in 9 queries on a ladder of 270 rungs. Where a
-    /// bound dips all the same, because a rung runs other kernels than its neighbour, a lower rung may be found, but
-    /// never one whose bound does not fit.
+    /// The last is asked first: a rung that is the whole step keeps no sum of gradients beside it, and may fit where
+    /// smaller ones do not. Below it bounds grow from rung to rung, so halving the range finds the highest in 9 queries
+    /// on a ladder of 270 rungs. Where a bound dips all the same, because a rung runs other kernels than its neighbour,
+    /// a lower rung may be found, but never one whose bound does not fit.
     fn highest_within(&self, from: usize, end: usize, limit: Bytes, predict: Predict<'_>) -> Option<(usize, Bytes)> {
-        let (mut low, mut high, mut found) = (from, end, None);
+        let fits = |rung: usize| {
+            let upper = predict(self.ladder.at(rung).shape())?.upper;
+            (upper <= limit).then_some((rung, upper))
+        };
+        let last = end.checked_sub(1).filter(|last| from <= *last)?;
+        if let Some(found) = fits(last) {
+            return Some(found);
+        }
+        let (mut low, mut high, mut found) = (from, last, None);
         while low < high {
             let middle = usize::midpoint(low, high);
-            match predict(self.ladder.at(middle).shape()).filter(|it| it.upper <= limit) {
-                Some(prediction) => (low, found) = (middle + 1, Some((middle, prediction.upper))),
+            match fits(middle) {
+                Some(it) => (low, found) = (middle + 1, Some(it)),
                 None => high = middle,
             }
         }

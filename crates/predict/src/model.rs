@@ -103,11 +103,6 @@ impl Model {
         }
     }
 
-    /// Whether all that is known holds what a first step kept.
-    pub(crate) fn is_provisional(&self) -> bool {
-        self.is_provisional
-    }
-
     /// Returns how many shapes are kept.
     pub(crate) fn n_shapes(&self) -> usize {
         self.certificate.needs().len()
@@ -156,21 +151,24 @@ impl Model {
     /// Learns one more need, and what tables may take on top of it in shapes as large; returns the factor by which a
     /// violation has lifted the key.
     ///
-    /// A reading that is not `clean` holds what its step kept for good, and is too high by that: it serves only while
-    /// nothing else is known, or where it is above its bound.
+    /// A reading that holds what its step `kept` for good is too high by at most that: it serves only while nothing else is
+    /// known, or where it is above its bound without it.
     pub(crate) fn learn(
         &mut self,
-        it: ShapeNeed,
+        read: ShapeNeed,
         tables: Bytes,
-        is_clean: bool,
+        kept: Bytes,
         config: &PredictorConfig,
     ) -> Result<Option<f64>, PredictError> {
-        self.certificate.check(it)?;
-        let is_first = self.n_shapes() == 0;
-        let is_above = !is_first && self.need(it.shape, 1.0, config).upper < it.need;
+        self.certificate.check(read)?;
+        let (is_first, is_clean) = (self.n_shapes() == 0, kept == Bytes::ZERO);
+        let least = ShapeNeed { need: read.need.saturating_sub(kept), ..read };
+        let is_above = !is_first && self.need(read.shape, 1.0, config).upper < least.need;
         if !is_clean && !is_first && !self.is_provisional && !is_above {
             return Ok(None);
         }
+        // Where nothing is sure, what was read stands, whatever was kept.
+        let it = if is_first || self.is_provisional { read } else { least };
         self.n_violations += u64::from(is_above);
         self.n_observations += 1;
         let mut lifted = is_above.then_some(1.0);

@@ -64,10 +64,12 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 ///
 /// # A step that keeps
 ///
-/// The first step of a process creates the optimizer's state, thread pools and work space that stay: its reading is too
-/// high by what it kept.
-/// Such a reading (more than a hundredth of it was kept) serves only while nothing else is known, and is forgotten at the
-/// next clean one; above its bound it is learnt whatever it kept.
+/// The first step of a process creates the optimizer's state, thread pools and work space that stay: the reading of a part
+/// that may have kept some of that is too high by what it kept.
+/// Such a reading (more than a hundredth of what the step's parts need was kept) serves only while nothing else is known,
+/// and is forgotten at the next clean one; without what was kept it is held against its bound all the same, and above that
+/// it is learnt.
+/// A part between others has kept what it left in use for the next, which as a rule is nothing: it is clean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]
 pub struct Predictor {
@@ -89,8 +91,8 @@ pub struct Residual {
     pub ratio: Option<f64>,
 }
 
-/// A step that keeps more than one part in so many of what it needed reads too much to learn from: the rounding margin is
-/// as large.
+/// A part that may have kept more than one part in so many of what its step needed reads too much to learn from: the rounding
+/// margin is as large.
 pub const KEPT_SHARE: u64 = 100;
 
 impl Predictor {
@@ -104,30 +106,25 @@ impl Predictor {
         Ok(Self { config, models: BTreeMap::new(), pools: BTreeMap::new() })
     }
 
-    /// Learns what was read of the parts of one step, which kept `kept` bytes for good, and returns the readings that were
-    /// above their bounds.
+    /// Learns what was read of the parts of one step, in order, which kept `kept` bytes for good, and returns the readings
+    /// that were above their bounds.
     ///
     /// A part that stayed within what was in use before it teaches nothing.
-    /// What a step keeps may lie in the peak of any of its parts, and is no need of the next one: once more is known than
-    /// a first step, so much less is asked of the bounds of a step that keeps much.
+    /// What a part keeps may lie in its own peak, and is no need of the next step: of a step that keeps much, so much less
+    /// is asked of the bounds of the parts that may have kept it.
     ///
     /// # Errors
     ///
     /// [`PredictError::EmptyShape`] or [`PredictError::OtherAxes`] for a part; those before it are learnt then.
     pub fn observe_step(&mut self, parts: &[(Key, PartReading)], kept: Bytes) -> Result<Vec<Violation>, PredictError> {
-        let need = |it: &PartReading| it.peak.bytes().saturating_sub(it.before);
-        let most = parts.iter().map(|(_, it)| need(it)).max().unwrap_or(Bytes::ZERO);
-        let is_clean = kept.saturating_mul(KEPT_SHARE) <= most;
+        let most = parts.iter().map(|(_, it)| it.need()).max().unwrap_or(Bytes::ZERO);
         let mut violations = Vec::new();
-        let of_others = |(key, it): &(Key, PartReading)| {
-            let holds_kept = !is_clean && self.models.get(key).is_some_and(|model| !model.is_provisional());
-            let before = if holds_kept { it.before.saturating_add(kept) } else { it.before };
-            (*key, PartReading { before, ..*it })
-        };
-        let parts: Vec<_> = parts.iter().map(of_others).collect();
-        for (key, it) in parts.iter().filter(|(_, it)| Bytes::ZERO < need(it)) {
-            let predicted = self.predict(*key, it.shape, it.before);
-            if self.observe_part(*key, *it, is_clean)? {
+        for (at, (key, it)) in parts.iter().enumerate().filter(|(_, (_, it))| Bytes::ZERO < it.need()) {
+            let own = kept_by(parts, at, kept);
+            let is_much = most < own.saturating_mul(KEPT_SHARE) && matches!(it.peak, Peak::Exact(_));
+            let own = if is_much { own } else { Bytes::ZERO };
+            let predicted = self.predict(*key, it.shape, it.before.saturating_add(own));
+            if self.observe_part(*key, *it, own)? {
                 let upper = predicted.map_or(Bytes::ZERO, |it| it.upper);
                 violations.push(Violation { shape: it.shape, upper, peak: it.peak.bytes() });
             }
@@ -135,14 +132,13 @@ impl Predictor {
         Ok(violations)
     }
 
-    /// Learns a part, and says whether it was above its bound.
-    fn observe_part(&mut self, key: Key, it: PartReading, is_clean: bool) -> Result<bool, PredictError> {
+    /// Learns a part that may hold `kept` bytes which stay, and says whether it was above its bound.
+    fn observe_part(&mut self, key: Key, it: PartReading, kept: Bytes) -> Result<bool, PredictError> {
         let PartReading { shape, before, peak, tables } = it;
         match peak {
-            Peak::Exact(peak) => {
+            Peak::Exact(_) => {
                 let model = self.models.entry(key).or_insert_with(|| Model::new(self.config.features));
-                let need = peak.saturating_sub(before);
-                let learnt = model.learn(ShapeNeed { shape, need }, tables, is_clean, &self.config);
+                let learnt = model.learn(ShapeNeed { shape, need: it.need() }, tables, kept, &self.config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())
             }
@@ -168,7 +164,7 @@ impl Predictor {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }
         let known = self.need(key, shape);
-        let violated = self.observe_part(key, part, true)?;
+        let violated = self.observe_part(key, part, Bytes::ZERO)?;
         let (predicted, ratio) = (known.map(|it| above(resident, it)), known.map(|it| need.share_of(it.expected)));
         Ok(Residual { predicted, violated, ratio })
     }
@@ -223,6 +219,18 @@ impl Predictor {
         }
         let siblings = self.models.iter().filter(|(other, _)| other.is_sibling_of(key));
         siblings.map(|(_, model)| model.need(shape, self.config.regime_margin, &self.config)).max()
+    }
+}
+
+/// Returns how much of what a step kept may lie in the peak of one of its parts: at most what that part has left in use for
+/// the next one.
+///
+/// The first part leaves the sum of gradients as well, and the window of the last holds the optimizer's step: either may
+/// have kept all there is.
+fn kept_by(parts: &[(Key, PartReading)], at: usize, kept: Bytes) -> Bytes {
+    match parts.get(at + 1) {
+        Some((_, next)) if 0 < at => next.before.saturating_sub(parts[at].1.before).min(kept),
+        _ => kept,
     }
 }
 

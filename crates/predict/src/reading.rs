@@ -55,6 +55,11 @@ impl PartReading {
     pub const fn with_tables(self, tables: Bytes) -> Self {
         Self { tables, ..self }
     }
+
+    /// Returns what the part needed on top of what was in use before it.
+    pub(crate) fn need(&self) -> Bytes {
+        self.peak.bytes().saturating_sub(self.before)
+    }
 }
 
 /// A reading of the bytes in use.

@@ -361,6 +361,52 @@ fn what_a_first_step_keeps_is_above_no_bound_and_what_it_needs_beyond_that_is() 
     assert_eq!((first(20), first(22)), (0, 1));
 }
 
+/// Returns the readings of a step's parts, each on top of what was in use before it, all in MiB.
+fn step<const N: usize>(parts: [(StepShape, u64, u64); N]) -> [(Key, PartReading); N] {
+    parts.map(|(shape, before, need)| {
+        let (before, peak) = (Bytes::mib(before), Peak::Exact(Bytes::mib(before + need)));
+        (KEY, PartReading { shape, before, peak, tables: Bytes::ZERO })
+    })
+}
+
+#[test]
+fn a_first_step_is_held_against_its_own_parts_without_what_it_keeps() {
+    let [large, small] = [StepShape::new(8, 16), StepShape::new(4, 16)];
+    // The first part leaves 16 MiB of gradients, and the window of the last holds the optimizer's step: 48 MiB are kept.
+    for (parts, n) in [
+        (step([(small, 16, 20), (small, 32, 60)]).to_vec(), 0),
+        (step([(small, 16, 20), (small, 32, 70)]).to_vec(), 1),
+        (step([(small, 16, 20), (small, 32, 20), (small, 32, 67)]).to_vec(), 0),
+        (step([(small, 16, 20), (small, 32, 20), (small, 32, 70)]).to_vec(), 1),
+        (step([(large, 16, 40), (small, 32, 60)]).to_vec(), 0),
+    ] {
+        let mut predictor = predictor(PredictorConfig::default());
+        let told = predictor.observe_step(&parts, Bytes::mib(48)).unwrap();
+        assert_eq!(told.len(), n, "{told:?} of {parts:?}");
+        // Nobody knows how much of what the last part took was kept.
+        let (_, last) = parts[parts.len() - 1];
+        let upper = predictor.predict(KEY, last.shape, last.before).unwrap().upper;
+        assert!(parts.len() > 2 || last.peak.bytes() <= upper, "at most {upper} after {parts:?}");
+    }
+}
+
+#[test]
+fn a_part_that_keeps_nothing_teaches_what_it_needs_whatever_its_step_keeps() {
+    let shape = StepShape::new(4, 16);
+    let mut predictor = predictor(PredictorConfig::default());
+    predictor.observe(KEY, observation(shape, Bytes::mib(20))).unwrap();
+    let parts = step([(shape, 16, 20), (shape, 32, 22), (shape, 32, 20)]);
+    // The optimizer keeps 48 MiB, and the part in the middle needs a tenth more than is known, without anything of that.
+    let told = predictor.observe_step(&parts, Bytes::mib(48)).unwrap();
+    assert_eq!(told.iter().map(|it| it.peak).collect::<Vec<_>>(), [Bytes::mib(54)]);
+    assert!(Bytes::mib(54) <= predictor.predict(KEY, shape, Bytes::mib(32)).unwrap().upper);
+    // What it leaves in use is what it kept itself.
+    let mut keeps = self::predictor(PredictorConfig::default());
+    keeps.observe(KEY, observation(shape, Bytes::mib(20))).unwrap();
+    let parts = step([(shape, 16, 20), (shape, 32, 22), (shape, 34, 20)]);
+    assert_eq!(keeps.observe_step(&parts, Bytes::mib(48)).unwrap(), []);
+}
+
 #[test]
 fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());

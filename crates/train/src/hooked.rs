@@ -36,10 +36,10 @@ pub trait Hooks: Send + Sync + 'static {
 pub struct HookedPart {
     /// How many they are, and their edge.
     pub shape: StepShape,
-    /// Which of the step's samples they are.
+    /// Which of the step's samples they are; those of a blank batch have no place in it, and begin at zero.
     pub samples: Range<usize>,
-    /// How many samples the step has.
-    pub n_samples: usize,
+    /// How many samples the step has; `None` for a blank batch, which knows of no others.
+    pub n_samples: Option<usize>,
 }
 
 /// A job that is otherwise the one that it wraps.
@@ -73,7 +73,7 @@ impl<B> HookedBuffer<B> {
         });
         let edge = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(0, |(_, edge)| edge);
         let shape = StepShape::new(u32::try_from(samples.len()).unwrap_or(u32::MAX), edge);
-        HookedPart { shape, samples, n_samples: self.draw.n_samples() }
+        HookedPart { shape, samples, n_samples: Some(self.draw.n_samples()) }
     }
 }
 
@@ -131,8 +131,7 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> J::Batch {
-        let n_samples = shape.samples as usize;
-        self.hooks.on_part(&HookedPart { shape, samples: 0..n_samples, n_samples });
+        self.hooks.on_part(&HookedPart { shape, samples: 0..shape.samples as usize, n_samples: None });
         self.job.blank_batch(shape, device)
     }
 

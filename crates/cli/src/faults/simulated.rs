@@ -44,6 +44,10 @@ struct Memory {
     /// Readings since that part ran.
     readings: u32,
     peak: Bytes,
+    /// Whether the next high-water mark is that of a part.
+    is_announced: bool,
+    /// Whether a step of blank parts is under way: none of them says that it is the last.
+    is_blank: bool,
 }
 
 /// What is held between parts, beside the weights.
@@ -74,10 +78,18 @@ impl Memory {
         }
     }
 
+    /// Begins a high-water mark: of a part, or of the optimizer's step of blank ones.
+    fn reset_peak(&mut self) {
+        self.peak = Bytes::ZERO;
+        if !std::mem::take(&mut self.is_announced) && std::mem::take(&mut self.is_blank) {
+            (self.held, self.after_part) = (Held { has_moments: true, has_sum: false }, None);
+        }
+    }
+
     /// Drops what a part that does not fit has made; one sample alone takes its step with it.
     fn give_back(&mut self) {
         if let Some((_, 1)) = self.after_part.take() {
-            self.held.has_sum = false;
+            (self.held.has_sum, self.is_blank) = (false, false);
         }
     }
 }
@@ -107,10 +119,11 @@ impl SimulatedDevice {
 
     pub(super) fn on_part(&self, part: &HookedPart) {
         let mut memory = self.memory();
-        memory.held.has_sum &= part.samples.start > 0;
+        memory.is_blank = part.n_samples.is_none();
+        memory.held.has_sum &= part.samples.start > 0 || memory.is_blank;
         memory.run(training(part.shape));
         // The optimizer takes the sum of a whole step.
-        let is_last = part.samples.end == part.n_samples;
+        let is_last = part.n_samples == Some(part.samples.end);
         let has_moments = memory.held.has_moments || is_last;
         (memory.after_part, memory.readings) = (Some((Held { has_moments, has_sum: !is_last }, part.shape.samples)), 0);
     }
@@ -145,8 +158,12 @@ impl Probe for SimulatedProbe {
         Ok(MemoryReading { in_use, reserved: in_use, peak: memory.peak.max(in_use) })
     }
 
+    fn announce(&mut self, _shape: StepShape) {
+        self.device.memory().is_announced = true;
+    }
+
     fn reset_peak(&mut self) -> Result<(), ProbeError> {
-        self.device.memory().peak = Bytes::ZERO;
+        self.device.memory().reset_peak();
         Ok(())
     }
 
@@ -180,7 +197,7 @@ mod tests {
 
     fn part(samples: Range<usize>, n_samples: usize) -> HookedPart {
         let n = u32::try_from(samples.len()).unwrap();
-        HookedPart { shape: StepShape::new(n, 16), samples, n_samples }
+        HookedPart { shape: StepShape::new(n, 16), samples, n_samples: Some(n_samples) }
     }
 
     /// Runs a part as a step does, and returns what was in use before and after it, and its peak.
@@ -206,6 +223,26 @@ mod tests {
         let with_moments = sum(&[WEIGHTS, MOMENTS]);
         assert_eq!(run(8..16, 16), [with_sum, with_moments, sum(&[with_sum, need])]);
         assert_eq!(run(0..8, 8), [with_moments, with_moments, sum(&[with_moments, need])]);
+    }
+
+    #[test]
+    fn blank_parts_of_a_step_find_the_gradients_of_those_before_them() {
+        let device = Arc::new(SimulatedDevice::default());
+        let mut probe = SimulatedProbe::new(&device, None);
+        let shape = StepShape::new(8, 16);
+        let (with_sum, with_moments) = (sum(&[WEIGHTS, WEIGHTS]), sum(&[WEIGHTS, MOMENTS]));
+        for found in [[WEIGHTS, with_sum], [with_moments, sum(&[with_moments, WEIGHTS])]] {
+            for before in found {
+                probe.announce(shape);
+                probe.reset_peak().unwrap();
+                assert_eq!(probe.read().unwrap().in_use, before);
+                device.on_part(&HookedPart { shape, samples: 0..8, n_samples: None });
+                assert_eq!(probe.read().unwrap().peak, sum(&[before, training(shape)]));
+                assert_eq!(probe.read().unwrap().in_use, sum(&[found[0], WEIGHTS]));
+            }
+            probe.reset_peak().unwrap();
+            assert_eq!(probe.read().unwrap().in_use, with_moments, "the optimizer has taken the sum");
+        }
     }
 
     #[test]

@@ -58,6 +58,21 @@ fn from_the_bottom_one_jump_reaches_the_highest_rung_that_fits() {
 }
 
 #[test]
+fn a_whole_step_that_fits_is_reached_though_smaller_parts_do_not() {
+    // Parts keep the sum of gradients beside them, and the top rung is the whole step.
+    let sum = |shape: StepShape| if shape.samples < 64 { 500 } else { 0 };
+    let beside = |shape: StepShape| {
+        let need = Bytes(need(shape) + sum(shape));
+        Some(Prediction { expected: need, upper: need })
+    };
+    let table = [(Peaks(3, 640), "patch 32, batch 64: at most 740 B needed, 788 B allowed")];
+    check(&mut with(config()), 800, &beside, &table);
+    // From the whole step on a budget that falls leads to the parts that fit.
+    let table = [(Budget(700), "patch 32, batch 8: at most 740 B needed, the budget is only 700 B")];
+    check(&mut from(64), 800, &beside, &table);
+}
+
+#[test]
 fn without_a_bound_no_rung_is_entered() {
     let table = [(Peaks(500, 1), "keep: the highest certified rung is in use")];
     check(&mut with(config()), 1000, &unknown, &table);

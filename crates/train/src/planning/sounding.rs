@@ -303,6 +303,29 @@ mod tests {
         reached.unwrap();
         assert_eq!(reads.iter().map(|it| it.part.shape).collect::<Vec<_>>(), [StepShape::new(1, 16), target]);
     }
+
+    #[test]
+    fn what_fits_only_without_the_gradients_of_other_parts_is_out_of_reach() {
+        let (base, gradients) = (Bytes::mib(10), Bytes::mib(16));
+        let found = base.saturating_add(gradients);
+        let capacity = Bytes::mib(60);
+        // One more for each position of an edge: the longest takes 47 MiB, and on top of 10 MiB that is less than there is.
+        let mut run = |shape: StepShape| {
+            let peak = found.saturating_add(Bytes::mib(u64::from(shape.edge())));
+            if capacity < peak {
+                let attempt = Attempt { peak: Some(peak), ..Attempt::new(shape, found) };
+                return Err(TrialError::OutOfMemory(attempt));
+            }
+            let part = Observation { shape, resident: found, peak }.into();
+            Ok(Trial { shape, resident: base, in_use: base, reserved: peak, peak, part, seconds: 0.0 })
+        };
+        let mut reach =
+            |edge| sounding(capacity, false).approach(Phase::Train, StepShape::new(1, edge), &mut run).1.map(drop);
+        reach(33).unwrap();
+        let error = reach(47).unwrap_err();
+        assert!(matches!(error, PlanError::OutOfReach { largest: (largest, _), .. } if largest.edge() < 35), "{error}");
+    }
+
     #[test]
     fn what_was_tried_is_said_and_not_advised() {
         let mut run = |shape| {
