@@ -321,7 +321,7 @@ mod tests {
         };
         let mut reach =
             |edge| sounding(capacity, false).approach(Phase::Train, StepShape::new(1, edge), &mut run).1.map(drop);
-        reach(33).unwrap();
+        reach(30).unwrap();
         let error = reach(47).unwrap_err();
         assert!(matches!(error, PlanError::OutOfReach { largest: (largest, _), .. } if largest.edge() < 35), "{error}");
     }
