@@ -4,7 +4,7 @@ use plimsoll_plan::PlanError;
 use plimsoll_predict::Phase;
 use plimsoll_train::{Job, Source as _};
 
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, some_of};
 
 /// Names of samples in a refusal: enough to find the others by.
 const NAMES: usize = 3;
@@ -16,13 +16,9 @@ impl<J: Job> Prepared<J> {
             let edge = largest.edge();
             let mut longer: Vec<_> = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length).collect();
             longer.sort_by_key(|(id, length)| (std::cmp::Reverse(**length), *id));
-            let names: Vec<_> = longer.iter().take(NAMES).map(|(id, _)| self.job.source().describe(*id)).collect();
-            let others = match longer.len().saturating_sub(NAMES) {
-                0 => String::new(),
-                n => format!(" and {n} others"),
-            };
-            if !names.is_empty() {
-                *advice = format!("{advice}; longer than {edge}: {}{others}", names.join(", "));
+            if !longer.is_empty() {
+                let names = longer.iter().map(|(id, _)| self.job.source().describe(*id));
+                *advice = format!("{advice}; longer than {edge}: {}", some_of(names, NAMES, "others"));
             }
         }
         error

@@ -18,6 +18,13 @@ use crate::values::BatchSize;
 /// Names of samples and files that the terminal shows before it says how many more there are.
 pub(crate) const SHOWN_NAMES: usize = 8;
 
+/// Names the first of several, and says how many more there are; `rest` says what those are called.
+pub(crate) fn some_of(names: impl ExactSizeIterator<Item = String>, most: usize, rest: &str) -> String {
+    let n = names.len();
+    let shown = names.take(most).collect::<Vec<_>>().join(", ");
+    if most < n { format!("{shown} and {} {rest}", n - most) } else { shown }
+}
+
 /// Rungs of the ladder that are planned; a rung between two of them is held against the upper one.
 ///
 /// `CubeCL` has 128 streams to rehearse on, and each cell of a run takes two.

@@ -72,8 +72,8 @@ impl<'a> Run<'a> {
     fn new(args: &'a TrainArgs, out: &'a Path) -> Self {
         let (first_log, deaths, places) = (identity(out), Vec::new(), Vec::new());
         let mut run = Self { args, out, first_log, log: None, reached: None, deaths, places, least: None };
-        run.log = run.own_log();
-        run.reached = run.standing().checkpoint;
+        let (log, standing) = run.standing();
+        (run.log, run.reached) = (log, standing.checkpoint);
         run
     }
 
@@ -107,14 +107,15 @@ impl<'a> Run<'a> {
         identity(self.out).filter(|_| self.args.resume || self.has_begun())
     }
 
-    /// Returns where this run stands; one that has not begun stands nowhere.
-    fn standing(&self) -> Standing {
-        self.own_log().map_or_else(Standing::default, |_| Standing::of(self.out))
+    /// Returns which log is this run's, and where that stands; one that has not begun stands nowhere.
+    fn standing(&self) -> (Option<(u64, u64)>, Standing) {
+        let log = self.own_log();
+        (log, log.map_or_else(Standing::default, |_| Standing::of(self.out)))
     }
 
     /// Notes how a worker died; a new checkpoint makes the deaths before it bygones.
     fn count(&mut self, ended: Ended, verdict: &Verdict) {
-        let (log, standing) = (self.own_log(), self.standing());
+        let (log, standing) = self.standing();
         let Standing { step, rung, capacity, checkpoint, .. } = standing;
         if log != self.log {
             // What another run has reached says nothing of this one.

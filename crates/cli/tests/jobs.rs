@@ -71,7 +71,8 @@ fn check_peaks(job: &str, sets: &[&str], data: Option<&Path>) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let data = data.map(|it| it.display().to_string());
-    let mut args = vec!["--steps", "40"];
+    let steps = HELD.to_string();
+    let mut args = vec!["--steps", &steps];
     args.extend(sets.iter().flat_map(|it| ["--set", it]));
     args.extend(data.iter().flat_map(|it| ["--data", it]));
     trained(job, &out, &args);

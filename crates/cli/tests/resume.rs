@@ -201,7 +201,10 @@ fn a_capacity_that_rises_and_falls_each_time_a_run_goes_on_is_followed_and_costs
     assert_eq!(changes, expected);
 
     let steps = of("step_done");
-    assert_eq!(steps.iter().map(|it| number(it, "step")).collect::<Vec<_>>(), (0..4 * STEPS_EACH).collect::<Vec<_>>());
+    assert_eq!(
+        steps.iter().map(|it| number(it, "step")).collect::<Vec<_>>(),
+        (0..CAPACITIES.len() as u64 * STEPS_EACH).collect::<Vec<_>>()
+    );
     let capacities: Vec<_> = steps.iter().map(|it| number(it, "capacity") >> 20).collect();
     assert_eq!(capacities, CAPACITIES.map(|it| [it; 4]).concat());
     assert!(steps.iter().all(|it| number(it, "peak") <= number(it, "capacity")), "{log}");

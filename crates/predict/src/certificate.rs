@@ -57,8 +57,6 @@ pub struct ShapeNeed {
 #[serde(try_from = "State", into = "State")]
 pub struct Certificate {
     features: Features,
-    /// Whether no feature grows faster than the number of samples.
-    is_even: bool,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
     /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
@@ -76,9 +74,8 @@ pub struct Certificate {
 impl Certificate {
     /// Starts without an observation, for programs whose tensors are combinations of these features.
     pub fn new(features: Features) -> Self {
-        let is_even = Vec::<Vec<u8>>::from(features).iter().all(|exponents| exponents[0] <= 1);
         let (needs, spare, values, scales, rows, constraints) = Default::default();
-        Self { features, is_even, needs, spare, values, scales, rows, constraints }
+        Self { features, needs, spare, values, scales, rows, constraints }
     }
 
     /// Learns several needs, in this order.
@@ -235,15 +232,10 @@ impl Certificate {
         corner
     }
 
-    /// Whether no feature grows faster than the number of samples.
-    pub(crate) fn is_even(&self) -> bool {
-        self.is_even
-    }
-
     /// Returns the features that a shape has whatever its samples are, and those of one sample; where some grow faster, the
     /// features of the shape itself.
     pub(crate) fn along_samples(&self, shape: StepShape) -> (Vector, Vector) {
-        if !self.is_even {
+        if !self.features.are_linear_in_samples() {
             return (self.features.of(shape), Vector::default());
         }
         let (none, one) = (self.features.of(shape.with_samples(0)), self.features.of(shape.with_samples(1)));

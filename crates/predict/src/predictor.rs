@@ -159,7 +159,7 @@ impl Predictor {
     pub fn observe(&mut self, key: Key, reading: impl Into<PartReading>) -> Result<Residual, PredictError> {
         let part = reading.into();
         let (shape, resident, peak) = (part.shape, part.before, part.peak.bytes());
-        let need = peak.saturating_sub(resident);
+        let need = part.need();
         if need == Bytes::ZERO {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }

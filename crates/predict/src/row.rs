@@ -92,7 +92,7 @@ impl Limits {
 impl Row {
     /// Returns the shape that the row of a shape goes by.
     pub(crate) fn of(shape: StepShape, certificate: &Certificate) -> StepShape {
-        if certificate.is_even() { shape.with_samples(1) } else { shape }
+        if certificate.features().are_linear_in_samples() { shape.with_samples(1) } else { shape }
     }
 
     /// Begins the row of a shape.

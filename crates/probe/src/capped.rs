@@ -1,6 +1,6 @@
 //! A device that behaves like a smaller one.
 
-use plimsoll_types::{Bytes, MemoryReading};
+use plimsoll_types::{Bytes, MemoryReading, StepShape};
 
 use crate::{Probe, ProbeError};
 
@@ -43,6 +43,10 @@ impl<P: Probe> Probe for CappedProbe<P> {
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
         self.inner.read()
+    }
+
+    fn announce(&mut self, shape: StepShape) {
+        self.inner.announce(shape);
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -113,8 +113,8 @@ impl<'a> Inference<'a> {
     ///
     /// # Errors
     ///
-    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, is known to need more, or is longer than [`Self::up_to`] allows,
-    /// [`StepError::Interrupted`] when the run was asked to end, or the error of `forward`.
+    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, is known to need more, or is longer than
+    /// [`Self::up_to`] allows, [`StepError::Interrupted`] when the run was asked to end, or the error of `forward`.
     pub fn run(
         &mut self,
         n_items: usize,

@@ -127,8 +127,8 @@ pub struct StepOutcome {
 /// A part that runs out of memory, or whose measured peak exceeded the capacity, is discarded and run again in two
 /// halves, and every later part of its size in the step runs in halves at once: the same samples, weighted so that the
 /// gradient is the one of the undivided step. A single sample that was measured to need more than there is by now does not
-/// run, where peaks are exact: nothing but the system may be there to refuse it. Before the optimizer may step, one scalar that depends on every gradient
-/// is read, because a failed allocation on `CubeCL` shows only there. A panic of `CubeCL` for want of memory counts as
+/// run, where peaks are exact: nothing but the system may be there to refuse it. Before the optimizer may step, one scalar
+/// that depends on every gradient is read, because a failed allocation on `CubeCL` shows only there. A panic of `CubeCL` for want of memory counts as
 /// such a failure.
 ///
 /// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go

@@ -176,6 +176,12 @@ impl Features {
         shape.edges().len() == self.n_axes
     }
 
+    /// Whether no monomial grows faster than the number of samples: then each tensor has a size of its own, or so much for
+    /// each sample, or both.
+    pub fn are_linear_in_samples(&self) -> bool {
+        self.monomials[..self.len].iter().all(|it| it.samples <= 1)
+    }
+
     /// Returns the value of each monomial for a shape; what lies beyond [`Self::len`] is 0.
     pub fn of(&self, shape: StepShape) -> [f64; MAX_FEATURES] {
         let mut values = [0.0; MAX_FEATURES];

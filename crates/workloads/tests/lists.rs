@@ -1,8 +1,8 @@
-//! What reading a list of samples holds, measured.
+//! What reading a list of samples holds, held_for.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
@@ -16,7 +16,7 @@ use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 /// Returns what comes of something, and what was held for it.
-fn measured<T>(act: impl FnOnce() -> T) -> (T, Bytes) {
+fn held_for<T>(act: impl FnOnce() -> T) -> (T, Bytes) {
     let heap = HeapCounters::of_program();
     heap.reset_peak();
     let (before, done) = (heap.current(), act());
@@ -25,7 +25,7 @@ fn measured<T>(act: impl FnOnce() -> T) -> (T, Bytes) {
 
 /// Makes a list longer than what reading it may hold, in a second line without end.
 fn lengthen(list: &Path) {
-    let file: File = OpenOptions::new().append(true).open(list).unwrap();
+    let file = OpenOptions::new().append(true).open(list).unwrap();
     file.set_len(64 << 20).unwrap();
 }
 
@@ -43,7 +43,7 @@ fn a_list_without_ends_of_lines_is_refused_and_not_held() {
         classes: Vec::new(),
         longest: 1,
     };
-    let (read, held) = measured(|| Recordings::read(&config).err().unwrap().to_string());
+    let (read, held) = held_for(|| Recordings::read(&config).err().unwrap().to_string());
     assert!(read.contains("labels.csv, line 2: it is longer than 1048576 bytes"), "{read}");
     assert!(held < Bytes::mib(4), "{held}");
 
@@ -51,7 +51,7 @@ fn a_list_without_ends_of_lines_is_refused_and_not_held() {
     fs::write(&list, "\n").unwrap();
     lengthen(&list);
     let config = SamplesConfig::new(folder.path().to_owned(), Room::boundless(folder.path()));
-    let (read, held) = measured(|| Samples::read(&config).unwrap_err().to_string());
+    let (read, held) = held_for(|| Samples::read(&config).unwrap_err().to_string());
     assert!(read.contains("samples.jsonl, line 2: it is longer than 1048576 bytes"), "{read}");
     assert!(held < Bytes::mib(4), "{held}");
 }

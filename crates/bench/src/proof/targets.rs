@@ -184,10 +184,10 @@ pub struct Targets(pub Vec<JobTargets>);
 impl Targets {
     /// Holds every job on every device against what is asked of it.
     pub fn of(summary: &[Summary], mixed: &[MixedRow]) -> Self {
-        let key = |it: &'_ MixedRow| (it.job.clone(), it.device.clone(), it.checkpointing);
         let own = |of: &Summary| {
-            let of_job = (of.job.clone(), of.device.clone(), of.checkpointing);
-            JobTargets::of(of, &mixed.iter().filter(|it| key(it) == of_job).collect::<Vec<_>>())
+            let is_own =
+                |it: &&MixedRow| (&it.job, &it.device, it.checkpointing) == (&of.job, &of.device, of.checkpointing);
+            JobTargets::of(of, &mixed.iter().filter(is_own).collect::<Vec<_>>())
         };
         Self(summary.iter().map(own).collect())
     }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use plimsoll_probe::HeapCounters;
-use plimsoll_sampler::{BatchPlanner, Batches, PaddedBudget, PlanConfig, SamplerError, mates_kept, task_entropy_ratio};
+use plimsoll_sampler::{BatchPlanner, Batches, PaddedBudget, PlanConfig, PlanReport, SamplerError, task_entropy_ratio};
 
 use super::audit::{Audit, mates_kept_over_pairs};
 use super::cpu::timed;
@@ -41,6 +41,7 @@ impl<const AXES: usize> Case<'_, AXES> {
         let window = config.window(n);
         let planner = self.set.planner(config)?;
         let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
+        let report = planner.report(0, &here);
         Ok(Row {
             data: name.clone(),
             setting: self.setting.name(),
@@ -48,8 +49,8 @@ impl<const AXES: usize> Case<'_, AXES> {
             window,
             budget: budget.to_vec(),
             time: self.time(&planner, window),
-            padding: self.padding(&planner, &here),
-            mixing: self.mixing(&here, &next),
+            padding: self.padding(&report, &here),
+            mixing: self.mixing(&report, &here, &next),
             bytes_per_sample,
         })
     }
@@ -88,13 +89,12 @@ impl<const AXES: usize> Case<'_, AXES> {
         }
     }
 
-    fn padding(&self, planner: &Planner<AXES>, batches: &Batches<AXES>) -> Padding {
+    fn padding(&self, report: &PlanReport, batches: &Batches<AXES>) -> Padding {
         let audit = Audit::new(&self.set.lengths, self.set.budget, batches);
-        let report = planner.report(0, batches);
         Padding {
             waste: audit.most_waste(),
             waste_per_axis: audit.waste,
-            lattice_waste: report.lattice_waste.into_iter().fold(0.0, f64::max),
+            lattice_waste: report.lattice_waste.iter().copied().fold(0.0, f64::max),
             optimum_waste: self.optimum_waste,
             batches: audit.n_batches,
             lower_bound: report.lower_bound,
@@ -103,11 +103,11 @@ impl<const AXES: usize> Case<'_, AXES> {
         }
     }
 
-    fn mixing(&self, here: &Batches<AXES>, next: &Batches<AXES>) -> Mixing {
+    fn mixing(&self, report: &PlanReport, here: &Batches<AXES>, next: &Batches<AXES>) -> Mixing {
         let tasks = self.set.tasks.as_ref();
         let entropy = |n_batches| tasks.and_then(|tasks| task_entropy_ratio(here, tasks, n_batches));
         Mixing {
-            mates_kept: mates_kept(here, next),
+            mates_kept: report.mates_kept.kept,
             mates_kept_over_pairs: mates_kept_over_pairs(here, next),
             task_entropy_ratio: entropy(8),
             task_entropy_ratio_per_batch: entropy(1),

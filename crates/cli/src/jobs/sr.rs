@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
 
 use crate::loading::Loading;
-use crate::prepare::{Prepared, SHOWN_NAMES, Sizes};
+use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, some_of};
 use crate::settings::Settings;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
@@ -16,7 +16,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
     notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
-    let names = names(photos.validation.iter().map(|it| it.name.as_str()));
+    let names = some_of(photos.validation.iter().map(|it| it.name.clone()), SHOWN_NAMES, "more");
     Ok(Prepared {
         loaded: loading.taken(),
         probe: loading.probe,
@@ -42,11 +42,4 @@ fn waiting(photos: &Photos, config: &PhotosConfig) -> Option<String> {
         "decoded images take {stored}, and `data.store_limit` is {limit}: {n} of them are decoded whenever a crop needs \
          them, which is slow"
     ))
-}
-
-fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let n = all.len();
-    let shown: Vec<_> = all.take(SHOWN_NAMES).collect();
-    let more = if SHOWN_NAMES < n { format!(" and {} more", n - SHOWN_NAMES) } else { String::new() };
-    shown.join(", ") + &more
 }

@@ -194,10 +194,9 @@ fn end(child: Child) -> (Option<i32>, String) {
     (status.code(), text(&stderr))
 }
 
-#[test]
-fn a_worker_that_is_killed_is_started_again_and_finishes() {
-    let run = Run::new();
-    let child = run.start(&["--steps", "40"]);
+/// Kills the worker at two checkpoints, and returns what was said until the run had finished all the same.
+#[track_caller]
+fn finish_though_killed(run: &Run, child: Child) -> String {
     for step in [10, 20] {
         run.wait_for_checkpoint(step);
         signal("KILL", worker(&run.out(), child.id()));
@@ -205,6 +204,14 @@ fn a_worker_that_is_killed_is_started_again_and_finishes() {
     let (code, stderr) = end(child);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stderr.matches("killed by SIGKILL after step").count(), 2, "{stderr}");
+    stderr
+}
+
+#[test]
+fn a_worker_that_is_killed_is_started_again_and_finishes() {
+    let run = Run::new();
+    let child = run.start(&["--steps", "40"]);
+    let stderr = finish_though_killed(&run, child);
     assert!(stderr.contains("nothing says that memory was the cause: starting again at step"), "{stderr}");
     assert!(events(&run.out()).iter().all(|it| it["event"] != "step_failed"));
     run.check(40);
@@ -219,13 +226,7 @@ fn a_run_that_overwrites_another_begins_again_at_checkpoints_of_its_own() {
     // A death that a checkpoint has made a bygone does not count among those that are allowed.
     let child = run.start(&["--steps", "40", "--overwrite", "--set", "train.max_restarts=1"]);
     wait("end of the old run", || !of_the_old.exists());
-    for step in [10, 20] {
-        run.wait_for_checkpoint(step);
-        signal("KILL", worker(&run.out(), child.id()));
-    }
-    let (code, stderr) = end(child);
-    assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stderr.matches("killed by SIGKILL after step").count(), 2, "{stderr}");
+    let stderr = finish_though_killed(&run, child);
     assert!(!stderr.contains("at step 99999"), "{stderr}");
     run.check(40);
 }

@@ -1,7 +1,5 @@
 //! The certified policy, event by event; the need is 100 B plus 10 B for each sample, and the certificate is exact.
 
-use std::cell::Cell;
-
 use plimsoll_policy::{Bounds, CertifiedConfig, Policy, PolicyConfig};
 use plimsoll_types::{Bytes, Knobs, Prediction, StepShape};
 
@@ -10,12 +8,12 @@ use crate::scene::{self, Then, check, failed, knobs, policy, unknown};
 
 const BOUNDS: Bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
 
-fn need(shape: StepShape) -> u64 {
+pub(crate) fn need(shape: StepShape) -> u64 {
     100 + 10 * u64::from(shape.samples) * u64::from(shape.edge()) * u64::from(shape.edge()) / 1024
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a policy asks through this signature")]
-fn exact(shape: StepShape) -> Option<Prediction> {
+pub(crate) fn exact(shape: StepShape) -> Option<Prediction> {
     Some(Prediction { expected: Bytes(need(shape)), upper: Bytes(need(shape)) })
 }
 
@@ -32,13 +30,13 @@ fn with(config: CertifiedConfig) -> Policy {
     policy(PolicyConfig::Certified(config))
 }
 
-fn from(batch: u32) -> Policy {
+pub(crate) fn from(batch: u32) -> Policy {
     let start = Some(knobs(32, batch));
     with(CertifiedConfig { start, ..config() })
 }
 
 #[track_caller]
-fn check_exact(policy: &mut Policy, memory: u64, table: &[(Then, &str)]) {
+pub(crate) fn check_exact(policy: &mut Policy, memory: u64, table: &[(Then, &str)]) {
     check(policy, memory, &exact, table);
 }
 
@@ -266,119 +264,6 @@ fn after_the_brake_the_only_way_is_down() {
             (Budget(10_000), "keep: the brake is on"),
             (Peaks(995, 190), "keep: the brake is on"),
             (Peak(190), "patch 32, batch 64: at most 740 B needed, 9.62 KiB allowed"),
-        ],
-    );
-}
-
-#[test]
-fn a_growth_that_is_undone_makes_the_next_one_wait_for_memory_that_stays() {
-    check_exact(
-        &mut from(9),
-        200,
-        &[
-            (Peaks(3, 190), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
-            (Peaks(10, 190), "keep: cooling down for 2 more steps"),
-            // What comes back is too recent, and goes again.
-            (Budget(310), "keep: cooling down for 12 more steps"),
-            (Peaks(11, 190), "keep: cooling down for 1 more steps"),
-            (Peak(190), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-            (Peak(300), "keep: cooling down for 11 more steps"),
-            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
-            (Peak(190), "keep: cooling down for 47 more steps"),
-            // Two thousand steps later nobody remembers.
-            (Peaks(1999, 190), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-        ],
-    );
-}
-
-#[test]
-fn a_growth_that_lasted_was_no_mistake() {
-    check_exact(
-        &mut from(9),
-        200,
-        &[
-            (Peaks(3, 190), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-            (Peaks(200, 300), "keep: the highest certified rung is in use"),
-            (Budget(200), "patch 32, batch 9: at most 300 B needed, the budget is only 200 B"),
-            (Peaks(3, 190), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-        ],
-    );
-}
-
-#[test]
-fn a_co_tenant_that_comes_and_goes_a_hundred_times_ends_no_growth() {
-    let mut policy = from(20);
-    let mut table = vec![(Peaks(3, 300), "keep: the highest certified rung is in use")];
-    for _ in 0..100 {
-        table.extend([
-            (Budget(280), "patch 32, batch 17: at most 300 B needed, the budget is only 280 B"),
-            (Peaks(100, 270), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-            (Peaks(200, 300), "keep: the highest certified rung is in use"),
-        ]);
-    }
-    check_exact(&mut policy, 310, &table);
-    assert_eq!(policy.adjustments(), 200);
-}
-
-#[test]
-fn memory_that_comes_in_bursts_leaves_no_mark_on_the_bounds() {
-    let (mut policy, burst) = (from(20), Cell::new(0));
-    let predict = |shape| {
-        let upper = Bytes(need(shape) + burst.get());
-        Some(Prediction { expected: upper, upper })
-    };
-    check(&mut policy, 310, &predict, &[(Peaks(3, 300), "keep: the highest certified rung is in use")]);
-    let mut step = 3;
-    for _ in 0..10 {
-        // The bounds know of the burst while it lasts.
-        burst.set(13);
-        let fled = policy.on_signal(&scene::done(step, policy.knobs(), 313, scene::whole(310)), &predict).unwrap();
-        assert_eq!(scene::shown(&fled), "patch 32, batch 19: at most 313 B needed, the budget is only 310 B");
-        burst.set(0);
-        for _ in 0..200 {
-            step += 1;
-            policy.on_signal(&scene::done(step, policy.knobs(), 290, scene::whole(310)), &predict);
-        }
-        assert_eq!(policy.knobs(), knobs(32, 20), "at step {step}");
-        step += 1;
-    }
-}
-
-#[test]
-fn a_failure_that_a_fallen_budget_explains_ends_with_it() {
-    check_exact(
-        &mut from(20),
-        310,
-        &[
-            (Peaks(3, 300), "keep: the highest certified rung is in use"),
-            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
-            (Budget(200), "patch 32, batch 9: at most 270 B needed, the budget is only 200 B"),
-            (Peaks(10, 190), "keep: the highest certified rung is in use"),
-            (Budget(310), "patch 32, batch 20: at most 300 B needed, 305 B allowed"),
-        ],
-    );
-}
-
-#[test]
-fn a_failure_that_nothing_explains_keeps_its_rung_closed_whatever_the_budget_does_below() {
-    check_exact(
-        &mut from(20),
-        310,
-        &[
-            (OutOfMemory(200), "patch 32, batch 17: out of memory, for the 1st time"),
-            (Peaks(3, 270), "patch 32, batch 19: at most 290 B needed, 305 B allowed"),
-            (Budget(280), "patch 32, batch 17: at most 290 B needed, the budget is only 280 B"),
-            (Peaks(12, 270), "keep: the highest certified rung is in use"),
-            (Budget(310), "keep: cooling down for 12 more steps"),
-            (Peaks(12, 270), "patch 32, batch 19: at most 290 B needed, 305 B allowed"),
-            (Budget(330), "keep: cooling down for 12 more steps"),
-            (Peaks(12, 290), "patch 32, batch 22: at most 320 B needed, 325 B allowed"),
         ],
     );
 }

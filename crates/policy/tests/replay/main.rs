@@ -4,6 +4,7 @@
 mod bucketed;
 mod bucketed_invariants;
 mod certified;
+mod certified_ways_back;
 mod face;
 mod invariants;
 mod scene;
