@@ -1,4 +1,4 @@
-//! What reading a list of samples holds, held_for.
+//! What reading a list of samples holds, `held_for`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
