@@ -62,10 +62,10 @@ pub struct TrainingReport {
     /// Steps that ran out of memory and were committed all the same.
     pub oom_recoveries: u64,
     /// Micro-batches that reached more than their upper bound, those of validations included.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub bounds_exceeded: u64,
     /// Those of validations.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub bounds_exceeded_in_validations: u64,
     /// Name of the metric, with its unit.
     pub metric_name: Option<String>,
@@ -92,11 +92,6 @@ pub struct TrainingReport {
     pub decisions: Vec<Adjustment>,
     /// The run directory.
     pub out_dir: String,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl TrainingReport {

@@ -28,9 +28,9 @@ pub struct PlannedCell {
     pub edge: u32,
     /// What stays in use between steps: parameters, the optimizer's state, and on a CPU all else that the program holds.
     pub resident: Bytes,
-    /// What the tables of the graph may take more in a shape with as many nodes; zero where the step has not run.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
-    pub tables: Bytes,
+    /// The nodes of the step's graph; zero where that is small, and where the step has not run.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub nodes: u64,
     /// What the allocator is expected to hold at the step's peak, everything resident and the correction included;
     /// without meaning where the cell never fits.
     pub reserved: Bytes,
@@ -74,8 +74,8 @@ impl PlannedCell {
             None => (Prediction { upper: self.upper.saturating_add(self.page), ..alone }, None),
         };
         let fits = resident.is_some() || it.upper <= budget;
-        let (Prediction { expected, upper }, tables) = (it, self.tables);
-        fits.then_some(PlannedNeed { phase, shape, expected, upper, largest, resident, tables })
+        let (Prediction { expected, upper }, nodes) = (it, self.nodes);
+        fits.then_some(PlannedNeed { phase, shape, expected, upper, largest, resident, nodes })
     }
 }
 
@@ -96,9 +96,9 @@ pub struct PlannedNeed {
     /// What was resident when the step was measured, on a device without pages: what a step needs counts from there.
     /// `None` where pages were planned, which hold everything.
     pub resident: Option<Bytes>,
-    /// What the tables of the graph may take more in a shape with as many nodes.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
-    pub tables: Bytes,
+    /// The nodes of the step's graph, or zero where that is small.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub nodes: u64,
 }
 
 /// Micro-batches beyond this many of one shape book nothing that fewer do not.

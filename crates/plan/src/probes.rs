@@ -69,13 +69,13 @@ impl ProbePlanner {
             let start = Instant::now();
             let prediction = known.predict(*shape).ok_or(PlanError::NoCell)?;
             let trial = known.trials.iter().find(|(it, _)| it.shape == *shape);
-            let (source, tables, planning_ms) = match trial {
-                Some((part, milliseconds)) => (Source::Memo, part.tables, *milliseconds),
-                None => (Source::Certificate, Bytes::ZERO, milliseconds(start)),
+            let (source, nodes, planning_ms) = match trial {
+                Some((part, milliseconds)) => (Source::Memo, part.nodes, *milliseconds),
+                None => (Source::Certificate, 0, milliseconds(start)),
             };
             Ok(PlannedCell {
                 resident: known.resident,
-                tables,
+                nodes,
                 ..self.cell(phase, *shape, prediction, source, planning_ms)
             })
         };
@@ -117,7 +117,7 @@ impl ProbePlanner {
             batch: shape.samples,
             edge: shape.edge(),
             resident: Bytes::ZERO,
-            tables: Bytes::ZERO,
+            nodes: 0,
             reserved: it.expected,
             upper: it.upper,
             in_run: None,

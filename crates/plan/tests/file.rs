@@ -27,7 +27,7 @@ fn cell(batch: u32, mib: u64) -> PlannedCell {
         batch,
         edge: 64,
         resident: Bytes::mib(5),
-        tables: Bytes::ZERO,
+        nodes: 0,
         reserved: Bytes::mib(mib),
         upper: Bytes::mib(mib),
         in_run: None,

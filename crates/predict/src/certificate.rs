@@ -4,6 +4,8 @@ use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::PredictError;
+use crate::estimate::dot;
+use crate::graph::{BYTES_PER_BUCKET, fewest_buckets, most_buckets, most_nodes};
 use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector};
 
 /// Relative error that the bound adds on top of the linear program's value.
@@ -46,6 +48,12 @@ pub struct ShapeNeed {
 /// Readings that no fixed program explains may leave `bound(x_i)` below `a_i`; [`Predictor`](crate::Predictor) makes up
 /// for that.
 ///
+/// # Tables
+///
+/// What a program keeps in tables that double is no combination of features, but their buckets are known where the nodes
+/// of its graph were counted: they are one feature more, of which `theta` holds at most so many bytes as tables have.
+/// Of a shape that was not read, the nodes are bounded by those of the others.
+///
 /// # What is kept
 ///
 /// One need per shape: readings carry noise, and a peak may be over-read.
@@ -61,6 +69,8 @@ pub struct Certificate {
     needs: Vec<ShapeNeed>,
     /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
     spare: Vec<u32>,
+    /// The nodes of each one's graph when it came, or zero where that is small.
+    nodes: Vec<u64>,
     /// The features of each.
     values: Vec<Vector>,
     /// The most that each coefficient of `theta` can be, in bytes per feature.
@@ -74,8 +84,8 @@ pub struct Certificate {
 impl Certificate {
     /// Starts without an observation, for programs whose tensors are combinations of these features.
     pub fn new(features: Features) -> Self {
-        let (needs, spare, values, scales, rows, constraints) = Default::default();
-        Self { features, needs, spare, values, scales, rows, constraints }
+        let (needs, spare, nodes, values, scales, rows, constraints) = Default::default();
+        Self { features, needs, spare, nodes, values, scales, rows, constraints }
     }
 
     /// Learns several needs, in this order.
@@ -100,7 +110,7 @@ impl Certificate {
         match self.place(observed.shape) {
             Some(at) if observed.need <= self.needs[at].need => {}
             Some(at) => self.replace(at, observed.need),
-            None => drop(self.push(observed)),
+            None => drop(self.push(observed, 0)),
         }
         Ok(())
     }
@@ -148,6 +158,7 @@ impl Certificate {
     fn remove(&mut self, at: usize) {
         self.needs.remove(at);
         self.spare.remove(at);
+        self.nodes.remove(at);
         self.values.remove(at);
     }
 
@@ -159,11 +170,14 @@ impl Certificate {
         self.solve(&self.values[at], Corner::new(&self.constraints).without(at))
     }
 
-    /// Keeps a shape that is not kept yet, unless it would be the first to go, and says whether it does.
-    pub(crate) fn push(&mut self, it: ShapeNeed) -> bool {
+    /// Keeps a shape that is not kept yet, with a graph of so many nodes, unless it would be the first to go, and says whether
+    /// it does.
+    pub(crate) fn push(&mut self, it: ShapeNeed, nodes: u64) -> bool {
         let above = self.value(it.shape) / it.need.as_f64() - 1.0;
         let spare = if self.needs.is_empty() { u32::MAX } else { spare(above) };
-        if self.needs.len() == MAX_ROWS {
+        // Tables have a row of their own.
+        let most = MAX_ROWS - usize::from(self.has_tables() || 0 < nodes);
+        while most <= self.needs.len() {
             if spare == 0 {
                 return false;
             }
@@ -175,14 +189,45 @@ impl Certificate {
         }
         self.needs.push(it);
         self.spare.push(spare);
-        self.values.push(self.features.of(it.shape));
+        self.nodes.push(nodes);
+        self.values.push(self.values_of(it.shape, fewest_buckets(nodes)));
         self.rebuild();
         true
     }
 
+    /// Whether a graph is so large that its tables count.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.nodes.iter().any(|it| 0 < *it)
+    }
+
+    /// Returns how many features there are, with that of tables.
+    pub(crate) fn n_slots(&self) -> usize {
+        self.features.len() + usize::from(self.has_tables())
+    }
+
+    /// Returns the most buckets that the tables of a step of this shape have, or zero where graphs are small.
+    pub(crate) fn buckets(&self, shape: StepShape) -> u64 {
+        if !self.has_tables() {
+            return 0;
+        }
+        let known = self.needs.iter().zip(&self.nodes);
+        let nodes = known.map(|(it, nodes)| most_nodes(shape, it.shape, *nodes)).min();
+        most_buckets(nodes.unwrap_or(0))
+    }
+
+    /// Returns the features of a shape, with that of its tables.
+    #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
+    fn values_of(&self, shape: StepShape, buckets: u64) -> Vector {
+        let mut values = Vector::default();
+        let of_shape = self.features.of(shape);
+        values[..of_shape.len()].copy_from_slice(&of_shape);
+        values[self.features.len()] = buckets as f64;
+        values
+    }
+
     /// Looks again at the shapes that told least, and returns the one that tells least now, the oldest among equals.
     fn least_informative(&mut self) -> usize {
-        let mut order: [usize; MAX_ROWS] = std::array::from_fn(|at| at);
+        let mut order: Vec<usize> = (0..self.needs.len()).collect();
         order.select_nth_unstable_by_key(LOOKED_AT - 1, |at| (self.spare[*at], *at));
         for at in &order[..LOOKED_AT] {
             self.spare[*at] = spare(self.by_others(*at) / self.needs[*at].need.as_f64() - 1.0);
@@ -221,7 +266,12 @@ impl Certificate {
         if self.needs.is_empty() {
             return 0.0;
         }
-        self.solve(&self.features.of(shape), Corner::new(&self.constraints))
+        self.solve(&self.values_of(shape, self.buckets(shape)), Corner::new(&self.constraints))
+    }
+
+    /// Returns what a program with these coefficients needs for a shape, in bytes.
+    pub(crate) fn at(&self, theta: &Vector, shape: StepShape) -> f64 {
+        dot(theta, &self.values_of(shape, self.buckets(shape)))
     }
 
     /// Returns the corner where the newest of the shapes that are kept needs most: from there it is not far to where
@@ -232,13 +282,13 @@ impl Certificate {
         corner
     }
 
-    /// Returns the features that a shape has whatever its samples are, and those of one sample; where some grow faster, the
-    /// features of the shape itself.
-    pub(crate) fn along_samples(&self, shape: StepShape) -> (Vector, Vector) {
+    /// Returns the features that a shape with tables of so many buckets has whatever its samples are, and those of one
+    /// sample; where some grow faster, the features of the shape itself.
+    pub(crate) fn along_samples(&self, shape: StepShape, buckets: u64) -> (Vector, Vector) {
         if !self.features.are_linear_in_samples() {
-            return (self.features.of(shape), Vector::default());
+            return (self.values_of(shape, buckets), Vector::default());
         }
-        let (none, one) = (self.features.of(shape.with_samples(0)), self.features.of(shape.with_samples(1)));
+        let [none, one] = [0, 1].map(|n| self.values_of(shape.with_samples(n), buckets));
         (none, std::array::from_fn(|feature| one[feature] - none[feature]))
     }
 
@@ -271,9 +321,10 @@ impl Certificate {
     }
 
     fn rebuild(&mut self) {
-        let n = self.features.len();
+        let (n, n_features) = (self.n_slots(), self.features.len());
         self.scales = Vector::default();
-        self.scales[..n].fill(f64::INFINITY);
+        self.scales[..n_features].fill(f64::INFINITY);
+        self.scales[n_features..n].fill(BYTES_PER_BUCKET);
         for (it, values) in self.needs.iter().zip(&self.values) {
             let need = it.need.as_f64();
             self.scales[..n].iter_mut().zip(values).for_each(|(scale, value)| *scale = scale.min(need / value));
@@ -283,7 +334,10 @@ impl Certificate {
             let per_byte = 1.0 / it.need.as_f64();
             self.rows.push(multiply(values, &self.scales).map(|cost| cost * per_byte));
         }
-        self.constraints = Constraints::new(n, self.rows.iter());
+        let mut tables = Vector::default();
+        tables[n_features] = self.scales[n_features] / BYTES_PER_BUCKET;
+        let tables = (n_features < n).then_some(&tables);
+        self.constraints = Constraints::new(n, self.rows.iter().chain(tables));
     }
 }
 
@@ -314,13 +368,23 @@ struct State {
     features: Features,
     needs: Vec<ShapeNeed>,
     spare: Vec<u32>,
+    /// Of each graph, where one is large.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<u64>,
 }
 
 impl TryFrom<State> for Certificate {
     type Error = PredictError;
 
     fn try_from(state: State) -> Result<Self, PredictError> {
-        let mut certificate = Self::try_new(state.features, state.needs)?;
+        let mut certificate = Self::new(state.features);
+        let nodes = state.nodes.into_iter().chain(std::iter::repeat(0));
+        for (it, nodes) in state.needs.into_iter().zip(nodes) {
+            certificate.check(it)?;
+            if certificate.place(it.shape).is_none() {
+                certificate.push(it, nodes);
+            }
+        }
         if certificate.spare.len() == state.spare.len() {
             certificate.spare = state.spare;
         }
@@ -330,6 +394,7 @@ impl TryFrom<State> for Certificate {
 
 impl From<Certificate> for State {
     fn from(certificate: Certificate) -> Self {
-        Self { features: certificate.features, needs: certificate.needs, spare: certificate.spare }
+        let nodes = if certificate.has_tables() { certificate.nodes } else { Vec::new() };
+        Self { features: certificate.features, needs: certificate.needs, spare: certificate.spare, nodes }
     }
 }

@@ -1,9 +1,7 @@
 //! The best single guess of a step's need.
 
-use plimsoll_types::{Bytes, MAX_FEATURES};
-
-use crate::certificate::{Certificate, ShapeNeed};
-use crate::simplex::Vector;
+use crate::certificate::Certificate;
+use crate::simplex::{SLOTS, Vector};
 
 /// Pull towards zero, in units of one observation.
 ///
@@ -15,24 +13,19 @@ const RIDGE: f64 = 1e-6;
 /// observations.
 const EPSILON: f64 = 1e-10;
 
-type Matrix = [Vector; MAX_FEATURES];
+type Matrix = [Vector; SLOTS];
 
 /// Returns the coefficients, in bytes per feature, that explain the needs best and are not negative.
 ///
-/// Errors are weighed relative to each need, so that a small step counts as much as a large one. `read` says what of a need
-/// that the certificate holds was read.
+/// Errors are weighed relative to each need, so that a small step counts as much as a large one.
 ///
 /// # Sources
 ///
 /// Lawson and Hanson, *Solving Least Squares Problems* (1974), algorithm NNLS; on the normal equations, as in Bro and
 /// de Jong, *A fast non-negativity-constrained least squares algorithm* (1997).
-pub(crate) fn fit(certificate: &Certificate, read: impl Fn(ShapeNeed) -> Bytes) -> Vector {
+pub(crate) fn fit(certificate: &Certificate) -> Vector {
     let (rows, scales) = certificate.scaled();
-    let rows = rows.iter().zip(certificate.needs()).map(|(row, it)| {
-        let times = it.need.share_of(read(*it));
-        row.map(|value| value * times)
-    });
-    let z = Problem::new(rows, certificate.features().len()).solve();
+    let z = Problem::new(rows, certificate.n_slots()).solve();
     std::array::from_fn(|feature| z[feature] * scales[feature])
 }
 
@@ -46,13 +39,13 @@ struct Problem {
 /// Features that are not zero, in the order in which they came in.
 #[derive(Default)]
 struct Support {
-    features: [usize; MAX_FEATURES],
+    features: [usize; SLOTS],
     len: usize,
 }
 
 impl Problem {
-    fn new(rows: impl Iterator<Item = Vector>, n: usize) -> Self {
-        let mut it = Self { n, gram: [Vector::default(); MAX_FEATURES], sums: Vector::default() };
+    fn new(rows: &[Vector], n: usize) -> Self {
+        let mut it = Self { n, gram: [Vector::default(); SLOTS], sums: Vector::default() };
         for row in rows {
             for i in 0..n {
                 it.sums[i] += row[i];
@@ -100,7 +93,7 @@ impl Problem {
 
     /// Solves the equations of the support, which are positive definite, so that no rows need to be exchanged.
     fn solve_on(&self, support: &[usize]) -> Vector {
-        let mut system = [[0.0; MAX_FEATURES + 1]; MAX_FEATURES];
+        let mut system = [[0.0; SLOTS + 1]; SLOTS];
         let n = support.len();
         for (line, i) in system.iter_mut().zip(support) {
             line.iter_mut().zip(support).for_each(|(cell, j)| *cell = self.gram[*i][*j]);
@@ -145,16 +138,18 @@ pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Features, StepShape};
+    use plimsoll_types::{Bytes, Features, StepShape};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::certificate::ShapeNeed;
 
     const SHAPES: [(u32, u32); 9] =
         [(1, 16), (2, 16), (8, 16), (1, 64), (4, 64), (2, 256), (16, 32), (1, 256), (8, 128)];
 
     fn phi(samples: u32, edge: u32) -> Vector {
-        Features::default().of(StepShape::new(samples, edge))
+        let values = Features::default().of(StepShape::new(samples, edge));
+        std::array::from_fn(|feature| values.get(feature).copied().unwrap_or(0.0))
     }
 
     fn fitted(need_of: impl Fn(Vector) -> f64) -> Vector {
@@ -163,7 +158,7 @@ mod tests {
             let need = Bytes::from_f64_ceil(need_of(phi(samples, edge)));
             certificate.observe(ShapeNeed { shape: StepShape::new(samples, edge), need }).unwrap();
         }
-        fit(&certificate, |it| it.need)
+        fit(&certificate)
     }
 
     #[test]
@@ -194,7 +189,7 @@ mod tests {
                 certificate.observe(ShapeNeed { shape: StepShape::new(samples, edge), need }).unwrap();
             }
             let (rows, scales) = certificate.scaled();
-            let theta = fit(&certificate, |it| it.need);
+            let theta = fit(&certificate);
             let z: Vector = std::array::from_fn(|j| if j < 6 { theta[j] / scales[j] } else { 0.0 });
             let loss = |z: &Vector| {
                 rows.iter().map(|row| (dot(row, z) - 1.0).powi(2)).sum::<f64>() + RIDGE * dot(z, z)

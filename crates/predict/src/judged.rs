@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use plimsoll_types::StepShape;
-
-use crate::row::{Row, Start};
+use crate::row::{Row, RowKey, Start};
 
 /// Rows that are kept: more than a lattice has edges.
 const MOST: usize = 64;
@@ -14,14 +12,14 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     start: OnceLock<Start>,
-    rows: Mutex<BTreeMap<StepShape, Row>>,
+    rows: Mutex<BTreeMap<RowKey, Row>>,
 }
 
 impl Judged {
     /// Reads a row that was worked out before, or works it out.
     pub(crate) fn read<T>(
         &self,
-        of: StepShape,
+        of: RowKey,
         start: impl FnOnce() -> Start,
         row: impl FnOnce(&Start) -> Row,
         read: impl FnOnce(&mut Row) -> T,

@@ -6,11 +6,11 @@ use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, ShapeNeed};
-use crate::estimate::{dot, fit};
+use crate::estimate::fit;
 use crate::judged::Judged;
 use crate::lift::Lift;
 use crate::recent::{Recent, factor, parts};
-use crate::row::{Judgement, Row, Shown, Start};
+use crate::row::{Judgement, Row, RowKey, Shown, Start};
 use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
 
@@ -50,11 +50,7 @@ pub(crate) struct Model {
 /// What was read of one shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Readings {
-    /// With what tables may take more.
     needs: Recent,
-    /// Without that, where it ever was anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    bare: Option<Recent>,
     /// The observation of the key at which it is looked at whether the shape is still worth keeping.
     due: u64,
     /// What a violation lifts the need to for a while.
@@ -68,16 +64,8 @@ impl Readings {
         Bytes(self.needs.most()).max(self.lifted.unwrap_or_default())
     }
 
-    /// Returns the need as it counts now, without what tables may take more.
-    fn taken(self) -> Bytes {
-        Bytes(self.bare.unwrap_or(self.needs).most()).max(self.lifted.unwrap_or_default())
-    }
-
-    fn push(&mut self, need: Bytes, tables: Bytes) {
-        if Bytes::ZERO < tables || self.bare.is_some() {
-            self.bare.get_or_insert(self.needs).push(need.0, READINGS);
-        }
-        self.needs.push(need.saturating_add(tables).0, READINGS);
+    fn push(&mut self, need: Bytes) {
+        self.needs.push(need.0, READINGS);
     }
 }
 
@@ -123,22 +111,22 @@ impl Model {
     }
 
     fn judgement(&self, shape: StepShape) -> Judgement {
-        let row = Row::of(shape, &self.certificate);
+        let row = RowKey::of(shape, &self.certificate);
         let work_out = |start: &Start| Row::new(row, &self.certificate, &self.theta, start);
         let known = self.judged.read(row, || self.start(), work_out, |it| it.at(shape.samples, &self.certificate));
         known.unwrap_or_else(|| {
             let limits = self.start().limits(shape.extent());
             let bound = limits.at_most(shape.samples, self.certificate.ceiling(shape));
-            let point = dot(&self.theta, &self.certificate.features().of(shape)).min(bound);
+            let point = self.certificate.at(&self.theta, shape).min(bound);
             Judgement { bound, point, lower: limits.lower(shape.samples) }
         })
     }
 
     fn start(&self) -> Start {
+        let has_tables = self.certificate.has_tables();
         let shown = |(shape, known): (&StepShape, &Readings)| Shown {
-            taken: ShapeNeed { shape: *shape, need: known.taken() },
-            // What is lifted may need its tables.
-            is_most: known.bare.is_some() && known.lifted.is_none(),
+            need: ShapeNeed { shape: *shape, need: known.need() },
+            is_most: has_tables && known.lifted.is_none(),
         };
         Start::new(&self.certificate, self.readings.iter().map(shown).collect())
     }
@@ -148,15 +136,15 @@ impl Model {
         need.saturating_sub(config.beside).as_f64() / (bound * (1.0 + config.rounding_margin))
     }
 
-    /// Learns one more need, and what tables may take on top of it in shapes as large; returns the factor by which a
-    /// violation has lifted the key.
+    /// Learns one more need, of a step whose graph had so many nodes; returns the factor by which a violation has lifted the
+    /// key.
     ///
     /// A reading that holds what its step `kept` for good is too high by at most that: it serves only while nothing else is
     /// known, or where it is above its bound without it.
     pub(crate) fn learn(
         &mut self,
         read: ShapeNeed,
-        tables: Bytes,
+        nodes: u64,
         kept: Bytes,
         config: &PredictorConfig,
     ) -> Result<Option<f64>, PredictError> {
@@ -178,12 +166,12 @@ impl Model {
             *self = Self { n_observations, n_violations, ..Self::new(config.features) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
-            lifted = is_above.then(|| self.lift(it, tables, config));
+            lifted = is_above.then(|| self.lift(it, config));
         }
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        let is_news = self.keep(it, tables, is_above);
+        let is_news = self.keep(it, nodes, is_above);
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
@@ -194,7 +182,7 @@ impl Model {
     ///
     /// It is measured against what was read before, so that one violation after the other lifts no more than the largest
     /// does; and what was read since the last of them is known.
-    fn lift(&mut self, it: ShapeNeed, tables: Bytes, config: &PredictorConfig) -> f64 {
+    fn lift(&mut self, it: ShapeNeed, config: &PredictorConfig) -> f64 {
         let before = self.settle(|_, _| None);
         let bound = self.certificate.value(it.shape) * factor(self.stretch.most());
         let lacking = Self::lacking(bound, it.need, config).max(1.0);
@@ -204,7 +192,7 @@ impl Model {
         self.settle(|shape, known| {
             let before = before.get(&shape).copied();
             if shape == it.shape {
-                before.max(Some(it.need.saturating_add(tables)))
+                before.max(Some(it.need))
             } else if since.saturating_add(u64::from(2 * MEMORY)) <= known.due {
                 before
             } else {
@@ -219,7 +207,7 @@ impl Model {
     fn lapse(&mut self, lift: Lift) {
         if lift.lasts(self.n_observations) {
             for known in self.readings.values_mut() {
-                known.lifted.into_iter().for_each(|it| known.push(it, Bytes::ZERO));
+                known.lifted.into_iter().for_each(|it| known.push(it));
             }
         }
         self.settle(|_, _| None);
@@ -248,25 +236,23 @@ impl Model {
     ///
     /// One that is above its bound has lifted its shape, and is not learnt on top of that: what takes memory for a moment
     /// leaves nothing behind, and what lasts is read again.
-    fn keep(&mut self, it: ShapeNeed, tables: Bytes, is_above: bool) -> bool {
-        let with_tables = ShapeNeed { need: it.need.saturating_add(tables), ..it };
+    fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool) -> bool {
         let due = self.n_observations + u64::from(2 * MEMORY);
         if let Some(known) = self.readings.get_mut(&it.shape) {
             known.due = due;
             let (was, read) = (known.need(), Bytes(known.needs.most()));
-            let meets = |lift: &mut Lift| lift.meets(self.n_observations, (read, was), with_tables.need);
+            let meets = |lift: &mut Lift| lift.meets(self.n_observations, (read, was), it.need);
             if is_above || known.lifted.is_some() && self.lift.as_mut().is_some_and(meets) {
                 return false;
             }
-            let taken = known.taken();
-            known.push(it.need, tables);
+            known.push(it.need);
             let now = known.need();
-            if (now, known.taken()) == (was, taken) {
+            if now == was {
                 return false;
             }
             self.certificate.place(it.shape).into_iter().for_each(|at| self.certificate.replace(at, now));
         } else {
-            if !self.certificate.push(with_tables) {
+            if !self.certificate.push(it, nodes) {
                 return false;
             }
             if self.n_shapes() <= self.readings.len() {
@@ -274,7 +260,7 @@ impl Model {
                 self.readings.retain(|shape, _| needs.iter().any(|it| it.shape == *shape));
             }
             let mut known = Readings { due, ..Readings::default() };
-            known.push(it.need, tables);
+            known.push(it.need);
             self.readings.insert(it.shape, known);
         }
         self.on_change();
@@ -299,17 +285,9 @@ impl Model {
     }
 
     fn on_change(&mut self) {
-        self.theta = fitted(&self.certificate, &self.readings);
+        self.theta = fit(&self.certificate);
         self.judged.clear();
     }
-}
-
-/// Estimates what steps take, of what was read without what tables may take more.
-fn fitted(certificate: &Certificate, readings: &BTreeMap<StepShape, Readings>) -> Vector {
-    if readings.values().all(|it| it.bare.is_none()) {
-        return fit(certificate, |it| it.need);
-    }
-    fit(certificate, |it| readings.get(&it.shape).map_or(it.need, |known| known.taken()))
 }
 
 /// A model as it is written: what was read, and nothing that follows from it.
@@ -340,7 +318,7 @@ impl From<State> for Model {
     fn from(state: State) -> Self {
         let State { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional } = state;
         let readings: BTreeMap<_, _> = certificate.needs().iter().map(|it| it.shape).zip(readings).collect();
-        let theta = fitted(&certificate, &readings);
+        let theta = fit(&certificate);
         let judged = Judged::default();
         Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, theta, judged }
     }

@@ -33,12 +33,11 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// # Tables that double
 ///
 /// Where a program keeps its graph in hash tables, these double from one shape to the next, and what they take is no
-/// combination of features; what they take at most is.
-/// So a reading is learnt with what its tables may take more ([`PartReading::tables`]), and the certificate bounds tensors
-/// and tables of every shape.
-/// A shape that was read has shown its tables: neither it nor what it covers needs more than it took, so that its bound is
-/// on top of its need without them. Whether a reading is above its bound is asked of the need alone, and so is what is
-/// expected.
+/// combination of features; but their buckets follow from the nodes of the graph, which a reading counts
+/// ([`PartReading::nodes`]), and the [`Certificate`](crate::Certificate) takes them as one feature more.
+/// Nobody knows in which of two neighbouring sizes a table is that is nearly full: a reading counts with the smaller one,
+/// and a shape that was not read with the larger. A shape that was read has shown its tables, so that neither it nor what
+/// it covers needs more than it took.
 ///
 /// # A need falls
 ///
@@ -134,11 +133,11 @@ impl Predictor {
 
     /// Learns a part that may hold `kept` bytes which stay, and says whether it was above its bound.
     fn observe_part(&mut self, key: Key, it: PartReading, kept: Bytes) -> Result<bool, PredictError> {
-        let PartReading { shape, before, peak, tables } = it;
+        let PartReading { shape, before, peak, nodes } = it;
         match peak {
             Peak::Exact(_) => {
                 let model = self.models.entry(key).or_insert_with(|| Model::new(self.config.features));
-                let learnt = model.learn(ShapeNeed { shape, need: it.need() }, tables, kept, &self.config);
+                let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &self.config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())
             }

@@ -25,10 +25,10 @@ pub struct PartReading {
     pub before: Bytes,
     /// Its high-water mark.
     pub peak: Peak,
-    /// What the tables of its graph may take more in a shape with as many nodes: they double at once, so that a shape says
-    /// little of what they take in another one.
+    /// The nodes of its graph, or zero where that is [small](crate::SMALL_GRAPH): the tables in which it is kept double at
+    /// once, so that without them a shape says little of what they take in another one.
     #[serde(default)]
-    pub tables: Bytes,
+    pub nodes: u64,
 }
 
 /// A reading above its upper bound.
@@ -47,13 +47,13 @@ impl PartReading {
     /// reserves in pages.
     pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool) -> Self {
         let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved(peak) };
-        Self { shape, before: resident, peak, tables: Bytes::ZERO }
+        Self { shape, before: resident, peak, nodes: 0 }
     }
 
-    /// Adds what the tables of its graph may take more in a shape with as many nodes.
+    /// Adds the nodes of its graph, or zero where that is small.
     #[must_use]
-    pub const fn with_tables(self, tables: Bytes) -> Self {
-        Self { tables, ..self }
+    pub const fn with_nodes(self, nodes: u64) -> Self {
+        Self { nodes, ..self }
     }
 
     /// Returns what the part needed on top of what was in use before it.
@@ -86,7 +86,7 @@ mod tests {
     fn what_pages_hold_is_no_reading_of_the_bytes_in_use() {
         let shape = StepShape::new(2, 64);
         let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
-        let part = |peak| PartReading { shape, before: Bytes(3), peak, tables: Bytes::ZERO };
+        let part = |peak| PartReading { shape, before: Bytes(3), peak, nodes: 0 };
         assert_eq!(PartReading::of(read, true), part(Peak::Exact(Bytes(5))));
         assert_eq!(PartReading::of(read, false), part(Peak::Reserved(Bytes(5))));
     }

@@ -17,9 +17,8 @@ pub(crate) struct Judgement {
 /// What was read of one shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
-    /// What it took, without what tables may take more.
-    pub(crate) taken: ShapeNeed,
-    /// Whether that is known to be less than the certificate is told.
+    pub(crate) need: ShapeNeed,
+    /// Whether no shape that it covers needs more, whatever the tables of that one are thought to be.
     pub(crate) is_most: bool,
 }
 
@@ -40,11 +39,18 @@ pub(crate) struct Limits {
     most: Vec<(u32, Bytes)>,
 }
 
+/// What a row goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RowKey {
+    /// One sample of an extent, or where a job names a higher power of the samples, a shape alone.
+    shape: StepShape,
+    buckets: u64,
+}
+
 /// The bound, the estimate and the least of one extent, as functions of the number of samples.
 ///
 /// Each tensor has its size, or so much for each sample, so that the bound is the largest of few straight lines: one walk
 /// finds them, and then a question costs next to nothing.
-/// Where a job names a higher power of the samples, a row is of one shape alone.
 #[derive(Debug)]
 pub(crate) struct Row {
     bound: Sweep,
@@ -54,19 +60,19 @@ pub(crate) struct Row {
 
 impl Start {
     pub(crate) fn new(certificate: &Certificate, mut shown: Vec<Shown>) -> Self {
-        shown.sort_unstable_by_key(|it| it.taken.shape.samples);
+        shown.sort_unstable_by_key(|it| it.need.shape.samples);
         Self { corner: certificate.corner(), shown }
     }
 
     /// Returns the limits of shapes of this extent.
     pub(crate) fn limits(&self, extent: Extent) -> Limits {
         let Limits { mut lower, mut most } = Limits::default();
-        for Shown { taken: it, .. } in self.shown.iter().filter(|it| extent.covers(it.taken.shape.extent())) {
+        for Shown { need: it, .. } in self.shown.iter().filter(|it| extent.covers(it.need.shape.extent())) {
             if lower.last().is_none_or(|last| last.1 < it.need) {
                 lower.push((it.shape.samples, it.need));
             }
         }
-        for Shown { taken: it, .. } in self.shown.iter().rev().filter(|it| it.is_most) {
+        for Shown { need: it, .. } in self.shown.iter().rev().filter(|it| it.is_most) {
             if it.shape.extent().covers(extent) && most.last().is_none_or(|last| it.need < last.1) {
                 most.push((it.shape.samples, it.need));
             }
@@ -89,18 +95,22 @@ impl Limits {
     }
 }
 
-impl Row {
-    /// Returns the shape that the row of a shape goes by.
-    pub(crate) fn of(shape: StepShape, certificate: &Certificate) -> StepShape {
-        if certificate.features().are_linear_in_samples() { shape.with_samples(1) } else { shape }
+impl RowKey {
+    /// Returns what the row of a shape goes by.
+    pub(crate) fn of(shape: StepShape, certificate: &Certificate) -> Self {
+        let buckets = certificate.buckets(shape);
+        let shape = if certificate.features().are_linear_in_samples() { shape.with_samples(1) } else { shape };
+        Self { shape, buckets }
     }
+}
 
-    /// Begins the row of a shape.
-    pub(crate) fn new(shape: StepShape, certificate: &Certificate, theta: &Vector, start: &Start) -> Self {
-        let (base, slope) = certificate.along_samples(shape);
+impl Row {
+    /// Begins a row.
+    pub(crate) fn new(of: RowKey, certificate: &Certificate, theta: &Vector, start: &Start) -> Self {
+        let (base, slope) = certificate.along_samples(of.shape, of.buckets);
         let bound = certificate.sweep(start.corner.clone(), &base, &slope);
         let point = Line { base: dot(theta, &base), slope: dot(theta, &slope) };
-        Self { bound, point, limits: start.limits(shape.extent()) }
+        Self { bound, point, limits: start.limits(of.shape.extent()) }
     }
 
     /// Returns what is said of so many samples, or `None` where that takes too many pivots.
@@ -146,12 +156,12 @@ mod tests {
     }
 
     fn start(certificate: &Certificate) -> Start {
-        let shown = certificate.needs().iter().map(|it| Shown { taken: *it, is_most: false });
+        let shown = certificate.needs().iter().map(|it| Shown { need: *it, is_most: false });
         Start::new(certificate, shown.collect())
     }
 
     fn row(shape: StepShape, certificate: &Certificate, start: &Start) -> Row {
-        Row::new(Row::of(shape, certificate), certificate, &Vector::default(), start)
+        Row::new(RowKey::of(shape, certificate), certificate, &Vector::default(), start)
     }
 
     /// From nothing, one shape takes 12 pivots here, and 60 of them 700.

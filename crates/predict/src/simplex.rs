@@ -10,8 +10,11 @@ pub(crate) use self::constraints::Constraints;
 pub(crate) use self::corner::Corner;
 pub(crate) use self::sweep::{Line, Sweep};
 
+/// Features that a job can have, and one that follows from its graph.
+pub(crate) const SLOTS: usize = MAX_FEATURES + 1;
+
 /// One number per feature; what lies beyond those that a job has is 0.
-pub(crate) type Vector = [f64; MAX_FEATURES];
+pub(crate) type Vector = [f64; SLOTS];
 
 /// Most rows that a program can have.
 pub(crate) const MAX_ROWS: usize = 64;
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn ties_in_every_row_do_not_cycle() {
-        for n in [1, 6, MAX_FEATURES] {
+        for n in [1, 6, SLOTS] {
             assert!((maximise(&vec![1.0; n], &[wide(&vec![1.0; n]); MAX_ROWS]) - 1.0).abs() < 1e-12);
         }
     }

@@ -89,11 +89,11 @@ impl Controller {
     }
 
     fn plan(&mut self, needs: &[PlannedNeed]) -> Result<(), PredictError> {
-        for PlannedNeed { phase, shape, expected, upper, resident, tables, .. } in needs.iter().copied() {
+        for PlannedNeed { phase, shape, expected, upper, resident, nodes, .. } in needs.iter().copied() {
             let key = self.keys.key(phase, shape);
             match resident {
                 Some(before) => {
-                    let part = PartReading { shape, before, peak: Peak::Exact(expected), tables };
+                    let part = PartReading { shape, before, peak: Peak::Exact(expected), nodes };
                     self.predictor.observe(key, part)?;
                 }
                 None => self.predictor.plan(key, shape, Prediction { expected, upper })?,
@@ -119,7 +119,7 @@ impl Controller {
                 if self.resident == Bytes::ZERO {
                     self.resident = attempt.resident;
                 }
-                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak, attempt.tables));
+                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak, attempt.nodes));
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
             Event::GradientCheckpointing(switched) => {
@@ -141,21 +141,21 @@ impl Controller {
                 // The pages are those of all parts of the shape, some of which began with the gradients of others.
                 let of_shape = || done.micro_batches.iter().filter(|it| it.shape() == shape);
                 let resident = of_shape().filter_map(|it| it.resident).max().unwrap_or(done.resident);
-                let tables = of_shape().map(|it| it.tables).max().unwrap_or_default();
-                self.part(shape, resident, done.peak, tables)
+                let nodes = of_shape().map(|it| it.nodes).max().unwrap_or_default();
+                self.part(shape, resident, done.peak, nodes)
             };
             return done.largest_shape().map(part).into_iter().collect();
         }
         let part = |it: &MicroBatch| {
             let resident = it.resident.unwrap_or(done.resident);
-            Some(self.part(it.shape(), resident, it.peak?, it.tables))
+            Some(self.part(it.shape(), resident, it.peak?, it.nodes))
         };
         done.micro_batches.iter().filter_map(part).collect()
     }
 
-    fn part(&self, shape: StepShape, resident: Bytes, peak: Bytes, tables: Bytes) -> (Key, PartReading) {
+    fn part(&self, shape: StepShape, resident: Bytes, peak: Bytes, nodes: u64) -> (Key, PartReading) {
         let read = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
-        (self.keys.key(Phase::Train, shape), read.with_tables(tables))
+        (self.keys.key(Phase::Train, shape), read.with_nodes(nodes))
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.

@@ -73,7 +73,7 @@ const BESIDE_TENSORS: Bytes = Bytes::kib(64);
 /// Returns what a step takes besides its tensors, where that counts: on a CPU, the tables in which Burn keeps the graph of a
 /// step grow by doubling, and whether one does in a step depends on those before it.
 ///
-/// What larger graphs take more is read with each part: see [`PartReading::tables`](plimsoll_predict::PartReading::tables).
+/// Of larger graphs the nodes are read with each part: see [`PartReading::nodes`](plimsoll_predict::PartReading::nodes).
 pub fn beside_tensors(kind: DeviceKind) -> Bytes {
     match kind {
         DeviceKind::Flex => BESIDE_TENSORS,

@@ -57,8 +57,8 @@ pub struct Tried {
     pub shape: StepShape,
     /// What it showed.
     pub outcome: Outcome,
-    /// What the tables of its graph may take more in a shape with as many nodes.
-    pub tables: Bytes,
+    /// The nodes of its graph, or zero where that is small.
+    pub nodes: u64,
     /// Wall time in seconds.
     pub seconds: f64,
 }
@@ -198,17 +198,17 @@ fn tried(
     step: impl FnOnce() -> Result<Trial, TrialError>,
 ) -> Result<Tried, TrialError> {
     let start = Instant::now();
-    let (outcome, tables) = match step().map(Trial::steady) {
-        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.tables),
-        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), tables, .. }))
+    let (outcome, nodes) = match step().map(Trial::steady) {
+        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.nodes),
+        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), nodes, .. }))
             if whole == shape && Bytes::ZERO < resident && resident < peak =>
         {
-            (Outcome::Measured { resident, peak }, tables)
+            (Outcome::Measured { resident, peak }, nodes)
         }
-        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO),
+        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, 0),
         Err(error) => return Err(error),
     };
-    let tried = Tried { shape, outcome, tables, seconds: start.elapsed().as_secs_f64() };
+    let tried = Tried { shape, outcome, nodes, seconds: start.elapsed().as_secs_f64() };
     on_tried(&tried);
     Ok(tried)
 }

@@ -72,8 +72,8 @@ pub struct RanPart {
     pub resident: Bytes,
     /// Its high-water mark, where that is known to be its own.
     pub peak: Option<Bytes>,
-    /// What the tables of its graph may take more in a shape with as many nodes; zero where peaks are not exact.
-    pub tables: Bytes,
+    /// The nodes of its graph; zero where that is small, and where peaks are not exact.
+    pub nodes: u64,
 }
 
 impl StepRequest {

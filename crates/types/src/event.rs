@@ -92,15 +92,15 @@ pub struct MicroBatch {
     /// High-water mark of this micro-batch, where it was measured by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Bytes>,
-    /// What the tables of its graph may take more in a shape with as many nodes.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
-    pub tables: Bytes,
+    /// The nodes of its graph, or zero where that is small.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub nodes: u64,
 }
 
 impl MicroBatch {
     /// Describes samples that were not measured by themselves.
     pub fn new(ids: Vec<u64>, edges: impl Into<Extent>) -> Self {
-        Self { ids, edges: edges.into(), resident: None, peak: None, tables: Bytes::ZERO }
+        Self { ids, edges: edges.into(), resident: None, peak: None, nodes: 0 }
     }
 
     /// Returns the shape of the micro-batch.
@@ -230,15 +230,15 @@ pub struct Attempt {
     /// The allocation that the device refused, where it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Bytes>,
-    /// What the tables of its graph may take more in a shape with as many nodes.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
-    pub tables: Bytes,
+    /// The nodes of its graph, or zero where that is small.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub nodes: u64,
 }
 
 impl Attempt {
     /// Describes an attempt of which nothing else is known.
     pub const fn new(shape: StepShape, resident: Bytes) -> Self {
-        Self { shape, resident, peak: None, refused: None, tables: Bytes::ZERO }
+        Self { shape, resident, peak: None, refused: None, nodes: 0 }
     }
 }
 

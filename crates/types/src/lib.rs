@@ -44,6 +44,6 @@ pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
-pub use number::null_as_nan;
+pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};

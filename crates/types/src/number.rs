@@ -25,3 +25,8 @@ use serde::{Deserialize, Deserializer};
 pub fn null_as_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
+
+/// Whether a count is zero, and not worth writing: for serde's `skip_serializing_if`.
+pub fn is_zero(n: &u64) -> bool {
+    *n == 0
+}

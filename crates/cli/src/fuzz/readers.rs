@@ -83,7 +83,7 @@ fn memory_plan() -> MemoryPlan {
         batch,
         edge: 32,
         resident: Bytes::mib(1),
-        tables: Bytes::ZERO,
+        nodes: 0,
         reserved: Bytes::mib(10),
         upper: Bytes::mib(11),
         in_run: None,

@@ -47,10 +47,10 @@ impl Packing {
     /// Learns a step; its shape and sizes have been checked.
     pub(crate) fn observe(&mut self, it: ReservedObservation) -> Result<(), PredictError> {
         let config = bare(self.features);
-        self.largest.learn(ShapeNeed { shape: it.shape, need: it.largest }, Bytes::ZERO, Bytes::ZERO, &config)?;
+        self.largest.learn(ShapeNeed { shape: it.shape, need: it.largest }, 0, Bytes::ZERO, &config)?;
         if let Some(peak) = it.in_use {
             let need = peak.saturating_sub(it.resident);
-            self.in_use.learn(ShapeNeed { shape: it.shape, need }, Bytes::ZERO, Bytes::ZERO, &config)?;
+            self.in_use.learn(ShapeNeed { shape: it.shape, need }, 0, Bytes::ZERO, &config)?;
             self.resident.push(it.resident.0, MEMORY);
             self.ratio.push(parts(it.reserved.share_of(peak)), MEMORY);
         }

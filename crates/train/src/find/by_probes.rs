@@ -34,11 +34,11 @@ pub(super) fn by_probes(
             Search::Try { batch, .. } => batch,
         };
         let shape = StepShape::new(batch, edge);
-        let Tried { outcome, tables, .. } = step(shape)?;
+        let Tried { outcome, nodes, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);
             let read = PartReading::of(Observation { shape, resident, peak }, exact_peaks);
-            predictor.observe_step(&[(key(shape), read.with_tables(tables))], Bytes::ZERO)?;
+            predictor.observe_step(&[(key(shape), read.with_nodes(nodes))], Bytes::ZERO)?;
         }
         finder.on_trial(batch, outcome)?;
     }

@@ -67,8 +67,8 @@ fn steady<J: Job>(
     match ran {
         // One part alone accumulates nothing, and several do: what is learnt is the need of a part.
         Ok(trial) => Ok(trial.part),
-        Err(TrialError::OutOfMemory(Attempt { resident: before, peak: Some(peak), tables, .. })) => {
-            Ok(PartReading { shape, before, peak: Peak::Exact(peak), tables })
+        Err(TrialError::OutOfMemory(Attempt { resident: before, peak: Some(peak), nodes, .. })) => {
+            Ok(PartReading { shape, before, peak: Peak::Exact(peak), nodes })
         }
         Err(error) => Err(failed(shape, error)),
     }

@@ -249,9 +249,9 @@ impl Sounding {
         let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
         match ran.map(Trial::steady) {
             Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
-            Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), tables, .. })) => {
+            Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), nodes, .. })) => {
                 let part = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
-                Ok(Read { part: part.with_tables(tables), peak })
+                Ok(Read { part: part.with_nodes(nodes), peak })
             }
             Err(error) => Err(failed(shape, error)),
         }
@@ -269,9 +269,9 @@ impl Sounding {
     }
 }
 
-fn need(phase: Phase, PartReading { shape, before, peak, tables }: PartReading) -> PlannedNeed {
+fn need(phase: Phase, PartReading { shape, before, peak, nodes }: PartReading) -> PlannedNeed {
     let (expected, largest, resident) = (peak.bytes(), Bytes::ZERO, Some(before));
-    PlannedNeed { phase, shape, expected, upper: expected, largest, resident, tables }
+    PlannedNeed { phase, shape, expected, upper: expected, largest, resident, nodes }
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ impl<J: Job> Run<'_, J> {
             MicroBatch {
                 resident,
                 peak,
-                tables: it.tables,
+                nodes: it.nodes,
                 ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge)
             }
         };

@@ -101,7 +101,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             (loss, gradients)
         });
         if self.guarded.pages.are_exact() {
-            attempt.tables = nodes.tables();
+            attempt.nodes = nodes.made();
         }
         let Some((loss, gradients)) = passed.map_err(other)? else {
             return self.clear(part, attempt, ReadError::OutOfMemory { refused: None }, GradientsParams::new());
@@ -126,7 +126,7 @@ impl<'a, M: Module> Attempts<'a, M> {
         let MemoryReading { in_use, peak, .. } = self.probe_time(|guarded| guarded.read()).map_err(other)?;
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.shows(shape).then_some(peak);
-        self.parts.push(RanPart { part: part.clone(), resident, peak, tables: attempt.tables });
+        self.parts.push(RanPart { part: part.clone(), resident, peak, nodes: attempt.nodes });
         Ok(())
     }
 

@@ -116,8 +116,8 @@ impl<J: Job> Trials<'_, J> {
 
     /// Takes a step that failed in parts, or passed the capacity, for one that ran out of memory.
     pub(super) fn within_capacity(&self, trial: Trial, failures: &[Attempt]) -> Result<Trial, TrialError> {
-        let (peak, tables) = (Some(trial.peak), trial.part.tables);
-        let above = Some(Attempt { peak, tables, ..Attempt::new(trial.shape, trial.resident) });
+        let (peak, nodes) = (Some(trial.peak), trial.part.nodes);
+        let above = Some(Attempt { peak, nodes, ..Attempt::new(trial.shape, trial.resident) });
         match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
             Some(failure) => Err(TrialError::OutOfMemory(failure)),
             None => Ok(trial),
@@ -136,7 +136,7 @@ impl<J: Job> Trials<'_, J> {
         let is_exact = self.guarded.probe().has_exact_peak();
         let read = |it: RanPart| {
             let read = Observation { shape: it.part.shape(), resident: it.resident, peak: it.peak? };
-            Some(PartReading::of(read, is_exact).with_tables(it.tables))
+            Some(PartReading::of(read, is_exact).with_nodes(it.nodes))
         };
         let parts: Vec<_> = parts.into_iter().filter_map(read).collect();
         let failures = self.guarded.take_failures();
@@ -196,8 +196,8 @@ fn part(shape: StepShape, before_step: Bytes, parts: &[PartReading], of_optimize
     let before = of_shape().map(|it| it.before).fold(before_step, Bytes::max);
     let needs = of_shape().map(|it| it.peak.bytes().saturating_sub(it.before));
     let need = needs.fold(of_optimizer.saturating_sub(before_step), Bytes::max);
-    let tables = of_shape().map(|it| it.tables).max().unwrap_or_default();
-    PartReading { shape, before, peak: Peak::Exact(before.saturating_add(need)), tables }
+    let nodes = of_shape().map(|it| it.nodes).max().unwrap_or_default();
+    PartReading { shape, before, peak: Peak::Exact(before.saturating_add(need)), nodes }
 }
 
 #[cfg(test)]
@@ -209,11 +209,11 @@ mod tests {
     /// Returns what is learnt where 10 MiB were in use before the step, in MiB.
     #[track_caller]
     fn check(parts: &[(u64, u64)], of_optimizer: u64, found: u64, peak: u64) {
-        let read = |shape, found, peak, tables| {
+        let read = |shape, found, peak, nodes| {
             let peak = Peak::Exact(Bytes::mib(peak));
-            PartReading { shape, before: Bytes::mib(found), peak, tables: Bytes::mib(tables) }
+            PartReading { shape, before: Bytes::mib(found), peak, nodes }
         };
-        let of_shape = (1..).zip(parts).map(|(tables, (found, peak))| read(SHAPE, *found, *peak, tables));
+        let of_shape = (1..).zip(parts).map(|(nodes, (found, peak))| read(SHAPE, *found, *peak, nodes));
         let parts: Vec<_> = of_shape.chain([read(StepShape::new(1, 32), 99, 999, 9)]).collect();
         let expected = read(SHAPE, found, peak, parts.len() as u64 - 1);
         assert_eq!(part(SHAPE, Bytes::mib(10), &parts, Bytes::mib(of_optimizer)), expected);

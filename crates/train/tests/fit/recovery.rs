@@ -163,8 +163,8 @@ fn steps_that_recompute_activations_are_planned_anew_and_tell_by_themselves_wher
     let room = (4..160).map(|n| Bytes::kib(256 * n)).find(fits).unwrap();
     // Of a shape that no step has.
     let (shape, expected) = (StepShape::new(1, 16), Bytes::mib(1));
-    let (phase, largest, tables) = (Phase::Train, Bytes::ZERO, Bytes::ZERO);
-    let need = PlannedNeed { phase, shape, expected, upper: expected, largest, resident: None, tables };
+    let (phase, largest, nodes) = (Phase::Train, Bytes::ZERO, 0);
+    let need = PlannedNeed { phase, shape, expected, upper: expected, largest, resident: None, nodes };
     for is_planned in [true, false] {
         let (folder, mut n) = (tempfile::tempdir().unwrap(), 0);
         let mut plan = || {

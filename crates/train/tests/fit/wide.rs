@@ -189,7 +189,7 @@ fn done(step: u64, trial: &plimsoll_train::Trial, parts: &[PartReading]) -> Step
     let part = |it: &PartReading| MicroBatch {
         resident: Some(it.before),
         peak: Some(it.peak.bytes()),
-        tables: it.tables,
+        nodes: it.nodes,
         ..MicroBatch::new((0..it.shape.samples.into()).collect(), it.shape.edge())
     };
     StepDone {
@@ -241,7 +241,7 @@ fn a_run_of_large_and_small_parts_keeps_every_peak_below_its_bound() {
 fn parts(done: &StepDone) -> Vec<PartReading> {
     let part = |it: &MicroBatch| {
         let read = Observation { shape: it.shape(), resident: it.resident?, peak: it.peak? };
-        Some(PartReading::of(read, true).with_tables(it.tables))
+        Some(PartReading::of(read, true).with_nodes(it.nodes))
     };
     done.micro_batches.iter().filter_map(part).collect()
 }
