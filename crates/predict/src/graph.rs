@@ -16,9 +16,9 @@ pub(crate) const BYTES_PER_BUCKET: f64 = 144.0;
 /// ([`PredictorConfig::beside`](crate::PredictorConfig::beside)), and it is taken to stay small until a reading shows another.
 pub const SMALL_GRAPH: u64 = 512;
 
-/// Returns the fewest buckets that a table of a graph has: of its nodes, one in ten may have no gradient and no entry.
+/// Returns the fewest buckets that a table of a graph has: of its nodes, one in twenty may have no gradient and no entry.
 pub(crate) fn fewest_buckets(nodes: u64) -> u64 {
-    buckets(nodes - nodes / 10)
+    buckets(nodes - nodes / 20)
 }
 
 /// Returns the most buckets that a table of a graph has: beside its nodes, parameters are kept there for a while.
