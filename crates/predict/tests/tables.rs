@@ -13,7 +13,7 @@ const BESIDE: Bytes = Bytes::kib(64);
 const NODES: u64 = 164;
 
 /// Nodes at which the tables double first, and bytes that they take for each node that they have room for.
-const ROOM: (u64, u64) = (452, 86);
+const ROOM: (u64, u64) = (452, 183);
 
 fn predictor() -> Predictor {
     Predictor::try_new(PredictorConfig { beside: BESIDE, ..PredictorConfig::default() }).expect("in range")
