@@ -90,3 +90,29 @@ fn bursts_change_the_sizes_at_most_ten_times_in_a_thousand_steps() {
     assert!(most_in_a_thousand(&changes) <= 10, "{} in {changes:?}", most_in_a_thousand(&changes));
     assert_eq!(policy.batch_sizes(), Some([64, 44, 22].as_slice()));
 }
+
+#[test]
+fn a_budget_that_is_found_lower_after_a_failure_is_one_change_with_it() {
+    let bounds = Bounds { patch_min: 16, patch_max: 32, patch_multiple: 8, batch_min: 2, batch_max: 64 };
+    let start = Some(knobs(32, 20));
+    let certified = PolicyConfig::Certified(CertifiedConfig { bounds, start, ..CertifiedConfig::default() });
+    let (edges, start) = (EDGES.to_vec(), Some(vec![20, 20, 10]));
+    let bucketed = PolicyConfig::Bucketed(BucketedConfig { edges, start, ..BucketedConfig::default() });
+    let needs: [fn(StepShape) -> u64; 2] = [crate::certified::need, crate::bucketed::need];
+    for (config, need) in [certified, bucketed].into_iter().zip(needs) {
+        let (mut policy, budget) = (policy(config), scene::whole(200));
+        let rung = policy.knobs();
+        let exact = |shape| Some(Prediction { expected: Bytes(need(shape)), upper: Bytes(need(shape)) });
+        let done = StepMeasured { is_divided: true, ..scene::measured(7, rung, 190, budget) };
+        let signals = [
+            scene::budget_changed(7, budget),
+            scene::failed(7, rung),
+            scene::refused(7, rung, StepShape::new(20, EDGES[1])),
+            Signal::Done(done),
+        ];
+        for signal in signals {
+            policy.on_signal(&signal, &exact);
+        }
+        assert_eq!((policy.adjustments(), policy.oom_count()), (1, 1), "{}", policy.name());
+    }
+}
