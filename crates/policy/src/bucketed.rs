@@ -38,6 +38,8 @@ pub struct Bucketed {
     ceilings: Vec<Ceiling>,
     pace: Pace,
     failures: Failures,
+    /// The sizes that what failed in the step under way leads to, once it is done.
+    retreat: Option<Vec<u32>>,
 }
 
 impl Bucketed {
@@ -51,8 +53,8 @@ impl Bucketed {
         let sizes = config.start.clone().unwrap_or_else(|| vec![1; config.edges.len()]);
         let ceilings = vec![Ceiling::default(); config.edges.len()];
         let rungs = batches(1, config.batch_max).collect();
-        let (pace, failures) = Default::default();
-        Ok(Self { config, rungs, sizes, ceilings, pace, failures })
+        let (pace, failures, retreat) = Default::default();
+        Ok(Self { config, rungs, sizes, ceilings, pace, failures, retreat })
     }
 
     /// Returns the largest micro-batch of each edge.
@@ -68,23 +70,30 @@ impl Bucketed {
 
     /// Lowers every batch whose bound is above the budget, or else raises those that may be larger.
     fn judge(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
-        match self.lowered(self.sizes.clone(), budget, predict) {
-            (to, Some(upper)) => self.resize(to, now, MoveReason::BudgetFell { upper, budget }),
-            (_, None) => self.climb(now, budget, predict),
+        let (to, above) = self.lowered(self.sizes.clone(), budget, predict);
+        if let Some(steps_left) = self.pace.burst_left(above, now) {
+            return keep(KeepReason::Cooldown { steps_left });
+        }
+        match above {
+            Some(upper) => self.resize(to, now, MoveReason::BudgetFell { upper, budget }),
+            None => self.climb(now, budget, predict),
         }
     }
 
-    /// Returns sizes with each lowered whose bound is above the budget, and the largest bound of these.
+    /// Returns sizes lowered to what they may be raised to where the bound of any is above the budget, with the largest.
+    ///
+    /// One whose bound is just within the budget would be the next to fall.
     fn lowered(&self, mut to: Vec<u32>, budget: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
-        let (limit, mut most) = (self.limit(budget), None);
-        for (at, size) in to.iter_mut().enumerate().filter(|(_, size)| 1 < **size) {
-            let upper = predict(StepShape::new(*size, self.config.edges[at])).map(|it| it.upper);
-            if let Some(upper) = upper.filter(|upper| budget < *upper) {
-                *size = self.largest_within(at, 1..*size, limit, predict).map_or(1, |(size, _)| size);
-                most = most.max(Some(upper));
-            }
+        let upper = |(size, edge): (&u32, &u32)| predict(StepShape::new(*size, *edge)).filter(|_| 1 < *size);
+        let uppers: Vec<_> = to.iter().zip(&self.config.edges).map(|it| upper(it).map(|it| it.upper)).collect();
+        let (limit, most) = (self.limit(budget), uppers.iter().copied().max().flatten().filter(|most| budget < *most));
+        if most.is_none() {
+            return (to, None);
         }
-        (if most.is_some() { falling(to) } else { to }, most)
+        for (at, size) in to.iter_mut().enumerate().filter(|(at, _)| uppers[*at].is_some_and(|upper| limit < upper)) {
+            *size = self.largest_within(at, 1..*size, limit, predict).map_or(1, |(size, _)| size);
+        }
+        (falling(to), most)
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
@@ -152,9 +161,19 @@ impl Bucketed {
     }
 
     /// Returns the sizes with no more than `most` samples at an edge of this length and at all longer ones.
-    fn capped(&self, most: u32, edge: u32) -> Vec<u32> {
+    fn capped(&self, sizes: &[u32], most: u32, edge: u32) -> Vec<u32> {
         let cap = |(size, own): (&u32, &u32)| if edge <= *own { most.min(*size) } else { *size };
-        self.sizes.iter().zip(&self.config.edges).map(cap).collect()
+        sizes.iter().zip(&self.config.edges).map(cap).collect()
+    }
+
+    /// Goes where what failed leads to; what the failure has taught of the other edges is one change with it.
+    fn retreat(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Option<Decision> {
+        let to = self.retreat.take()?;
+        let (to, _) = self.lowered(to, budget, predict);
+        // A budget may have fallen meanwhile, and sizes with it.
+        let to: Vec<_> = to.iter().zip(&self.sizes).map(|(to, size)| *to.min(size)).collect();
+        let reason = MoveReason::OutOfMemory { count: self.failures.count() };
+        (to != self.sizes).then(|| self.resize(to, now, reason))
     }
 
     /// Closes more than `most` samples at an edge of this length, and so at all longer ones: they never have more.
@@ -179,7 +198,7 @@ impl Bucketed {
         }
         let high = done.highest.filter(|it| predict(*it).is_none_or(|it| it.upper < done.peak))?;
         let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
-        let to = self.capped(most, high.edge());
+        let to = self.capped(&self.sizes, most, high.edge());
         if to == self.sizes {
             return None;
         }
@@ -212,7 +231,9 @@ impl Controller for Bucketed {
             let sizes = self.sizes.iter().map(|size| *size as usize);
             self.ceilings.iter_mut().zip(sizes).for_each(|(ceiling, size)| ceiling.on_clean_step(size, moment));
         }
-        self.step_down(done, predict).unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
+        let retreats = self.retreat(moment.now, moment.budget, predict);
+        let lowers = retreats.or_else(|| self.step_down(done, predict));
+        lowers.unwrap_or_else(|| self.judge(moment.now, moment.budget, predict))
     }
 
     fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision {
@@ -222,13 +243,14 @@ impl Controller for Bucketed {
         let is_first = self.failures.on_step_failed(failed.step);
         self.close(most, edge, now, is_first);
         self.pace.cool_down(now, self.pace_config());
-        // What the failure has taught of the other edges is one change with it.
-        let (to, _) = self.lowered(self.capped(most, edge), self.pace.moment(now).budget, predict);
-        if to != self.sizes {
-            return self.resize(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
-        }
+        self.retreat = Some(self.capped(self.retreat.as_ref().unwrap_or(&self.sizes), most, edge));
         let waits = KeepReason::Cooldown { steps_left: self.config.cooldown_steps };
-        keep(if samples == 1 { KeepReason::AtBounds } else { waits })
+        let waits = keep(if samples == 1 { KeepReason::AtBounds } else { waits });
+        if failed.runs_again {
+            waits
+        } else {
+            self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits)
+        }
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::{Moment, is_well_above};
 
-/// Steps without a failure after which a rung has proven itself.
-const PROVEN: u32 = 20;
+/// Steps without a failure after which a rung has proven itself: what fails then comes from elsewhere.
+pub(crate) const PROVEN: u32 = 20;
 
 /// Failures in a row of a rung that had proven itself for which its time is the first.
 const TRUST: u32 = 2;

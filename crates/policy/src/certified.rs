@@ -25,6 +25,8 @@ pub struct Certified {
     window: Window,
     pace: Pace,
     failures: Failures,
+    /// Where what failed in the step under way leads to, once it is done.
+    retreat: Option<usize>,
 }
 
 /// The steps since the last change that ran at the current rung.
@@ -48,8 +50,8 @@ impl Certified {
             let allowed = format!("a rung of the ladder from {} to {}", ladder.at(0), ladder.at(ladder.top()));
             return Err(PolicyError::out_of_range("start", start, allowed));
         };
-        let (ceiling, window, pace, failures) = Default::default();
-        Ok(Self { config, ladder, rung, ceiling, window, pace, failures })
+        let (ceiling, window, pace, failures, retreat) = Default::default();
+        Ok(Self { config, ladder, rung, ceiling, window, pace, failures, retreat })
     }
 
     /// Returns all rungs.
@@ -65,7 +67,7 @@ impl Certified {
 
     /// Answers a peak that is too high, for which no cooldown counts; a rung whose bound is known to be as high is kept out
     /// of by that alone.
-    fn step_down(&mut self, now: u64, limit: Bytes, upper: Option<Bytes>) -> Decision {
+    fn step_down(&mut self, now: u64, limit: Bytes, upper: Option<Bytes>, predict: Predict<'_>) -> Decision {
         let peak = self.window.peak;
         if self.rung == 0 {
             // Nothing to step down to; a new window lets a single high step be forgotten.
@@ -75,7 +77,11 @@ impl Certified {
         if upper.is_none_or(|upper| upper < peak) {
             self.ceiling.close(self.rung, self.pace.moment(now), self.config.reopen_after_steps);
         }
-        self.move_to(self.rung - 1, now, MoveReason::PeakTooHigh { peak, limit })
+        // Below a rung that is the whole step, parts keep the sum of gradients beside them and may need more.
+        let most = upper.map_or(peak, |upper| upper.max(peak));
+        let needs_less = |rung: &usize| predict(self.ladder.at(*rung).shape()).is_none_or(|it| it.upper < most);
+        let to = (0..self.rung).rev().find(needs_less).unwrap_or(self.rung - 1);
+        self.move_to(to, now, MoveReason::PeakTooHigh { peak, limit })
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
@@ -146,9 +152,17 @@ impl Certified {
     }
 
     /// Returns the rung to go to when `failed` ran out of memory.
-    fn retreat(&self, failed: usize) -> usize {
+    fn below(&self, failed: usize) -> usize {
         let most = self.work(failed) * self.config.retreat_to;
         (0..failed).rev().find(|rung| self.work(*rung) <= most).unwrap_or(0)
+    }
+
+    /// Goes where what failed leads to; what the failure has taught is one change with it.
+    fn retreat(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Option<Decision> {
+        let to = self.retreat.take().filter(|to| *to < self.rung)?;
+        let fits = |rung| predict(self.ladder.at(rung).shape()).is_none_or(|it| it.upper <= budget);
+        let to = if to == 0 || fits(to) { to } else { to.min(self.refuge(budget, predict)) };
+        Some(self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() }))
     }
 
     /// Returns the work of a step on a rung.
@@ -178,11 +192,18 @@ impl Controller for Certified {
                 self.ceiling.on_clean_step(self.rung, Moment { now, budget });
             }
         }
+        if let Some(decision) = self.retreat(now, budget, predict) {
+            return decision;
+        }
         // A bound above the budget splits every step in two: a rung that fits whole does the same work with less.
         let (limit, upper) = (share(budget, self.config.lower_above), predict(self.knobs().shape()).map(|it| it.upper));
-        match upper {
-            Some(upper) if budget < upper && 0 < self.rung => self.flee(now, upper, budget, predict),
-            _ if limit < self.window.peak => self.step_down(now, limit, upper),
+        let above = upper.filter(|upper| budget < *upper && 0 < self.rung);
+        if let Some(steps_left) = self.pace.burst_left(above, now) {
+            return keep(KeepReason::Cooldown { steps_left });
+        }
+        match above {
+            Some(upper) => self.flee(now, upper, budget, predict),
+            _ if limit < self.window.peak => self.step_down(now, limit, upper, predict),
             _ => self.climb(now, budget, predict),
         }
     }
@@ -191,23 +212,23 @@ impl Controller for Certified {
         let now = failed.step.saturating_add(1);
         if self.failures.on_step_failed(failed.step) {
             let at = self.ladder.index_of(failed.knobs).unwrap_or(self.rung);
-            let to = self.retreat(at);
+            let to = self.below(at);
             // Under a ceiling this is the second failure of the bounds: trying the rungs between would only repeat it.
             let moment = self.pace.moment(now);
             let closed = if self.ceiling.at(moment).is_some() { to + 1 } else { at };
             self.ceiling.close(closed, moment, self.config.reopen_after_steps);
             self.pace.cool_down(now, self.pace_config());
-            if to < self.rung {
-                // What the failure has taught is one change with it.
-                let fits = |rung| predict(self.ladder.at(rung).shape()).is_none_or(|it| it.upper <= moment.budget);
-                let to = if to == 0 || fits(to) { to } else { to.min(self.refuge(moment.budget, predict)) };
-                return self.move_to(to, now, MoveReason::OutOfMemory { count: self.failures.count() });
-            }
             if self.rung == 0 {
                 return keep(KeepReason::AtBounds);
             }
+            self.retreat = Some(to);
         }
-        keep(KeepReason::Cooldown { steps_left: self.pace.cooldown_left(now) })
+        let waits = keep(KeepReason::Cooldown { steps_left: self.pace.cooldown_left(now) });
+        if failed.runs_again {
+            waits
+        } else {
+            self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits)
+        }
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {

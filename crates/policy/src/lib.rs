@@ -9,7 +9,8 @@
 //! # Signals
 //!
 //! * A committed step: its peak, the budget that was in force during it, and whether it had to be divided.
-//! * A step that ran out of memory, however often it had to be split.
+//! * A step that ran out of memory, however often it had to be split: it is answered once, when its parts are done, or at
+//!   once where nothing of it runs again.
 //! * A change of the budget; [`CapacityWatch`] says which changes of the capacity are news.
 //! * Gradient checkpointing is on from here: what failed before it may fit now.
 //! * The upper bound of the need of any shape, asked through a function that the caller supplies.
@@ -26,15 +27,17 @@
 //! | condition | answer |
 //! |---|---|
 //! | out of memory | down to the highest rung of at most 85 % of the failed rung's `n·e²`, and whose bound fits; the failed rung closes |
-//! | the rung's upper bound above the budget | down to the highest rung whose bound fits it |
-//! | peak of the window above 99.5 % of the budget | one rung down; the rung left closes, unless its bound says as much |
+//! | the rung's upper bound above a budget that fell | down to the highest rung whose bound fits it |
+//! | the rung's upper bound above a budget that did not fall | the same three steps later, when a burst is over; the guard divides the steps until then |
+//! | peak of the window above 99.5 % of the budget | down to the next rung whose bound is lower; the rung left closes, unless its bound says as much |
 //! | a higher, open rung's upper bound within 98.5 % of the budget, at least 2 % more `n·e²` | up to it in one jump |
 //! | a growth was undone within 200 steps | the next one waits until memory and sizes have stayed as they are, 4 times the cooldown and 4 times as long for each other one, up to 140 steps |
-//! | what had lasted for 200 steps fell though the budget was the same | the next growth waits for 100 steps, and for 180 steps from the third fall within a thousand on |
+//! | what had lasted for 20 steps fell though the budget was the same | the next growth waits for 193 steps |
 //! | 20 growths undone though the budget was the same | no way up |
 //!
 //! The way down is never blocked: not by the warm-up, not by the cooldown, and not by the brake, because a rung that
 //! runs out of memory at every step costs more than any oscillation.
+//! Three steps are all that it waits for, and only where a bound already divides what might run out.
 //!
 //! # Recovery
 //!
@@ -50,8 +53,8 @@
 //!   nothing, and while it comes and goes within 140 steps, the run waits below.
 //! * A fall of what had lasted, at the same budget, is put down to a burst: something in the process took memory for a
 //!   moment.
-//!   What it lowered waits until the bounds have forgotten it, and comes back in few changes; for as long as bursts are
-//!   remembered, a thousand steps, each fall waits so.
+//!   What it lowered waits until all bounds have forgotten it and closed rungs are open, and comes back in one change; for
+//!   as long as bursts are remembered, a thousand steps, each fall waits so.
 //! * The brake counts the others, and lets go by one in a thousand steps.
 //!   How much equal steps differ is in the bounds, for as long as it lasts: a memory of it here would take a burst of a
 //!   loader's memory for noise, and hold the run down long after.
@@ -60,6 +63,7 @@
 //! When memory runs out while a rung is closed, the bounds have failed twice, and the policy stays where it retreated
 //! to until the ceiling opens, instead of trying the rungs between one after the other.
 //!
+//! So a run is back 200 steps after what disturbed it, and changes at most ten times in a thousand steps.
 //! Simulations of a million steps hold this: `cargo xtask bench recovery`.
 //!
 //! # First start
@@ -85,7 +89,7 @@
 //! let config = CertifiedConfig { bounds, start: Some(start), ..CertifiedConfig::default() };
 //! let mut policy = Policy::try_new(PolicyConfig::Certified(config))?;
 //!
-//! let refused = StepRefused { step: 7, knobs: start, shape: start.shape() };
+//! let refused = StepRefused { step: 7, knobs: start, shape: start.shape(), runs_again: false };
 //! let decision = policy.on_signal(&Signal::OutOfMemory(refused), &|_shape| None);
 //!
 //! assert!(matches!(decision, Some(Decision::Move(_))));

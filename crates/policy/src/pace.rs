@@ -3,6 +3,7 @@
 use plimsoll_types::{BrakeReason, Bytes, Decision, KeepReason, MoveReason};
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling::PROVEN;
 use crate::counts::{Moment, is_well_above, keep};
 use crate::lapsing::Lapsing;
 
@@ -14,22 +15,18 @@ const LASTS: u64 = 200;
 /// A run is to be back 200 steps after a disturbance, the steps on its way included.
 const MOST_PATIENCE: u64 = 140;
 
-/// Steps that sizes must stay as they are where bursts of memory undo what had lasted: until the bounds have forgotten one.
+/// Steps that sizes must stay as they are where bursts of memory undo what had lasted: until all have forgotten one.
 ///
-/// A bound forgets within some 96 readings, each shape at its own time: waiting for all makes one change upwards of many.
-const FORGOTTEN: u64 = 100;
+/// A bound forgets within some 96 readings, each shape at its own time, and a closed size opens after 180 steps: then one
+/// change leads all the way back, and little more than five ways down and up are within a thousand steps.
+const FORGOTTEN: u64 = 193;
 
-/// Steps within which three falls are many.
-const MANY_WITHIN: u64 = 1000;
+/// Steps for which a burst may last: only then the bounds know all of it, and one change down is enough.
+const BURST: u64 = 3;
 
-/// Steps that sizes must stay as they are where falls are many.
-///
-/// A closed size opens as late: then one change leads all the way back, and no more than five ways down and up are within
-/// a thousand steps.
-const MANY_PATIENCE: u64 = 180;
-
-/// The most steps of a cooldown on the way back: long enough for several edges to be read once each.
-const LONGEST_COOLDOWN: u64 = 16;
+/// The most steps of a cooldown on the way back: long enough for every edge to be read, and for what came meanwhile to be
+/// forgotten by all once one has.
+const LONGEST_COOLDOWN: u64 = 40;
 
 /// By how many powers of two each growth that was undone prolongs the patience.
 const PATIENCE_SHIFT: u32 = 2;
@@ -46,13 +43,14 @@ pub(crate) struct PaceConfig {
 ///
 /// A growth that was undone within 200 steps makes the next one wait until memory and sizes have stayed as they are for
 /// the cooldown times four, and four times as long for each other one, up to 140 steps.
-/// Sizes that had lasted longer and fall although the memory is the same as before tell of a burst: of something else in
-/// the process that took memory for a moment, and will again; then the wait is 100 steps, however often growth is undone,
-/// and 180 steps from the third fall within a thousand steps on.
-/// As long as there is one of these to remember, each cooldown is as long too, up to 16 steps, so that the way back takes
+/// Sizes that had lasted for 20 steps and fall although the memory is the same as before tell of a burst: of something else
+/// in the process that took memory for a moment, and will again; then the wait is 193 steps, however often growth is undone.
+/// As long as there is one of these to remember, each cooldown is as long too, up to 40 steps, so that the way back takes
 /// few changes.
-/// A growth that was undone although the memory was the same as before is a reversal: the bounds were wrong, and after
+/// A growth that was undone sooner although the memory was the same as before is a reversal: the bounds were wrong, and after
 /// `max_reversals` of them nothing grows.
+/// A bound that is above the budget although that has not fallen is put down to a burst too: sizes fall once it is over,
+/// 3 steps later, and the guard divides the steps until then.
 /// How much equal steps differ is no matter of the pace: the bounds hold it, as long as it lasts.
 /// All three counts lapse, by one in a thousand steps without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,16 +62,15 @@ pub(crate) struct Pace {
     /// The budget that counts as unchanged, and since when it and the sizes are.
     settled: Bytes,
     settled_at: u64,
-    grown: Option<Grown>,
+    stands: Option<Stands>,
     undone: Lapsing,
     reversals: Lapsing,
     bursts: Lapsing,
-    /// When what had grown fell, the last three times.
-    #[serde(default)]
-    falls: [Option<u64>; 3],
     /// When a fall counted as a reversal or a burst, which the budget may yet explain.
     blamed: Option<(u64, Blame)>,
     announced: bool,
+    /// Since when a bound is above the budget.
+    above_since: Option<u64>,
 }
 
 /// What a fall is put down to that no budget explains.
@@ -85,11 +82,20 @@ enum Blame {
     Burst,
 }
 
-/// The last growth that is not undone.
+/// Since when the knobs, or sizes, are as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Grown {
+struct Stands {
     at: u64,
+    /// The budget at which they became so.
     budget: Bytes,
+    has_grown: bool,
+}
+
+impl Stands {
+    /// Whether a bound is above a budget because that has fallen since.
+    fn is_explained(self, upper: Bytes, budget: Bytes) -> bool {
+        upper <= self.budget || is_well_above(self.budget, budget)
+    }
 }
 
 impl Default for Pace {
@@ -101,18 +107,28 @@ impl Default for Pace {
             budget: Bytes::MAX,
             settled: Bytes::MAX,
             settled_at: 0,
-            grown: None,
+            stands: None,
             undone: Lapsing::default(),
             reversals: Lapsing::default(),
             bursts: Lapsing::default(),
-            falls: [None; 3],
             blamed: None,
             announced: false,
+            above_since: None,
         }
     }
 }
 
 impl Pace {
+    /// Hears of the highest bound that is above the budget, if any is, and returns how many more steps a burst may last
+    /// that raised it: none, where the budget has fallen.
+    pub(crate) fn burst_left(&mut self, above: Option<Bytes>, now: u64) -> Option<u64> {
+        let since = above.map(|_| self.above_since.unwrap_or(now));
+        self.above_since = since;
+        let is_raised = |it: Stands| above.is_some_and(|upper| !it.is_explained(upper, self.budget));
+        let until = since?.saturating_add(BURST);
+        (self.stands.is_some_and(is_raised) && now < until).then(|| until - now)
+    }
+
     /// Returns how many times the knobs, or the sizes, have changed.
     pub(crate) fn adjustments(&self) -> u32 {
         self.adjustments
@@ -139,10 +155,13 @@ impl Pace {
     /// Notes that the knobs, or sizes, have changed.
     pub(crate) fn on_change(&mut self, reason: MoveReason, now: u64, config: PaceConfig) {
         match reason {
-            MoveReason::Certified { .. } => self.grown = Some(Grown { at: now, budget: self.budget }),
-            _ => self.on_fall(now),
+            MoveReason::Certified { .. } => {
+                self.stands = Some(Stands { at: now, budget: self.budget, has_grown: true });
+            }
+            _ => self.on_fall(reason, now),
         }
         self.adjustments = self.adjustments.saturating_add(1);
+        self.above_since = None;
         // On the way back a rung more or less is not worth a change.
         let cooldown = config.cooldown_steps.max(self.patience(now, config).min(LONGEST_COOLDOWN));
         self.cooldown_until = now.saturating_add(cooldown);
@@ -178,8 +197,7 @@ impl Pace {
     fn patience(&self, now: u64, config: PaceConfig) -> u64 {
         let undone = self.undone.at(now);
         if 0 < self.bursts.at(now) {
-            let are_many = self.falls[0].is_some_and(|first| now < first.saturating_add(MANY_WITHIN));
-            return if are_many { MANY_PATIENCE } else { FORGOTTEN };
+            return FORGOTTEN;
         }
         if undone == 0 {
             return 0;
@@ -188,19 +206,26 @@ impl Pace {
         config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
     }
 
-    fn on_fall(&mut self, now: u64) {
+    fn on_fall(&mut self, reason: MoveReason, now: u64) {
         self.settled_at = now;
-        let Some(grown) = self.grown.take() else { return };
-        self.falls = [self.falls[1], self.falls[2], Some(now)];
-        let has_lasted = LASTS <= now.saturating_sub(grown.at);
-        if !has_lasted {
+        let stands = Stands { at: now, budget: self.budget, has_grown: false };
+        let Some(stood) = self.stands.replace(stands) else { return };
+        let steps = now.saturating_sub(stood.at);
+        if stood.has_grown && steps < LASTS {
             self.undone.add(now);
         }
-        if !is_well_above(grown.budget, self.budget) {
-            let blame = if has_lasted { Blame::Burst } else { Blame::Reversal };
-            self.count_of(blame).add(now);
-            self.blamed = Some((now, blame));
+        let upper = if let MoveReason::BudgetFell { upper, .. } = reason { upper } else { Bytes::MAX };
+        if stood.is_explained(upper, self.budget) {
+            return;
         }
+        let blame = match stood.has_grown {
+            _ if u64::from(PROVEN) <= steps => Blame::Burst,
+            true => Blame::Reversal,
+            // The burst of the fall before.
+            false => return,
+        };
+        self.count_of(blame).add(now);
+        self.blamed = Some((now, blame));
     }
 
     fn count_of(&mut self, blame: Blame) -> &mut Lapsing {
@@ -271,15 +296,37 @@ mod tests {
     }
 
     #[test]
-    fn a_third_burst_within_a_thousand_steps_lets_what_it_lowers_wait_for_180_steps() {
+    fn a_bound_that_no_budget_explains_waits_for_three_steps_until_a_burst_is_over() {
         let mut pace = Pace::default();
-        let waits = [0, 400, 800, 1700].map(|at| {
-            pace.on_budget(Moment { now: at, budget: Bytes(1000) });
-            pace.on_change(MoveReason::Certified { upper: Bytes(980), limit: Bytes(985) }, at, CONFIG);
-            pace.on_change(MoveReason::OutOfMemory { count: 1 }, at + 200, CONFIG);
-            steps_left(&mut pace, at + 200)
-        });
-        assert_eq!(waits, [Some(100), Some(100), Some(180), Some(100)]);
+        let moment = |now, budget| Moment { now, budget: Bytes(budget) };
+        pace.on_budget(moment(0, 1000));
+        assert_eq!(pace.burst_left(Some(Bytes(1001)), 0), None, "nothing stands yet");
+        pace.on_change(MoveReason::Certified { upper: Bytes(980), limit: Bytes(985) }, 0, CONFIG);
+        let above = Some(Bytes(1001));
+        assert_eq!([10, 11, 12, 13].map(|now| pace.burst_left(above, now)), [Some(3), Some(2), Some(1), None]);
+        assert_eq!((pace.burst_left(None, 14), pace.burst_left(above, 15)), (None, Some(3)));
+        pace.on_budget(moment(16, 990));
+        assert_eq!(pace.burst_left(Some(Bytes(995)), 16), None, "it fitted before");
+        pace.on_budget(moment(17, 900));
+        assert_eq!(pace.burst_left(above, 17), None);
+    }
+
+    #[test]
+    fn what_falls_after_20_steps_at_the_same_budget_falls_to_a_burst_whether_it_had_grown_or_not() {
+        let blamed = |steps: u64, fallen: u64| {
+            let mut pace = Pace::default();
+            let moment = |now, budget| Moment { now, budget: Bytes(budget) };
+            pace.on_budget(moment(0, 1000));
+            pace.on_change(MoveReason::Certified { upper: Bytes(980), limit: Bytes(985) }, 0, CONFIG);
+            pace.on_budget(moment(500, fallen));
+            let upper = Bytes(990);
+            pace.on_change(MoveReason::BudgetFell { upper, budget: Bytes(fallen) }, 500, CONFIG);
+            pace.on_change(MoveReason::OutOfMemory { count: 1 }, 500 + steps, CONFIG);
+            (pace.bursts.at(500 + steps), pace.reversals.at(500 + steps), steps_left(&mut pace, 500 + steps))
+        };
+        // The fall before leaves nothing to remember: a smaller budget explains it, however little that is smaller.
+        assert_eq!([700, 989].map(|budget| blamed(19, budget)), [(0, 0, Some(3)); 2], "one fall with it");
+        assert_eq!([700, 989].map(|budget| blamed(20, budget)), [(1, 0, Some(193)); 2]);
     }
 
     #[test]
@@ -296,14 +343,14 @@ mod tests {
         assert_eq!(steps_left(&mut pace, 5), Some(3), "nothing had grown");
         grow(&mut pace, 10);
         fall(&mut pace, 210);
-        assert_eq!((steps_left(&mut pace, 210), pace.reversals.at(210)), (Some(100), 0));
-        assert_eq!(steps_left(&mut pace, 310), None);
-        grow(&mut pace, 310);
-        assert_eq!(steps_left(&mut pace, 310), Some(16), "the way back takes few changes");
+        assert_eq!((steps_left(&mut pace, 210), pace.reversals.at(210)), (Some(193), 0));
+        assert_eq!(steps_left(&mut pace, 403), None);
+        grow(&mut pace, 403);
+        assert_eq!(steps_left(&mut pace, 403), Some(40), "the way back takes few changes");
         assert_eq!(steps_left(&mut pace, 1210), None, "a thousand steps later nobody remembers");
         fall(&mut pace, 1210);
-        assert_eq!(steps_left(&mut pace, 1210), Some(100));
+        assert_eq!(steps_left(&mut pace, 1210), Some(193));
         pace.on_budget(at(1210, 700));
-        assert_eq!(steps_left(&mut pace, 1210), Some(16), "a co-tenant has come");
+        assert_eq!(steps_left(&mut pace, 1210), Some(40), "a co-tenant has come");
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 pub enum Signal {
     /// A step was committed.
     Done(StepMeasured),
-    /// A step ran out of memory somewhere, and is tried again in parts.
+    /// A step ran out of memory somewhere, and is tried again.
     OutOfMemory(StepRefused),
     /// There is more or less memory to use than before.
     BudgetChanged {
@@ -48,4 +48,6 @@ pub struct StepRefused {
     pub knobs: Knobs,
     /// What was tried.
     pub shape: StepShape,
+    /// Whether its samples run again, in parts, before the step is done: then sizes change once, when it is.
+    pub runs_again: bool,
 }

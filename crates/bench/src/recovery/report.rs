@@ -1,5 +1,6 @@
 //! What came of a simulation.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 
@@ -39,8 +40,8 @@ pub struct Row {
     pub foreseeable: u64,
     /// Changes of knobs or sizes in a thousand steps, on average.
     pub changes_per_1000: f64,
-    /// Most changes in a thousand steps, the first thousand left out.
-    pub most_changes: u32,
+    /// Most changes in a thousand steps, wherever these begin after the first thousand.
+    pub most_changes: usize,
     /// Mean share of the undisturbed work.
     pub share: f64,
     /// Bytes of policy and predictor as they are written, after a tenth of the steps.
@@ -108,14 +109,15 @@ struct Tally {
     /// The step at which the last disturbance ended, while the run is not back.
     ended_at: Option<u64>,
     changes: u64,
-    changes_of_1000: u32,
+    /// The steps of the changes in the last thousand steps.
+    recent: VecDeque<u64>,
     events: u64,
     shares: f64,
 }
 
 impl Tally {
     fn new(row: Row) -> Self {
-        Self { row, was_calm: true, ended_at: None, changes: 0, changes_of_1000: 0, events: 0, shares: 0.0 }
+        Self { row, was_calm: true, ended_at: None, changes: 0, recent: VecDeque::new(), events: 0, shares: 0.0 }
     }
 
     fn share(&mut self, step: u64, share: f64, is_calm: bool) {
@@ -141,12 +143,12 @@ impl Tally {
         self.row.foreseeable += u64::from(ran.out_of_memory && !surprised);
         self.changes += u64::from(ran.changes);
         self.events += u64::from(ran.events);
-        if step.is_multiple_of(1000) {
-            self.changes_of_1000 = 0;
-        }
-        self.changes_of_1000 += ran.changes;
         if 1000 <= step {
-            self.row.most_changes = self.row.most_changes.max(self.changes_of_1000);
+            self.recent.extend((0..ran.changes).map(|_| step));
+            while self.recent.front().is_some_and(|first| *first + 1000 <= step) {
+                self.recent.pop_front();
+            }
+            self.row.most_changes = self.row.most_changes.max(self.recent.len());
         }
     }
 
@@ -229,7 +231,7 @@ mod tests {
             let row = simulate(&case, n_steps, 7).unwrap();
             assert!(row.ended > 0, "{row}");
             assert_eq!((row.late, row.foreseeable), (0, 0), "{row}");
-            assert!(row.changes_per_1000 <= 10.0, "{row}");
+            assert!(row.changes_per_1000 <= 10.0 && row.most_changes <= 10, "{row}");
         }
     }
 

@@ -77,7 +77,7 @@ impl Rig {
         self.policy.batch_sizes().map_or(vec![of_one], |sizes| sizes.iter().copied().map(f64::from).collect())
     }
 
-    /// Reads the capacity, as before each step.
+    /// Reads the capacity, as before each step and after what failed in one.
     pub(super) fn follow(&mut self, step: u64, seen: Bytes) -> Ran {
         let mut ran = Ran::default();
         let Some(Followed { capacity, is_news }) = self.watch.read(step, seen, self.budget.capacity) else {
@@ -96,11 +96,11 @@ impl Rig {
     pub(super) fn step(&mut self, step: u64, weather: &Weather) -> Result<Ran, Box<dyn Error>> {
         let (mut ran, knobs) = (Ran::default(), self.policy.knobs());
         let mut waiting = self.draw();
-        let (mut parts, mut failed): (Vec<(StepShape, Bytes)>, Option<StepShape>) = (Vec::new(), None);
+        let (mut parts, mut failed): (Vec<(StepShape, Bytes)>, Vec<StepShape>) = Default::default();
         let n_asked = waiting.len();
         while let Some(shape) = waiting.pop() {
             let (n, edge) = (shape.samples, shape.edge());
-            let is_beyond = failed.is_some_and(|it| it.samples <= n && it.edge() <= edge);
+            let is_beyond = failed.last().is_some_and(|it| it.samples <= n && it.edge() <= edge);
             let fits = !is_beyond && self.learnt.predict(shape).is_none_or(|it| it.upper <= self.budget.budget);
             if 1 < n && !fits {
                 waiting.extend(halves(n, edge));
@@ -111,14 +111,20 @@ impl Rig {
                 parts.push((shape, peak));
                 continue;
             }
-            (ran.out_of_memory, failed) = (true, Some(shape));
+            failed.push(shape);
             // What others have taken, the device refuses; what the process itself holds is measured.
             if weather.held == weather.seen {
                 self.learnt.learn(shape, peak)?;
             }
-            ran.events += 1;
-            self.tell(&mut ran, &Signal::OutOfMemory(StepRefused { step, knobs, shape }));
             waiting.extend(halves(n, edge).filter(|_| 1 < n));
+        }
+        if !failed.is_empty() {
+            ran = self.follow(step, weather.held);
+            ran.out_of_memory = true;
+        }
+        for shape in failed {
+            ran.events += 1;
+            self.tell(&mut ran, &Signal::OutOfMemory(StepRefused { step, knobs, shape, runs_again: true }));
         }
         self.learn(&parts)?;
         let is_divided = n_asked < parts.len();

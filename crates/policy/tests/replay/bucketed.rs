@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict, Signal, StepMeasured, StepRefused};
+use plimsoll_policy::{BucketedConfig, Policy, PolicyConfig, Predict, Signal, StepMeasured};
 use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
 
 use crate::scene::{self, budget_changed, knobs, policy, shown, unknown, whole};
@@ -15,7 +15,8 @@ enum Then {
     Steps(u64),
     /// The next step runs micro-batches of these samples, edges and peaks.
     Peaks(&'static [(u32, u32, u64)]),
-    /// The next step runs out of memory with so many samples of an edge, once for each, and is committed in parts.
+    /// The next step runs out of memory with so many samples of an edge, once for each, and is committed in parts: only
+    /// that may change anything.
     Fails(&'static [(u32, u32)]),
     /// From now on there is this much.
     Budget(u64),
@@ -23,7 +24,7 @@ enum Then {
 
 use Then::{Budget as NewBudget, Fails, Peaks, Steps};
 
-fn need(shape: StepShape) -> u64 {
+pub(crate) fn need(shape: StepShape) -> u64 {
     100 + u64::from(shape.samples) * u64::from(shape.edge())
 }
 
@@ -58,8 +59,7 @@ fn done(step: u64, rung: Knobs, batches: &[(u32, u32, u64)], budget: Budget) -> 
 }
 
 fn failed(step: u64, (samples, edge): (u32, u32)) -> Signal {
-    let shape = StepShape::new(samples, edge);
-    Signal::OutOfMemory(StepRefused { step, knobs: knobs(edge, samples), shape })
+    scene::refused(step, knobs(edge, samples), StepShape::new(samples, edge))
 }
 
 fn full(policy: &Policy) -> Vec<(u32, u32, u64)> {
@@ -96,7 +96,7 @@ fn check(policy: &mut Policy, memory: u64, predict: Predict<'_>, table: &[(Then,
                 for attempt in *attempts {
                     play(policy, failed(step, *attempt));
                 }
-                policy.on_signal(&done(step, policy.knobs(), &[(1, 40, memory)], budget), predict);
+                play(policy, done(step, policy.knobs(), &[(1, 40, memory)], budget));
                 step += 1;
             }
         }
@@ -233,17 +233,24 @@ fn a_batch_that_fails_again_is_closed_for_twice_the_time() {
 }
 
 #[test]
-fn halves_that_fail_too_lower_the_batch_further_but_count_once() {
+fn halves_that_fail_too_lower_the_batch_further_in_one_change_and_count_once() {
+    let (mut policy, budget) = (from([64, 40, 20]), whole(10_000));
+    let rung = policy.knobs();
+    let mut play = |signal| shown(&policy.on_signal(&signal, &exact).unwrap());
+    let [waits, at_bounds] = ["keep: cooling down for 1 more steps", "keep: both knobs are at their bounds"];
+    let decided = [(20, 40), (10, 40), (20, 20), (1, 40)].map(|attempt| play(failed(0, attempt)));
+    assert_eq!(decided, [waits, waits, waits, at_bounds]);
+    assert_eq!(play(done(0, rung, &[(1, 40, 100)], budget)), "[64, 17, 1]: out of memory, for the 1st time");
+    assert_eq!(play(failed(1, (1, 40))), at_bounds);
+    assert_eq!((policy.adjustments(), policy.oom_count()), (1, 2));
+}
+
+#[test]
+fn a_failure_that_leaves_nothing_to_run_again_is_answered_at_once() {
     let mut policy = from([64, 40, 20]);
-    let decided: Vec<_> = [(20, 40), (10, 40), (20, 20), (1, 40)]
-        .map(|attempt| shown(&policy.on_signal(&failed(0, attempt), &exact).unwrap()))
-        .into();
-    let shown = |sizes: &str| format!("{sizes}: out of memory, for the 1st time");
-    let at_bounds = "keep: both knobs are at their bounds";
-    assert_eq!(decided, [shown("[64, 40, 17]"), shown("[64, 40, 8]"), shown("[64, 17, 8]"), shown("[64, 17, 1]")]);
-    assert_eq!(policy.oom_count(), 1);
-    let again = policy.on_signal(&failed(1, (1, 40)), &exact).unwrap();
-    assert_eq!((scene::shown(&again).as_str(), policy.oom_count()), (at_bounds, 2));
+    let signals = [failed(0, (20, 40)), scene::broken_off(0, knobs(20, 40), StepShape::new(40, 20))];
+    let decided = signals.map(|signal| shown(&policy.on_signal(&signal, &exact).unwrap()));
+    assert_eq!(decided, ["keep: cooling down for 1 more steps", "[64, 34, 17]: out of memory, for the 1st time"]);
 }
 
 #[test]
@@ -328,7 +335,7 @@ fn after_the_brake_the_only_way_is_down() {
             (Steps(1), "keep: warming up for 1 more steps"),
             (Steps(1), "[64, 44, 22]: at most 980 B needed, 985 B allowed"),
             (Fails(&[(22, 40)]), "[64, 44, 18]: out of memory, for the 1st time"),
-            (Steps(1), "keep: the brake is on"),
+            (Steps(1), "brake: the policy no longer goes up: growths undone with the memory as it was: 1"),
             (NewBudget(900), "[64, 38, 18]: at most 980 B needed, the budget is only 900 B"),
             (NewBudget(10_000), "keep: the brake is on"),
             (Steps(998), "keep: the brake is on"),
@@ -352,7 +359,6 @@ fn what_a_failure_teaches_of_all_edges_is_one_change_with_it() {
         Some(Prediction { expected: upper, upper })
     };
     policy.on_signal(&failed(1, (10, 40)), &twice);
-    assert_eq!(policy.batch_sizes(), Some(&[19, 9, 4][..]));
     policy.on_signal(&done(1, rung, &[(5, 40, 600)], budget), &twice);
     assert_eq!((policy.batch_sizes(), policy.adjustments()), (Some(&[19, 9, 4][..]), 1));
 }

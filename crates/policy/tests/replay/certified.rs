@@ -71,6 +71,17 @@ fn a_whole_step_that_fits_is_reached_though_smaller_parts_do_not() {
 }
 
 #[test]
+fn a_peak_of_the_whole_step_that_is_too_high_leads_to_parts_that_need_less_with_their_sum() {
+    let sum = |shape: StepShape| if shape.samples < 64 { 500 } else { 0 };
+    let beside = |shape: StepShape| {
+        let need = Bytes(need(shape) + sum(shape));
+        Some(Prediction { expected: need, upper: need })
+    };
+    let table = [(Peak(740), "patch 32, batch 13: peak 740 B, at most 738 B allowed")];
+    check(&mut from(64), 742, &beside, &table);
+}
+
+#[test]
 fn without_a_bound_no_rung_is_entered() {
     let table = [(Peaks(500, 1), "keep: the highest certified rung is in use")];
     check(&mut with(config()), 1000, &unknown, &table);
@@ -149,16 +160,25 @@ fn out_of_memory_steps_down_even_during_the_cooldown() {
 #[test]
 fn a_step_that_is_split_three_times_counts_once() {
     let (mut policy, rung) = (from(20), knobs(32, 20));
-    let decided: Vec<_> =
-        (0..3).filter_map(|_| policy.on_signal(&failed(9, rung), &exact).map(|it| scene::shown(&it))).collect();
     let again = "keep: cooling down for 3 more steps";
-    assert_eq!(decided, ["patch 32, batch 17: out of memory, for the 1st time", again, again]);
+    for _ in 0..3 {
+        assert_eq!(policy.on_signal(&failed(9, rung), &exact).map(|it| scene::shown(&it)).as_deref(), Some(again));
+    }
+    let decided = policy.on_signal(&scene::done(9, rung, 200, scene::whole(1000)), &exact).map(|it| scene::shown(&it));
+    assert_eq!(decided.as_deref(), Some("patch 32, batch 17: out of memory, for the 1st time"));
     assert_eq!((policy.oom_count(), policy.adjustments()), (1, 1));
     let next = (10..13)
         .filter_map(|step| policy.on_signal(&scene::done(step, knobs(32, 17), 270, scene::whole(1000)), &exact))
         .last();
     let open = "patch 32, batch 19: at most 290 B needed, 985 B allowed";
     assert_eq!(next.map(|it| scene::shown(&it)).as_deref(), Some(open), "only the failed rung is closed");
+}
+
+#[test]
+fn a_failure_that_leaves_nothing_to_run_again_is_answered_at_once() {
+    let (mut policy, rung) = (from(20), knobs(32, 20));
+    let decided = policy.on_signal(&scene::broken_off(9, rung, rung.shape()), &exact).map(|it| scene::shown(&it));
+    assert_eq!(decided.as_deref(), Some("patch 32, batch 17: out of memory, for the 1st time"));
 }
 
 #[test]

@@ -195,7 +195,14 @@ proptest! {
         for turn in drive(&mut policy, 0, &inputs, &|shape| lookup(&uppers, shape)) {
             let upper = lookup(&uppers, turn.before.shape()).map(|it| it.upper);
             let must = match &turn.signal {
-                Signal::OutOfMemory(failed) => failed_step.replace(failed.step) != Some(failed.step),
+                Signal::OutOfMemory(failed) => {
+                    failed_step = Some(failed.step);
+                    prop_assert_eq!(turn.before, turn.after, "its parts come first: {:?}", turn);
+                    false
+                }
+                Signal::Done(done) if failed_step == Some(done.step) => true,
+                // A bound that tells of it divides the steps until a burst is over.
+                Signal::Done(_) if upper.is_some_and(|it| turn.budget < it) => false,
                 Signal::Done(done) => done.knobs == turn.before && 0.995 * turn.budget.as_f64() < done.peak.as_f64(),
                 _ => upper.is_some_and(|it| turn.budget < it),
             };
@@ -237,11 +244,11 @@ proptest! {
         for (at, turn) in turns.iter().enumerate() {
             if turn.raised().is_some() {
                 prop_assert!(n_reversals < max, "{turn:?}");
-                raised_at = Some(turn.budget);
+                raised_at = Some((turn.now, turn.budget));
             } else if turn.lowered() {
                 // A budget that falls before the next step may be the reason.
                 let is_explained = turns[at..].iter().any(|it| it.now <= turn.now && it.budget < turn.budget);
-                let is_reversal = raised_at.take().is_some_and(|budget| budget <= turn.budget);
+                let is_reversal = raised_at.take().is_some_and(|(at, budget)| turn.now < at + 20 && budget <= turn.budget);
                 n_reversals += u32::from(is_reversal && !is_explained);
             }
         }
@@ -255,6 +262,9 @@ proptest! {
                 Decision::Keep { reason: KeepReason::Braked } => prop_assert!(is_braked, "{turn:?}"),
                 // Neither a way down nor a failure says anything of the way up.
                 Decision::Keep { reason: KeepReason::AtBounds } => {}
+                // Nor does a burst that may not be over.
+                Decision::Keep { reason: KeepReason::Cooldown { .. } }
+                    if lookup(&uppers, turn.before.shape()).is_some_and(|it| turn.budget < it.upper) => {}
                 _ => is_braked &= turn.lowered() || matches!(turn.signal, Signal::OutOfMemory(_)),
             }
         }

@@ -5,6 +5,7 @@ mod bucketed;
 mod bucketed_invariants;
 mod certified;
 mod certified_ways_back;
+mod changes;
 mod face;
 mod invariants;
 mod scene;

@@ -1,14 +1,15 @@
 //! What a policy needs to know of an event.
 
 use plimsoll_policy::{Signal, StepMeasured, StepRefused};
-use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, StepDone, StepFailed, StepShape};
+use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
 /// Returns what an event tells a policy; most tell it nothing.
 pub(super) fn signal(event: &Event) -> Option<Signal> {
     Some(match event {
         Event::StepDone(done) if done.committed => Signal::Done(measured(done)),
-        Event::StepFailed(StepFailed { step, rung, attempt, .. }) => {
-            Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape })
+        Event::StepFailed(StepFailed { step, rung, attempt, stage, .. }) => {
+            let runs_again = *stage == Stage::MicroBatch;
+            Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape, runs_again })
         }
         Event::BudgetChanged(BudgetChanged { step, budget }) => Signal::BudgetChanged { step: *step, budget: *budget },
         Event::GradientCheckpointing(_) => Signal::Checkpointing,

@@ -89,6 +89,10 @@ impl<J: Job> Run<'_, J> {
         loop {
             let outcome = self.below_line(|run| run.run_guarded(request, samples))?;
             let failures = self.guarded.take_failures();
+            if !failures.is_empty() {
+                // What others have taken meanwhile explains them, and is one change with them.
+                self.follow_budget()?;
+            }
             for attempt in failures.iter().copied() {
                 let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::MicroBatch);
                 self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
