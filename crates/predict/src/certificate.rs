@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PredictError;
 use crate::estimate::dot;
-use crate::graph::{BYTES_PER_BUCKET, fewest_buckets, most_buckets, most_nodes};
+use crate::graph::{bytes_per_bucket, fewest_buckets, most_buckets, most_nodes};
 use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector};
 
 /// Relative error that the bound adds on top of the linear program's value.
@@ -65,6 +65,8 @@ pub struct ShapeNeed {
 #[serde(try_from = "State", into = "State")]
 pub struct Certificate {
     features: Features,
+    /// The most that tables take for each of their buckets.
+    bytes_per_bucket: u32,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
     /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
@@ -84,8 +86,18 @@ pub struct Certificate {
 impl Certificate {
     /// Starts without an observation, for programs whose tensors are combinations of these features.
     pub fn new(features: Features) -> Self {
+        Self::with_tables(features, bytes_per_bucket(true))
+    }
+
+    /// The same, with tables that take so many bytes for each of their buckets at most.
+    pub(crate) fn with_tables(features: Features, bytes_per_bucket: u32) -> Self {
         let (needs, spare, nodes, values, scales, rows, constraints) = Default::default();
-        Self { features, needs, spare, nodes, values, scales, rows, constraints }
+        Self { features, bytes_per_bucket, needs, spare, nodes, values, scales, rows, constraints }
+    }
+
+    /// The same as it was when it started.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::with_tables(self.features, self.bytes_per_bucket)
     }
 
     /// Learns several needs, in this order.
@@ -324,7 +336,8 @@ impl Certificate {
         let (n, n_features) = (self.n_slots(), self.features.len());
         self.scales = Vector::default();
         self.scales[..n_features].fill(f64::INFINITY);
-        self.scales[n_features..n].fill(BYTES_PER_BUCKET);
+        let most = f64::from(self.bytes_per_bucket);
+        self.scales[n_features..n].fill(most);
         for (it, values) in self.needs.iter().zip(&self.values) {
             let need = it.need.as_f64();
             self.scales[..n].iter_mut().zip(values).for_each(|(scale, value)| *scale = scale.min(need / value));
@@ -335,7 +348,7 @@ impl Certificate {
             self.rows.push(multiply(values, &self.scales).map(|cost| cost * per_byte));
         }
         let mut tables = Vector::default();
-        tables[n_features] = self.scales[n_features] / BYTES_PER_BUCKET;
+        tables[n_features] = self.scales[n_features] / most;
         let tables = (n_features < n).then_some(&tables);
         self.constraints = Constraints::new(n, self.rows.iter().chain(tables));
     }
@@ -366,6 +379,7 @@ fn spare(above: f64) -> u32 {
 #[serde(deny_unknown_fields)]
 struct State {
     features: Features,
+    bytes_per_bucket: u32,
     needs: Vec<ShapeNeed>,
     spare: Vec<u32>,
     /// Of each graph, where one is large.
@@ -377,7 +391,7 @@ impl TryFrom<State> for Certificate {
     type Error = PredictError;
 
     fn try_from(state: State) -> Result<Self, PredictError> {
-        let mut certificate = Self::new(state.features);
+        let mut certificate = Self::with_tables(state.features, state.bytes_per_bucket);
         let nodes = state.nodes.into_iter().chain(std::iter::repeat(0));
         for (it, nodes) in state.needs.into_iter().zip(nodes) {
             certificate.check(it)?;
@@ -394,7 +408,8 @@ impl TryFrom<State> for Certificate {
 
 impl From<Certificate> for State {
     fn from(certificate: Certificate) -> Self {
-        let nodes = if certificate.has_tables() { certificate.nodes } else { Vec::new() };
-        Self { features: certificate.features, needs: certificate.needs, spare: certificate.spare, nodes }
+        let has_tables = certificate.has_tables();
+        let Certificate { features, bytes_per_bucket, needs, spare, nodes, .. } = certificate;
+        Self { features, bytes_per_bucket, needs, spare, nodes: if has_tables { nodes } else { Vec::new() } }
     }
 }

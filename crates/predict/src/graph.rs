@@ -10,7 +10,9 @@ use plimsoll_types::StepShape;
 /// Burn's `AutodiffServer` and its memory management keep a step in hash tables by node, and visit it with more of them
 /// (burn-autodiff 0.22.1). Of an unrolled LSTM of 82 nodes for each position on Flex they took 162 bytes for each bucket
 /// that came with more positions, and 248 with gradient checkpointing, which keeps what to compute again by node too.
-pub(crate) const BYTES_PER_BUCKET: f64 = 288.0;
+pub(crate) const fn bytes_per_bucket(checkpointing: bool) -> u32 {
+    if checkpointing { 288 } else { 192 }
+}
 
 /// A graph of so many nodes is small: its tables have room in what every bound holds beside tensors
 /// ([`PredictorConfig::beside`](crate::PredictorConfig::beside)), and it is taken to stay small until a reading shows another.

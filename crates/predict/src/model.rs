@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
+use crate::graph::bytes_per_bucket;
 use crate::judged::Judged;
 use crate::lift::Lift;
 use crate::recent::{Recent, factor, parts};
@@ -77,9 +78,14 @@ pub(crate) struct Need {
 }
 
 impl Model {
-    pub(crate) fn new(features: Features) -> Self {
+    /// Starts without a reading, of programs with gradient checkpointing or without.
+    pub(crate) fn new(features: Features, checkpointing: bool) -> Self {
+        Self::on(Certificate::with_tables(features, bytes_per_bucket(checkpointing)))
+    }
+
+    fn on(certificate: Certificate) -> Self {
         Self {
-            certificate: Certificate::new(features),
+            certificate,
             readings: BTreeMap::new(),
             stretch: Recent::default(),
             n_observations: 0,
@@ -163,7 +169,7 @@ impl Model {
         if is_clean && self.is_provisional {
             // What was known until now was too high, and is not worth lifting.
             let (n_observations, n_violations) = (self.n_observations, self.n_violations);
-            *self = Self { n_observations, n_violations, ..Self::new(config.features) };
+            *self = Self { n_observations, n_violations, ..Self::on(self.certificate.emptied()) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
             lifted = is_above.then(|| self.lift(it, config));

@@ -136,7 +136,8 @@ impl Predictor {
         let PartReading { shape, before, peak, nodes } = it;
         match peak {
             Peak::Exact(_) => {
-                let model = self.models.entry(key).or_insert_with(|| Model::new(self.config.features));
+                let model =
+                    self.models.entry(key).or_insert_with(|| Model::new(self.config.features, key.checkpointing));
                 let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &self.config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())

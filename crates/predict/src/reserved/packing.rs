@@ -33,7 +33,7 @@ pub(crate) struct Packing {
 impl Packing {
     /// Starts without an observation.
     pub(crate) fn new(features: Features) -> Self {
-        let model = || Model::new(features);
+        let model = || Model::new(features, false);
         let (resident, ratio) = (Recent::default(), Recent::default());
         Self { features, in_use: model(), largest: model(), resident, ratio }
     }
