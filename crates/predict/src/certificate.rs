@@ -73,6 +73,8 @@ pub struct Certificate {
     spare: Vec<u32>,
     /// The nodes of each one's graph when it came, or zero where that is small.
     nodes: Vec<u64>,
+    /// Whether any of them is so large that its tables count.
+    has_tables: bool,
     /// The features of each.
     values: Vec<Vector>,
     /// The most that each coefficient of `theta` can be, in bytes per feature.
@@ -91,8 +93,8 @@ impl Certificate {
 
     /// The same, with tables that take so many bytes for each of their buckets at most.
     pub(crate) fn with_tables(features: Features, bytes_per_bucket: u32) -> Self {
-        let (needs, spare, nodes, values, scales, rows, constraints) = Default::default();
-        Self { features, bytes_per_bucket, needs, spare, nodes, values, scales, rows, constraints }
+        let (needs, spare, nodes, has_tables, values, scales, rows, constraints) = Default::default();
+        Self { features, bytes_per_bucket, needs, spare, nodes, has_tables, values, scales, rows, constraints }
     }
 
     /// The same as it was when it started.
@@ -188,7 +190,7 @@ impl Certificate {
         let above = self.value(it.shape) / it.need.as_f64() - 1.0;
         let spare = if self.needs.is_empty() { u32::MAX } else { spare(above) };
         // Tables have a row of their own.
-        let most = MAX_ROWS - usize::from(self.has_tables() || 0 < nodes);
+        let most = MAX_ROWS - usize::from(self.has_tables || 0 < nodes);
         while most <= self.needs.len() {
             if spare == 0 {
                 return false;
@@ -209,17 +211,17 @@ impl Certificate {
 
     /// Whether a graph is so large that its tables count.
     pub(crate) fn has_tables(&self) -> bool {
-        self.nodes.iter().any(|it| 0 < *it)
+        self.has_tables
     }
 
     /// Returns how many features there are, with that of tables.
     pub(crate) fn n_slots(&self) -> usize {
-        self.features.len() + usize::from(self.has_tables())
+        self.features.len() + usize::from(self.has_tables)
     }
 
     /// Returns the most buckets that the tables of a step of this shape have, or zero where graphs are small.
     pub(crate) fn buckets(&self, shape: StepShape) -> u64 {
-        if !self.has_tables() {
+        if !self.has_tables {
             return 0;
         }
         let known = self.needs.iter().zip(&self.nodes);
@@ -333,6 +335,7 @@ impl Certificate {
     }
 
     fn rebuild(&mut self) {
+        self.has_tables = self.nodes.iter().any(|it| 0 < *it);
         let (n, n_features) = (self.n_slots(), self.features.len());
         self.scales = Vector::default();
         self.scales[..n_features].fill(f64::INFINITY);
@@ -408,8 +411,7 @@ impl TryFrom<State> for Certificate {
 
 impl From<Certificate> for State {
     fn from(certificate: Certificate) -> Self {
-        let has_tables = certificate.has_tables();
-        let Certificate { features, bytes_per_bucket, needs, spare, nodes, .. } = certificate;
+        let Certificate { features, bytes_per_bucket, needs, spare, nodes, has_tables, .. } = certificate;
         Self { features, bytes_per_bucket, needs, spare, nodes: if has_tables { nodes } else { Vec::new() } }
     }
 }

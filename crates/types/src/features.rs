@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{MAX_AXES, StepShape};
 
 /// Most monomials that a job can name; the complete ones over three axes are 22.
-pub const MAX_FEATURES: usize = 24;
+pub const MAX_FEATURES: usize = 23;
 
 /// The greatest exponent: a volume's pairs of positions along one edge that stands for three.
 pub const MAX_EXPONENT: u8 = 6;
