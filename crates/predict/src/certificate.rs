@@ -1,11 +1,15 @@
 //! A hard upper bound from the peaks of other shapes.
 
+mod graphs;
+mod state;
+
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
+use self::graphs::Graphs;
+use self::state::State;
 use crate::PredictError;
 use crate::estimate::dot;
-use crate::graph::{bytes_per_bucket, fewest_buckets, most_buckets, most_nodes};
 use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector};
 
 /// Relative error that the bound adds on top of the linear program's value.
@@ -50,31 +54,31 @@ pub struct ShapeNeed {
 ///
 /// # Tables
 ///
-/// What a program keeps in tables that double is no combination of features, but their buckets are known where the nodes
-/// of its graph were counted: they are one feature more, of which `theta` holds at most so many bytes as tables have.
+/// What a program keeps in tables that double is no combination of features, but how many buckets they have follows from
+/// the nodes of its graph: where one of these is large, buckets are one feature more, of which `theta` holds at most so many
+/// bytes as tables take.
 /// Of a shape that was not read, the nodes are bounded by those of the others.
+/// The proof needs besides that all tables of a graph have as many buckets, that at most one node in twenty has no entry,
+/// and that a graph grows no faster than the product of its axes: frozen layers, whose nodes have no gradient, and loops
+/// over pairs of positions break it.
 ///
 /// # What is kept
 ///
 /// One need per shape: readings carry noise, and a peak may be over-read.
 /// Hence a higher reading of a known shape raises the bound.
-/// Of 65 shapes the one goes whose absence raises the bound at its own shape least, in proportion: for each, that is
+/// Of 65 shapes (64 where tables count) the one goes whose absence raises the bound at its own shape least, in proportion: for each, that is
 /// known from when it came, and the 4 where it was least are looked at again.
 /// A dropped constraint only loosens the bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]
 pub struct Certificate {
     features: Features,
-    /// The most that tables take for each of their buckets.
-    bytes_per_bucket: u32,
     /// One per shape, oldest first.
     needs: Vec<ShapeNeed>,
     /// For each, by how many parts per million its bound by the others was above it, when that was last looked at.
     spare: Vec<u32>,
-    /// The nodes of each one's graph when it came, or zero where that is small.
-    nodes: Vec<u64>,
-    /// Whether any of them is so large that its tables count.
-    has_tables: bool,
+    /// The graph of each.
+    graphs: Graphs,
     /// The features of each.
     values: Vec<Vector>,
     /// The most that each coefficient of `theta` can be, in bytes per feature.
@@ -88,18 +92,22 @@ pub struct Certificate {
 impl Certificate {
     /// Starts without an observation, for programs whose tensors are combinations of these features.
     pub fn new(features: Features) -> Self {
-        Self::with_tables(features, bytes_per_bucket(true))
+        Self::with_graphs(features, Graphs::default())
     }
 
-    /// The same, with tables that take so many bytes for each of their buckets at most.
-    pub(crate) fn with_tables(features: Features, bytes_per_bucket: u32) -> Self {
-        let (needs, spare, nodes, has_tables, values, scales, rows, constraints) = Default::default();
-        Self { features, bytes_per_bucket, needs, spare, nodes, has_tables, values, scales, rows, constraints }
+    /// The same, for programs with gradient checkpointing or without.
+    pub(crate) fn for_programs(features: Features, checkpointing: bool) -> Self {
+        Self::with_graphs(features, Graphs::new(checkpointing))
     }
 
     /// The same as it was when it started.
     pub(crate) fn emptied(&self) -> Self {
-        Self::with_tables(self.features, self.bytes_per_bucket)
+        Self::with_graphs(self.features, self.graphs.emptied())
+    }
+
+    fn with_graphs(features: Features, graphs: Graphs) -> Self {
+        let (needs, spare, values, scales, rows, constraints) = Default::default();
+        Self { features, needs, spare, graphs, values, scales, rows, constraints }
     }
 
     /// Learns several needs, in this order.
@@ -172,7 +180,7 @@ impl Certificate {
     fn remove(&mut self, at: usize) {
         self.needs.remove(at);
         self.spare.remove(at);
-        self.nodes.remove(at);
+        self.graphs.remove(at);
         self.values.remove(at);
     }
 
@@ -187,50 +195,56 @@ impl Certificate {
     /// Keeps a shape that is not kept yet, with a graph of so many nodes, unless it would be the first to go, and says whether
     /// it does.
     pub(crate) fn push(&mut self, it: ShapeNeed, nodes: u64) -> bool {
+        let is_first = self.needs.is_empty() || 0 < nodes && !self.has_tables();
         let above = self.value(it.shape) / it.need.as_f64() - 1.0;
-        let spare = if self.needs.is_empty() { u32::MAX } else { spare(above) };
+        let spare = if is_first { u32::MAX } else { spare(above) };
         // Tables have a row of their own.
-        let most = MAX_ROWS - usize::from(self.has_tables || 0 < nodes);
-        while most <= self.needs.len() {
-            if spare == 0 {
-                return false;
-            }
-            let least = self.least_informative();
-            if spare < self.spare[least] {
-                return false;
-            }
+        let most = MAX_ROWS - usize::from(self.has_tables() || 0 < nodes);
+        if most <= self.needs.len() {
+            let least = if spare == 0 { None } else { Some(self.least_informative()) };
+            let Some(least) = least.filter(|least| self.spare[*least] <= spare) else { return false };
             self.remove(least);
         }
+        if most <= self.needs.len() {
+            // What goes next is found among what is left.
+            self.rebuild();
+            let least = self.least_informative();
+            self.remove(least);
+        }
+        self.graphs.push(self.needs.len(), nodes);
         self.needs.push(it);
         self.spare.push(spare);
-        self.nodes.push(nodes);
-        self.values.push(self.values_of(it.shape, fewest_buckets(nodes)));
+        self.values.push(self.values_of(it.shape, self.graphs.buckets_of(self.needs.len() - 1)));
         self.rebuild();
         true
     }
 
-    /// Whether a graph is so large that its tables count.
+    /// Counts the nodes of the graph of a shape that is kept, and says whether that was news.
+    pub(crate) fn count(&mut self, at: usize, nodes: u64) -> bool {
+        let is_news = self.graphs.widen(at, nodes);
+        if is_news {
+            self.revalue();
+        }
+        is_news
+    }
+
+    /// Whether a graph was so large that tables count.
     pub(crate) fn has_tables(&self) -> bool {
-        self.has_tables
+        self.graphs.are_large()
     }
 
     /// Returns how many features there are, with that of tables.
     pub(crate) fn n_slots(&self) -> usize {
-        self.features.len() + usize::from(self.has_tables)
+        self.features.len() + usize::from(self.has_tables())
     }
 
     /// Returns the most buckets that the tables of a step of this shape have, or zero where graphs are small.
     pub(crate) fn buckets(&self, shape: StepShape) -> u64 {
-        if !self.has_tables {
-            return 0;
-        }
-        let known = self.needs.iter().zip(&self.nodes);
-        let nodes = known.map(|(it, nodes)| most_nodes(shape, it.shape, *nodes)).min();
-        most_buckets(nodes.unwrap_or(0))
+        self.graphs.most_buckets(shape, &self.needs)
     }
 
     /// Returns the features of a shape, with that of its tables.
-    #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
+    #[expect(clippy::cast_precision_loss, reason = "no table has so many buckets")]
     fn values_of(&self, shape: StepShape, buckets: u64) -> Vector {
         let mut values = Vector::default();
         let of_shape = self.features.of(shape);
@@ -334,12 +348,18 @@ impl Certificate {
         (&self.rows, self.scales)
     }
 
+    /// Works out the features of all needs anew.
+    fn revalue(&mut self) {
+        let shapes = self.needs.iter().enumerate();
+        self.values = shapes.map(|(at, it)| self.values_of(it.shape, self.graphs.buckets_of(at))).collect();
+        self.rebuild();
+    }
+
     fn rebuild(&mut self) {
-        self.has_tables = self.nodes.iter().any(|it| 0 < *it);
         let (n, n_features) = (self.n_slots(), self.features.len());
         self.scales = Vector::default();
         self.scales[..n_features].fill(f64::INFINITY);
-        let most = f64::from(self.bytes_per_bucket);
+        let most = self.graphs.bytes_per_bucket();
         self.scales[n_features..n].fill(most);
         for (it, values) in self.needs.iter().zip(&self.values) {
             let need = it.need.as_f64();
@@ -375,43 +395,4 @@ fn multiply(a: &Vector, b: &Vector) -> Vector {
 )]
 fn spare(above: f64) -> u32 {
     (above * MILLION) as u32
-}
-
-/// A certificate as it is written: observations only.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct State {
-    features: Features,
-    bytes_per_bucket: u32,
-    needs: Vec<ShapeNeed>,
-    spare: Vec<u32>,
-    /// Of each graph, where one is large.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    nodes: Vec<u64>,
-}
-
-impl TryFrom<State> for Certificate {
-    type Error = PredictError;
-
-    fn try_from(state: State) -> Result<Self, PredictError> {
-        let mut certificate = Self::with_tables(state.features, state.bytes_per_bucket);
-        let nodes = state.nodes.into_iter().chain(std::iter::repeat(0));
-        for (it, nodes) in state.needs.into_iter().zip(nodes) {
-            certificate.check(it)?;
-            if certificate.place(it.shape).is_none() {
-                certificate.push(it, nodes);
-            }
-        }
-        if certificate.spare.len() == state.spare.len() {
-            certificate.spare = state.spare;
-        }
-        Ok(certificate)
-    }
-}
-
-impl From<Certificate> for State {
-    fn from(certificate: Certificate) -> Self {
-        let Certificate { features, bytes_per_bucket, needs, spare, nodes, has_tables, .. } = certificate;
-        Self { features, bytes_per_bucket, needs, spare, nodes: if has_tables { nodes } else { Vec::new() } }
-    }
 }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::row::{Row, RowKey, Start};
 
-/// Rows that are kept: more than a lattice has edges.
-const MOST: usize = 64;
+/// Rows that are kept: more than a lattice has edges, times the sizes of tables along one.
+const MOST: usize = 256;
 
 /// What a model says of shapes until it learns something new; no part of its state.
 #[derive(Debug, Default)]

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
-use crate::graph::bytes_per_bucket;
 use crate::judged::Judged;
 use crate::lift::Lift;
 use crate::recent::{Recent, factor, parts};
@@ -80,7 +79,7 @@ pub(crate) struct Need {
 impl Model {
     /// Starts without a reading, of programs with gradient checkpointing or without.
     pub(crate) fn new(features: Features, checkpointing: bool) -> Self {
-        Self::on(Certificate::with_tables(features, bytes_per_bucket(checkpointing)))
+        Self::on(Certificate::for_programs(features, checkpointing))
     }
 
     fn on(certificate: Certificate) -> Self {
@@ -252,11 +251,14 @@ impl Model {
                 return false;
             }
             known.push(it.need);
-            let now = known.need();
-            if now == was {
+            let (now, at) = (known.need(), self.certificate.place(it.shape));
+            let is_counted = at.is_some_and(|at| self.certificate.count(at, nodes));
+            if now == was && !is_counted {
                 return false;
             }
-            self.certificate.place(it.shape).into_iter().for_each(|at| self.certificate.replace(at, now));
+            if let Some(at) = at {
+                self.certificate.replace(at, now);
+            }
         } else {
             if !self.certificate.push(it, nodes) {
                 return false;

@@ -146,6 +146,36 @@ fn a_restored_predictor_knows_how_large_graphs_were() {
     assert!(!plain.contains("nodes"), "a program of small graphs is written as ever");
 }
 
+#[test]
+fn the_first_large_graph_after_many_small_ones_is_kept_with_room_for_its_tables() {
+    let mut predictor = predictor();
+    // Of 80 shapes without a large graph 64 are kept.
+    for at in 0..80 {
+        let shape = StepShape::new(1 + at % 8, 1 + at / 8);
+        observe(&mut predictor, reading(shape, need(shape), false));
+    }
+    let large = StepShape::new(2, 64);
+    observe(&mut predictor, reading(large, need(large), true));
+    let n_again: usize = (0..8).map(|_| observe(&mut predictor, reading(large, need(large), true))).sum();
+    assert_eq!(n_again, 0, "what was read once is known");
+    let longer: Vec<_> = [90, 128, 200].map(|edge| StepShape::new(2, edge)).to_vec();
+    assert!(longer.iter().all(|it| need(*it) <= upper(&predictor, *it)), "its tables bound those of longer edges");
+    let restored: Predictor = serde_json::from_str(&serde_json::to_string(&predictor).unwrap()).unwrap();
+    assert_eq!(restored, predictor);
+}
+
+#[test]
+fn a_shape_whose_graph_differs_from_step_to_step_counts_with_its_smallest_and_its_largest() {
+    let (mut predictor, shape, longer) = (predictor(), StepShape::new(4, 64), StepShape::new(4, 65));
+    observe(&mut predictor, reading(shape, need(shape), true));
+    let before = upper(&predictor, longer);
+    observe(&mut predictor, reading(shape, need(shape), true).with_nodes(4 * nodes(shape)));
+    assert!(before < upper(&predictor, longer), "a longer edge may have as large a graph");
+    let after = upper(&predictor, longer);
+    observe(&mut predictor, reading(shape, need(shape), true));
+    assert_eq!(upper(&predictor, longer), after, "and what was counted once stays");
+}
+
 /// Readings that need not belong to any program, with any number of nodes.
 fn any_readings() -> impl Strategy<Value = Vec<PartReading>> {
     let nodes = prop_oneof![Just(0), SMALL_GRAPH + 1..1u64 << 30];

@@ -5,7 +5,8 @@ use plimsoll_predict::SMALL_GRAPH;
 
 /// The nodes that all threads have made until now.
 ///
-/// What other threads make meanwhile counts too.
+/// What other threads make meanwhile counts too, and a count that is too high makes bounds too low: nothing else may make
+/// nodes while a part runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nodes(u64);
 
@@ -45,8 +46,11 @@ mod tests {
             let _ = (0..n_positions).fold(x, |x, _| x.sin()).sum().backward();
             nodes.made()
         };
-        let (short, long) = (made(1000), made(4000));
-        // Tests beside this one make nodes too.
-        assert!(4000 <= long && 1000 <= short, "{short} and {long}");
+        // Tests beside this one make nodes too, though not all the time.
+        for n_positions in [1000, 4000] {
+            let least = (0..5).map(|_| made(n_positions)).min().unwrap_or_default();
+            let most = n_positions as u64 + n_positions as u64 / 10;
+            assert!((n_positions as u64..most).contains(&least), "{least} of {n_positions}");
+        }
     }
 }

@@ -81,11 +81,6 @@ impl Bytes {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// Whether this is nothing, which a record may leave out.
-    pub const fn is_zero(&self) -> bool {
-        self.0 == 0
-    }
-
     /// Returns `n` times this size, or the largest size when it does not fit.
     #[must_use]
     pub const fn saturating_mul(self, n: u64) -> Self {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MAX_AXES, StepShape};
 
-/// Most monomials that a job can name; the complete ones over three axes are 22.
+/// Most monomials that a job can name; the complete ones over three axes are 22, and a predictor has a 24th for tables.
 pub const MAX_FEATURES: usize = 23;
 
 /// The greatest exponent: a volume's pairs of positions along one edge that stands for three.
