@@ -10,7 +10,7 @@ use crate::error::CHECKPOINTING_WAS_TRIED;
 use crate::{Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
 
 /// Version of the file's layout.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// What every cell of a lattice needs on one device, for one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -155,8 +155,7 @@ impl<'a> Known<'a> {
     }
 
     fn learn(&mut self, shape: StepShape, measure: Measure<'_>) -> Result<(), PlanError> {
-        // A copy holds nothing of what was worked out, and what the program holds is read with the part.
-        self.predictor = self.predictor.clone();
+        self.predictor.forget_answers();
         let start = Instant::now();
         let part = measure(shape)?;
         self.trials.push((part, milliseconds(start)));

@@ -80,7 +80,7 @@ impl Bucketed {
         }
     }
 
-    /// Returns sizes lowered to what they may be raised to where the bound of any is above the budget, with the largest.
+    /// Where a bound is above the budget, returns sizes lowered to what they could be raised to, and the largest bound.
     ///
     /// One whose bound is just within the budget would be the next to fall.
     fn lowered(&self, mut to: Vec<u32>, budget: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
@@ -246,11 +246,7 @@ impl Controller for Bucketed {
         self.retreat = Some(self.capped(self.retreat.as_ref().unwrap_or(&self.sizes), most, edge));
         let waits = KeepReason::Cooldown { steps_left: self.config.cooldown_steps };
         let waits = keep(if samples == 1 { KeepReason::AtBounds } else { waits });
-        if failed.runs_again {
-            waits
-        } else {
-            self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits)
-        }
+        if failed.in_parts { waits } else { self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits) }
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
@@ -260,6 +256,7 @@ impl Controller for Bucketed {
 
     fn on_checkpointing(&mut self) {
         self.ceilings.fill(Ceiling::default());
+        self.retreat = None;
     }
 
     fn knobs(&self) -> Knobs {

@@ -224,11 +224,7 @@ impl Controller for Certified {
             self.retreat = Some(to);
         }
         let waits = keep(KeepReason::Cooldown { steps_left: self.pace.cooldown_left(now) });
-        if failed.runs_again {
-            waits
-        } else {
-            self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits)
-        }
+        if failed.in_parts { waits } else { self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits) }
     }
 
     fn on_budget_changed(&mut self, now: u64, Budget { budget, .. }: Budget, predict: Predict<'_>) -> Decision {
@@ -245,6 +241,7 @@ impl Controller for Certified {
     fn on_checkpointing(&mut self) {
         self.window = Window::default();
         self.ceiling = Ceiling::default();
+        self.retreat = None;
     }
 
     fn knobs(&self) -> Knobs {

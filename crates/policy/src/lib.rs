@@ -10,7 +10,7 @@
 //!
 //! * A committed step: its peak, the budget that was in force during it, and whether it had to be divided.
 //! * A step that ran out of memory, however often it had to be split: it is answered once, when its parts are done, or at
-//!   once where nothing of it runs again.
+//!   once where it was no micro-batch that failed: then no step may follow that ends it.
 //! * A change of the budget; [`CapacityWatch`] says which changes of the capacity are news.
 //! * Gradient checkpointing is on from here: what failed before it may fit now.
 //! * The upper bound of the need of any shape, asked through a function that the caller supplies.
@@ -63,7 +63,7 @@
 //! When memory runs out while a rung is closed, the bounds have failed twice, and the policy stays where it retreated
 //! to until the ceiling opens, instead of trying the rungs between one after the other.
 //!
-//! So a run is back 200 steps after what disturbed it, and changes at most ten times in a thousand steps.
+//! So a run is back 200 steps after what disturbed it, and changes at most ten times in a thousand steps, the first thousand left out.
 //! Simulations of a million steps hold this: `cargo xtask bench recovery`.
 //!
 //! # First start
@@ -89,7 +89,7 @@
 //! let config = CertifiedConfig { bounds, start: Some(start), ..CertifiedConfig::default() };
 //! let mut policy = Policy::try_new(PolicyConfig::Certified(config))?;
 //!
-//! let refused = StepRefused { step: 7, knobs: start, shape: start.shape(), runs_again: false };
+//! let refused = StepRefused { step: 7, knobs: start, shape: start.shape(), in_parts: false };
 //! let decision = policy.on_signal(&Signal::OutOfMemory(refused), &|_shape| None);
 //!
 //! assert!(matches!(decision, Some(Decision::Move(_))));

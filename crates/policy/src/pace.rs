@@ -169,7 +169,7 @@ impl Pace {
 
     /// Lets nothing grow before the cooldown is over.
     pub(crate) fn cool_down(&mut self, now: u64, config: PaceConfig) {
-        self.cooldown_until = now.saturating_add(config.cooldown_steps);
+        self.cooldown_until = self.cooldown_until.max(now.saturating_add(config.cooldown_steps));
     }
 
     /// Returns how many more steps the cooldown lasts.
@@ -206,6 +206,8 @@ impl Pace {
         config.cooldown_steps.max(1).saturating_mul(times).min(MOST_PATIENCE)
     }
 
+    /// Notes a fall: which growth it undoes, and what it is put down to where no smaller budget explains it. To a burst what
+    /// had lasted, to the bounds what had just grown, and to nothing new what follows another fall at once.
     fn on_fall(&mut self, reason: MoveReason, now: u64) {
         self.settled_at = now;
         let stands = Stands { at: now, budget: self.budget, has_grown: false };
@@ -218,11 +220,12 @@ impl Pace {
         if stood.is_explained(upper, self.budget) {
             return;
         }
-        let blame = match stood.has_grown {
-            _ if u64::from(PROVEN) <= steps => Blame::Burst,
-            true => Blame::Reversal,
-            // The burst of the fall before.
-            false => return,
+        let blame = if u64::from(PROVEN) <= steps {
+            Blame::Burst
+        } else if stood.has_grown {
+            Blame::Reversal
+        } else {
+            return;
         };
         self.count_of(blame).add(now);
         self.blamed = Some((now, blame));

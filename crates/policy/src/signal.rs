@@ -48,6 +48,7 @@ pub struct StepRefused {
     pub knobs: Knobs,
     /// What was tried.
     pub shape: StepShape,
-    /// Whether its samples run again, in parts, before the step is done: then sizes change once, when it is.
-    pub runs_again: bool,
+    /// Whether a micro-batch failed, whose samples run again in parts before the step is done: then sizes change once, when
+    /// it is.
+    pub in_parts: bool,
 }

@@ -8,9 +8,9 @@ use plimsoll_types::StepShape;
 /// The most bytes that all tables of a graph take together for one bucket of each.
 ///
 /// Burn's `AutodiffServer` and its memory management keep a step in hash tables by node, and visit it with more of them
-/// (burn-autodiff 0.22.1). Of an unrolled LSTM of 82 nodes for each position on Flex they took 162 bytes for each bucket
-/// that came with more positions, and 248 with gradient checkpointing, which keeps what to compute again by node too.
-/// While a table grows it is there twice, with half as many buckets and with all: half as much more.
+/// (burn-autodiff 0.22.1). Of an LSTM unrolled on Flex, 82 nodes a position, each further bucket took 162 bytes, and 248 with
+/// gradient checkpointing, which keeps what to compute again by node too. The rest is room for what takes more at another
+/// moment of a step: a table that grows is there twice.
 pub(crate) const fn bytes_per_bucket(checkpointing: bool) -> f64 {
     if checkpointing { 400.0 } else { 256.0 }
 }

@@ -115,6 +115,11 @@ impl Model {
         Need { upper, expected: Bytes::from_f64_ceil(it.point).min(upper).max(it.lower) }
     }
 
+    /// Drops what was worked out.
+    pub(crate) fn forget_answers(&mut self) {
+        self.judged.clear();
+    }
+
     fn judgement(&self, shape: StepShape) -> Judgement {
         let row = RowKey::of(shape, &self.certificate);
         let work_out = |start: &Start| Row::new(row, &self.certificate, &self.theta, start);

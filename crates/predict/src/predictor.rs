@@ -204,6 +204,11 @@ impl Predictor {
         self.models.values().map(Model::n_violations).chain(of_pools).sum()
     }
 
+    /// Drops what was worked out and can be worked out again: a part is read with all that the program holds.
+    pub fn forget_answers(&mut self) {
+        self.models.values_mut().for_each(Model::forget_answers);
+    }
+
     /// Drops all observations of a key: after a change that makes them misleading, such as the end of autotuning.
     pub fn forget(&mut self, key: Key) {
         self.models.remove(&key);

@@ -18,7 +18,7 @@ pub(crate) struct Judgement {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     pub(crate) need: ShapeNeed,
-    /// Whether no shape that it covers needs more, whatever the tables of that one are thought to be.
+    /// Whether its need is enough for every shape that it covers, whatever the tables of those are thought to be.
     pub(crate) is_most: bool,
 }
 

@@ -1,5 +1,6 @@
 //! The limits of this process, ready to be read before every step.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use plimsoll_types::Bytes;
@@ -13,11 +14,18 @@ use crate::{Host, ProbeError};
 /// step is not planned anew for that.
 const GRAINS: u64 = 64;
 
-/// What the kernel counts for this process and the process does not, and which comes with the work: the stacks of threads,
-/// and the holes that the system's allocator keeps between blocks. At most this, and at most so large a part of a limit.
+/// The most that is left of a limit for what the kernel counts for this process and the process does not, and which comes
+/// with the work: the stacks of threads, and the holes that the system's allocator keeps between blocks.
 ///
-/// 8 MiB: a step of 83 MiB took 5 MiB more than it counted.
-const UNCOUNTED: (Bytes, u64) = (Bytes::mib(8), 16);
+/// A step of 83 MiB took 5 MiB more than it counted; nothing is known of much larger ones.
+const MOST_UNCOUNTED: Bytes = Bytes::mib(8);
+
+/// The part of a limit that is left for that: one in so many, of a limit that is small.
+const UNCOUNTED_SHARE: u64 = 16;
+
+/// What the kernel counted for this process and the process did not, when that was asked first: the program's data, and its
+/// stacks. Later some of that is what the system's allocator has back and keeps, which is to be had.
+static OF_THIS_PROCESS: OnceLock<Bytes> = OnceLock::new();
 
 /// The machine's memory, and the open files of all that may limit it further.
 ///
@@ -31,9 +39,8 @@ pub(crate) struct Limits {
     /// What the kernel says of this process; none on a machine that is only described.
     process: Option<Reread>,
     groups: Vec<OpenGroup>,
-    /// What the kernel counted for this process and the process did not, when it was asked first: the program's data, and
-    /// its stacks. Later some of that is what the system's allocator has back and keeps, which is to be had.
-    uncounted: OnceLock<Bytes>,
+    /// The same as [`OF_THIS_PROCESS`] on a machine that is only described; `None` on this one.
+    described: Option<OnceLock<Bytes>>,
 }
 
 impl Limits {
@@ -48,7 +55,8 @@ impl Limits {
         let machine = Reread::open_if_there(path.clone())?.ok_or_else(|| memory_unknown(&path))?;
         let process = Reread::open_if_there(host.root().join("proc/self/status"))?;
         let (total, groups) = (memory(&machine)?.total, open_groups(host.root())?);
-        Ok(Self { total, machine, process, groups, uncounted: OnceLock::new() })
+        let described = (host.root() != Path::new("/")).then(OnceLock::new);
+        Ok(Self { total, machine, process, groups, described })
     }
 
     /// Returns what a process that counts `held` bytes as its own may hold: the least, over the machine and each control
@@ -62,7 +70,7 @@ impl Limits {
         for group in &self.groups {
             let Some(limit) = group.limit()? else { continue };
             let held_by_others = group.held()?.saturating_sub(self.own(held)?);
-            let uncounted = UNCOUNTED.0.min(Bytes(limit.0 / UNCOUNTED.1));
+            let uncounted = MOST_UNCOUNTED.min(Bytes(limit.0 / UNCOUNTED_SHARE));
             least = least.min(left(limit, held_by_others).saturating_sub(uncounted));
         }
         Ok(least)
@@ -84,7 +92,8 @@ impl Limits {
     fn own(&self, held: Bytes) -> Result<Bytes, ProbeError> {
         let status = self.process.as_ref().map_or(Ok(None), Reread::read)?;
         let Some(pages) = status.and_then(|text| kib_field(&text, "RssAnon")) else { return Ok(held) };
-        Ok(pages.saturating_sub(*self.uncounted.get_or_init(|| pages.saturating_sub(held))))
+        let uncounted = self.described.as_ref().unwrap_or(&OF_THIS_PROCESS);
+        Ok(pages.saturating_sub(*uncounted.get_or_init(|| pages.saturating_sub(held))))
     }
 }
 

@@ -26,7 +26,7 @@ pub use self::folder::Best;
 use self::folder::list;
 pub(crate) use self::folder::{name, note_best, prune, remove_after};
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::controller::Controller;
 
 /// Version of the file's layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A failure, with the last steps before it and the state that they began with, so that its decisions can be taken again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

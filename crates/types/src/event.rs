@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, Decision, Extent, Knobs, Phase, StepShape, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// One line of a run's log.
 ///

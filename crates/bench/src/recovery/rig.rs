@@ -124,7 +124,7 @@ impl Rig {
         }
         for shape in failed {
             ran.events += 1;
-            self.tell(&mut ran, &Signal::OutOfMemory(StepRefused { step, knobs, shape, runs_again: true }));
+            self.tell(&mut ran, &Signal::OutOfMemory(StepRefused { step, knobs, shape, in_parts: true }));
         }
         self.learn(&parts)?;
         let is_divided = n_asked < parts.len();

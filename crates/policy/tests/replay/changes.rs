@@ -116,3 +116,21 @@ fn a_budget_that_is_found_lower_after_a_failure_is_one_change_with_it() {
         assert_eq!((policy.adjustments(), policy.oom_count()), (1, 1), "{}", policy.name());
     }
 }
+
+#[test]
+fn what_failed_is_answered_by_a_policy_that_was_saved_in_between_and_not_after_a_switch_to_checkpointing() {
+    let config = CertifiedConfig { start: Some(knobs(256, 64)), ..CertifiedConfig::default() };
+    let mut policy = policy(PolicyConfig::Certified(config));
+    let (rung, nothing) = (policy.knobs(), |_| None);
+    let answers = |policy: &mut Policy, between: Option<Signal>| {
+        policy.on_signal(&scene::failed(0, rung), &nothing);
+        let mut policy: Policy = serde_json::from_str(&serde_json::to_string(&policy).unwrap()).unwrap();
+        if let Some(it) = between {
+            policy.on_signal(&it, &nothing);
+        }
+        policy.on_signal(&scene::done(0, rung, 900, MEMORY), &nothing);
+        policy.knobs()
+    };
+    assert!(answers(&mut policy.clone(), None).micro_batch_size < rung.micro_batch_size);
+    assert_eq!(answers(&mut policy, Some(Signal::Checkpointing)), rung, "its samples have run as they were");
+}

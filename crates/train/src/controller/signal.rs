@@ -8,8 +8,11 @@ pub(super) fn signal(event: &Event) -> Option<Signal> {
     Some(match event {
         Event::StepDone(done) if done.committed => Signal::Done(measured(done)),
         Event::StepFailed(StepFailed { step, rung, attempt, stage, .. }) => {
-            let runs_again = *stage == Stage::MicroBatch;
-            Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape, runs_again })
+            let in_parts = match stage {
+                Stage::MicroBatch => true,
+                Stage::Optimizer | Stage::Process => false,
+            };
+            Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape, in_parts })
         }
         Event::BudgetChanged(BudgetChanged { step, budget }) => Signal::BudgetChanged { step: *step, budget: *budget },
         Event::GradientCheckpointing(_) => Signal::Checkpointing,

@@ -88,13 +88,13 @@ impl<J: Job> Run<'_, J> {
     ) -> Result<StepOutcome, TrainError> {
         loop {
             let outcome = self.below_line(|run| run.run_guarded(request, samples))?;
-            let failures = self.guarded.take_failures();
+            let (failures, capacity) = (self.guarded.take_failures(), self.budget.capacity);
             if !failures.is_empty() {
-                // What others have taken meanwhile explains them, and is one change with them.
+                // What others have taken meanwhile explains them: where it leads lower than they do, it is the only change.
                 self.follow_budget()?;
             }
             for attempt in failures.iter().copied() {
-                let (step, capacity, stage) = (self.step, self.budget.capacity, Stage::MicroBatch);
+                let (step, stage) = (self.step, Stage::MicroBatch);
                 self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))?;
             }
             if !failures.is_empty() && outcome.is_ok() && self.recorder.is_due(self.step) {
