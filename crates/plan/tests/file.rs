@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
+use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
 use plimsoll_predict::{Booked, Correction, Phase, Source};
 use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
@@ -107,7 +107,9 @@ fn a_damaged_plan_and_one_of_another_version_are_refused() {
     let whole = fs::read_to_string(&path).unwrap();
     refused(&whole[..whole.len() / 2], &["memory_plan.json", "line"]);
     refused("", &["EOF"]);
-    refused(&whole.replacen("\"version\": 1", "\"version\": 2", 1), &["version is 2", "reads version 1"]);
+    let version = format!("\"version\": {PLAN_VERSION}");
+    let reads = format!("reads version {PLAN_VERSION}");
+    refused(&whole.replacen(&version, "\"version\": 99", 1), &["version is 99", &reads]);
     refused(&whole.replacen("\"batch\": 1", "\"batch\": -1", 1), &["-1"]);
     assert!(matches!(
         MemoryPlan::read(&folder.path().join("none.json"), &fingerprint()),

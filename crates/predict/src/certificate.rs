@@ -244,7 +244,6 @@ impl Certificate {
     }
 
     /// Returns the features of a shape, with that of its tables.
-    #[expect(clippy::cast_precision_loss, reason = "no table has so many buckets")]
     fn values_of(&self, shape: StepShape, buckets: u64) -> Vector {
         let mut values = Vector::default();
         let of_shape = self.features.of(shape);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use plimsoll_types::{Bytes, MemoryReading};
 
 use crate::limits::Limits;
-use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError};
+use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError, holes};
 
 const HEAP: &HeapCounters = HeapCounters::of_program();
 
@@ -24,13 +24,17 @@ pub struct HeapProbe {
 }
 
 impl HeapProbe {
-    /// Opens the heap of the running program.
+    /// Opens the heap of the running program; under a control group's limit, glibc keeps no large holes in it from now on.
     ///
     /// # Errors
     ///
     /// Those of [`try_on`](Self::try_on).
     pub fn try_new() -> Result<Self, ProbeError> {
-        Self::try_on(&Host::new())
+        let probe = Self::try_on(&Host::new())?;
+        if let Some(limit) = probe.limits.as_ref().map_or(Ok(None), Limits::of_groups)? {
+            holes::keep_small(limit);
+        }
+        Ok(probe)
     }
 
     /// Opens the heap of the running program as if it ran on this machine.

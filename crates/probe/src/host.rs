@@ -155,7 +155,7 @@ HugePages_Total:       0
 
     #[test]
     fn a_control_group_caps_the_capacity_but_never_raises_it() {
-        for (limit, capacity) in [("1073741824", Bytes::mib(1016)), ("max", Bytes::kib(24_655_256))] {
+        for (limit, capacity) in [("1073741824", Bytes::mib(992)), ("max", Bytes::kib(24_655_256))] {
             let root = tempfile::tempdir().unwrap();
             let group = root.path().join("sys/fs/cgroup");
             fs::create_dir_all(root.path().join("proc/self")).unwrap();

@@ -48,6 +48,7 @@ mod heap;
 mod refusal;
 
 mod cgroup;
+mod holes;
 mod host;
 mod killed;
 mod limits;

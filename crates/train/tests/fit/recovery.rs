@@ -200,5 +200,5 @@ fn what_led_to_a_failure_is_left_behind() {
     assert!(replay_incident(&incident).unwrap().decisions > 0);
     let other = Incident { version: 7, ..incident };
     let error = Incident::parse(&serde_json::to_string(&other).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "it has version 7, this program reads version 1");
+    assert_eq!(error.to_string(), format!("it has version 7, this program reads version {}", Incident::VERSION));
 }
