@@ -81,13 +81,14 @@ pub(crate) fn search<J: Job>(
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
     let open = || open_probe(settings);
+    let mut sounded = None;
     if settings.device == DeviceKind::Flex {
         let least = StepShape::new(finder.batch_min, finder.edge);
         let mut request = prepared.plan_request(settings)?;
         // What is searched for takes no more than its own samples.
         (request.loader.effective_batch_size, request.loader.largest_edge) = (least.samples, least.edge());
-        let sounded = sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning());
-        sounded.map_err(|error| prepared.naming(error))?;
+        let read = sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning());
+        sounded = read.map_err(|error| prepared.naming(error))?;
     }
     let request = FindRequest {
         device: settings.device,
@@ -100,6 +101,7 @@ pub(crate) fn search<J: Job>(
             FindObjective::Largest => Objective::Largest,
             FindObjective::Throughput => Objective::Throughput,
         },
+        sounded,
     };
     let mut on_tried = |it: &Tried| eprintln!("tried       {} {}", name(phase), shown(it));
     Ok(find_batch_size(&prepared.job, &request, &open, &mut on_tried)?)

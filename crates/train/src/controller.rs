@@ -196,14 +196,15 @@ impl Controller {
         (2..=MAX_INFERENCE_BATCH).take_while(is_planned).last().unwrap_or(1)
     }
 
-    /// Learns from a forward pass without gradients, and returns the reading if it was above its bound.
+    /// Learns from a forward pass without gradients, after which so much more was in use as `kept` says, and returns the
+    /// reading if it was above its bound.
     ///
     /// # Errors
     ///
     /// As [`Self::learn`].
-    pub fn learn_inference(&mut self, read: Observation) -> Result<Option<Violation>, PredictError> {
+    pub fn learn_inference(&mut self, read: Observation, kept: Bytes) -> Result<Option<Violation>, PredictError> {
         let part = (self.keys.key(Phase::Infer, read.shape), PartReading::of(read, self.exact_peaks));
-        Ok(self.predictor.observe_step(&[part], Bytes::ZERO)?.pop())
+        Ok(self.predictor.observe_step(&[part], kept)?.pop())
     }
 
     /// Whether activations are recomputed in the backward pass.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use burn::tensor::Tensor;
 use plimsoll_finder::{Finder, FinderConfig, FinderError, Found, Outcome, Race, Winner};
-use plimsoll_plan::PlanError;
+use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_predict::{KEPT_SHARE, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Attempt, Bytes, Features, StepShape};
@@ -38,6 +38,8 @@ pub struct FindRequest {
     pub effective_batch_size: Option<u32>,
     /// What makes a batch the best.
     pub objective: Objective,
+    /// What a sounding has read of a small batch: only what needs no more by it than the process outlives runs first.
+    pub sounded: Option<PlannedNeed>,
 }
 
 /// What makes a batch the best.
@@ -178,7 +180,17 @@ impl FindRequest {
     fn finder(&self, capacity: Bytes) -> FinderConfig {
         // Without a gradient of weights there is one path only.
         let small_batch = if self.phase == Phase::Train { small_batch_regime(self.device) } else { 0 };
-        FinderConfig { small_batch, survives: survives(self.device, capacity), ..self.finder.clone() }
+        let first = self.finder.batch_min.max(small_batch.saturating_add(1));
+        let survives = survives(self.device, capacity) && self.needed(first) <= capacity.saturating_mul(2);
+        FinderConfig { small_batch, survives, ..self.finder.clone() }
+    }
+
+    /// Returns what so many samples need by what was read of fewer, or nothing where nothing was.
+    fn needed(&self, samples: u32) -> Bytes {
+        let Some(PlannedNeed { shape, expected, resident, .. }) = self.sounded else { return Bytes::ZERO };
+        let resident = resident.unwrap_or_default();
+        let times = samples.div_ceil(shape.samples.max(1));
+        resident.saturating_add(expected.saturating_sub(resident).saturating_mul(times.into()))
     }
 }
 

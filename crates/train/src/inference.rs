@@ -5,7 +5,7 @@ use std::ops::Range;
 use plimsoll_guard::{Failure, Guard, GuardError};
 use plimsoll_predict::{Phase, Violation};
 use plimsoll_probe::{Probe, note_work};
-use plimsoll_types::{Budget, Bytes, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, MemoryReading, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
@@ -169,9 +169,9 @@ impl<'a> Inference<'a> {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done.map_err(other)?,
         }
-        let peak = self.probe.read().map_err(|it| other(it.into()))?.peak;
+        let MemoryReading { peak, in_use, .. } = self.probe.read().map_err(|it| other(it.into()))?;
         if self.heeds {
-            self.learn(Observation { shape, resident, peak })?;
+            self.learn(Observation { shape, resident, peak }, in_use.saturating_sub(resident))?;
             if self.budget.capacity < peak {
                 return self.failed(Some(peak));
             }
@@ -183,12 +183,13 @@ impl<'a> Inference<'a> {
         Ok(())
     }
 
-    /// Learns what is a batch's own: one that needed nothing above what was resident teaches nothing.
-    fn learn(&mut self, observation: Observation) -> Tried {
+    /// Learns what is a batch's own: one that needed nothing above what was resident teaches nothing, and what a loader takes
+    /// for good meanwhile is none of its need.
+    fn learn(&mut self, observation: Observation, kept: Bytes) -> Tried {
         if observation.peak <= observation.resident || !self.pages.shows(observation.shape) {
             return Ok(());
         }
-        let learnt = self.controller.learn_inference(observation);
+        let learnt = self.controller.learn_inference(observation, kept);
         self.violations.extend(learnt.map_err(|it| other(StepError::Device(it.to_string())))?);
         Ok(())
     }

@@ -229,13 +229,22 @@ fn a_validation_above_its_bound_is_returned_and_learnt() {
     let mut controller = controller(true);
     let observation =
         |n, peak| Observation { shape: StepShape::new(n, 32), resident: Bytes(RESIDENT), peak: Bytes(peak) };
-    assert_eq!(controller.learn_inference(observation(4, RESIDENT + 40 * MIB)).unwrap(), None, "nothing was known");
-    assert_eq!(controller.learn_inference(observation(4, RESIDENT + 40 * MIB)).unwrap(), None);
-    let exceeded = controller.learn_inference(observation(4, RESIDENT + 60 * MIB)).unwrap().unwrap();
+    assert_eq!(
+        controller.learn_inference(observation(4, RESIDENT + 40 * MIB), Bytes::ZERO).unwrap(),
+        None,
+        "nothing was known"
+    );
+    assert_eq!(controller.learn_inference(observation(4, RESIDENT + 40 * MIB), Bytes::ZERO).unwrap(), None);
+    let beside = controller.learn_inference(observation(4, RESIDENT + 60 * MIB), Bytes::mib(20)).unwrap();
+    assert_eq!(beside, None, "a loader that begins meanwhile keeps what it takes");
+    let exceeded = controller.learn_inference(observation(4, RESIDENT + 60 * MIB), Bytes::ZERO).unwrap().unwrap();
     assert_eq!((exceeded.shape, exceeded.peak), (StepShape::new(4, 32), Bytes(RESIDENT + 60 * MIB)));
     assert!(Bytes(RESIDENT + 40 * MIB) <= exceeded.upper && exceeded.upper < exceeded.peak, "{exceeded:?}");
     assert_eq!(
-        (controller.n_violations(), controller.learn_inference(observation(4, RESIDENT + 60 * MIB)).unwrap()),
+        (
+            controller.n_violations(),
+            controller.learn_inference(observation(4, RESIDENT + 60 * MIB), Bytes::ZERO).unwrap()
+        ),
         (1, None)
     );
 }

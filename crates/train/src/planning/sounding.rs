@@ -47,7 +47,8 @@ pub fn sound<J: Job>(
     sound_all(job, request, &work, Enough::OneSample, open_probe, progress)
 }
 
-/// Approaches one shape of a phase, as a search for a batch size begins with it; all of its samples have to fit.
+/// Approaches one shape of a phase, as a search for a batch size begins with it, and returns what was read of it; all of its
+/// samples have to fit.
 ///
 /// # Errors
 ///
@@ -58,8 +59,9 @@ pub fn sound_one<J: Job>(
     work: (Phase, StepShape),
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
-) -> Result<(), PlanError> {
-    sound_all(job, request, &[work], Enough::All, open_probe, progress).map(drop)
+) -> Result<Option<PlannedNeed>, PlanError> {
+    let read = sound_all(job, request, &[work], Enough::All, open_probe, progress)?;
+    Ok(read.into_iter().find(|it| (it.phase, it.shape) == work))
 }
 
 /// What has to fit of a shape that is approached.

@@ -58,6 +58,7 @@ impl Sr {
         let mut squares = vec![0.0; tiles.len()];
         inference.run(tiles.len(), edge, &mut |range: Range<usize>| {
             let upsampled = self.upsample(model, photo, &tiles[range.clone()], device)?;
+            let upsampled = upsampled.as_slice::<f32>().map_err(|error| StepError::Device(error.to_string()))?;
             let tile_len = upsampled.len() / range.len();
             for (values, index) in upsampled.chunks_exact(tile_len).zip(range) {
                 squares[index] = self.squares(photo, tiles[index], values)?;
@@ -69,7 +70,7 @@ impl Sr {
     }
 
     /// Runs tiles of one image through the model; returns `[tiles, 3, 2 · edge, 2 · edge]` values on the host.
-    fn upsample(&self, model: &Edsr, photo: &Photo, tiles: &[Tile], device: &Device) -> Result<Vec<f32>, StepError> {
+    fn upsample(&self, model: &Edsr, photo: &Photo, tiles: &[Tile], device: &Device) -> Result<TensorData, StepError> {
         let edge = tiles[0].edge as usize;
         let mut pixels = vec![0; 3 * edge * edge];
         let mut planes = Vec::with_capacity(tiles.len() * pixels.len());
@@ -78,9 +79,7 @@ impl Sr {
             (0..3).for_each(|channel| planes.extend(pixels.iter().skip(channel).step_by(3).map(|it| unit(*it))));
         }
         let data = TensorData::new(planes, [tiles.len(), 3, edge, edge]);
-        let output = model.forward(Tensor::from_data(data, &device.clone().inner())).try_into_data();
-        let output = output.map_err(StepError::from)?;
-        output.try_into_vec().map_err(|error| StepError::Device(error.to_string()))
+        Ok(model.forward(Tensor::from_data(data, &device.clone().inner())).try_into_data()?)
     }
 
     /// Returns the sum of squared 8-bit errors over what counts of a tile.

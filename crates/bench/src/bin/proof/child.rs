@@ -84,6 +84,7 @@ impl Order {
             phase: Phase::Train,
             effective_batch_size: None,
             objective: Objective::Largest,
+            sounded: None,
         };
         let open_probe = || Ok(open(self.device, Some(capacity))?);
         Ok(find_batch_size(job, &request, &open_probe, &mut |_| ())?.found)
