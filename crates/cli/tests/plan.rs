@@ -126,6 +126,16 @@ fn the_finder_fills_what_a_plan_certifies_in_few_steps_of_which_none_runs_out_of
 }
 
 #[test]
+fn a_search_tries_no_batch_that_may_need_more_than_twice_the_capacity() {
+    // One text of 504 tokens takes nearly all of it, so that five do not come first.
+    let tried = run("find", &["--job", "text", "--set", "memory.capacity=50MiB"]);
+    let shown = String::from_utf8_lossy(&tried.stderr);
+    let first = shown.lines().find(|it| it.starts_with("tried")).unwrap_or_default();
+    assert!(first.contains("1 × 504"), "{shown}");
+    assert!(!shown.contains("5 × 504"), "{shown}");
+}
+
+#[test]
 fn the_fastest_batch_is_one_that_fits() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("found.json");
