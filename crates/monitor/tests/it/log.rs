@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Log, LogError, decode, decode_bytes, encode};
-use plimsoll_types::{Event, Phase, StepDone, TaskMetric, Validated};
+use plimsoll_types::{Event, Phase, SCHEMA_VERSION, StepDone, TaskMetric, Validated};
 
 use crate::report::exceeded;
 use crate::run;
@@ -66,9 +66,10 @@ fn an_unfinished_line_in_the_middle_is_an_error() {
 #[test]
 fn a_log_of_another_version_names_both() {
     let later = "{\"event\":\"run_started\",\"schema_version\":9,\"new\":true}\n";
-    let same_fields = encode(&run::started(6)).replace("\"schema_version\":4", "\"schema_version\":9");
+    let same_fields =
+        encode(&run::started(6)).replace(&format!("\"schema_version\":{SCHEMA_VERSION}"), "\"schema_version\":9");
     let error = decode(later).unwrap_err();
-    assert_eq!(error, LogError::OtherSchema { line: 1, found: 9, supported: 4 });
+    assert_eq!(error, LogError::OtherSchema { line: 1, found: 9, supported: SCHEMA_VERSION });
     assert_eq!(decode(&same_fields), Err(error.clone()));
     assert_snapshot!(error.to_string());
 }
