@@ -71,6 +71,20 @@ fn a_run_leaves_everything_behind_and_its_log_replays() {
 }
 
 #[test]
+fn a_validation_in_small_tiles_measures_the_same_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let metric = |tile: &str| {
+        let out = folder.path().join(tile);
+        // Four blocks see further than a tile of 8 is wide, so that the border of an image has tiles of its own.
+        let args = ["--steps", "1", "--set", &format!("sr.validation_tile={tile}"), "--set", "sr.blocks=4"];
+        let output = train(&out, &args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        json(&out.join("training_report.json"))["baseline"].as_f64().unwrap()
+    };
+    assert_eq!(metric("8").to_bits(), metric("64").to_bits());
+}
+
+#[test]
 fn a_replay_of_a_log_that_was_tampered_with_shows_the_difference() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");

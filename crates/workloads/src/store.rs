@@ -42,6 +42,12 @@ pub(crate) struct Window {
     pub(crate) height: u32,
 }
 
+impl Window {
+    pub(crate) fn is_empty(self) -> bool {
+        self.width == 0 || self.height == 0
+    }
+}
+
 impl PixelStore {
     /// Makes the file, in place of what a kill has left.
     pub(crate) fn create(config: &StoreConfig) -> io::Result<Self> {

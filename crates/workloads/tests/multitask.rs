@@ -227,6 +227,22 @@ fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
     Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(store.path()) })
 }
 
+#[test]
+fn a_list_may_begin_with_a_byte_order_mark() {
+    let folder = folder(|mut lines| {
+        lines[0].insert(0, '\u{feff}');
+        lines
+    });
+    let (marked, plain) = (read(folder.path(), BadSample::Fail).unwrap(), fixtures());
+    assert_eq!(marked.train.len(), plain.train.len());
+}
+
+#[test]
+fn a_line_that_is_no_sample_says_what_one_is() {
+    let folder = with_line(|_| "null".to_owned());
+    refused(folder.path(), &["an object with `task`, `subjects`, `images` and `text`"]);
+}
+
 /// Line 7 is refused for this reason, or left out.
 #[track_caller]
 fn refused(folder: &Path, reasons: &[&str]) {

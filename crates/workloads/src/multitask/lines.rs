@@ -66,6 +66,7 @@ pub(crate) struct Group {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `task`, `subjects`, `images` and `text`")]
 struct Raw {
     task: String,
     subjects: Vec<String>,

@@ -19,6 +19,9 @@ use crate::watch::{Watch, tell, unwatched};
 /// The list of samples in their folder.
 const LIST: &str = "samples.jsonl";
 
+/// What some editors write before the first line.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// How to read a folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplesConfig {
@@ -118,6 +121,10 @@ impl Samples {
             (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
+                Ok(text) if number == 1 => {
+                    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+                    usable(text, &mut album).map_err(store_error)?
+                }
                 Ok(text) => usable(text, &mut album).map_err(store_error)?,
                 Err(reason) => Err(reason),
             };

@@ -137,7 +137,13 @@ pub(crate) fn look(path: &Path, config: &PhotosConfig) -> Result<ImageFile, Data
     let (path, width, height) = (path.to_owned(), file.width, file.height);
     let smallest = config.smallest_patch;
     if width.min(height) / SCALE < smallest {
-        return Err(DataError::TooSmall { path, width, height, patch: smallest, needed: smallest * SCALE });
+        return Err(DataError::TooSmall {
+            path,
+            width,
+            height,
+            patch: smallest,
+            needed: smallest.saturating_mul(SCALE),
+        });
     }
     let (needed, left) = (needed(&file), config.room.left());
     if left < needed {

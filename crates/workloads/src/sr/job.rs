@@ -54,7 +54,9 @@ impl Sr {
         let halo = self.config.model.receptive_radius().min(edge - 1);
         let rows = spans(photo.low.1, edge, halo);
         let columns = spans(photo.low.0, edge, halo);
-        let tiles: Vec<_> = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge })).collect();
+        let tiles = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge }));
+        // Of small tiles and of narrow images, some lie wholly in the border that the metric leaves out.
+        let tiles: Vec<_> = tiles.filter(|it| !it.output(photo).is_empty()).collect();
         let mut squares = vec![0.0; tiles.len()];
         inference.run(tiles.len(), edge, &mut |range: Range<usize>| {
             let upsampled = self.upsample(model, photo, &tiles[range.clone()], device)?;

@@ -96,6 +96,7 @@ impl TextError {
     /// Says why a document is left out; `None` for what is wrong with more than the document.
     pub(crate) fn reason_to_skip(&self) -> Option<String> {
         match self {
+            Self::Io { source, .. } => Some(source.to_string()),
             Self::NotUtf8 { byte, .. } => Some(format!("no UTF-8 from byte {byte}")),
             Self::TooLarge { size, needed, left, .. } => Some(format!(
                 "to read and tokenize its {size} takes up to {needed} with the documents before it, and {left} are left"

@@ -306,6 +306,18 @@ fn a_document_that_is_no_utf_8_is_refused_or_skipped_by_file_and_byte() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_link_to_nothing_is_refused_or_skipped() {
+    let folder = folder();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("lost.txt")).unwrap();
+    let error = Corpus::read(&config(folder.path())).unwrap_err();
+    assert!(error.to_string().contains("lost.txt"), "{error}");
+    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
+    let skipped = Corpus::read(&config).unwrap().skipped;
+    assert!(skipped.len() == 1 && skipped[0].starts_with("lost.txt: "), "{skipped:?}");
+}
+
+#[test]
 fn a_folder_with_nothing_to_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let message = |config: &CorpusConfig| Corpus::read(config).unwrap_err().to_string();
