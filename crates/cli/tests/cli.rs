@@ -133,6 +133,10 @@ fn a_run_directory_is_refused_resumed_or_overwritten() {
     assert_eq!(json(&out.join("training_report.json"))["steps"], 12);
     refused(&train(&out, &["--resume", "--set", "sr.channels=8"]), &["4 channels", "8 channels"]);
     refused(&train(&out, &["--resume", "--set", "policy.kind=fixed"]), &["policy", "start a new run"]);
+    let files = || ["checkpoints/best.json", "config.toml", "events.jsonl"].map(|it| fs::read(out.join(it)).unwrap());
+    let before = files();
+    refused(&train(&out, &["--steps", "5", "--resume"]), &["`train.steps` is 5, and 12 steps are done"]);
+    assert!(before == files(), "a refused run changed what another has left");
     let unharmed = train(&out, &["--steps", "13", "--resume"]);
     assert!(unharmed.status.success(), "{}", text(&unharmed.stderr));
     refused(&train(&out, &["--overwrite", "--capacity", "1MiB"]), &["in use before the first step"]);

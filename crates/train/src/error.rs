@@ -47,6 +47,14 @@ pub enum TrainError {
         /// The axes of its features.
         n_axes: usize,
     },
+    /// A run that goes on was asked for fewer steps than it has done.
+    #[error("resume: `train.steps` is {asked}, and {done} steps are done; ask for {done} or more, or start a new run")]
+    FewerSteps {
+        /// The steps that it is to have in the end.
+        asked: u64,
+        /// Those of its last checkpoint.
+        done: u64,
+    },
     /// Predictor or policy refuse their configuration.
     #[error(transparent)]
     Controller(#[from] ControllerError),

@@ -55,6 +55,10 @@ impl<J: Job> Run<'_, J> {
         for damage in &checkpoint.passed_over {
             (self.warn)(&format!("passed over a damaged checkpoint: {damage}"));
         }
+        let (asked, done) = (self.config.n_steps, checkpoint.state.step);
+        if asked < done {
+            return Err(TrainError::FewerSteps { asked, done });
+        }
         self.load(&checkpoint)?;
         let RunState { step, log_bytes, .. } = checkpoint.state;
         remove_after(self.dir.path(), Some(step))?;
