@@ -81,15 +81,16 @@ pub(crate) fn search<J: Job>(
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
     let open = || open_probe(settings);
-    let mut sounded = None;
-    if settings.device == DeviceKind::Flex {
+    let sounded = if settings.device == DeviceKind::Flex {
         let least = StepShape::new(finder.batch_min, finder.edge);
         let mut request = prepared.plan_request(settings)?;
         // What is searched for takes no more than its own samples.
         (request.loader.effective_batch_size, request.loader.largest_edge) = (least.samples, least.edge());
         let read = sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning());
-        sounded = read.map_err(|error| prepared.naming(error))?;
-    }
+        read.map_err(|error| prepared.naming(error))?
+    } else {
+        None
+    };
     let request = FindRequest {
         device: settings.device,
         optimizer_recovery: settings.optimizer_recovery(),

@@ -66,8 +66,8 @@ pub struct ShapeNeed {
 ///
 /// One need per shape: readings carry noise, and a peak may be over-read.
 /// Hence a higher reading of a known shape raises the bound.
-/// Of 65 shapes (64 where tables count) the one goes whose absence raises the bound at its own shape least, in proportion: for each, that is
-/// known from when it came, and the 4 where it was least are looked at again.
+/// Of 65 shapes, or 64 where tables count, the one goes whose absence raises the bound at its own shape least, in
+/// proportion: for each, that is known from when it came, and the 4 where it was least are looked at again.
 /// A dropped constraint only loosens the bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "State", into = "State")]

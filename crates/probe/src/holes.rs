@@ -14,7 +14,7 @@ const PARTS: u64 = 64;
 /// Gives each large block a mapping of its own, which goes back to the system with it, so that no hole that it leaves is
 /// more than a 64th of a limit.
 ///
-/// By itself glibc learns to keep blocks of up to 32 MiB: under a limit of 96 MiB a heap of 77 MiB then took 92.
+/// By itself glibc learns to keep blocks of up to 32 MiB: under a limit of 96 MiB a heap of at most 77 MiB then took 90.
 /// A mapping costs a fault for each of its pages; under a limit of 2 GiB and more nothing below 32 MiB has one.
 /// Other allocators than glibc's are left as they are.
 pub(crate) fn keep_small(limit: Bytes) {
