@@ -22,6 +22,21 @@ pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, Devi
     Ok(if checkpointing { device.gradient_checkpointing() } else { device })
 }
 
+/// Hands what was made of host data to the device at once, and returns it.
+///
+/// `CubeCL`'s queue for Vulkan holds what is written until 32 launches follow or somebody waits, whoever has dropped it.
+/// What a step allocates meanwhile lies elsewhere than in its rehearsal, which writes nothing, and at times takes a page
+/// more, depending on which thread is faster.
+///
+/// # Sources
+///
+/// `ScheduleTask::Write` in `compute/schedule.rs` of cubecl-wgpu 0.11.3.
+pub fn uploaded<T>(tensors: T, device: &Device) -> T {
+    // What could not be written carries the failure, and a read of what depends on it fails with it.
+    drop(device.flush());
+    tensors
+}
+
 /// Describes a device, with what changes its memory: fusion, autotune and threads.
 ///
 /// Flex computes on the thread that calls it: only with Burn's feature `rayon`, which nothing here turns on, would it

@@ -63,7 +63,7 @@ pub use config::{FitConfig, LongestEdges, OptimizerRecovery};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
     DeviceMissing, beside_tensors, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform,
-    small_batch_regime,
+    small_batch_regime, uploaded,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{

@@ -44,6 +44,8 @@ impl<J: Job> Program for JobProgram<'_, J> {
             let gradients = accumulator.backward(&model, &mean, u64::from(shape.samples));
             let norm = squared_norm(&model, &gradients, &self.device);
             drop(Tensor::cat([mean.inner()].into_iter().chain(of_tasks).chain([norm]).collect(), 0));
+            // A step reads here what this says, and waits for all that the part has written.
+            drop(self.device.flush());
             accumulator.add(&model, gradients);
         }
         let mut gradients = accumulator.finish();

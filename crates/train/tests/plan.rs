@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_plan::{Act, DryRunPlanner, Fit, PlanError, Pools, Program, STEPS, Sweep};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, ProbeError};
-use plimsoll_train::{WeightedAccumulator, has_fusion, open_device, squared_norm};
+use plimsoll_train::{WeightedAccumulator, has_fusion, open_device, squared_norm, uploaded};
 use plimsoll_types::{Bytes, StepShape};
 
 const DEVICE: DeviceKind = DeviceKind::Vulkan(0);
@@ -225,6 +225,23 @@ fn planning_changes_no_bit_of_a_model_that_is_being_trained() {
     let without = trained(&planner, &device, false);
     assert!(without[0].len() > 3000 && without[0] != without[1], "the second step changes something");
     assert!(trained(&planner, &device, true) == without);
+}
+
+#[test]
+fn an_upload_that_is_dropped_makes_room_at_once() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let device = device.inner();
+    let image = || Tensor::<1>::from_data(TensorData::new(vec![0.5_f32; 3 << 18], [3 << 18]), &device);
+    let reserved = |hand_over: &dyn Fn(Tensor<1>) -> Tensor<1>| {
+        let before = planner.pools().reserved;
+        planner.really(|| (0..4).for_each(|_| drop(hand_over(image()))));
+        planner.pools().reserved.saturating_sub(before)
+    };
+    // A page has one MiB more than the image of 3 MiB that it was opened for.
+    assert_eq!(reserved(&|image| uploaded(image, &device)), Bytes::mib(4));
+    // The queue holds what nobody has handed over: a step that drops its input would find its place taken.
+    assert_eq!(reserved(&|image| image), Bytes::mib(16));
 }
 
 #[test]

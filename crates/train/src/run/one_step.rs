@@ -8,6 +8,7 @@ use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Predict
 use super::optimize::Optimized;
 use super::{Run, present, tasks};
 use crate::config::FitConfig;
+use crate::device::uploaded;
 use crate::error::{Misfit, TrainError};
 use crate::job::Job;
 use crate::loader::{BadSample, StepSamples, StepUnit};
@@ -138,8 +139,8 @@ impl<J: Job> Run<'_, J> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
         let model = present(self.model.as_ref());
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
-        let mean_loss =
-            |model: &J::Model, range| job.mean_loss(model, job.batch(&samples.buffer, range, device), &weights);
+        let batch = |range| uploaded(job.batch(&samples.buffer, range, device), device);
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &weights);
         let to_come = self.to_come();
         let predict = |shape, resident: Bytes| controller.predict(shape, resident.saturating_add(to_come));
         let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);

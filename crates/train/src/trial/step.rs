@@ -11,6 +11,7 @@ use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepSha
 
 use super::{Trial, TrialError, Trials};
 use crate::config::OptimizerRecovery;
+use crate::device::uploaded;
 use crate::job::Job;
 use crate::source::{Draw, Source};
 use crate::step::{MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest, unless_out_of_memory};
@@ -46,8 +47,8 @@ impl<J: Job> Trials<'_, J> {
     ) -> Result<Ran, TrialError> {
         let (job, device) = (self.job, self.device.clone());
         let task_weights = vec![1.0; job.tasks().len()];
-        let mean_loss =
-            |model: &J::Model, range| job.mean_loss(model, job.batch(buffer, range, &device), &task_weights);
+        let batch = |range| uploaded(job.batch(buffer, range, &device), &device);
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &task_weights);
         self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss)
     }
 

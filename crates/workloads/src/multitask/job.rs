@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
 use plimsoll_types::StepShape;
 
 use super::baseline::baseline;
@@ -90,8 +90,9 @@ impl Multitask {
         let mut buffer = SampleBuffer::with_capacity(&self.samples, shape);
         let filled = buffer.fill(&self.samples, &loaded, shown.iter().map(|_| edge));
         filled.map_err(|(_, reason)| failed(&reason))?;
-        let batch = MixedTensors::of(&buffer, 0..shown.len(), self.sizes(), 0.0, &device.clone().inner());
-        let losses = model.losses(batch).sum_dim(1).try_into_data();
+        let device = device.clone().inner();
+        let batch = MixedTensors::of(&buffer, 0..shown.len(), self.sizes(), 0.0, &device);
+        let losses = model.losses(uploaded(batch, &device)).sum_dim(1).try_into_data();
         Ok(losses.map_err(StepError::from)?.iter().collect())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
 use plimsoll_types::StepShape;
 
 use super::model::{Encoder, EncoderConfig};
@@ -80,7 +80,8 @@ impl SequenceJob {
         if n_read == 0 {
             return Ok(vec![None; recordings.len()]);
         }
-        let batch = self.batch(&buffer, 0..n_read, &device.clone().inner());
+        let device = device.clone().inner();
+        let batch = uploaded(self.batch(&buffer, 0..n_read, &device), &device);
         let scores = model.forward(batch.frames, batch.mask).try_into_data();
         let scores = scores.map_err(StepError::from)?;
         let scores: Vec<_> = scores.iter::<f32>().collect();

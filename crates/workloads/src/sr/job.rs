@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
 use plimsoll_types::StepShape;
 
 use super::gallery::Resolution;
@@ -81,7 +81,8 @@ impl Sr {
             (0..3).for_each(|channel| planes.extend(pixels.iter().skip(channel).step_by(3).map(|it| unit(*it))));
         }
         let data = TensorData::new(planes, [tiles.len(), 3, edge, edge]);
-        Ok(model.forward(Tensor::from_data(data, &device.clone().inner())).try_into_data()?)
+        let device = device.clone().inner();
+        Ok(model.forward(uploaded(Tensor::from_data(data, &device), &device)).try_into_data()?)
     }
 
     /// Returns the sum of squared 8-bit errors over what counts of a tile.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::edges;
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Unit, Validation};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Unit, Validation, uploaded};
 use plimsoll_types::StepShape;
 
 use super::buffer::{TokenBuffer, Tokens};
@@ -37,7 +37,8 @@ impl Text {
         let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
         let mut buffer = TokenBuffer::with_capacity(shape);
         buffer.push(edge, ids.iter().map(|id| self.corpus.validation.piece(*id)));
-        let tokens = buffer.tokens(&(0..ids.len()), &device.clone().inner());
+        let device = device.clone().inner();
+        let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
         let n_real = ids.iter().map(|id| self.corpus.validation.index().lengths(*id)[0]).sum::<u32>();
         let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
         let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
