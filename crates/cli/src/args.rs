@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Find(FindArgs),
     /// Continue texts with the model of a `text` run, as many at a time as fit the memory.
     Generate(GenerateArgs),
+    /// Double the sides of images with the model of an `sr` run, in tiles, as many at a time as fit the memory.
+    Upscale(UpscaleArgs),
     /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
     PlanBatches(PlanBatchesArgs),
     /// Show every device that can be seen, and why others cannot.
@@ -150,12 +152,48 @@ pub(crate) struct GenerateArgs {
     /// Texts at a time; by default as many as fit the memory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) batch_size: Option<u32>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// Where a trained model works, if not where it was trained.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
     /// Memory to respect, such as `2GiB`, or `device`; by default that of the run.
     #[arg(long, value_name = "SIZE")]
-    pub(crate) capacity: Option<String>,
+    capacity: Option<String>,
     /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; by default that of the run.
     #[arg(long, value_name = "KIND")]
-    pub(crate) device: Option<String>,
+    device: Option<String>,
+}
+
+impl PlaceArgs {
+    /// Returns the values of the configuration that the flags name.
+    pub(crate) fn sets(&self) -> Vec<String> {
+        let named = [("memory.capacity", &self.capacity), ("device", &self.device)];
+        let set = |(key, value): (&str, &Option<String>)| Some(format!("{key}=\"{}\"", value.as_ref()?));
+        named.into_iter().filter_map(set).collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpscaleArgs {
+    /// The run directory, with `config.toml` and a checkpoint.
+    pub(crate) run: PathBuf,
+    /// Image files; PNG and JPEG.
+    #[arg(value_name = "IMAGE", required = true)]
+    pub(crate) images: Vec<PathBuf>,
+    /// Folder for the results, each `NAME.x2.png`.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+    /// Edge of a tile in pixels; by default `sr.validation_tile` of the run.
+    #[arg(long, value_name = "PIXELS", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) tile: Option<u32>,
+    /// Tiles at a time; by default as many as fit the memory.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) batch_size: Option<u32>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, Args)]

@@ -7,97 +7,43 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use plimsoll_finder::FinderConfig;
-use plimsoll_plan::PlanError;
 use plimsoll_probe::Probe;
-use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, open_device, sound_forward};
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_train::TrainError;
+use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
 use crate::exit::{describe, user_error};
-use crate::find::{need, shown};
 use crate::jobs::TOKENIZER_FILE;
-use crate::load::Layers;
 use crate::prepare::open_probe;
-use crate::settings::Settings;
+use crate::trained::{self, Forward};
 use crate::values::JobName;
 use crate::worker;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
-    let config = args.run.join(CONFIG_FILE);
-    let layers = Layers { files: vec![config], sets: args.sets() };
-    let settings = layers.load()?.settings;
-    if settings.job != JobName::Text {
-        let run = args.run.display();
-        return Err(user_error(format!("generate: {run} is no run of `text`, whose models continue texts")).into());
-    }
+    let settings =
+        trained::settings(&args.run, args.place.sets(), JobName::Text, "`text`, whose models continue texts")?;
     let tokenizer = tokenizer(&args.run)?;
     let prompts = prompts(args, &tokenizer)?;
     let longest = prompts.iter().map(|it| it.tokens.len()).max().unwrap_or(0);
     let positions = u32::try_from(longest).unwrap_or(u32::MAX).saturating_add(args.max_tokens);
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
-    let writer = open(&settings, &args.run, &tokenizer)?;
+    let (device, checkpoint) = trained::open(&settings, &args.run)?;
+    let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
+    let writer = writer.map_err(TrainError::from)?;
     worker::say_refusals();
     let mut probe = open_probe(&settings)?;
     probe.draw_line(None)?;
-    let certain = sound(&writer, &settings, StepShape::new(args.batch_size.unwrap_or(1), positions), &mut *probe)?;
-    let batch = match args.batch_size {
-        Some(_) => certain,
-        None => find_batch(&writer, &settings, positions, prompts.len())?,
-    };
+    let blank = |shape| writer.blank(shape);
+    let texts = Forward { settings: &settings, items: "texts", edge: positions, blank: &blank };
+    let batch = texts.at_once(args.batch_size, prompts.len(), &mut *probe)?;
     probe.draw_line(Some(Bytes::MAX))?;
     let texts = write(&writer, &mut *probe, &prompts, &generation, batch as usize)?;
     for (prompt, tokens) in prompts.iter().zip(&texts) {
         println!("{}{}\n", tokenizer.decode(&prompt.tokens[1..])?, tokenizer.decode(tokens)?);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn open(settings: &Settings, run: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Writer> {
-    // The probe starts the device, and says what is missing where it cannot.
-    open_probe(settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
-    let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
-    for damage in &checkpoint.passed_over {
-        eprintln!("warning: passed over a damaged checkpoint: {damage}");
-    }
-    let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
-    eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
-    Ok(writer.map_err(TrainError::from)?)
-}
-
-/// Returns how many texts of so many, of these positions, are certain to fit at a time: one at least.
-fn sound(writer: &Writer, settings: &Settings, texts: StepShape, probe: &mut dyn Probe) -> anyhow::Result<u32> {
-    let bound = (settings.predictor(), settings.memory.target);
-    match sound_forward(settings.device, texts, bound, probe, &mut |shape| writer.blank(shape)) {
-        Ok(()) => Ok(texts.samples),
-        Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == texts.edge() => {
-            let (n, wanted) = (largest.samples, texts.samples);
-            eprintln!("warning: {wanted} texts at a time are not certain to fit: {n} at a time, which reached {peak}");
-            Ok(n)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns how many texts fit at a time.
-fn find_batch(writer: &Writer, settings: &Settings, positions: u32, n_prompts: usize) -> anyhow::Result<u32> {
-    let finder = FinderConfig {
-        edge: positions,
-        batch_min: 1,
-        batch_max: u32::try_from(n_prompts).unwrap_or(u32::MAX),
-        target: settings.memory.target,
-        // The bound is certain, and the last text alone would be a batch of its own.
-        batch_reduction: Fraction::ZERO,
-        ..FinderConfig::default()
-    };
-    let mut probe = open_probe(settings)?;
-    let mut on_tried = |it: &Tried| eprintln!("tried       {}", shown(it));
-    let found = writer.find_batch(settings.device, finder, &mut *probe, &mut on_tried)?;
-    eprintln!("batch       {} found: {}", found.batch, need(&found));
-    Ok(found.batch)
 }
 
 /// Writes on from all prompts, those of like length together.
@@ -166,13 +112,4 @@ fn prompts(args: &GenerateArgs, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Pro
         Ok(Prompt { id, tokens })
     };
     (0..).zip(&texts).map(encode).collect()
-}
-
-impl GenerateArgs {
-    /// Returns the values of the configuration that the flags name.
-    fn sets(&self) -> Vec<String> {
-        let named = [("memory.capacity", &self.capacity), ("device", &self.device)];
-        let set = |(key, value): (&str, &Option<String>)| Some(format!("{key}=\"{}\"", value.as_ref()?));
-        named.into_iter().filter_map(set).collect()
-    }
 }

@@ -29,6 +29,8 @@ mod soundings;
 #[cfg(unix)]
 mod supervise;
 mod train;
+mod trained;
+mod upscale;
 mod values;
 mod worker;
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(&args),
         Command::Find(args) => find::find(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Upscale(args) => upscale::run(&args),
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),

@@ -13,6 +13,7 @@ mod model;
 mod photos;
 mod source;
 mod tiles;
+mod upscale;
 
 pub use bicubic::upsample_bicubic;
 pub use folder::{BadImage, DataError};
@@ -20,3 +21,4 @@ pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
 pub use photos::{Photo, Photos, PhotosConfig};
 pub use source::{CropBuffer, Crops};
+pub use upscale::{Picture, UpscaleError, Upscaler};

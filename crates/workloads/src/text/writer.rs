@@ -2,9 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use plimsoll_finder::{FinderConfig, Found};
-use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{Checkpoint, CheckpointError, FindError, Tried, find_inference_batch};
+use plimsoll_train::{Checkpoint, CheckpointError};
 use plimsoll_types::StepShape;
 
 use super::generate::{GenerateError, Generation, Prompt, blank_generation, generate};
@@ -40,22 +38,6 @@ impl Writer {
     /// - output: `[n_values]`
     pub fn blank(&self, shape: StepShape) -> Tensor<1> {
         blank_generation(&self.model, shape, &self.device)
-    }
-
-    /// Finds how many texts of `finder.edge` positions can be written at a time.
-    ///
-    /// # Errors
-    ///
-    /// [`FindError::Finder`] when not even one fits, with the numbers.
-    pub fn find_batch(
-        &self,
-        device: DeviceKind,
-        finder: FinderConfig,
-        probe: &mut dyn Probe,
-        on_tried: &mut dyn FnMut(&Tried),
-    ) -> Result<Found, FindError> {
-        let mut blank = |shape| self.blank(shape);
-        find_inference_batch(device, finder, probe, &mut blank, on_tried)
     }
 
     /// Writes on from some prompts at once; see [`generate`].

@@ -1,0 +1,93 @@
+//! The model of a run, put to use.
+
+use std::path::Path;
+
+use burn::tensor::{Device, Tensor};
+use plimsoll_finder::FinderConfig;
+use plimsoll_plan::PlanError;
+use plimsoll_probe::Probe;
+use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, open_device, sound_forward};
+use plimsoll_types::{Fraction, StepShape};
+
+use crate::exit::{describe, user_error};
+use crate::find::{need, shown};
+use crate::load::Layers;
+use crate::prepare::open_probe;
+use crate::settings::Settings;
+use crate::values::JobName;
+
+/// Reads the settings of a run of one job; `wanted` says which job that is, and what its models do.
+pub(crate) fn settings(run: &Path, sets: Vec<String>, job: JobName, wanted: &str) -> anyhow::Result<Settings> {
+    let layers = Layers { files: vec![run.join(CONFIG_FILE)], sets };
+    let settings = layers.load()?.settings;
+    if settings.job != job {
+        return Err(user_error(format!("use the model of {}: it is no run of {wanted}", run.display())).into());
+    }
+    Ok(settings)
+}
+
+/// Opens the device of a run, and its newest checkpoint that is whole.
+pub(crate) fn open(settings: &Settings, run: &Path) -> anyhow::Result<(Device, Checkpoint)> {
+    // The probe starts the device, and says what is missing where it cannot.
+    open_probe(settings)?;
+    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+    let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
+    for damage in &checkpoint.passed_over {
+        eprintln!("warning: passed over a damaged checkpoint: {damage}");
+    }
+    eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
+    Ok((device, checkpoint))
+}
+
+/// A forward pass over items of one edge, of which as many are made at a time as fit.
+pub(crate) struct Forward<'a> {
+    pub(crate) settings: &'a Settings,
+    /// Such as `texts`.
+    pub(crate) items: &'static str,
+    pub(crate) edge: u32,
+    /// Does what so many items do, without them.
+    pub(crate) blank: &'a dyn Fn(StepShape) -> Tensor<1>,
+}
+
+impl Forward<'_> {
+    /// Returns how many at a time fit: of so many as were asked for as many as are certain to, one at least, or of all
+    /// the most that trials show.
+    pub(crate) fn at_once(&self, asked: Option<u32>, n_items: usize, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+        let certain = self.certain(asked.unwrap_or(1), probe)?;
+        if asked.is_some() { Ok(certain) } else { self.most(n_items) }
+    }
+
+    fn certain(&self, n: u32, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+        let (Settings { device, memory, .. }, shape) = (self.settings, StepShape::new(n, self.edge));
+        let bound = (self.settings.predictor(), memory.target);
+        match sound_forward(*device, shape, bound, probe, &mut |shape| (self.blank)(shape)) {
+            Ok(()) => Ok(n),
+            Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == self.edge => {
+                let (fit, items) = (largest.samples, self.items);
+                eprintln!(
+                    "warning: {n} {items} at a time are not certain to fit: {fit} at a time, which reached {peak}"
+                );
+                Ok(fit)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn most(&self, n_items: usize) -> anyhow::Result<u32> {
+        let finder = FinderConfig {
+            edge: self.edge,
+            batch_min: 1,
+            batch_max: u32::try_from(n_items).unwrap_or(u32::MAX),
+            target: self.settings.memory.target,
+            // The bound is certain, and the last item alone would be a batch of its own.
+            batch_reduction: Fraction::ZERO,
+            ..FinderConfig::default()
+        };
+        let mut probe = open_probe(self.settings)?;
+        let mut on_tried = |it: &Tried| eprintln!("tried       {}", shown(it));
+        let mut blank = |shape| (self.blank)(shape);
+        let found = find_inference_batch(self.settings.device, finder, &mut *probe, &mut blank, &mut on_tried)?;
+        eprintln!("batch       {} found: {}", found.batch, need(&found));
+        Ok(found.batch)
+    }
+}
