@@ -13,7 +13,7 @@ use crate::exit::user_error;
 #[cfg(feature = "chaos")]
 use crate::faults::watched;
 use crate::load::Loaded;
-use crate::loading::Loading;
+use crate::loading::{Loading, host_memory};
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::values::JobName;
@@ -38,11 +38,25 @@ pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W
 /// Prepares the configured job with its data, and does something with it.
 pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>, then: W) -> anyhow::Result<W::Output> {
     match settings.job {
-        JobName::Sr => then.with(watched(below_line(sr::prepare(settings, loading)?)?)),
-        JobName::Sequence => then.with(watched(below_line(sequence::prepare(settings, loading)?)?)),
-        JobName::Multitask => then.with(watched(below_line(multitask::prepare(settings, loading)?)?)),
-        JobName::Text => then.with(watched(below_line(text::prepare(settings, loading)?)?)),
+        JobName::Sr => then.with(watched(ready(settings, sr::prepare(settings, loading)?)?)),
+        JobName::Sequence => then.with(watched(ready(settings, sequence::prepare(settings, loading)?)?)),
+        JobName::Multitask => then.with(watched(ready(settings, multitask::prepare(settings, loading)?)?)),
+        JobName::Text => then.with(watched(ready(settings, text::prepare(settings, loading)?)?)),
     }
+}
+
+/// Draws the line, and gives the samples that wait for a step the memory that they may hold.
+fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<Prepared<J>> {
+    let mut prepared = below_line(prepared)?;
+    let (source, loader) = (prepared.job.source(), &mut prepared.loader);
+    let checked = match settings.data.buffer_limit.0 {
+        Some(_) => loader.check_limit(&*source),
+        None => {
+            loader.ample_limit(&*source, host_memory(settings, prepared.capacity)).map(|it| loader.buffer_limit = it)
+        }
+    };
+    checked.map_err(TrainError::from)?;
+    Ok(prepared)
 }
 
 /// Refuses from now on what the machine has no room for, where it would not refuse by itself.

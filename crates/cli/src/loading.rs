@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll_probe::{HeapCounters, Host, Probe};
+use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
 use plimsoll_train::StopFlag;
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{Room, StoreConfig, Watch};
@@ -57,11 +57,8 @@ impl<'a> Loading<'a> {
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
     pub(crate) fn room(&self, settings: &Settings) -> Room {
-        let held = Bytes(HeapCounters::of_program().current() as u64);
-        let (capacity, in_use) = match self.reading() {
-            Some(reading) => (self.capacity, reading.in_use),
-            None => (Host::new().capacity(held).unwrap_or(Bytes::MAX), held),
-        };
+        let in_use = self.reading().map_or_else(held, |it| it.in_use);
+        let capacity = host_memory(settings, self.capacity);
         let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
         Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
@@ -97,6 +94,19 @@ impl<'a> Loading<'a> {
     fn reading(&self) -> Option<MemoryReading> {
         if self.probe.has_exact_peak() { self.probe.read().ok() } else { None }
     }
+}
+
+/// Returns what samples and what is made of them may take: of the device on a CPU, elsewhere of the host.
+pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> Bytes {
+    match settings.device {
+        DeviceKind::Flex => capacity,
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => Host::new().capacity(held()).unwrap_or(Bytes::MAX),
+    }
+}
+
+/// Returns what the program holds.
+fn held() -> Bytes {
+    Bytes(HeapCounters::of_program().current() as u64)
 }
 
 /// Returns a part of what the disk of a folder has free.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::values::{
     BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
-    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting, StoreLimit,
+    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting, AutoSize,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -104,8 +104,8 @@ pub(crate) struct Data {
     validation_share: Fraction,
     bad_sample: BadSampleSetting,
     workers: usize,
-    buffer_limit: Bytes,
-    pub(crate) store_limit: StoreLimit,
+    pub(crate) buffer_limit: AutoSize,
+    pub(crate) store_limit: AutoSize,
     look_ahead: usize,
 }
 

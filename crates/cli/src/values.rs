@@ -13,7 +13,7 @@ pub(crate) struct Capacity(pub(crate) Option<Bytes>);
 /// A size, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
-pub(crate) struct StoreLimit(pub(crate) Option<Bytes>);
+pub(crate) struct AutoSize(pub(crate) Option<Bytes>);
 
 /// A number, or `"none"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -135,7 +135,7 @@ impl TryFrom<TextOrNumber> for Capacity {
     }
 }
 
-impl TryFrom<TextOrNumber> for StoreLimit {
+impl TryFrom<TextOrNumber> for AutoSize {
     type Error = String;
 
     fn try_from(value: TextOrNumber) -> Result<Self, String> {

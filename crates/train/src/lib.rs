@@ -77,7 +77,8 @@ pub use inference::Inference;
 pub use job::{Goal, Job, Loss, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
-    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition, Wanted,
+    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition,
+    USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::load_optimizer;
 pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one};

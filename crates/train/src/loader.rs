@@ -11,7 +11,7 @@ use std::sync::Arc;
 use plimsoll_sampler::{PlannedStep, SamplerError, StreamStats};
 use plimsoll_types::Bytes;
 
-pub use self::config::{LoaderConfig, StepUnit};
+pub use self::config::{LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::fill::BadSample;
 pub(crate) use self::fill::twice;
 use self::fill::{Filled, Task, fill, none_readable};
@@ -30,13 +30,39 @@ pub enum LoaderError {
     /// A sample cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// One step's buffer alone is above the limit.
-    #[error("load ahead: two steps of {step} each do not fit into `data.buffer_limit`, which is {limit}")]
+    /// Fewer than two steps fit into the limit.
+    #[error(
+        "load ahead: `data.buffer_limit` is {limit}, and two steps of {step} each{} need {needed}; \
+         `data.buffer_limit = \"{needed}\"` or \"auto\" would do",
+        halves(*.is_streamed)
+    )]
     BufferLimit {
         /// What one step needs.
         step: Bytes,
+        /// Whether as much again is for samples that are read before they are planned.
+        is_streamed: bool,
+        /// What would do.
+        needed: Bytes,
         /// The limit.
         limit: Bytes,
+    },
+    /// Two steps take more of the host's memory than they may unless somebody says so.
+    #[error(
+        "load ahead: two steps of {step} each{} need {needed}, more than half of the {capacity} that there are; a smaller \
+         `batch.effective_batch_size`, a capacity of {enough} or `data.buffer_limit = \"{needed}\"` would help",
+        halves(*.is_streamed)
+    )]
+    BufferCapacity {
+        /// What one step needs.
+        step: Bytes,
+        /// Whether as much again is for samples that are read before they are planned.
+        is_streamed: bool,
+        /// What two steps need.
+        needed: Bytes,
+        /// What there is.
+        capacity: Bytes,
+        /// A capacity of which they take half.
+        enough: Bytes,
     },
     /// A worker thread panicked.
     #[error("collate a step: a worker panicked: {0}")]
@@ -50,6 +76,11 @@ pub enum LoaderError {
     /// The policy chooses edges for samples that have lengths, or the other way round.
     #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
     OtherSamples,
+}
+
+/// Says what a stream takes besides.
+fn halves(is_streamed: bool) -> &'static str {
+    if is_streamed { ", and as much again for samples that are read before they are planned," } else { "" }
 }
 
 /// The samples of one optimizer step, on the host.

@@ -98,6 +98,31 @@ impl Bytes {
         Self((self.as_f64() * fraction.get()).floor() as u64)
     }
 
+    /// Returns the size in the unit that shows it, and that unit's place; it steps up once two decimals would round to
+    /// 1024.
+    fn unit(self) -> (f64, usize) {
+        let (mut value, mut unit) = (self.as_f64(), 0);
+        while value >= 1023.995 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        (value, unit)
+    }
+
+    /// Returns the smallest size that is shown as it is, and is not below this one: for advice that is followed to the
+    /// letter.
+    #[must_use]
+    pub fn shown_up(self) -> Self {
+        // A text that was rounded down is one hundredth of its unit short.
+        let shown = |bytes: Self| bytes.to_string().parse().unwrap_or(bytes);
+        let step = |bytes: Self| 1 << (10 * bytes.unit().1).saturating_sub(7);
+        let mut size = self;
+        while shown(size) < self {
+            size = Self(size.0.saturating_add(step(size)));
+        }
+        shown(size)
+    }
+
     /// Returns how many times `whole` this size is (1.0 when equal), or zero when `whole` is zero.
     pub fn share_of(self, whole: Self) -> f64 {
         if whole.0 == 0 { 0.0 } else { self.as_f64() / whole.as_f64() }
@@ -106,12 +131,7 @@ impl Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The unit steps up once two decimals would round to 1024.
-        let (mut value, mut unit) = (self.as_f64(), 0);
-        while value >= 1023.995 && unit + 1 < UNITS.len() {
-            value /= 1024.0;
-            unit += 1;
-        }
+        let (value, unit) = self.unit();
         let text = match unit {
             0 => format!("{} B", self.0),
             _ => format!("{value:.2} {}", UNITS[unit]),
@@ -228,6 +248,16 @@ mod tests {
             let unit = (0..5).map(|power| 1024f64.powi(power)).take_while(|it| it * 0.999_995 <= n as f64).last();
             let hundredth = 0.01 * unit.unwrap_or(1.0);
             prop_assert!((parsed.as_f64() - n as f64).abs() <= 0.5 * hundredth + 1.0, "{}", shown);
+        }
+
+        #[test]
+        fn what_is_shown_rounded_up_is_enough_and_no_hundredth_too_much(n in 0u64..1 << 50) {
+            let up = Bytes(n).shown_up();
+            let parsed: Bytes = up.to_string().parse().unwrap();
+            prop_assert_eq!(parsed, up);
+            prop_assert!(Bytes(n) <= up, "{up}");
+            prop_assert!(up.as_f64() <= 1.02 * n as f64 + 1.0, "{up} of {n}");
+            prop_assert_eq!(up.shown_up(), up);
         }
 
         #[test]

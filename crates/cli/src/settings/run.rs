@@ -5,7 +5,7 @@ use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
-    StepUnit, beside_tensors, describe, has_exact_peaks, platform, small_batch_regime,
+    StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, platform, small_batch_regime,
 };
 use plimsoll_types::Knobs;
 
@@ -87,6 +87,7 @@ impl Settings {
     /// Returns the loader of a run with these edges; none where samples are cut.
     pub(crate) fn loader(&self, largest_edge: u32, edges: Vec<u32>) -> LoaderConfig {
         let Data { workers, buffer_limit, look_ahead, .. } = self.data;
+        let buffer_limit = buffer_limit.0.unwrap_or(USUAL_BUFFERS);
         let Tasks { diversity_weight, homogeneous, normalize_shares, .. } = self.tasks;
         LoaderConfig {
             unit: match self.batch.effective_unit {
