@@ -72,9 +72,9 @@ pub enum PlanError {
     },
     /// What is to begin with is not certain to fit, and has not run.
     #[error(
-        "{}: {} of edge {} is not certain to fit, and was not run: it is expected to reach {needed} of a capacity of \
+        "{}: {} of edge {} is not certain to fit, and was not run: it is expected to reach {needed}{} of a capacity of \
          {capacity}; the largest that is, {} of edge {}, reached {}; {advice}",
-        work(*.phase), samples(*.shape), shape.edge(), samples(largest.0), largest.0.edge(), largest.1
+        work(*.phase), samples(*.shape), shape.edge(), at_most(*.upper), samples(largest.0), largest.0.edge(), largest.1
     )]
     OutOfReach {
         /// Whether gradients are computed.
@@ -85,6 +85,8 @@ pub enum PlanError {
         largest: (StepShape, Bytes),
         /// What it is expected to reach, judging by the trials.
         needed: Bytes,
+        /// What it reaches at most, where that is known.
+        upper: Option<Bytes>,
         /// What there is.
         capacity: Bytes,
         /// What would help.
@@ -143,6 +145,10 @@ pub enum PlanError {
         /// What the shell said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+fn at_most(upper: Option<Bytes>) -> String {
+    upper.map_or_else(String::new, |upper| format!(", and at most {upper},"))
 }
 
 fn work(phase: Phase) -> &'static str {

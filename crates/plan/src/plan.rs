@@ -162,9 +162,9 @@ impl MemoryPlan {
         self.of(Phase::Infer).filter(|it| it.fit == Fit::Fits).map(|it| it.edge).max()
     }
 
-    /// Returns the capacity under which a cell fits.
+    /// Returns a capacity under which a cell fits, rounded up as it is shown.
     fn enough(&self, cell: &PlannedCell) -> Bytes {
-        Bytes::from_f64_ceil(cell.upper.as_f64() / self.target.get())
+        Bytes::from_f64_ceil(cell.upper.as_f64() / self.target.get()).shown_up()
     }
 
     /// Says what would make the smallest cell fit, from what is known of it.

@@ -37,8 +37,10 @@ impl Room {
         self.capacity.saturating_sub(self.in_use)
     }
 
-    /// Returns the capacity that would leave so much.
+    /// Returns a capacity that would leave so much, rounded up as it is shown, so that whoever sets it is not refused again.
     pub(crate) fn capacity_for(&self, needed: Bytes) -> Bytes {
-        self.in_use.saturating_add(needed)
+        // What a process holds before it loads differs a little from one to the next.
+        let before = self.in_use.saturating_add(Bytes(self.in_use.0 / 16));
+        before.saturating_add(needed).shown_up()
     }
 }

@@ -105,7 +105,8 @@ fn sound_all<J: Job>(
     let mut needs = Vec::new();
     for (phase, shape) in work.iter().copied() {
         let smaller = smaller(job, request, phase, shape);
-        let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, smaller };
+        let longest = (!request.loader.edges.is_empty()).then(|| longest(request));
+        let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, smaller, longest };
         let mut n_done = 0;
         let mut run = |shape| {
             progress(phase, n_done, n_done + 1);
@@ -146,7 +147,8 @@ pub fn sound_forward(
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
     let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
     let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
-    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks: has_exact_peaks(device), smaller };
+    let exact_peaks = has_exact_peaks(device);
+    let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, smaller, longest: None };
     sounding.approach(Phase::Infer, shape, &mut forward).1
 }
 
@@ -170,6 +172,8 @@ struct Sounding {
     /// Whether the device tells exact peaks, and not merely what its pages hold.
     exact_peaks: bool,
     smaller: Smaller,
+    /// One sample of the longest edge of all data, those that are held out included, where they have lengths.
+    longest: Option<StepShape>,
 }
 
 /// What would make smaller what is out of reach.
@@ -177,6 +181,12 @@ struct Smaller {
     what: String,
     /// How it would be left out, where that is so.
     skip: &'static str,
+}
+
+/// Returns one sample of the longest edge of training and validation.
+fn longest(request: &PlanRequest) -> StepShape {
+    let edges = request.loader.edges.iter().copied().chain(request.inference.iter().map(|it| it.edge()));
+    StepShape::new(1, edges.max().unwrap_or(1))
 }
 
 fn smaller<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShape) -> Smaller {
@@ -206,7 +216,10 @@ impl Sounding {
             let predict = |shape| predictor.predict(keys.key(phase, shape), shape, resident);
             let next = match approach.next(predict) {
                 Reach::Measure(shape) => shape,
-                Reach::Beyond { .. } => return Err(self.out_of_reach(phase, shape, reads.last(), predict(shape))),
+                Reach::Beyond { .. } => {
+                    let of_all = self.longest.and_then(predict).map(|it| it.upper);
+                    return Err(self.out_of_reach(phase, shape, reads.last(), predict(shape), of_all));
+                }
                 Reach::Arrived => return Ok(()),
             };
             let read = self.measure(next, if reads.is_empty() { STEPS_AT_FIRST } else { 1 }, run)?;
@@ -215,8 +228,9 @@ impl Sounding {
             }
             predictor.observe_step(&[(keys.key(phase, next), read.part)], Bytes::ZERO)?;
             if self.capacity < read.peak {
-                let expected = predictor.predict(keys.key(phase, shape), shape, read.part.before);
-                return Err(self.out_of_reach(phase, shape, reads.last(), expected));
+                let predict = |shape| predictor.predict(keys.key(phase, shape), shape, read.part.before);
+                let of_all = self.longest.and_then(predict).map(|it| it.upper);
+                return Err(self.out_of_reach(phase, shape, reads.last(), predict(shape), of_all));
             }
             approach.on_trial_done(next);
             reads.push(read);
@@ -229,20 +243,35 @@ impl Sounding {
         shape: StepShape,
         largest: Option<&Read>,
         predicted: Option<Prediction>,
+        upper_of_all: Option<Bytes>,
     ) -> PlanError {
         let largest = largest.map_or((shape, Bytes::ZERO), |it| (it.part.shape, it.peak));
         let needed = predicted.map_or(largest.1, |it| it.expected);
         let Smaller { what, skip } = &self.smaller;
-        let capacity = format!("a capacity well above {needed}");
+        let upper = predicted.map(|it| it.upper);
+        let capacity = match upper.max(upper_of_all) {
+            // A bound that follows from much smaller steps is far above what is needed.
+            Some(upper) if needed.saturating_mul(2) < upper => {
+                format!("a capacity of {}, which is certain to do where less may", self.enough(upper))
+            }
+            Some(upper) => format!("a capacity of {}, which is certain to do", self.enough(upper)),
+            None => format!("a capacity well above {needed}"),
+        };
         let advice = self.advice(phase, &[&capacity, what], "gradient checkpointing") + skip;
-        PlanError::OutOfReach { phase, shape, largest, needed, capacity: self.capacity, advice }
+        PlanError::OutOfReach { phase, shape, largest, needed, upper, capacity: self.capacity, advice }
+    }
+
+    /// Returns a capacity of which the part that is aimed at is enough, rounded up as it is shown.
+    fn enough(&self, needed: Bytes) -> Bytes {
+        Bytes::from_f64_ceil(needed.as_f64() / self.target.get()).shown_up()
     }
 
     fn smallest_does_not_fit(&self, phase: Phase, Read { part: PartReading { shape, .. }, peak }: Read) -> PlanError {
         let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
-        let enough = Bytes::from_f64_ceil(peak.as_f64() / self.target.get());
-        let advice =
-            self.advice(phase, &[&format!("a capacity of {enough}")], "`memory.gradient_checkpointing = \"on\"`");
+        let is_longest = self.longest.is_none_or(|longest| longest.edge() <= shape.edge());
+        let more = if is_longest { "" } else { " for this step, and more for longer samples" };
+        let enough = format!("a capacity of {}{more}", self.enough(peak));
+        let advice = self.advice(phase, &[&enough], "`memory.gradient_checkpointing = \"on\"`");
         PlanError::SmallestDoesNotFit { shape, needed: peak, budget, capacity, advice }
     }
 
@@ -286,7 +315,7 @@ mod tests {
         let keys = Keys { checkpointing, platform: Platform::default(), small_batch: 0 };
         let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
         let (predictor, target) = (PredictorConfig::default(), Fraction::ONE);
-        Sounding { predictor, target, capacity, keys, exact_peaks: true, smaller }
+        Sounding { predictor, target, capacity, keys, exact_peaks: true, smaller, longest: None }
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub enum DataError {
         needed: Bytes,
         /// What there is for it.
         left: Bytes,
-        /// The capacity that would do.
+        /// The capacity that would do, for this image or for all of the folder.
         capacity: Bytes,
         /// Whether its format is decoded as a whole.
         is_whole: bool,
@@ -171,6 +171,14 @@ pub(crate) fn data_error(path: &Path, fault: ImageFault) -> DataError {
 pub(crate) const FOREIGN: &str = "no PNG or JPEG image";
 
 impl DataError {
+    /// Raises the capacity that would do to what all of these files would need.
+    pub(crate) fn for_all<'a>(self, paths: impl Iterator<Item = &'a PathBuf>, config: &PhotosConfig) -> Self {
+        let Self::TooLarge { path, width, height, needed: own, left, is_whole, .. } = self else { return self };
+        let most = paths.filter_map(|path| ImageFile::look(path).ok()).map(|file| needed(&file)).max();
+        let capacity = config.room.capacity_for(most.unwrap_or(own).max(own));
+        Self::TooLarge { path, width, height, needed: own, left, capacity, is_whole }
+    }
+
     /// Says why a file is left out; `None` for what is wrong with more than the file.
     pub(crate) fn reason_to_skip(&self) -> Option<String> {
         match self {

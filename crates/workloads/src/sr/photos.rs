@@ -84,7 +84,11 @@ impl Photos {
         for (at, path) in paths.iter().enumerate() {
             tell(watch, at, paths.len())?;
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
-            if let Some(file) = usable(look(path, config), &name, config.bad_image, &mut skipped)? {
+            let looked = look(path, config).map_err(|error| match config.bad_image {
+                BadImage::Fail => error.for_all(paths[at..].iter(), config),
+                BadImage::Skip => error,
+            });
+            if let Some(file) = usable(looked, &name, config.bad_image, &mut skipped)? {
                 found.push((name, path, file));
             }
         }
