@@ -19,12 +19,17 @@ pub enum FinderError {
         allowed: String,
     },
     /// The smallest batch that may be tried was measured, or planned, to need more than it may use.
-    #[error("find a batch size: the smallest batch, {shape}, needs {needed}, and {available} may be used")]
+    #[error(
+        "find a batch size: the smallest batch, {shape}, {} to need {needed}, and {available} may be used",
+        if *.is_measured { "was measured" } else { "is planned" }
+    )]
     DoesNotFit {
         /// The smallest batch and its edge.
         shape: StepShape,
         /// What it needs.
         needed: Bytes,
+        /// Whether that was measured, or else planned by dry run.
+        is_measured: bool,
         /// What a step may use.
         available: Bytes,
     },

@@ -157,7 +157,7 @@ impl Finder {
     pub(crate) fn nothing_fits(&self, batch: u32) -> FinderError {
         let (shape, available) = (self.config.shape(batch), self.budget());
         match self.trials.of(batch) {
-            Some(trial) => FinderError::DoesNotFit { shape, needed: trial.peak, available },
+            Some(trial) => FinderError::DoesNotFit { shape, needed: trial.peak, is_measured: true, available },
             None => FinderError::OutOfMemory { shape, available },
         }
     }
@@ -165,7 +165,10 @@ impl Finder {
     /// Refuses a device on which the smallest batch is planned to need more than the budget.
     pub(crate) fn check_fits(&self, batch: u32, needed: Bytes) -> Result<(), FinderError> {
         let (shape, available) = (self.config.shape(batch), self.budget());
-        if needed <= available { Ok(()) } else { Err(FinderError::DoesNotFit { shape, needed, available }) }
+        if needed <= available {
+            return Ok(());
+        }
+        Err(FinderError::DoesNotFit { shape, needed, is_measured: false, available })
     }
 
     /// Returns what bounds the peak of a batch that was not tried.
@@ -184,12 +187,21 @@ impl Finder {
         self.config.survives || !self.trials.failed.is_empty()
     }
 
+    /// Returns the batch to use: less than the largest that fits, unless the largest that is allowed leaves as much room.
+    fn answer(&self, largest: Certified, limit: Limit) -> u32 {
+        let spare = Bytes::from_f64_ceil(self.budget().as_f64() * self.config.batch_reduction.get());
+        match limit {
+            Limit::BatchMax if largest.upper.saturating_add(spare) <= self.budget() => largest.batch,
+            _ => self.config.reduced(largest.batch),
+        }
+    }
+
     pub(crate) fn found(&self, largest: Certified, limit: Limit) -> Search {
         let Trials { ran, failed } = &self.trials;
         let above = ran.iter().filter(|it| self.capacity < it.peak).count();
         let is_small = |batch: u32| batch <= self.config.small_batch;
         Search::Found(Found {
-            batch: self.config.reduced(largest.batch),
+            batch: self.answer(largest, limit),
             largest: largest.batch,
             upper: largest.upper,
             is_measured: self.trials.of(largest.batch).is_some(),

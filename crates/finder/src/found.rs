@@ -10,7 +10,8 @@ use crate::trials::Trials;
 /// The answer of a search, with what the trials measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// The batch to use: `largest`, less the configured reduction.
+    /// The batch to use: `largest`, less the configured reduction unless it is the largest that is allowed and leaves as
+    /// much of the budget.
     pub batch: u32,
     /// The largest batch that was found to fit.
     pub largest: u32,

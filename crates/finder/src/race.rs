@@ -17,10 +17,13 @@ const MIN_GAIN: f64 = 0.03;
 /// Median absolute deviations below which the smaller batch wins: a gain within them may be chance.
 const MIN_DEVIATIONS: f64 = 2.0;
 
+/// Gain from which the larger batch wins, however much the times vary: nobody calls a tenth a tie.
+const MOST_GAIN_LOST: f64 = 0.1;
+
 /// Times a few steps of some certified batches and names the one with the most samples per second.
 ///
 /// A batch beats a smaller one when the medians of their rates differ by more than 3 % and by more than two median
-/// absolute deviations, the larger of the two.
+/// absolute deviations, the larger of the two, or by more than 10 %.
 /// The largest batch runs first, since the largest allocation settles the size of an allocator's pages.
 ///
 /// # Example
@@ -43,7 +46,7 @@ pub struct Race {
     lanes: Vec<Lane>,
 }
 
-/// The fastest batch.
+/// The fastest batch, or the smallest that is as fast within what timing tells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Winner {
     /// Samples in a step.
@@ -54,6 +57,8 @@ pub struct Winner {
     pub deviation: f64,
     /// Batches that were timed to the end.
     pub n_batches: u32,
+    /// The batch with the highest median, and that in samples per second: another one where the two are as good as tied.
+    pub highest: (u32, f64),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,8 +132,9 @@ impl Race {
         let timed: Vec<_> = self.lanes.iter().filter_map(Lane::rate).collect();
         let is_beaten = |it: &Rate| timed.iter().any(|other| it.is_beaten_by(*other));
         let winner = timed.iter().rev().find(|it| !is_beaten(it))?;
+        let highest = timed.iter().max_by(|a, b| a.median.total_cmp(&b.median)).map(|it| (it.batch, it.median))?;
         let Rate { batch, median: samples_per_second, deviation } = *winner;
-        Some(Winner { batch, samples_per_second, deviation, n_batches: count(timed.len()) })
+        Some(Winner { batch, samples_per_second, deviation, n_batches: count(timed.len()), highest })
     }
 
     fn lane(&mut self, batch: u32) -> Result<&mut Lane, FinderError> {
@@ -161,7 +167,7 @@ impl Lane {
 impl Rate {
     fn is_beaten_by(self, other: Self) -> bool {
         let chance = MIN_DEVIATIONS * self.deviation.max(other.deviation);
-        (MIN_GAIN * other.median).max(chance) < other.median - self.median
+        (MIN_GAIN * other.median).max(chance).min(MOST_GAIN_LOST * other.median) < other.median - self.median
     }
 }
 
@@ -196,6 +202,18 @@ mod tests {
         check(&[(8, [96.5; 4]), (16, [100.0; 4])], 16);
         check(&[(8, [90.0; 4]), (16, [94.0, 94.0, 106.0, 106.0])], 8);
         check(&[(8, [80.0; 4]), (16, [94.0, 94.0, 106.0, 106.0])], 16);
+        // However much the times vary, a tenth is no tie.
+        check(&[(8, [89.0; 4]), (16, [80.0, 80.0, 120.0, 120.0])], 16);
+    }
+
+    #[test]
+    fn a_winner_of_a_tie_names_the_one_that_was_faster_by_chance() {
+        let mut race = Race::try_new(vec![8, 16]).unwrap();
+        for (batch, rate) in [(8, 98.0), (16, 100.0)] {
+            (0..5).for_each(|_| race.on_step(batch, f64::from(batch) / rate).unwrap());
+        }
+        let Winner { batch, highest: (highest, highest_rate), .. } = race.winner().unwrap();
+        assert_eq!((batch, highest, highest_rate.round()), (8, 16, 100.0));
     }
 
     #[test]

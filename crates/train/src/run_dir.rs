@@ -131,6 +131,17 @@ impl RunDir {
         &self.path
     }
 
+    /// Returns what leaves the place as it was where the process ends at once before the run has begun, whoever ends it; a
+    /// run that goes on stays.
+    pub fn undoing(&self) -> impl FnOnce() + Send + 'static {
+        let (path, undo) = (self.path.clone(), self.undo.clone());
+        move || {
+            if let Some(undo) = undo {
+                undo.run(&path);
+            }
+        }
+    }
+
     /// Appends events to the log, in one write.
     ///
     /// # Errors

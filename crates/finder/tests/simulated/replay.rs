@@ -75,7 +75,7 @@ fn a_smallest_batch_that_does_not_fit_is_an_error_with_what_it_was_measured_to_n
     let mut failed = finder(true);
     failed.on_trial(5, Outcome::OutOfMemory).unwrap();
     failed.on_trial(1, measured(901)).unwrap();
-    let message = "find a batch size: the smallest batch, 1 × 8, needs 901 B, and 900 B may be used";
+    let message = "find a batch size: the smallest batch, 1 × 8, was measured to need 901 B, and 900 B may be used";
     assert_eq!(failed.search(Source::Probe(&|_| None)).unwrap_err().to_string(), message);
     let mut failed = finder(true);
     failed.on_trial(5, measured(2000)).unwrap();

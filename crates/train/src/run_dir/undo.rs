@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{EVENTS_FILE, RunDirError, io_error};
 
 /// What must be undone when a run does not begin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Undo {
     /// The topmost folder that was made, or the run directory itself where it was there and empty.
     made: PathBuf,
