@@ -16,21 +16,6 @@ const PLAIN_EVERY: Duration = Duration::from_secs(15);
 /// The share of the capacity above which a step is worth a warning.
 const ALARM: f64 = 0.95;
 
-/// Shows how far planning is, on one line of a terminal.
-pub(crate) fn progress_of_planning() -> impl FnMut(Phase, usize, usize) {
-    let is_terminal = stderr().is_terminal();
-    move |phase, n_done, n| {
-        if is_terminal {
-            let name = match phase {
-                Phase::Train => "training",
-                Phase::Infer => "inference",
-            };
-            let end = if n_done == n { "\r\x1b[2K" } else { "" };
-            eprint!("\r\x1b[2Kplanning    {name}: {n_done} of {n}{end}");
-        }
-    }
-}
-
 /// A live panel on a terminal, a line now and then elsewhere, and a lasting line for each change.
 #[derive(Debug)]
 pub(crate) struct Display {

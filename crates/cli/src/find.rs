@@ -4,19 +4,20 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use plimsoll_files::write_whole;
-use plimsoll_finder::{FinderConfig, Found, Outcome};
+use plimsoll_finder::{FinderConfig, Found, Limit, Outcome, Winner};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{FindRequest, FoundBatch, Job, Objective, Tried, find_batch_size, sound_one};
+use plimsoll_train::{FindRequest, FoundBatch, Job, MAX_INFERENCE_BATCH, Objective, Tried, find_batch_size, sound_one};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde_json::{Value, json};
 
 use crate::args::{FindArgs, FindObjective};
-use crate::display::progress_of_planning;
 use crate::exit::user_error;
 use crate::jobs::{WithJob, with_job};
-use crate::prepare::{Prepared, open_probe};
+use crate::prepare::{Prepared, Sizes, open_probe};
 use crate::settings::Settings;
+use crate::ticker::{Ticker, progress_of_planning};
+use crate::{signals, use_it};
 
 pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.config.layers(None).load()?;
@@ -33,7 +34,7 @@ impl WithJob for Find<'_> {
 
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let Self { args, settings } = self;
-        eprintln!("device      {}, capacity {}", prepared.probe.name(), prepared.capacity);
+        prepared.introduce_device(settings);
         let batch_reduction = Fraction::try_new(args.batch_reduction)
             .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
         let largest = prepared.largest_sample;
@@ -45,20 +46,74 @@ impl WithJob for Find<'_> {
         let training = Some((Phase::Train, prepared.sizes.largest_edge()));
         let mut answers = Vec::new();
         for (phase, edge) in training.into_iter().chain(inference.map(|edge| (Phase::Infer, edge))) {
+            let edge = args.edge.unwrap_or(edge);
+            let step = (phase == Phase::Train).then(|| prepared.loader.samples_of(edge));
             let finder = FinderConfig {
-                edge: args.edge.unwrap_or(edge),
-                batch_max: args.batch_max,
+                edge,
+                batch_max: step.map_or(args.batch_max, |step| step.min(args.batch_max)),
                 target: settings.memory.target,
                 batch_reduction,
                 ..FinderConfig::default()
             };
-            let found = search(&prepared, settings, finder, phase, None, args.objective)?;
-            println!("{}", table(phase, &found));
-            answers.push(answer(phase, args.edge.unwrap_or(edge), &found));
+            let batch_max = finder.batch_max;
+            let found = search(&prepared, settings, finder, phase, step, args.objective)?;
+            let limit = match step {
+                Some(step) if found.found.limit == Limit::BatchMax && step == batch_max => of_a_step(settings, step),
+                _ => found.found.limit.to_string(),
+            };
+            println!("{}", table(phase, &found, &limit));
+            println!("{}", explained(&prepared, settings, (phase, edge), &found));
+            answers.push(answer(phase, edge, &found));
         }
-        write(args, &answers)?;
+        signals::uncut(|| write(args, &answers))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Says that a step has no more samples than this.
+fn of_a_step(settings: &Settings, n: u32) -> String {
+    format!("the step, of {}: `train` takes no micro-batch above {n} here", settings.step().replace(" per step", ""))
+}
+
+/// Says what was answered, why others may answer otherwise, and how the answer is used.
+fn explained<J: Job>(
+    prepared: &Prepared<J>,
+    settings: &Settings,
+    (phase, edge): (Phase, u32),
+    it: &FoundBatch,
+) -> String {
+    let (batch, largest, budget) = (it.batch(), it.found.largest, it.found.budget);
+    if phase == Phase::Infer {
+        let most = MAX_INFERENCE_BATCH;
+        return format!(
+            "what this is: a batch of edge {edge} without gradients, within the budget of {budget}\n\
+             use it: nothing to set, a validation takes as many at a time as fit, up to {most}\n"
+        );
+    }
+    let less = if batch < largest { format!(", {batch} of {largest} to leave some room") } else { String::new() };
+    let sets = match &prepared.sizes {
+        Sizes::Cut(bounds) if edge != bounds.patch_max => {
+            vec![format!("batch.patch_min={edge}"), format!("batch.patch_max={edge}")]
+        }
+        Sizes::Cut(_) | Sizes::Padded(_) => Vec::new(),
+    };
+    let use_it = match &prepared.sizes {
+        Sizes::Cut(bounds) if !edge.is_multiple_of(bounds.patch_multiple) => {
+            format!(
+                "`train` takes patches that are multiples of {} only: search with one as `--edge`",
+                bounds.patch_multiple
+            )
+        }
+        Sizes::Cut(_) | Sizes::Padded(_) => {
+            use_it::train_with(&[vec![format!("batch.batch_size={batch}")], sets].concat())
+        }
+    };
+    format!(
+        "what this is: a micro-batch of edge {edge} in a step of {}, by real steps within the budget of {budget}{less}\n\
+         others differ: `plan` bounds each size from fewer steps, and \"adaptive\" batches follow what a run measures\n\
+         use it: {use_it}\n",
+        settings.step().replace(" per step", "")
+    )
 }
 
 fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
@@ -104,7 +159,13 @@ pub(crate) fn search<J: Job>(
         },
         sounded,
     };
-    let mut on_tried = |it: &Tried| eprintln!("tried       {} {}", name(phase), shown(it));
+    let ticker = Ticker::begin("finding");
+    ticker.set(phase, 0, request.finder.max_trials as usize);
+    let mut on_tried = |it: &Tried| {
+        ticker.clear();
+        eprintln!("tried       {} {}", name(phase), shown(it));
+        ticker.add();
+    };
     Ok(find_batch_size(&prepared.job, &request, &open, &mut on_tried)?)
 }
 
@@ -119,11 +180,8 @@ pub(crate) fn shown(it: &Tried) -> String {
 /// Says what the largest batch needs: as it was measured, or at the most.
 pub(crate) fn need(it: &Found) -> String {
     let Found { upper, budget, .. } = it;
-    if it.is_measured {
-        format!("{upper} of the budget of {budget}")
-    } else {
-        format!("at most {upper} of the budget of {budget}")
-    }
+    let how = if it.is_measured { "measured" } else { "not run, bounded by" };
+    format!("{how} {upper} of the budget of {budget}")
 }
 
 /// Returns how many real steps were made.
@@ -138,13 +196,13 @@ fn name(phase: Phase) -> &'static str {
     }
 }
 
-fn table(phase: Phase, it: &FoundBatch) -> String {
+fn table(phase: Phase, it: &FoundBatch, limit: &str) -> String {
     let found = &it.found;
     let largest = format!("{} ({})", found.largest, need(found));
     let mut rows = vec![
         (name(phase), format!("batch {}", it.batch())),
         ("largest that fits", largest),
-        ("limited by", found.limit.to_string()),
+        ("limited by", limit.to_owned()),
         ("memory at the start", found.start.to_string()),
         ("peak", found.peak.to_string()),
         ("memory now", found.current.to_string()),
@@ -154,12 +212,20 @@ fn table(phase: Phase, it: &FoundBatch) -> String {
     if it.n_plans > 0 {
         rows.push(("dry runs", it.n_plans.to_string()));
     }
-    if let Some(winner) = it.winner {
-        let (rate, n) = (winner.samples_per_second, winner.n_batches);
-        rows.push(("fastest", format!("{rate:.1} samples/s, of {n} batches timed")));
-    }
+    rows.extend(it.winner.map(raced));
     let lines: Vec<String> = rows.iter().map(|(key, value)| format!("{key:<20} {value}")).collect();
     lines.join("\n") + "\n"
+}
+
+/// Says how fast the answer is; where a larger batch had a higher rate, that it is no more than timing varies.
+fn raced(it: Winner) -> (&'static str, String) {
+    let (rate, deviation, n) = (it.samples_per_second, it.deviation, it.n_batches);
+    let (highest, its_rate) = it.highest;
+    if highest == it.batch {
+        return ("fastest", format!("{rate:.1} samples/s, of {n} batches timed"));
+    }
+    let tie = format!("batch {highest} had {its_rate:.1}, no more than timing varies, and takes more memory");
+    ("as fast as any", format!("{rate:.1} ± {deviation:.1} samples/s, of {n} batches timed; {tie}"))
 }
 
 fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
@@ -181,4 +247,18 @@ fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
         "out_of_memory": it.found.n_out_of_memory,
         "samples_per_second": it.winner.map(|it| it.samples_per_second),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_batch_is_not_called_the_fastest_where_a_larger_one_was_faster() {
+        let won = |highest| Winner { batch: 8, samples_per_second: 98.0, deviation: 3.0, n_batches: 4, highest };
+        assert_eq!(raced(won((8, 98.0))), ("fastest", "98.0 samples/s, of 4 batches timed".to_owned()));
+        let tie = "98.0 ± 3.0 samples/s, of 4 batches timed; batch 16 had 100.0, no more than timing varies, and takes more \
+                   memory";
+        assert_eq!(raced(won((16, 100.0))), ("as fast as any", tie.to_owned()));
+    }
 }

@@ -17,7 +17,7 @@ use crate::loading::{Loading, host_memory};
 use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::values::JobName;
-use crate::worker;
+use crate::{signals, worker};
 
 /// What is done with a job, whichever it is.
 pub(crate) trait WithJob {
@@ -32,7 +32,10 @@ pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W
     worker::say_refusals();
     let store =
         tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
-    with_loaded(settings, Loading::begin(settings, store.path(), StopFlag::default())?, then)
+    let (stop, folder) = (StopFlag::default(), store.path().to_owned());
+    signals::watch(&stop)?;
+    let _at_once = signals::at_once(move || drop(std::fs::remove_dir_all(folder)));
+    with_loaded(settings, Loading::begin(settings, store.path(), stop)?, then)
 }
 
 /// Prepares the configured job with its data, and does something with it.

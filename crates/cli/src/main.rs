@@ -28,9 +28,11 @@ mod signals;
 mod soundings;
 #[cfg(unix)]
 mod supervise;
+mod ticker;
 mod train;
 mod trained;
 mod upscale;
+mod use_it;
 mod values;
 mod worker;
 

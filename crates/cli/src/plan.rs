@@ -12,11 +12,12 @@ use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_
 use plimsoll_types::Bytes;
 
 use crate::args::PlanArgs;
-use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
 use crate::jobs::{WithJob, with_job};
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
+use crate::ticker::{Ticker, progress_of_planning};
+use crate::{signals, use_it};
 
 pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     if args.epochs.is_some_and(|it| !(it > 0.0 && it <= MAX_EPOCHS)) {
@@ -41,6 +42,7 @@ impl WithJob for Plan<'_> {
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let Self { args, settings } = self;
         let request = PlanRequest { lattice: prepared.lattice(), ..prepared.plan_request(settings)? };
+        prepared.introduce_device(settings);
         let job = &prepared.job;
         let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
         let plan = plan_memory(job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
@@ -48,10 +50,23 @@ impl WithJob for Plan<'_> {
             println!("{}", view(&plan, phase, edge_name).to_table());
         }
         println!("{}", summary(&plan));
-        write(&plan, &args.out, edge_name)?;
+        signals::uncut(|| write(&plan, &args.out, edge_name))?;
         println!("\n{}", outlook(args, settings, job, &request, &plan)?.to_table());
+        println!("\n{}", explained(&plan, &args.out));
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Says what was answered, why others may answer otherwise, and how the answer is used.
+fn explained(plan: &MemoryPlan, out: &Path) -> String {
+    let (budget, out) = (plan.budget, std::path::absolute(out).unwrap_or_else(|_| out.to_owned()));
+    let use_it = use_it::train_with(&[format!("memory.plan={}", out.display())]);
+    format!(
+        "what this is: of each size an upper bound, measured (memo) or certain by measured ones (certificate), within the \
+         budget of {budget}\n\
+         others differ: `find` tries real steps up to the largest and leaves some room, and a run measures its own steps\n\
+         use it: {use_it}"
+    )
 }
 
 /// A million epochs: more is a typing error.
@@ -182,7 +197,10 @@ fn seconds_per_step<J: Job>(
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
+    let ticker = Ticker::begin("timing");
+    ticker.set(Phase::Train, 0, 2);
     let mut trials = Trials::try_new(job, device, open_probe(settings)?)?.recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
+    ticker.add();
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)
 }

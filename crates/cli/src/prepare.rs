@@ -13,7 +13,7 @@ use crate::exit::{UserError, user_error};
 use crate::faults::open;
 use crate::loading::Loaded;
 use crate::settings::{Notes, Settings};
-use crate::values::BatchSize;
+use crate::values::{BatchSize, Capacity};
 
 /// Names of samples and files that the terminal shows before it says how many more there are.
 pub(crate) const SHOWN_NAMES: usize = 8;
@@ -102,9 +102,21 @@ impl Sizes {
 
 /// Opens the configured device, and reads its capacity.
 pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
-    let probe = open(settings.device, settings.memory.capacity.0)?;
+    let probe = open(settings.device, settings.capacity())?;
     let capacity = probe.capacity()?;
     Ok((probe, capacity))
+}
+
+/// The capacity that is set is far below what the device has where it is less than one part in so many.
+const FAR_BELOW: u64 = 32;
+
+/// Says so where a capacity that was asked for is far below what the device has.
+pub(crate) fn far_below(settings: &Settings) -> Option<String> {
+    let Capacity::Size(set) = settings.memory.capacity else { return None };
+    let own = open(settings.device, None).and_then(|it| it.capacity()).ok()?;
+    (set < Bytes(own.0 / FAR_BELOW)).then(|| {
+        format!("`memory.capacity` is {set}, and the device has {own}: `--capacity device` would use all of it")
+    })
 }
 
 /// Returns the name of the configured device, whatever capacity it is made to have.
@@ -136,6 +148,17 @@ impl<J> Prepared<J> {
 }
 
 impl<J: Job> Prepared<J> {
+    /// Names the device and what may be used of it.
+    pub(crate) fn introduce_device(&self, settings: &Settings) {
+        if let Ok(capacity) = self.probe.capacity() {
+            let budget = capacity.scale(settings.memory.target);
+            eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
+        }
+        if let Some(note) = far_below(settings) {
+            eprintln!("device      {note}");
+        }
+    }
+
     /// Asks for a plan of what the policy may use.
     pub(crate) fn plan_request(&self, settings: &Settings) -> Result<PlanRequest, UserError> {
         let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_INFERENCE_BATCH);
@@ -204,7 +227,7 @@ pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
 
 /// Opens the configured device anew.
 pub(crate) fn open_probe(settings: &Settings) -> Result<Box<dyn Probe>, PlanError> {
-    Ok(open(settings.device, settings.memory.capacity.0)?)
+    Ok(open(settings.device, settings.capacity())?)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use plimsoll_types::{Bytes, Fraction};
 use serde::Deserialize;
 
 use crate::values::{
-    BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
-    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting, AutoSize,
+    AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
+    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -159,6 +159,22 @@ pub(crate) struct Text {
     layers: usize,
     width: usize,
     heads: usize,
+}
+
+impl Settings {
+    /// Returns the capacity that is to be respected; none for all that the device has.
+    pub(crate) fn capacity(&self) -> Option<Bytes> {
+        match self.memory.capacity {
+            Capacity::Size(set) => Some(set),
+            Capacity::Device => None,
+            Capacity::Auto => (self.device == DeviceKind::Flex && self.is_built_in()).then(|| self.job.demo_capacity()),
+        }
+    }
+
+    /// Whether the data are those that come with Plimsoll.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.data.folder.as_os_str() == "built-in"
+    }
 }
 
 impl Memory {

@@ -20,7 +20,7 @@ use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::Display;
-use crate::exit::{describe, signalled, user_error};
+use crate::exit::{Interrupted, describe, signalled, user_error};
 #[cfg(feature = "chaos")]
 use crate::faults::fit;
 use crate::jobs::{WithJob, with_loaded};
@@ -81,8 +81,13 @@ impl WithJob for Train<'_> {
 
     fn with<J: Job>(self, prepared: Prepared<J>) -> anyhow::Result<ExitCode> {
         let mut loaded = self.loaded.clone();
+        // Nothing of the run is there yet that a signal would have to wait for.
+        let at_once = signals::at_once(self.run_dir.undoing());
+        if let Some(signal) = self.stop.signal() {
+            return Err(Interrupted { signal }.into());
+        }
         find_batch(&mut loaded, &prepared)?;
-        prepared.run(&loaded, self)
+        prepared.run(&loaded, self, at_once)
     }
 }
 
@@ -114,7 +119,8 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
         edge = shorter.filter(|shorter| *shorter < edge).ok_or_else(|| with_tried(error, is_sparing))?;
         tried = settings.clone();
     };
-    eprintln!("batch       {} found: {} needs {}", found.batch(), found.found.largest, find::need(&found.found));
+    let (batch, largest, need) = (found.batch(), found.found.largest, find::need(&found.found));
+    eprintln!("batch       {batch} found: the largest that fits is {largest} ({need})");
     loaded.keep_batch_size(found.batch());
     Ok(())
 }
@@ -140,7 +146,7 @@ fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
 }
 
 impl<J: Job> Prepared<J> {
-    fn run(mut self, loaded: &Loaded, run: Train<'_>) -> anyhow::Result<ExitCode> {
+    fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let Train { mut run_dir, existing, death, stop, .. } = run;
         let out = &run_dir.path().to_owned();
@@ -190,6 +196,7 @@ impl<J: Job> Prepared<J> {
             death,
             plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
         };
+        drop(at_once);
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
         let outcome = outcome?;
@@ -225,10 +232,7 @@ impl<J: Job> Prepared<J> {
 
     fn introduce(&self, loaded: &Loaded, out: &Path) {
         let settings = &loaded.settings;
-        if let Ok(capacity) = self.probe.capacity() {
-            let budget = capacity.scale(settings.memory.target);
-            eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
-        }
+        self.introduce_device(settings);
         for note in self.notes.all() {
             eprintln!("batch       {note}");
         }

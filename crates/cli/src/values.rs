@@ -5,10 +5,17 @@ use std::path::PathBuf;
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
-/// A size, or `"device"`.
+/// What may be used of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
-pub(crate) struct Capacity(pub(crate) Option<Bytes>);
+pub(crate) enum Capacity {
+    /// The demonstration's size for the demonstration, or else all that the device has.
+    Auto,
+    /// All that the device has.
+    Device,
+    /// This, and not more.
+    Size(Bytes),
+}
 
 /// A size, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -125,11 +132,12 @@ impl TryFrom<TextOrNumber> for Capacity {
 
     fn try_from(value: TextOrNumber) -> Result<Self, String> {
         match value {
-            TextOrNumber::Number(n) => Ok(Self(Some(Bytes(n)))),
-            TextOrNumber::Text(text) if text == "device" => Ok(Self(None)),
+            TextOrNumber::Number(n) => Ok(Self::Size(Bytes(n))),
+            TextOrNumber::Text(text) if text == "auto" => Ok(Self::Auto),
+            TextOrNumber::Text(text) if text == "device" => Ok(Self::Device),
             TextOrNumber::Text(text) => match text.parse() {
-                Ok(bytes) => Ok(Self(Some(bytes))),
-                Err(error) => Err(format!("{error}, or \"device\"")),
+                Ok(bytes) => Ok(Self::Size(bytes)),
+                Err(error) => Err(format!("{error}, or \"auto\" or \"device\"")),
             },
         }
     }
@@ -229,6 +237,16 @@ impl JobName {
             Self::Sequence => include_str!("defaults/sequence.toml"),
             Self::Multitask => include_str!("defaults/multitask.toml"),
             Self::Text => include_str!("defaults/text.toml"),
+        }
+    }
+
+    /// Returns the capacity of the demonstration: room for some sizes of the built-in data, and not for all.
+    pub(crate) const fn demo_capacity(self) -> Bytes {
+        match self {
+            Self::Sr | Self::Multitask => Bytes::mib(40),
+            // About 11 recordings of 0.85 s fit, or 27 of 0.4 s.
+            Self::Sequence => Bytes::mib(24),
+            Self::Text => Bytes::mib(160),
         }
     }
 }

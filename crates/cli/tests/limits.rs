@@ -30,11 +30,10 @@ fn trains(folder: &Path, args: &[&str]) -> Output {
 
 /// Writes fables of about so many words, each in a file of its own.
 fn fables(folder: &Path, n: usize, n_words: usize) {
-    const WORDS: [&str; 7] = ["the", "fox", "and", "the", "crow", "saw", "cheese"];
     fs::create_dir(folder.join("fables")).unwrap();
     for fable in 0..n {
         let mut told = String::new();
-        (0..n_words + fable).for_each(|at| write!(told, "{} ", WORDS[(at * (fable + 1)) % WORDS.len()]).unwrap());
+        (0..n_words + fable).for_each(|at| write!(told, "{} ", at * 7919 * (fable + 1) % 10_007).unwrap());
         fs::write(folder.join(format!("fables/{fable}.txt")), told).unwrap();
     }
 }
@@ -42,7 +41,7 @@ fn fables(folder: &Path, n: usize, n_words: usize) {
 #[test]
 fn twelve_short_fables_train_and_a_limit_that_is_too_small_is_refused_with_one_that_does() {
     let folder = tempfile::tempdir().unwrap();
-    fables(folder.path(), 12, 120);
+    fables(folder.path(), 12, 160);
     let small = ["--set", "text.layers=1", "--set", "text.width=16", "--set", "text.vocabulary=300"];
     let all = [&["--job", "text", "--data", "fables", "--steps", "2", "--capacity", "160MiB"][..], &small].concat();
     trains(folder.path(), &all);
@@ -86,4 +85,61 @@ fn steps_that_half_of_the_memory_does_not_hold_are_refused_with_what_would_help(
     };
     let output = plan(&[]);
     refused(&output, &["more than half of the 40.00 MiB that there are", "a smaller `batch.effective_batch_size`"]);
+}
+
+/// Returns the capacity that a refusal says would do.
+#[track_caller]
+fn advised(output: &Output) -> String {
+    let told = text(&output.stderr);
+    let after = told.split("a capacity of ").last().filter(|_| told.contains("a capacity of "));
+    let mut words = after.unwrap_or_else(|| panic!("{told}")).split([' ', ',', ';']);
+    format!("{} {}", words.next().unwrap(), words.next().unwrap())
+}
+
+#[test]
+fn the_capacity_that_a_refused_recording_would_need_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 8.0);
+    let small = ["--set", "sequence.blocks=1", "--set", "sequence.head_width=4", "--set", "sequence.heads=2"];
+    let run = |capacity: &str| {
+        let args = ["train", "--no-supervise", "--overwrite", "--out", "run", "--job", "sequence", "--data", "."];
+        let run = ["--steps", "1", "--set", "batch.effective_batch_size=4", "--capacity", capacity];
+        let whole = ["--set", "memory.gradient_checkpointing=off"];
+        plimsoll(folder.path(), &[&args[..], &run, &whole, &small].concat())
+    };
+    let output = run("8MiB");
+    refused(&output, &["is not certain to fit", "and at most ", "which is certain to do"]);
+    let capacity = advised(&output);
+    let output = run(&capacity);
+    assert!(output.status.success(), "{capacity}: {}", text(&output.stderr));
+}
+
+#[test]
+fn the_capacity_that_a_refused_image_would_need_is_enough_for_the_whole_folder() {
+    let (folder, images) =
+        (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr"));
+    let data = images.display().to_string();
+    let small = ["--set", "sr.channels=2", "--set", "sr.blocks=1", "--set", "sr.validation_tile=16"];
+    let run = |capacity: &str| {
+        let args = ["train", "--no-supervise", "--overwrite", "--out", "run", "--steps", "1", "--data", &data];
+        plimsoll(folder.path(), &[&args[..], &["--capacity", capacity], &small].concat())
+    };
+    let output = run("100 KiB");
+    refused(&output, &["00_leaves.png", "to decode its "]);
+    let output = run(&advised(&output));
+    assert!(!text(&output.stderr).contains("to decode its "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_built_in_data_are_a_demonstration_and_other_data_have_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr").display().to_string();
+    let small = ["--steps", "1", "--set", "sr.channels=2", "--set", "sr.blocks=1"];
+    let told = |more: &[&str]| text(&trains(folder.path(), &[&small[..], more].concat()).stderr);
+    let demo = told(&[]);
+    assert!(demo.contains("capacity 40.00 MiB, budget 36.00 MiB") && !demo.contains("--capacity device"), "{demo}");
+    let own = told(&["--data", &images]);
+    assert!(!own.contains("capped at") && own.contains("patch 16 to 32"), "{own}");
+    let capped = told(&["--capacity", "40MiB"]);
+    assert!(capped.contains("`memory.capacity` is 40.00 MiB, and the device has "), "{capped}");
 }

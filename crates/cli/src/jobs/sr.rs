@@ -10,7 +10,7 @@ use crate::settings::Settings;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
     let capacity = loading.capacity;
-    let of_presets = settings.begun_with.unwrap_or(capacity);
+    let of_presets = settings.capacity_of_presets(capacity);
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
     let photos = Arc::new(loading.read(|watch| Photos::read_watched(&config, watch))?);
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;

@@ -14,7 +14,7 @@ use crate::values::{BadSampleSetting, BalanceKind};
 impl Settings {
     /// Returns the folder of the data: the one that is named, or the one that comes with Plimsoll.
     pub(crate) fn folder(&self, job: &str) -> PathBuf {
-        if self.data.folder.as_os_str() != "built-in" {
+        if !self.is_built_in() {
             return self.data.folder.clone();
         }
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(job)

@@ -1,13 +1,17 @@
 //! The settings of super-resolution.
 
 use plimsoll_policy::{Bounds, Preset};
+use plimsoll_probe::DeviceKind;
 use plimsoll_types::Bytes;
 use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, PhotosConfig, SrConfig};
 
 use super::{Notes, Settings, SrSettings};
 use crate::exit::{UserError, user_error};
-use crate::values::BadSampleSetting;
+use crate::values::{BadSampleSetting, Capacity};
+
+/// The presets of a small device are for less than 8 GiB.
+const LARGEST_SMALL: Bytes = Bytes::mib((8 << 10) - 1);
 
 impl Settings {
     /// Returns the bounds of the knobs on a device of this capacity, with what there is to say of them.
@@ -41,6 +45,14 @@ impl Settings {
         Ok((bounds, Notes { chosen, warnings }))
     }
 
+    /// Returns the capacity whose presets a run has: what it began with, and on a CPU no more than a small device's unless
+    /// somebody asks for it, since larger patches take a CPU minutes for a step.
+    pub(crate) fn capacity_of_presets(&self, capacity: Bytes) -> Bytes {
+        let begun_with = self.begun_with.unwrap_or(capacity);
+        let is_slow = self.device == DeviceKind::Flex && self.memory.capacity == Capacity::Auto;
+        if is_slow { begun_with.min(LARGEST_SMALL) } else { begun_with }
+    }
+
     /// Returns the smallest patch that may be asked for, before the capacity is known.
     pub(crate) fn smallest_patch(&self, capacity: Bytes) -> u32 {
         let multiple = self.batch.patch_multiple;
@@ -71,4 +83,36 @@ fn ordered(key: &str, min: u32, max: u32) -> Result<(), UserError> {
         return Ok(());
     }
     Err(user_error(format!("use the configuration: `{key}_min` is {min}, allowed is 1 to `{key}_max` ({max})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Layers;
+
+    fn settings(sets: &[&str]) -> Settings {
+        let sets = sets.iter().map(ToString::to_string).collect();
+        Layers { sets, ..Layers::default() }.load().unwrap().settings
+    }
+
+    #[test]
+    fn an_automatic_capacity_is_the_demonstrations_on_a_cpu_and_the_devices_elsewhere() {
+        let capacity = |sets: &[&str]| settings(sets).capacity();
+        for (job, mib) in [("sr", 40), ("multitask", 40), ("sequence", 24), ("text", 160)] {
+            let job = format!("job={job}");
+            assert_eq!(capacity(&[&job]), Some(Bytes::mib(mib)), "{job}");
+            assert_eq!(capacity(&[&job, "device=cuda:0"]), None, "{job}");
+            assert_eq!(capacity(&[&job, "data.folder=/mine"]), None, "{job}");
+            assert_eq!(capacity(&[&job, "memory.capacity=device"]), None, "{job}");
+            assert_eq!(capacity(&[&job, "data.folder=/mine", "memory.capacity=1 GiB"]), Some(Bytes::gib(1)), "{job}");
+        }
+    }
+
+    #[test]
+    fn a_cpu_has_the_presets_of_a_small_device_unless_its_capacity_is_asked_for() {
+        let preset = |sets: &[&str]| Preset::for_capacity(settings(sets).capacity_of_presets(Bytes::gib(64)));
+        assert_eq!(preset(&["data.folder=/mine"]), Preset::Small);
+        assert_eq!(preset(&["data.folder=/mine", "memory.capacity=device"]), Preset::Card24);
+        assert_eq!(preset(&["data.folder=/mine", "device=cuda"]), Preset::Card24);
+    }
 }

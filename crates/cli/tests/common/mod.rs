@@ -10,6 +10,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+#[allow(dead_code, reason = "not every test refuses something")]
 #[track_caller]
 pub(crate) fn refused(output: &Output, parts: &[&str]) {
     let stderr = text(&output.stderr);
@@ -19,6 +20,7 @@ pub(crate) fn refused(output: &Output, parts: &[&str]) {
     }
 }
 
+#[allow(dead_code, reason = "not every test reads a file")]
 pub(crate) fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }

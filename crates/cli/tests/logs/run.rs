@@ -123,7 +123,7 @@ fn replays(log: &Path) -> bool {
 pub(crate) fn printed(args: &[&str]) -> String {
     let Output { status, stdout, stderr } = plimsoll(args).output().unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    String::from_utf8_lossy(&stdout).into_owned()
+    String::from_utf8_lossy(&stdout).replace(env!("CARGO_BIN_EXE_plimsoll"), "plimsoll")
 }
 
 /// Holds a text against what was accepted under this name.
