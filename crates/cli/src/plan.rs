@@ -52,7 +52,7 @@ impl WithJob for Plan<'_> {
         println!("{}", summary(&plan));
         signals::uncut(|| write(&plan, &args.out, edge_name))?;
         println!("\n{}", outlook(args, settings, job, &request, &plan)?.to_table());
-        println!("\n{}", explained(&plan, &args.out));
+        println!("{}", explained(&plan, &args.out));
         Ok(ExitCode::SUCCESS)
     }
 }
