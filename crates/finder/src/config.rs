@@ -106,10 +106,16 @@ mod tests {
     fn a_refusal_names_key_value_and_range() {
         let config = FinderConfig::default();
         assert_eq!(config.validate(), Ok(()));
-        check(&FinderConfig { batch_min: 9, batch_max: 8, ..config.clone() }, "batch_min is 9, allowed is 1 to 8");
-        check(&FinderConfig { edge: 0, ..config.clone() }, "edge is 0, allowed is 1 to 1048576");
-        check(&FinderConfig { target: Fraction::ZERO, ..config.clone() }, "target is 0, allowed is 0.1 to 1");
-        check(&FinderConfig { max_trials: 0, ..config }, "max_trials is 0, allowed is 1 to 100");
+        check(
+            &FinderConfig { batch_min: 9, batch_max: 8, ..config.clone() },
+            "find a batch size: `batch_min` is 9, allowed is 1 to 8",
+        );
+        check(&FinderConfig { edge: 0, ..config.clone() }, "find a batch size: `edge` is 0, allowed is 1 to 1048576");
+        check(
+            &FinderConfig { target: Fraction::ZERO, ..config.clone() },
+            "find a batch size: `target` is 0, allowed is 0.1 to 1",
+        );
+        check(&FinderConfig { max_trials: 0, ..config }, "find a batch size: `max_trials` is 0, allowed is 1 to 100");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plimsoll_types::{Bytes, StepShape};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FinderError {
     /// A value is not allowed.
-    #[error("{key} is {value}, allowed is {allowed}")]
+    #[error("find a batch size: `{key}` is {value}, allowed is {allowed}")]
     OutOfRange {
         /// The key in the configuration.
         key: &'static str,

@@ -235,10 +235,16 @@ mod tests {
     fn bad_input_is_refused_with_its_value() {
         let message = |result: Result<(), FinderError>| result.unwrap_err().to_string();
         let mut race = Race::try_new(vec![4, 2]).unwrap();
-        assert_eq!(message(race.on_step(4, f64::NAN)), "seconds is NaN, allowed is any time above 0 s");
-        assert_eq!(message(race.on_step(4, 0.0)), "seconds is 0, allowed is any time above 0 s");
-        assert_eq!(message(race.on_step(3, 1.0)), "batch is 3, allowed is one of [4, 2]");
-        assert_eq!(message(Race::try_new(vec![]).map(drop)), "batches is 0, allowed is 1 to 6 batches");
+        assert_eq!(
+            message(race.on_step(4, f64::NAN)),
+            "find a batch size: `seconds` is NaN, allowed is any time above 0 s"
+        );
+        assert_eq!(message(race.on_step(4, 0.0)), "find a batch size: `seconds` is 0, allowed is any time above 0 s");
+        assert_eq!(message(race.on_step(3, 1.0)), "find a batch size: `batch` is 3, allowed is one of [4, 2]");
+        assert_eq!(
+            message(Race::try_new(vec![]).map(drop)),
+            "find a batch size: `batches` is 0, allowed is 1 to 6 batches"
+        );
         assert!(Race::try_new((1..8).collect()).is_err() && Race::try_new(vec![0]).is_err());
         assert!(Race::below(4, 5).is_err() && Race::below(0, 0).is_err());
     }

@@ -47,10 +47,10 @@ impl ControllerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
     /// The predictor refuses.
-    #[error(transparent)]
+    #[error("use the settings of the predictor: {0}")]
     Predict(#[from] PredictError),
     /// The policy refuses.
-    #[error(transparent)]
+    #[error("use the settings of the policy: {0}")]
     Policy(#[from] PolicyError),
 }
 

@@ -59,7 +59,9 @@ impl Kept {
 
     /// Returns the first setting in which two runs differ.
     pub fn change(&self, now: &Self) -> Option<Change> {
-        difference("", &self.0, &now.0)
+        let (path, was, now) = difference("", &self.0, &now.0)?;
+        let stepwise = self.0["policy"]["kind"] == "stepwise";
+        Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
     }
 }
 
@@ -118,11 +120,15 @@ fn value(settings: &impl Serialize) -> Value {
 /// What decides much else comes before it.
 const FIRST: [&str; 3] = ["job", "train", "kind"];
 
-/// Finds the path of the first value that differs.
-fn difference(path: &str, was: &Value, now: &Value) -> Option<Change> {
-    let (Value::Object(before), Value::Object(after)) = (was, now) else {
-        let change = || Change { key: path.to_owned(), was: was.to_string(), now: now.to_string() };
-        return (was != now).then(change);
+/// Finds the path of the first value that differs, and both values; what one of them lacks is null.
+fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {
+    let none = serde_json::Map::new();
+    let (before, after) = match (was, now) {
+        (Value::Object(before), Value::Object(after)) => (before, after),
+        // What is missing as a whole differs in the first of its parts.
+        (Value::Object(before), Value::Null) => (before, &none),
+        (Value::Null, Value::Object(after)) => (&none, after),
+        _ => return (was != now).then(|| (path.to_owned(), was.clone(), now.clone())),
     };
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     let mut keys = FIRST.into_iter().chain(before.keys().chain(after.keys()).map(String::as_str));
@@ -130,6 +136,44 @@ fn difference(path: &str, was: &Value, now: &Value) -> Option<Change> {
         |settings: &'_ serde_json::Map<String, Value>, key: &str| settings.get(key).cloned().unwrap_or(Value::Null);
     keys.find_map(|key| difference(&below(key), &at(before, key), &at(after, key)))
 }
+
+/// Returns the key of the configuration that decides what lies at this path.
+fn key(path: &str, is_stepwise: bool) -> String {
+    let key = match path {
+        "policy.kind" => "policy.kind` or `batch.batch_size",
+        "policy.warm_up_steps" | "policy.cooldown_steps" if is_stepwise => "policy.adjustment_frequency",
+        "policy.target" => "policy.stepwise_target",
+        "policy.dead_band" => "policy.stepwise_dead_band",
+        "policy.edges" => "batch.n_edges",
+        "policy.batch_max" => "batch.batch_max",
+        "policy.batch_sizes" | "policy.from_plan" => "batch.batch_size",
+        "platform" | "small_batch" => "device",
+        path => match path.strip_prefix("policy.bounds.") {
+            Some(bound) => return format!("batch.{bound}"),
+            None if path.starts_with("policy.knobs.") => "batch.batch_size",
+            None => path,
+        },
+    };
+    key.to_owned()
+}
+
+/// Shows a value as a person would write it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => match values.as_slice() {
+            [first, .., last] if SHOWN < values.len() => {
+                format!("{} sizes from {} to {}", values.len(), shown(first), shown(last))
+            }
+            _ => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// The most values of a list that are shown one by one.
+const SHOWN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +192,7 @@ mod tests {
         let mut other = run();
         other["batch"]["batches_per_step"] = 2.into();
         check(run(), other.clone(), Some(("batch.batches_per_step", "4", "2")));
-        check(json!({ "batch": {} }), json!({ "batch": { "n_edges": [1] } }), Some(("batch.n_edges", "null", "[1]")));
+        check(json!({ "batch": {} }), json!({ "batch": { "n_edges": [1] } }), Some(("batch.n_edges", "not set", "1")));
         other["batch"] = run()["batch"].clone();
         other["seed"] = 4.into();
         check(run(), other, Some(("seed", "3", "4")));
@@ -158,7 +202,31 @@ mod tests {
     fn another_choice_is_named_before_its_settings() {
         let policy = |kind: &str, key: &str| json!({ "policy": { "kind": kind, key: 1 } });
         let was = policy("certified", "bounds");
-        check(was, policy("fixed", "knobs"), Some(("policy.kind", "\"certified\"", "\"fixed\"")));
+        check(was, policy("fixed", "knobs"), Some(("policy.kind` or `batch.batch_size", "certified", "fixed")));
+    }
+
+    #[test]
+    fn a_change_is_named_by_the_key_that_a_user_writes() {
+        let policy = |kind: &str, settings: Value| {
+            let mut policy = settings;
+            policy["kind"] = kind.into();
+            json!({ "policy": policy })
+        };
+        let of = |kind: &str, was: Value, now: Value, expected| check(policy(kind, was), policy(kind, now), expected);
+        let bounds = |n: u32| json!({ "bounds": { "patch_min": 8, "patch_max": n } });
+        of("certified", bounds(16), bounds(24), Some(("batch.patch_max", "16", "24")));
+        of("certified", bounds(16), json!({}), Some(("batch.patch_max", "16", "not set")));
+        let steps = |n: u32| json!({ "cooldown_steps": n });
+        of("certified", steps(3), steps(4), Some(("policy.cooldown_steps", "3", "4")));
+        of("stepwise", steps(3), steps(4), Some(("policy.adjustment_frequency", "3", "4")));
+        of(
+            "stepwise",
+            json!({ "target": 0.8 }),
+            json!({ "target": 0.9 }),
+            Some(("policy.stepwise_target", "0.8", "0.9")),
+        );
+        let edges = |n: u32| json!({ "edges": (1..=n).collect::<Vec<_>>() });
+        of("bucketed", edges(3), edges(24), Some(("batch.n_edges", "1, 2, 3", "24 sizes from 1 to 24")));
     }
 
     #[test]

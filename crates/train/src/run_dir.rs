@@ -35,8 +35,13 @@ pub enum RunDirError {
     #[error("overwrite {}: it is not empty and holds no run, so it is not deleted", .0.display())]
     NotOurs(PathBuf),
     /// Another process writes to it.
-    #[error("write to {}: another process writes to it; wait until it has ended, or end it", .0.display())]
-    Locked(PathBuf),
+    #[error("write to {}: {} writes to it; wait until it has ended, or end it", path.display(), named(*.process))]
+    Locked {
+        /// The run directory.
+        path: PathBuf,
+        /// The other process, where it is known.
+        process: Option<u32>,
+    },
     /// A file cannot be written or read.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -55,6 +60,10 @@ pub enum RunDirError {
         /// The line.
         source: LogError,
     },
+}
+
+fn named(process: Option<u32>) -> String {
+    process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}"))
 }
 
 /// The resolved configuration inside a run directory.
@@ -91,6 +100,19 @@ impl RunDir {
     /// [`RunDirError`] when it is there against the wish of `existing`, another process writes to it, or it cannot be
     /// written.
     pub fn open(path: &Path, existing: Existing) -> Result<Self, RunDirError> {
+        Self::open_waiting(path, existing, &mut |_| ())
+    }
+
+    /// Opens a directory as [`Self::open`] does, and tells [`RunDirError::Locked`] when it begins to wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_waiting(
+        path: &Path,
+        existing: Existing,
+        on_wait: &mut dyn FnMut(&RunDirError),
+    ) -> Result<Self, RunDirError> {
         let holds_run = path.join(EVENTS_FILE).is_file();
         if path.exists() && !path.is_dir() {
             return Err(RunDirError::NoFolder(path.to_owned()));
@@ -99,24 +121,24 @@ impl RunDir {
             Existing::Resume if !holds_run => Err(RunDirError::NoRun(path.to_owned())),
             Existing::Refuse if occupied(path) => Err(RunDirError::Exists(path.to_owned())),
             Existing::Overwrite if occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
-            Existing::Resume => Self::begin(path, None),
+            Existing::Resume => Self::begin(path, None, on_wait),
             Existing::Refuse | Existing::Overwrite => {
                 // Nobody may write to what is put aside.
-                let _old = if holds_run { Some(lock::take(path, lock::PATIENCE)?) } else { None };
-                Self::begin(path, Some(Undo::prepare(path, holds_run)?))
+                let _old = if holds_run { Some(lock::take(path, lock::PATIENCE, on_wait)?) } else { None };
+                Self::begin(path, Some(Undo::prepare(path, holds_run)?), on_wait)
             }
         }
     }
 
-    fn begin(path: &Path, undo: Option<Undo>) -> Result<Self, RunDirError> {
-        let lock_and_log = || {
+    fn begin(path: &Path, undo: Option<Undo>, on_wait: &mut dyn FnMut(&RunDirError)) -> Result<Self, RunDirError> {
+        let mut lock_and_log = || {
             fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
-            Ok((lock::take(path, lock::PATIENCE)?, EventLog::open(path, undo.is_some())?))
+            Ok((lock::take(path, lock::PATIENCE, on_wait)?, EventLog::open(path, undo.is_some())?))
         };
         match lock_and_log() {
             Ok((lock, log)) => Ok(Self { path: path.to_owned(), log, undo, _lock: lock }),
             // Another process was faster, and the place is its own.
-            Err(error @ (RunDirError::Locked(_) | RunDirError::Exists(_))) => Err(error),
+            Err(error @ (RunDirError::Locked { .. } | RunDirError::Exists(_))) => Err(error),
             Err(error) => {
                 if let Some(undo) = undo {
                     undo.run(path);
