@@ -59,7 +59,10 @@ fn dispatch(args: &[OsString]) -> anyhow::Result<()> {
         }
         [help, name] if is_help(help) => print_help(&name.to_string_lossy()),
         // The binary describes its own arguments.
-        [name, flag] if is_help(flag) && !PASSED_ON.iter().any(|it| name == it) => print_help(&name.to_string_lossy()),
+        [name, rest @ ..] if let Some(name) = train::COMMANDS.into_iter().find(|it| name == it) => {
+            train::run(name, rest)
+        }
+        [name, flag] if is_help(flag) => print_help(&name.to_string_lossy()),
         [name, rest @ ..] => (task(&name.to_string_lossy())?.run)(rest),
     }
 }
@@ -69,12 +72,10 @@ fn is_help(arg: &OsString) -> bool {
 }
 
 fn print_help(name: &str) -> anyhow::Result<()> {
-    println!("{}", task(name)?.help);
+    let help = if train::COMMANDS.contains(&name) { train::HELP } else { task(name)?.help };
+    println!("{help}");
     Ok(())
 }
-
-/// Tasks whose arguments are the binary's.
-const PASSED_ON: [&str; 4] = ["train", "plan", "find", "generate"];
 
 /// One subcommand.
 struct Task {
@@ -86,10 +87,6 @@ const TASKS: [&str; 9] = ["train", "check", "logs", "bench", "chaos", "fuzz", "g
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
-        "train" => Task { help: train::HELP, run: train::run },
-        "plan" => Task { help: train::HELP, run: train::plan },
-        "find" => Task { help: train::HELP, run: train::find },
-        "generate" => Task { help: train::HELP, run: train::generate },
         "check" => Task { help: check::HELP, run: check::run },
         "logs" => Task { help: logs::HELP, run: logs::run },
         "bench" => Task { help: bench::HELP, run: bench::run },
