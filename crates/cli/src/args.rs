@@ -1,15 +1,17 @@
 //! The command line.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
-use crate::load::Layers;
+use crate::exit::{CODES, UserError, user_error};
+use crate::load::{Given, Layers};
 
-/// Memory-aware training for Burn.
+/// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about)]
+#[command(name = "plimsoll", version, about, after_help = CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -18,33 +20,55 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train a job under a memory budget.
+    ///
+    /// The jobs are `sr` (image super-resolution by two), `sequence` (classification of recordings), `multitask` (several
+    /// tasks on images with texts) and `text` (a small language model). Everything that a run leaves lies in one folder,
+    /// from which it goes on after Ctrl-C, a kill or a crash.
+    #[command(after_help = CODES)]
     Train(TrainArgs),
     /// Say what every step would need, before one is run.
+    ///
+    /// Prints a table of patch or length against batch, and writes `memory_plan.json` with its picture; a run begins with
+    /// such a plan by `memory.plan = "memory_plan.json"`.
+    #[command(after_help = CODES)]
     Plan(PlanArgs),
     /// Find the largest batch that fits, or the fastest.
+    ///
+    /// Takes a few real steps, for training and for inference; the answer is a number for `batch.batch_size`.
+    #[command(after_help = CODES)]
     Find(FindArgs),
     /// Continue texts with the model of a `text` run, as many at a time as fit the memory.
+    #[command(after_help = CODES)]
     Generate(GenerateArgs),
     /// Double the sides of images with the model of an `sr` run, in tiles, as many at a time as fit the memory.
+    #[command(after_help = CODES)]
     Upscale(UpscaleArgs),
     /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
+    ///
+    /// For a data loader of your own: every sample comes once, and no batch exceeds the budget.
+    #[command(after_help = CODES)]
     PlanBatches(PlanBatchesArgs),
     /// Show every device that can be seen, and why others cannot.
+    #[command(after_help = CODES)]
     Probe,
     /// Feed a run's log to the policy again and compare its decisions.
+    #[command(after_help = CODES)]
     Replay {
         /// The logs and incidents: `events.jsonl` and `incident-N.json` of run directories.
         #[arg(required = true)]
         logs: Vec<PathBuf>,
     },
     /// Print the resolved configuration with a comment for each key.
-    Config(ConfigArgs),
+    ///
+    /// The output is a file that `--config` reads.
+    #[command(after_help = CODES)]
+    Config(ShownArgs),
 }
 
 /// Flags that name values of the configuration.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// Job to train.
+    /// Job: `sr` (the default), `sequence`, `multitask` or `text`.
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
     /// Configuration file in TOML; `plimsoll config` prints one with all keys.
@@ -53,30 +77,55 @@ pub(crate) struct ConfigArgs {
     /// One value of the configuration, such as `memory.target=0.8`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder of training data.
+    /// Folder of the job's data; by default the data that come with Plimsoll.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Memory to respect, such as `2GiB`, or `device`.
+    /// Memory to respect, such as `2GiB`, or `device` for all that there is; by default what `plimsoll config` shows.
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
-    /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`.
+    /// Device: `flex` (this CPU, the default), `vulkan`, `vulkan:1`, `cuda` or `cuda:0`.
     #[arg(long, value_name = "KIND")]
     device: Option<String>,
-    /// Optimizer steps.
-    #[arg(long, value_name = "N")]
-    steps: Option<u64>,
-    /// Seed of everything random.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    /// Seed of everything random; 0 by default.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    seed: Option<String>,
+}
+
+/// How long a run is.
+#[derive(Debug, Args)]
+pub(crate) struct StepsArgs {
+    /// Optimizer steps; by default those that suit the job.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    steps: Option<String>,
+}
+
+/// Whether a run is the same bit by bit.
+#[derive(Debug, Args)]
+pub(crate) struct DeterminismArgs {
     /// Take micro-batches from the plan alone, for weights that are the same bit by bit however often a run is killed.
     #[arg(long)]
     deterministic: bool,
+}
+
+/// What `plimsoll config` prints.
+#[derive(Debug, Args)]
+pub(crate) struct ShownArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) steps: StepsArgs,
+    #[command(flatten)]
+    pub(crate) determinism: DeterminismArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) steps: StepsArgs,
+    #[command(flatten)]
+    pub(crate) determinism: DeterminismArgs,
     /// The run directory; by default a new one in `runs/`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -95,11 +144,13 @@ pub(crate) struct TrainArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) steps: StepsArgs,
     /// The plan; pictures of the same name with .svg and .png lie beside it.
     #[arg(long, value_name = "FILE", default_value = PLAN_FILE)]
     pub(crate) out: PathBuf,
     /// Epochs to look ahead, instead of the configured steps.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = epochs, allow_hyphen_values = true)]
     pub(crate) epochs: Option<f64>,
     /// Time two real steps of the largest cell that fits, to say how long training would take.
     #[arg(long)]
@@ -114,13 +165,14 @@ pub(crate) struct FindArgs {
     #[arg(long, value_enum, default_value_t = FindObjective::Largest)]
     pub(crate) objective: FindObjective,
     /// Edge of the samples; by default the largest patch for training and the validation tile otherwise.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_EDGE))]
     pub(crate) edge: Option<u32>,
     /// The largest batch to consider.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=MOST_BATCH))]
     pub(crate) batch_max: u32,
     /// The share by which the answer is smaller than the largest batch that is certain to fit, from 0 to 0.9.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = |text: &str| within(text, 0.0..=0.9))]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) batch_reduction: f64,
     /// Also write the answer as JSON.
     #[arg(long, value_name = "FILE")]
@@ -141,7 +193,8 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65536))]
     pub(crate) max_tokens: u32,
     /// 0: always the most probable token; 1: as the model says.
-    #[arg(long, value_name = "T", default_value_t = 0.8)]
+    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = |text: &str| within(text, 0.0..=100.0))]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) temperature: f64,
     /// How many of the most probable tokens are considered; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -169,10 +222,10 @@ pub(crate) struct PlaceArgs {
 
 impl PlaceArgs {
     /// Returns the values of the configuration that the flags name.
-    pub(crate) fn sets(&self) -> Vec<String> {
-        let named = [("memory.capacity", &self.capacity), ("device", &self.device)];
-        let set = |(key, value): (&str, &Option<String>)| Some(format!("{key}=\"{}\"", value.as_ref()?));
-        named.into_iter().filter_map(set).collect()
+    pub(crate) fn flags(&self) -> Vec<Given> {
+        let named = [("--capacity", "memory.capacity", &self.capacity), ("--device", "device", &self.device)];
+        let given = |(flag, key, text): (&str, &str, &Option<String>)| Some(Given::by_flag(flag, key, text.clone()?));
+        named.into_iter().filter_map(given).collect()
     }
 }
 
@@ -223,6 +276,25 @@ pub(crate) struct PlanBatchesArgs {
     pub(crate) report: Option<PathBuf>,
 }
 
+/// The largest edge and the largest batch that a search takes.
+const MOST_EDGE: i64 = 1 << 20;
+const MOST_BATCH: i64 = 1 << 20;
+
+/// A million epochs: more is a typing error.
+const MOST_EPOCHS: f64 = 1e6;
+
+/// Reads a number in a range; NaN is outside of any.
+fn within(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|it| allowed.contains(it));
+    number.ok_or_else(|| format!("allowed is a number from {} to {}", allowed.start(), allowed.end()))
+}
+
+/// Reads a number of epochs, which need not be whole.
+fn epochs(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|it| 0.0 < *it && *it <= MOST_EPOCHS);
+    number.ok_or_else(|| format!("allowed is a number above 0 and at most {MOST_EPOCHS}"))
+}
+
 /// What makes a batch the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FindObjective {
@@ -233,28 +305,64 @@ pub(crate) enum FindObjective {
 }
 
 impl ConfigArgs {
+    /// Returns the device, where a flag names it.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
     /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
-    pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Layers {
+    pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Result<Layers, UserError> {
+        let data = self.data.as_deref().map(data_folder).transpose()?;
         let flags = [
-            ("job", self.job.as_deref().map(quoted)),
-            ("data.folder", self.data.as_ref().map(|it| quoted(&absolute(it).display().to_string()))),
-            ("memory.capacity", self.capacity.as_deref().map(quoted)),
-            ("device", self.device.as_deref().map(quoted)),
-            ("train.steps", self.steps.map(|it| it.to_string())),
-            ("seed", self.seed.map(|it| it.to_string())),
-            ("train.deterministic", self.deterministic.then(|| "true".to_owned())),
+            ("--job", "job", self.job.clone()),
+            ("--data", "data.folder", data),
+            ("--capacity", "memory.capacity", self.capacity.clone()),
+            ("--device", "device", self.device.clone()),
+            ("--seed", "seed", self.seed.clone()),
         ];
-        let flags = flags.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
-        Layers {
+        Ok(Layers {
             files: resumed.into_iter().chain(self.config.clone()).collect(),
-            sets: self.set.iter().cloned().chain(flags).collect(),
-        }
+            sets: self.set.clone(),
+            flags: flags.into_iter().filter_map(|(flag, key, text)| Some(Given::by_flag(flag, key, text?))).collect(),
+        })
     }
 }
 
-/// Keeps a text that looks like a number a text.
-fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
+impl StepsArgs {
+    pub(crate) fn given(&self) -> Option<Given> {
+        Some(Given::by_flag("--steps", "train.steps", self.steps.clone()?))
+    }
+}
+
+impl DeterminismArgs {
+    pub(crate) fn given(&self) -> Option<Given> {
+        self.deterministic.then(|| Given::by_flag("--deterministic", "train.deterministic", "true".to_owned()))
+    }
+}
+
+impl ShownArgs {
+    /// Returns the layers that the flags make.
+    pub(crate) fn layers(&self) -> Result<Layers, UserError> {
+        Ok(self.config.layers(None)?.with(self.steps.given()).with(self.determinism.given()))
+    }
+}
+
+impl TrainArgs {
+    /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
+    pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Result<Layers, UserError> {
+        Ok(self.config.layers(resumed)?.with(self.steps.given()).with(self.determinism.given()))
+    }
+}
+
+/// Returns a path as the configuration keeps it; that is a text, which not every path is.
+fn data_folder(path: &Path) -> Result<String, UserError> {
+    let text = absolute(path).into_os_string().into_string();
+    text.map_err(|_| {
+        user_error(format!(
+            "read `--data {}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
+            path.display()
+        ))
+    })
 }
 
 /// A path that still holds when the run is resumed from another folder; where that cannot be told it stays as it is.

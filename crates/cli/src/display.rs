@@ -7,6 +7,8 @@ use plimsoll_monitor::Progress;
 use plimsoll_predict::Phase;
 use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 
+use crate::beat::Beat;
+
 /// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
 const LIVE_EVERY: Duration = Duration::from_millis(500);
@@ -15,6 +17,18 @@ const PLAIN_EVERY: Duration = Duration::from_secs(15);
 
 /// The share of the capacity above which a step is worth a warning.
 const ALARM: f64 = 0.95;
+
+/// Shows how far planning is, when it takes long.
+pub(crate) fn progress_of_planning() -> impl FnMut(Phase, usize, usize) {
+    let beat = Beat::start("planning");
+    move |phase, n_done, n| {
+        let name = match phase {
+            Phase::Train => "training",
+            Phase::Infer => "inference",
+        };
+        beat.at(name, n_done, n);
+    }
+}
 
 /// A live panel on a terminal, a line now and then elsewhere, and a lasting line for each change.
 #[derive(Debug)]
@@ -87,6 +101,19 @@ pub(crate) fn print(text: &str) {
     drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
 }
 
+/// Says how the batches of all lengths have changed, from that of the shortest to that of the longest.
+fn resized(from: &[u32], to: &[u32]) -> String {
+    let pairs = || from.iter().zip(to);
+    let (n_up, n_down) = (pairs().filter(|(a, b)| a < b).count(), pairs().filter(|(a, b)| b < a).count());
+    let verb = match (n_up, n_down) {
+        (_, 0) => "grow",
+        (0, _) => "shrink",
+        _ => "change",
+    };
+    let (n, short, long) = (to.len(), to.first().unwrap_or(&0), to.last().unwrap_or(&0));
+    format!("batches {verb} at {} of {n} lengths: {short} of the shortest, {long} of the longest", n_up + n_down)
+}
+
 /// Returns the line that stays on the screen.
 fn lasting(event: &Event) -> Option<String> {
     match event {
@@ -95,7 +122,7 @@ fn lasting(event: &Event) -> Option<String> {
                 Some(format!("step {}: {} → {} ({})", decided.step, change.from, change.to, change.reason))
             }
             Decision::Resize(resize) => {
-                Some(format!("step {}: batches {:?} → {:?} ({})", decided.step, resize.from, resize.to, resize.reason))
+                Some(format!("step {}: {} ({})", decided.step, resized(&resize.from, &resize.to), resize.reason))
             }
             Decision::Brake { reason } => Some(format!("step {}: warning: {reason}", decided.step)),
             Decision::Keep { .. } => None,
@@ -133,5 +160,19 @@ fn lasting(event: &Event) -> Option<String> {
             Some(format!("step {}: {name} {metric:.2}, baseline {baseline:.2}, in {:.1} s", it.step, it.seconds))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resized;
+
+    #[test]
+    fn a_change_of_many_batches_is_a_sentence() {
+        let sentence = |from: &[u32], to: &[u32]| resized(from, to);
+        let grown = "batches grow at 2 of 3 lengths: 9 of the shortest, 1 of the longest";
+        assert_eq!(sentence(&[8, 4, 1], &[9, 5, 1]), grown);
+        assert!(sentence(&[8, 4, 1], &[4, 2, 1]).starts_with("batches shrink at 2 of 3 lengths: 4"));
+        assert!(sentence(&[8, 4, 1], &[9, 3, 1]).starts_with("batches change at 2 of 3"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a failure means for the exit code.
+//! What a failure means for the exit code; `docs/exit-codes.md` is the table for users.
 
 use std::io::{self, ErrorKind};
 
@@ -13,6 +13,11 @@ const BAD_INPUT: u8 = 2;
 
 /// The exit code when the device is lost to this process, and another one may do better: `EX_TEMPFAIL`.
 pub(crate) const POISONED: u8 = 75;
+
+/// What every command's `--help` says of exit codes.
+pub(crate) const CODES: &str = "\
+Exit codes: 0 done, 1 failed (or a replay that differs), 2 bad input, 75 the device was lost, 101 a fault of the program, \
+128 + N ended by signal N. docs/exit-codes.md says more.";
 
 /// What is added to a signal that ended the program.
 pub(crate) const SIGNALLED: i32 = 128;
@@ -128,6 +133,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         None if error.is::<UserError>() => BAD_INPUT,
         None if error.downcast_ref::<PlanError>().is_some_and(is_bad_input) => BAD_INPUT,
         None if error.downcast_ref::<ProbeError>().is_some_and(is_bad_device) => BAD_INPUT,
+        None if error.downcast_ref::<io::Error>().is_some_and(is_bad_place) => BAD_INPUT,
         None if matches!(error.downcast_ref(), Some(FindError::Finder(_))) => BAD_INPUT,
         None if matches!(error.downcast_ref(), Some(FindError::Plan(it)) if is_bad_input(it)) => BAD_INPUT,
         None => FAILED,
@@ -168,6 +174,41 @@ mod tests {
         let missing = || ProbeError::NoDevice { device: "cuda:1".to_owned(), available: 1 };
         check(missing(), BAD_INPUT);
         assert_eq!(exit_code(&missing().into()), BAD_INPUT);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_there_is_bad_input_whoever_says_so() {
+        use anyhow::Context;
+        let failed = |kind: ErrorKind| Err::<(), _>(io::Error::from(kind)).context("write plan.json").unwrap_err();
+        assert_eq!(exit_code(&failed(ErrorKind::NotFound)), BAD_INPUT);
+        assert_eq!(exit_code(&failed(ErrorKind::StorageFull)), FAILED);
+    }
+
+    #[test]
+    fn settings_that_a_policy_refuses_are_bad_input() {
+        use plimsoll_policy::{Bounds, ladder};
+        let refused = ladder(&Bounds { batch_max: 0, ..Bounds::default() }).unwrap_err();
+        check(plimsoll_train::ControllerError::from(refused), BAD_INPUT);
+    }
+
+    #[test]
+    fn the_table_for_users_has_every_code() {
+        let table = include_str!("../../../docs/exit-codes.md");
+        let rows: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).collect();
+        let expected = [
+            "0".to_owned(),
+            FAILED.to_string(),
+            BAD_INPUT.to_string(),
+            POISONED.to_string(),
+            "101".to_owned(),
+            signalled(2).to_string(),
+            signalled(6).to_string(),
+            signalled(15).to_string(),
+        ];
+        assert_eq!(rows.iter().map(|(code, _)| *code).collect::<Vec<_>>(), expected);
+        for code in [FAILED, BAD_INPUT, POISONED] {
+            assert!(CODES.contains(&format!(" {code} ")), "{CODES}");
+        }
     }
 
     #[test]

@@ -12,15 +12,18 @@ use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde_json::{Value, json};
 
 use crate::args::{FindArgs, FindObjective};
+use crate::beat::Beat;
+use crate::display::progress_of_planning;
 use crate::exit::user_error;
 use crate::jobs::{WithJob, with_job};
+use crate::places::check_writable;
 use crate::prepare::{Prepared, Sizes, open_probe};
 use crate::settings::Settings;
-use crate::ticker::{Ticker, progress_of_planning};
 use crate::{signals, use_it};
 
 pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
-    let loaded = args.config.layers(None).load()?;
+    let loaded = args.config.layers(None)?.load()?;
+    args.out.as_deref().map_or(Ok(()), check_writable)?;
     with_job(&loaded, Find { args, settings: &loaded.settings })
 }
 
@@ -159,12 +162,13 @@ pub(crate) fn search<J: Job>(
         },
         sounded,
     };
-    let ticker = Ticker::begin("finding");
-    ticker.set(phase, 0, request.finder.max_trials as usize);
+    let (beat, mut n_tried) = (Beat::start("finding"), 0);
+    beat.at(name(phase), 0, 0);
     let mut on_tried = |it: &Tried| {
-        ticker.clear();
+        beat.clear();
         eprintln!("tried       {} {}", name(phase), shown(it));
-        ticker.add();
+        n_tried += 1;
+        beat.at(name(phase), n_tried, 0);
     };
     Ok(find_batch_size(&prepared.job, &request, &open, &mut on_tried)?)
 }

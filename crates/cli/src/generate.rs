@@ -13,6 +13,7 @@ use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
+use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::jobs::TOKENIZER_FILE;
 use crate::prepare::open_probe;
@@ -22,7 +23,7 @@ use crate::worker;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let settings =
-        trained::settings(&args.run, args.place.sets(), JobName::Text, "`text`, whose models continue texts")?;
+        trained::settings(&args.run, args.place.flags(), JobName::Text, "`text`, whose models continue texts")?;
     let tokenizer = tokenizer(&args.run)?;
     let prompts = prompts(args, &tokenizer)?;
     let longest = prompts.iter().map(|it| it.tokens.len()).max().unwrap_or(0);
@@ -62,7 +63,10 @@ fn write(
     while let Some(chunk) = waiting.pop_front() {
         probe.reset_peak()?;
         let together: Vec<_> = chunk.iter().map(|at| prompts[*at].clone()).collect();
+        let beat = Beat::start("writing");
+        beat.at("texts", n_done, prompts.len());
         let written = writer.write(&together, generation)?;
+        drop(beat);
         let now = probe.read()?.peak;
         if probe.capacity()? < now {
             let (capacity, n) = (probe.capacity()?, chunk.len());

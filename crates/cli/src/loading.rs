@@ -1,7 +1,6 @@
 //! How data are loaded: what they may take, what they took, and how far they are.
 
 use std::error::Error;
-use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use plimsoll_train::StopFlag;
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{Room, StoreConfig, Watch};
 
-use crate::display::print;
+use crate::beat::Beat;
 use crate::exit::{Interrupted, describe, user_error};
 use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
@@ -22,9 +21,6 @@ const DISK_SHARE: u64 = 4;
 
 /// What decoded pixels may take where nobody says how much of the disk is free.
 const UNKNOWN_DISK: Bytes = Bytes::gib(4);
-
-/// Time after which loading says how far it is, and between two such lines.
-const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// A device that is open, and what loading may use beside it.
 pub(crate) struct Loading<'a> {
@@ -68,17 +64,14 @@ impl<'a> Loading<'a> {
         &self,
         read: impl FnOnce(Watch<'_>) -> Result<T, E>,
     ) -> anyhow::Result<T> {
-        let (stop, is_terminal) = (self.stop.clone(), stderr().is_terminal());
-        let (mut shown, mut ended_by) = (Instant::now(), None);
+        let (stop, beat) = (self.stop.clone(), Beat::start("loading"));
+        let mut ended_by = None;
         let data = read(&mut |n_done, n| {
-            if SHOWN_EVERY <= shown.elapsed() {
-                shown = Instant::now();
-                let line = format!("loading     {n_done} of {n}");
-                print(&if is_terminal { format!("\r\x1b[2K{line}\r") } else { format!("{line}\n") });
-            }
+            beat.at("", n_done, n);
             ended_by = stop.signal();
             if ended_by.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        drop(beat);
         match (data, ended_by) {
             (Err(_), Some(signal)) => Err(Interrupted { signal }.into()),
             (data, _) => data.map_err(|error| user_error(describe(&error)).into()),

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
 
 mod args;
+mod beat;
 mod display;
 mod exit;
 #[cfg(feature = "chaos")]
@@ -11,11 +12,14 @@ mod find;
 #[cfg(test)]
 mod fuzz;
 mod generate;
+mod go_on;
 mod jobs;
 mod lengths;
 mod load;
 mod loading;
 mod misfits;
+mod nearest;
+mod places;
 mod plan;
 mod plan_batches;
 mod prepare;
@@ -28,7 +32,6 @@ mod signals;
 mod soundings;
 #[cfg(unix)]
 mod supervise;
-mod ticker;
 mod train;
 mod trained;
 mod upscale;
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
-        Command::Config(args) => args.layers(None).load().map_err(Into::into).map(|loaded| {
+        Command::Config(args) => args.layers().and_then(|it| it.load()).map_err(Into::into).map(|loaded| {
             print!("{}", loaded.to_toml());
             ExitCode::SUCCESS
         }),

@@ -12,22 +12,24 @@ use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_
 use plimsoll_types::Bytes;
 
 use crate::args::PlanArgs;
+use crate::beat::Beat;
+use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
 use crate::jobs::{WithJob, with_job};
+use crate::places::check_writable;
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
-use crate::ticker::{Ticker, progress_of_planning};
 use crate::{signals, use_it};
 
 pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    if args.epochs.is_some_and(|it| !(it > 0.0 && it <= MAX_EPOCHS)) {
-        return Err(user_error(format!("plan: `--epochs` must be above 0 and at most {MAX_EPOCHS}")).into());
-    }
     if ["svg", "png"].iter().any(|it| args.out.extension().is_some_and(|own| own == *it)) {
         let out = args.out.display();
         return Err(user_error(format!("plan: `--out {out}` is the name of a picture; name a .json file")).into());
     }
-    let loaded = args.config.layers(None).load()?;
+    let loaded = args.config.layers(None)?.with(args.steps.given()).load()?;
+    for out in [args.out.clone(), args.out.with_extension("svg"), args.out.with_extension("png")] {
+        check_writable(&out)?;
+    }
     with_job(&loaded, Plan { args, settings: &loaded.settings })
 }
 
@@ -68,9 +70,6 @@ fn explained(plan: &MemoryPlan, out: &Path) -> String {
          use it: {use_it}"
     )
 }
-
-/// A million epochs: more is a typing error.
-const MAX_EPOCHS: f64 = 1e6;
 
 /// Writes the plan and its picture.
 fn write(plan: &MemoryPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
@@ -197,10 +196,10 @@ fn seconds_per_step<J: Job>(
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
-    let ticker = Ticker::begin("timing");
-    ticker.set(Phase::Train, 0, 2);
+    let beat = Beat::start("timing");
+    beat.at("training", 0, 2);
     let mut trials = Trials::try_new(job, device, open_probe(settings)?)?.recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
-    ticker.add();
+    beat.at("training", 1, 2);
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)
 }

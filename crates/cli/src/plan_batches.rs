@@ -12,8 +12,10 @@ use plimsoll_sampler::{BatchPlanner, Batches, Mixing, PaddedBudget, PlanConfig, 
 use serde::Serialize;
 
 use crate::args::PlanBatchesArgs;
+use crate::beat::Beat;
 use crate::exit::user_error;
 use crate::lengths::read_lengths;
+use crate::places::check_writable;
 
 /// A plan of ten million samples is 80 MB: large pieces, few calls.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -34,6 +36,7 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
             return Err(user_error(format!("write {}: it is to hold the plan", report.display())).into());
         }
     }
+    let beat = Beat::start("planning");
     let lengths = read_lengths(&args.lengths, args.budget)?;
     let window = args.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX));
     let config = PlanConfig { seed: args.seed, window, ..PlanConfig::default() };
@@ -48,6 +51,7 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     if let Some(report) = &args.report {
         write(report, |file| Ok(serde_json::to_writer_pretty(&mut *file, &said)?))?;
     }
+    drop(beat);
     println!("{}\nplan: {}", said.table(), args.out.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -63,13 +67,11 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// Refuses what a plan would do harm to.
 fn check_out(out: &Path, lengths: &Path) -> anyhow::Result<()> {
-    let Ok(there) = fs::metadata(out) else { return Ok(()) };
-    let refused = |reason| Err(user_error(format!("write {}: {reason}", out.display())).into());
-    if !there.is_file() {
-        return refused("it is no file");
-    }
+    check_writable(out)?;
     match (fs::canonicalize(out), fs::canonicalize(lengths)) {
-        (Ok(out), Ok(lengths)) if out == lengths => refused("it holds the lengths"),
+        (Ok(place), Ok(lengths)) if place == lengths => {
+            Err(user_error(format!("write {}: it holds the lengths", out.display())).into())
+        }
         _ => Ok(()),
     }
 }
@@ -161,7 +163,7 @@ mod tests {
         let lengths = folder.path().join("lengths.txt");
         fs::write(&lengths, "1\n").unwrap();
         let check = |out: &Path| check_out(out, &lengths).map_err(|it| it.to_string());
-        assert!(check(folder.path()).unwrap_err().ends_with(": it is no file"));
+        assert!(check(folder.path()).unwrap_err().ends_with(": it is a folder"));
         assert!(check(&folder.path().join("./lengths.txt")).unwrap_err().ends_with(": it holds the lengths"));
         assert_eq!(check(&folder.path().join("plan")), Ok(()));
     }

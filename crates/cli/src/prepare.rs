@@ -25,6 +25,18 @@ pub(crate) fn some_of(names: impl ExactSizeIterator<Item = String>, most: usize,
     if most < n { format!("{shown} and {} {rest}", n - most) } else { shown }
 }
 
+/// The most sizes that are told one by one.
+const TOLD: usize = 4;
+
+/// Tells sizes as a sentence: all of a few, else how many there are between which two.
+pub(crate) fn told(sizes: &[u32]) -> String {
+    let (least, most) = (sizes.iter().min(), sizes.iter().max());
+    match (least, most) {
+        (Some(least), Some(most)) if TOLD < sizes.len() => format!("{} sizes from {least} to {most}", sizes.len()),
+        _ => sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// Rungs of the ladder that are planned; a rung between two of them is held against the upper one.
 ///
 /// `CubeCL` has 128 streams to rehearse on, and each cell of a run takes two.
@@ -233,6 +245,13 @@ pub(crate) fn open_probe(settings: &Settings) -> Result<Box<dyn Probe>, PlanErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_sizes_are_told_as_a_sentence() {
+        assert_eq!(told(&[4, 2, 1]), "4, 2, 1");
+        assert_eq!(told(&(1..=24).rev().collect::<Vec<_>>()), "24 sizes from 1 to 24");
+        assert_eq!(told(&[]), "");
+    }
 
     #[test]
     fn thinning_keeps_both_ends() {

@@ -2,6 +2,7 @@
 
 mod check;
 mod jobs;
+mod ranges;
 mod run;
 mod sr;
 
@@ -9,8 +10,12 @@ use std::path::PathBuf;
 
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
+#[cfg(test)]
+pub(crate) use self::ranges::RANGES;
+pub(crate) use self::ranges::range;
+use crate::nearest::hint;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
     OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
@@ -21,6 +26,7 @@ use crate::values::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     pub(crate) job: JobName,
+    #[serde(deserialize_with = "device")]
     pub(crate) device: DeviceKind,
     pub(crate) seed: u64,
     pub(crate) memory: Memory,
@@ -175,6 +181,14 @@ impl Settings {
     pub(crate) fn is_built_in(&self) -> bool {
         self.data.folder.as_os_str() == "built-in"
     }
+}
+
+/// Reads the name of a device, whose family may be misspelt.
+fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceKind, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let family = text.split(':').next().unwrap_or_default().trim();
+    let refused = |error| de::Error::custom(format!("{error}{}", hint(family, ["flex", "vulkan", "cuda"])));
+    text.parse().map_err(refused)
 }
 
 impl Memory {

@@ -7,10 +7,10 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, OpenProbe, PlanRequest, Source, plan_memory, sound};
 use plimsoll_types::StepShape;
 
+use crate::display::progress_of_planning;
 use crate::exit::describe;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, open_probe};
 use crate::settings::Settings;
-use crate::ticker::progress_of_planning;
 use crate::values::PlanSetting;
 
 /// Said where gradient checkpointing is on from the first step, because it has to be.

@@ -31,7 +31,7 @@ use crate::runs::default_out;
 use crate::settings::Settings;
 use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
 use crate::values::{BatchSize, Checkpointing, PlanSetting};
-use crate::{find, reports, signals, worker};
+use crate::{find, go_on, reports, signals, worker};
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -44,7 +44,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let mut loaded = args.config.layers(resumed).load()?;
+    let mut loaded = args.layers(resumed)?.load()?;
     if args.resume
         && let Some(Event::RunStarted(head)) = log_head(&out).map_err(TrainError::from)?
     {
@@ -58,9 +58,10 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     // Before anything is written: a signal from here on ends the run and not only the process.
     let stop = StopFlag::default();
     signals::watch(&stop)?;
-    let run_dir = RunDir::open(&out, existing).map_err(TrainError::from)?;
+    let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
+    let run_dir = RunDir::open_waiting(&out, existing, &mut on_wait).map_err(TrainError::from)?;
     let loading = Loading::begin(&loaded.settings, &out, stop.clone())?;
-    with_loaded(&loaded.settings, loading, Train { loaded: &loaded, run_dir, existing, death, stop })
+    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop })
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.
@@ -69,6 +70,7 @@ fn is_supervised(args: &TrainArgs) -> bool {
 }
 
 struct Train<'a> {
+    args: &'a TrainArgs,
     loaded: &'a Loaded,
     run_dir: RunDir,
     existing: Existing,
@@ -148,7 +150,7 @@ fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
 impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
-        let Train { mut run_dir, existing, death, stop, .. } = run;
+        let Train { args, mut run_dir, existing, death, stop, .. } = run;
         let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
@@ -201,7 +203,7 @@ impl<J: Job> Prepared<J> {
         display.borrow_mut().clear();
         let outcome = outcome?;
         let report = reports::write(&run_dir, &outcome, warnings, self.skipped, self.loaded);
-        Ok(conclude(&report.map_err(TrainError::from)?, &outcome, out, &stop))
+        Ok(conclude(args, &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
     /// Reads or makes the plan that the run begins with.
@@ -286,7 +288,7 @@ fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
 }
 
 /// Says how it went, and how to go on when it was interrupted.
-fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> ExitCode {
+fn conclude(args: &TrainArgs, report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> ExitCode {
     println!("{}", report.to_table());
     if let Some(stream) = outcome.stream {
         let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);
@@ -296,10 +298,6 @@ fn conclude(report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopF
     if outcome.reason == EndReason::Completed {
         return ExitCode::SUCCESS;
     }
-    println!(
-        "interrupted after {} steps; go on with: cargo xtask train --out {} --resume",
-        outcome.step,
-        out.display()
-    );
+    println!("interrupted after {} steps; go on with: {}", outcome.step, go_on::command(args, out));
     ExitCode::from(signalled(stop.signal().unwrap_or(0)))
 }

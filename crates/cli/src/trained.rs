@@ -9,16 +9,17 @@ use plimsoll_probe::Probe;
 use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, open_device, sound_forward};
 use plimsoll_types::{Fraction, StepShape};
 
+use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::find::{need, shown};
-use crate::load::Layers;
+use crate::load::{Given, Layers};
 use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::values::JobName;
 
 /// Reads the settings of a run of one job; `wanted` says which job that is, and what its models do.
-pub(crate) fn settings(run: &Path, sets: Vec<String>, job: JobName, wanted: &str) -> anyhow::Result<Settings> {
-    let layers = Layers { files: vec![run.join(CONFIG_FILE)], sets };
+pub(crate) fn settings(run: &Path, flags: Vec<Given>, job: JobName, wanted: &str) -> anyhow::Result<Settings> {
+    let layers = Layers { files: vec![run.join(CONFIG_FILE)], flags, ..Layers::default() };
     let settings = layers.load()?.settings;
     if settings.job != job {
         return Err(user_error(format!("use the model of {}: it is no run of {wanted}", run.display())).into());
@@ -84,9 +85,14 @@ impl Forward<'_> {
             ..FinderConfig::default()
         };
         let mut probe = open_probe(self.settings)?;
-        let mut on_tried = |it: &Tried| eprintln!("tried       {}", shown(it));
+        let beat = Beat::start("finding");
+        let mut on_tried = |it: &Tried| {
+            beat.clear();
+            eprintln!("tried       {}", shown(it));
+        };
         let mut blank = |shape| (self.blank)(shape);
         let found = find_inference_batch(self.settings.device, finder, &mut *probe, &mut blank, &mut on_tried)?;
+        drop(beat);
         eprintln!("batch       {} found: {}", found.batch, need(&found));
         Ok(found.batch)
     }

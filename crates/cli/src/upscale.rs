@@ -32,7 +32,7 @@ struct Task<'a> {
 }
 
 pub(crate) fn run(args: &UpscaleArgs) -> anyhow::Result<ExitCode> {
-    let settings = trained::settings(&args.run, args.place.sets(), JobName::Sr, "`sr`, whose models upscale images")?;
+    let settings = trained::settings(&args.run, args.place.flags(), JobName::Sr, "`sr`, whose models upscale images")?;
     let tasks = tasks(args)?;
     let (device, checkpoint) = trained::open(&settings, &args.run)?;
     let upscaler = Upscaler::open(settings.sr().model, &checkpoint, device).map_err(TrainError::from)?;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
+use crate::nearest::hint;
+
 /// What may be used of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
@@ -32,6 +34,9 @@ pub(crate) struct Most(pub(crate) Option<u32>);
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
 
+/// The largest weight or share of a task: their sums stay numbers.
+const MOST_WEIGHT: f64 = 1e6;
+
 /// A number for each task, or `"default"`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
@@ -44,12 +49,12 @@ impl TryFrom<String> for PerTask {
         if text == "default" {
             return Ok(Self(None));
         }
-        let number = |it: &str| it.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
+        let number = |it: &str| it.trim().parse::<f64>().ok().filter(|it| (0.0..=MOST_WEIGHT).contains(it));
         let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
         match numbers {
             Some(numbers) => Ok(Self(Some(numbers))),
             None => Err(format!(
-                "`{text}` is neither \"default\" nor one number from 0 for each task, as in \"0.5, 0.3, 0.2\""
+                "`{text}` is neither \"default\" nor one number from 0 to {MOST_WEIGHT} for each task, as in \"0.5, 0.3, 0.2\""
             )),
         }
     }
@@ -221,7 +226,7 @@ macro_rules! word {
             fn try_from(word: String) -> Result<Self, String> {
                 match word.as_str() {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(format!("`{word}` is not one of {}", [$($word),+].join(", "))),
+                    _ => Err(format!("`{word}` is not one of {}{}", [$($word),+].join(", "), hint(&word, [$($word),+]))),
                 }
             }
         }
@@ -269,7 +274,7 @@ impl TryFrom<String> for Checkpointing {
             "auto" => Ok(Self::Auto),
             "on" | "true" => Ok(Self::On),
             "off" | "false" => Ok(Self::Off),
-            _ => Err(format!("`{word}` is not one of auto, on, off")),
+            _ => Err(format!("`{word}` is not one of auto, on, off{}", hint(&word, ["auto", "on", "off"]))),
         }
     }
 }

@@ -151,8 +151,8 @@ fn a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on() {
     use std::io::{BufRead, BufReader};
 
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
-    let mut command = plimsoll(&["train"]);
+    let out = folder.path().join("it's a $run");
+    let mut command = plimsoll(&["train", "--device", "flex"]);
     command.args(SMALL).args(["--steps", "100000", "--out"]).arg(&out);
     let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -164,9 +164,15 @@ fn a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let stdout = text(&output.stdout);
-    assert!(stdout.contains("interrupted after") && stdout.contains("--resume"), "{stdout}");
+    let hint = stdout.lines().find_map(|it| it.strip_prefix("interrupted after ")).unwrap();
+    let (_, hint) = hint.split_once("go on with: ").unwrap();
+    assert!(!hint.contains("cargo"), "{hint}");
     let steps = json(&out.join("training_report.json"))["steps"].as_u64().unwrap();
     assert!(out.join(format!("checkpoints/step-{steps:08}/state.json")).is_file());
+    // As it is pasted into a shell, but for an end that comes soon.
+    let pasted = Command::new("sh").args(["-c", &format!("{hint} --steps {}", steps + 1)]).output().unwrap();
+    assert!(pasted.status.success(), "{hint}: {}", text(&pasted.stderr));
+    assert_eq!(json(&out.join("training_report.json"))["steps"], steps + 1);
 }
 
 #[test]
@@ -178,10 +184,11 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
         assert!(!out.exists(), "{args:?} left {} behind", out.display());
     };
     check(&["--data", "/no/such/folder"], &["/no/such/folder", "no such folder"]);
-    check(&["--set", "memory.target=1.7"], &["memory.target", "1.7", "between 0 and 1"]);
+    check(&["--set", "memory.target=1.7"], &["memory.target", "1.7", "above 0 and at most 1"]);
     check(&["--set", "memory.taget=0.7"], &["memory.taget", "did you mean `memory.target`?"]);
     let crossed = ["--set", "batch.patch_min=48", "--set", "batch.patch_max=32"];
     check(&crossed, &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
+    check(&["--set", "batch.patch_min=9"], &["`batch.patch_min` is 9", "any multiple of `batch.patch_multiple` (4)"]);
     check(&["--set", "batch.batch_max=64"], &["`batch.batch_max` is 64", "effective_batch_size"]);
     check(&["--capacity", "100 KiB"], &["00_leaves.png", "to decode its 174 × 162 pixels", "a capacity of"]);
     check(&["--capacity", "2500 KiB"], &["2.44 MiB", "a capacity "]);

@@ -111,3 +111,49 @@ fn a_signal_while_any_job_reads_its_data_ends_the_run_as_one_between_steps_does(
         }
     }
 }
+
+#[test]
+fn a_signal_while_a_plan_or_a_search_is_under_way_leaves_no_decoded_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let (images, temporary) = (folder.path().join("images"), folder.path().join("temporary"));
+    fs::create_dir(&images).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    many_images(&images);
+    for (command, name, code) in [("plan", "INT", 130), ("find", "TERM", 143)] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        program.args([command, "--data"]).arg(&images).current_dir(folder.path()).env("TMPDIR", &temporary);
+        let mut child = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let (start, is_empty) = (Instant::now(), || fs::read_dir(&temporary).unwrap().next().is_none());
+        let holds_pixels = || {
+            let folders = fs::read_dir(&temporary).unwrap().flatten();
+            folders.into_iter().any(|it| it.path().join("decoded.pixels").exists())
+        };
+        while !holds_pixels() {
+            assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is decoded");
+            sleep(Duration::from_millis(2));
+        }
+        signal(name, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{command}");
+        assert!(is_empty(), "{command} leaves decoded images");
+    }
+}
+
+#[test]
+fn nothing_is_silent_for_long_while_data_are_loaded_and_searched() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    fs::create_dir(&images).unwrap();
+    many_images(&images);
+    let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    program.args(["find", "--data"]).arg(&images).current_dir(folder.path());
+    let mut child = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // One line would tell of nothing that goes on.
+    let is_told = |line: &String| ["loading ", "planning ", "finding "].iter().any(|it| line.starts_with(it));
+    let told = lines.by_ref().map_while(Result::ok).filter(is_told).take(2).count();
+    assert_eq!(told, 2);
+    signal("TERM", &child);
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}

@@ -17,7 +17,7 @@ use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig
 use tempfile::{TempDir, tempdir};
 
 use super::Reader;
-use crate::load::{DEFAULTS, Layers};
+use crate::load::{DEFAULTS, Given, Layers, Loaded};
 
 const JSON: &[&str] = &["null", "true", "false", "[]", "{}", ":", "\"\":", "\\u0000", "1.5", "-", "\"kind\":\"keep\""];
 
@@ -37,14 +37,49 @@ fn configuration() {
     let mut read = |input: &[u8]| {
         let path = put(&folder, "config.toml", input);
         let line = String::from_utf8_lossy(input).lines().next().unwrap_or_default().to_owned();
-        let file = Layers { files: vec![path], sets: Vec::new() };
-        let set = Layers { files: Vec::new(), sets: vec![line] };
-        [file, set].iter().any(|layers| layers.load().is_ok_and(|it| !it.to_toml().is_empty()))
+        let file = Layers { files: vec![path], ..Layers::default() };
+        let set = Layers { sets: vec![line], ..Layers::default() };
+        [file, set].iter().any(|layers| layers.load().is_ok_and(|it| reads_again(&folder, &it)))
     };
     let short = "job = \"sr\"\n[memory]\ntarget = 0.75\ncapacity = \"1.5 GiB\"\n[train]\nsteps = 12\n";
     let sets = ["memory.target=0.8", "train.steps=3", "job=sr", "batch.batch_size=4", "memory.capacity=2 GiB"];
     let corpus = [DEFAULTS, short].into_iter().chain(sets).map(|it| it.as_bytes().to_vec()).collect();
     Reader { name: "configuration", corpus, words: WORDS, read: &mut read }.fuzz();
+}
+
+/// Holds that settings which were written are read as what they were.
+fn reads_again(folder: &TempDir, loaded: &Loaded) -> bool {
+    let written = loaded.to_toml();
+    let layers = Layers { files: vec![put(folder, "written.toml", written.as_bytes())], ..Layers::default() };
+    let again = layers.load().unwrap_or_else(|error| panic!("{error}: {written}"));
+    assert_eq!(again.to_toml(), written);
+    assert_eq!(format!("{:?}", again.settings), format!("{:?}", loaded.settings));
+    true
+}
+
+/// A folder of data of any name, in a configuration that is written and read.
+#[test]
+fn folders() {
+    const WORDS: &[&str] = &[
+        "\"", "'", "\\", "\\n", "\n", "\r\n", "\t", "\u{301}", "\u{200b}", "\u{1b}", "\u{7f}", "\u{85}", "#", "=", "{",
+        "'''", "\"\"\"",
+    ];
+    let folder = tempdir().unwrap();
+    let mut read = |input: &[u8]| {
+        let Ok(name) = String::from_utf8(input.to_vec()) else { return false };
+        // What is larger than a file of settings may be is no name of a folder either.
+        if 4096 < name.len() {
+            return false;
+        }
+        let layers = Layers { flags: vec![Given::by_flag("--data", "data.folder", name.clone())], ..Layers::default() };
+        let loaded = layers.load().unwrap();
+        let is_same = name == "built-in" || loaded.settings.folder("sr") == Path::new(&name);
+        assert!(is_same, "{name:?} became {:?}", loaded.settings.folder("sr"));
+        reads_again(&folder, &loaded)
+    };
+    let names = ["/home/Mu\u{308}ller/ภาพถ่าย", "C:\\new \"photos\"", "photos"];
+    let corpus = names.map(|it| it.as_bytes().to_vec()).into();
+    Reader { name: "folders", corpus, words: WORDS, read: &mut read }.fuzz();
 }
 
 fn logs() -> Vec<Vec<u8>> {

@@ -6,7 +6,7 @@ use plimsoll_types::Bytes;
 
 use crate::exit::{UserError, user_error};
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, Sizes, thinned};
+use crate::prepare::{Buckets, Prepared, Sizes, thinned, told};
 use crate::settings::{Notes, Settings};
 
 /// Edges of validation batches that are planned; a batch between two of them is held against the longer one.
@@ -36,7 +36,7 @@ pub(super) fn prepare<J: Job>(
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
-    let chosen = format!("up to {batch_max} of edges {edges:?}, {}", settings.step());
+    let chosen = format!("up to {batch_max} of padded lengths {}, {}", told(&edges), settings.step());
     let loader = settings.loader(largest, edges.clone());
     check_tasks(&job, &loader)?;
     Ok(Prepared {

@@ -262,7 +262,7 @@ mod tests {
     fn a_step_whose_micro_batches_no_policy_takes_is_refused_with_what_is_allowed() {
         let buckets = |sets: &[&str]| {
             let sets = ["job=text"].iter().chain(sets).map(ToString::to_string).collect();
-            let settings = Layers { files: Vec::new(), sets }.load().unwrap().settings;
+            let settings = Layers { sets, ..Layers::default() }.load().unwrap().settings;
             settings.buckets(&[40, 80]).map(|it| it.batch_max).map_err(|error| error.to_string())
         };
         let (key, most) = ("batch.effective_batch_size", 40 * 4 * (1_u64 << 20));

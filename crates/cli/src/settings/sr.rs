@@ -1,6 +1,6 @@
 //! The settings of super-resolution.
 
-use plimsoll_policy::{Bounds, Preset};
+use plimsoll_policy::{Bounds, PolicyError, Preset};
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::Bytes;
 use plimsoll_workloads::Room;
@@ -34,7 +34,7 @@ impl Settings {
         }
         let patch_max = patch_max.min(room);
         let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
-        bounds.validate().map_err(|error| user_error(format!("use the configuration: `batch`: {error}")))?;
+        bounds.validate().map_err(|error| refused(&error))?;
         let chosen = format!("patch {patch_min} to {patch_max}, batch {batch_min} to {batch_max}");
         let suggested = preset.target();
         if !suggested.contains(&self.memory.target.get()) {
@@ -76,6 +76,15 @@ impl Settings {
         let model = EdsrConfig { channels, blocks };
         SrConfig { model, crops_per_image, validation_tile, seed: self.seed }
     }
+}
+
+/// Names the key of bounds that a policy does not take.
+fn refused(error: &PolicyError) -> UserError {
+    let PolicyError::OutOfRange { key, value, allowed } = error else {
+        return user_error(format!("use the configuration: `batch`: {error}"));
+    };
+    let allowed = allowed.replace("patch_multiple", "`batch.patch_multiple`");
+    user_error(format!("use the configuration: `batch.{key}` is {value}, allowed is {allowed}"))
 }
 
 fn ordered(key: &str, min: u32, max: u32) -> Result<(), UserError> {

@@ -17,7 +17,7 @@ const FILES: [&str; 5] =
 const COLOURS: [&str; 2] = ["CLICOLOR_FORCE", "CLICOLOR"];
 
 /// What a line begins with, or has in it, that is told by the clock, or is in the log.
-const FLEETING: [&str; 3] = ["loading ", " · ", ", baseline "];
+const FLEETING: [&str; 5] = ["loading ", "planning ", "finding ", " · ", ", baseline "];
 
 /// Super-resolution in seconds, with knobs to turn.
 pub(crate) const SR: [&str; 10] = [

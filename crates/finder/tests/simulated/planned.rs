@@ -118,7 +118,10 @@ fn a_plan_that_fails_or_exceeds_the_budget_costs_no_step() {
     let finder = Finder::try_new(FinderConfig { edge: 8, ..config() }, Bytes(999)).unwrap();
     let planned = Prediction { expected: Bytes(1000), upper: Bytes(1200) };
     let error = finder.search(Source::Plan(&|_| Some(planned))).unwrap_err();
-    assert_eq!(error.to_string(), "find a batch size: the smallest batch, 1 × 8, is planned to need 1000 B, and 999 B may be used");
+    assert_eq!(
+        error.to_string(),
+        "find a batch size: the smallest batch, 1 × 8, is planned to need 1000 B, and 999 B may be used"
+    );
     let error = finder.search(Source::Plan(&|_| None)).unwrap_err();
     assert_eq!(error.to_string(), "find a batch size: a dry run of the smallest batch, 1 × 8, fails");
     let all = Prediction { expected: Bytes(1), upper: Bytes(1) };
