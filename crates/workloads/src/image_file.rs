@@ -2,14 +2,20 @@
 
 mod jpeg;
 mod png;
+mod whole;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use image::{ImageFormat, guess_format};
 use plimsoll_types::Bytes;
+
+use crate::files::{no_file, open_file};
+
+/// The formats that are read, whatever the names of the files.
+pub(crate) const FORMATS: &str = "PNG, JPEG, WebP, GIF, BMP, PNM or QOI";
 
 /// Why a file gives no image.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +24,7 @@ pub(crate) enum ImageFault {
     #[error("{0}")]
     Io(io::Error),
     /// It is something else.
-    #[error("it is no PNG or JPEG image")]
+    #[error("it is no {FORMATS} image")]
     Foreign,
     /// It is one, and broken.
     #[error("it is damaged: {0}")]
@@ -42,6 +48,8 @@ enum Form {
     Png,
     /// Its library decodes it as a whole.
     Jpeg { is_grey: bool },
+    /// The image library decodes it as a whole.
+    Whole(ImageFormat),
 }
 
 /// Takes a row of interleaved RGB; nothing more is decoded when it breaks.
@@ -63,6 +71,12 @@ impl ImageFile {
                 let (width, height, needed) = (head.width, head.height, head.needed());
                 Ok(Self { path, width, height, needed, form: Form::Jpeg { is_grey: head.is_grey() } })
             }
+            Ok(format) if whole::FORMATS.contains(&format) => {
+                let file = open(&path)?;
+                let n_bytes = file.get_ref().metadata().map_err(ImageFault::Io)?.len();
+                let whole::Head { width, height, needed } = whole::look(file, n_bytes, format)?;
+                Ok(Self { path, width, height, needed, form: Form::Whole(format) })
+            }
             _ => Err(ImageFault::Foreign),
         }
     }
@@ -77,6 +91,7 @@ impl ImageFile {
         match self.form {
             Form::Png => png::rows(open(&self.path)?, take),
             Form::Jpeg { is_grey } => jpeg::rows(open(&self.path)?, self.width, is_grey, take),
+            Form::Whole(format) => whole::rows(open(&self.path)?, self.needed, format, take),
         }
     }
 }
@@ -84,14 +99,10 @@ impl ImageFile {
 /// Bytes that a file is read ahead.
 const READ_AHEAD: usize = 64 << 10;
 
-/// Opens what is a file; to wait for a pipe would be to wait for ever.
+/// Opens what is a file; a pipe is no image.
 fn open(path: &Path) -> Result<BufReader<File>, ImageFault> {
-    let is_file = fs::metadata(path).map_err(ImageFault::Io)?.is_file();
-    if !is_file {
-        return Err(ImageFault::Foreign);
-    }
-    let file = File::open(path).map_err(ImageFault::Io)?;
-    Ok(BufReader::with_capacity(READ_AHEAD, file))
+    let fault = |error| if no_file(&error).is_some() { ImageFault::Foreign } else { ImageFault::Io(error) };
+    Ok(BufReader::with_capacity(READ_AHEAD, open_file(path).map_err(fault)?))
 }
 
 /// Refuses an image without pixels.
@@ -104,6 +115,8 @@ fn checked(width: u32, height: u32) -> Result<(u32, u32), ImageFault> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use image::{DynamicImage, ImageBuffer, ImageReader, Pixel};
 
     use super::*;
@@ -138,6 +151,13 @@ mod tests {
             ("deep-grey.png", DynamicImage::ImageLumaA16(rgb.to_luma_alpha16())),
             ("rgb.jpg", rgb),
             ("grey.jpg", DynamicImage::ImageLuma8(picture(71, 20))),
+            ("rgb.webp", DynamicImage::ImageRgb8(picture(21, 34))),
+            ("rgba.webp", DynamicImage::ImageRgba8(picture(34, 21))),
+            ("rgba.gif", DynamicImage::ImageRgba8(picture(12, 15))),
+            ("rgb.bmp", DynamicImage::ImageRgb8(picture(17, 5))),
+            ("grey.pgm", DynamicImage::ImageLuma8(picture(17, 6))),
+            ("rgb.ppm", DynamicImage::ImageRgb8(picture(17, 7))),
+            ("rgba.qoi", DynamicImage::ImageRgba8(picture(17, 8))),
         ];
         for (name, image) in images {
             let path = folder.path().join(name);
@@ -152,7 +172,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_short_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["image.png", "image.jpg"] {
+        for name in ["image.png", "image.jpg", "image.webp", "image.gif", "image.bmp", "image.ppm", "image.qoi"] {
             let path = folder.path().join(name);
             picture::<image::Rgb<u8>>(200, 150).save(&path).unwrap();
             let whole = fs::read(&path).unwrap();

@@ -25,9 +25,11 @@ pub mod sequence;
 mod split;
 pub mod sr;
 mod store;
+mod survey;
 pub mod text;
 mod watch;
 
-pub use files::FolderError;
+pub use files::{FolderError, NoFile};
 pub use room::{Room, StoreConfig};
+pub use survey::{AboutFolder, Survey};
 pub use watch::{Interrupted, Watch};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use crate::files::open_file;
+
 /// The longest line of a list in bytes: a sample takes some hundred.
 const LONGEST: u64 = 1 << 20;
 
@@ -20,7 +22,7 @@ pub(crate) type Listed<'a> = Result<&'a [u8], String>;
 
 impl Lines {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_file(path)?;
         let n_bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         Ok(Self { file: BufReader::new(file), line: Vec::new(), n_bytes, n_read: 0 })
     }

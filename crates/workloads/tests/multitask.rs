@@ -11,7 +11,7 @@ use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use plimsoll_fixtures::copy_folder;
-use plimsoll_train::{BadSample, Draw, Job, Part, Source, WeightedAccumulator};
+use plimsoll_train::{BadSample, Draw, Item, Job, Part, Source, WeightedAccumulator};
 use plimsoll_types::StepShape;
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{
@@ -287,7 +287,7 @@ fn an_image_that_cannot_be_used_is_refused_or_skipped_with_its_line() {
     refused(is_folder.path(), &["it is a folder"]);
     let foreign = renamed();
     fs::write(place(foreign.path()), "no image").unwrap();
-    refused(foreign.path(), &["it is no PNG or JPEG image"]);
+    refused(foreign.path(), &["it is no PNG, JPEG, WebP, GIF, BMP, PNM or QOI image"]);
     let cut = renamed();
     let whole = fs::read(cut.path().join("images/bavo/0.png")).unwrap();
     fs::write(place(cut.path()), &whole[..whole.len() / 2]).unwrap();
@@ -295,12 +295,37 @@ fn an_image_that_cannot_be_used_is_refused_or_skipped_with_its_line() {
 }
 
 #[test]
-fn a_task_without_samples_is_refused_by_name() {
-    let no_pairs = folder(|lines| lines.into_iter().filter(|it| !it.contains("\"pair\"")).collect());
-    let error = read(no_pairs.path(), BadSample::Fail).unwrap_err().to_string();
-    assert!(error.contains("samples of task `pair`") && error.contains("0 of its 0 lines"), "{error}");
+fn a_task_without_samples_on_one_side_is_refused_by_name() {
+    let one_pair = folder(|lines| {
+        let mut n_pairs = 0;
+        let is_kept = |line: &String| !line.contains("\"pair\"") || std::mem::replace(&mut n_pairs, 1) == 0;
+        lines.into_iter().filter(is_kept).collect()
+    });
+    let error = read(one_pair.path(), BadSample::Fail).map(|it| it.train.len()).unwrap_err().to_string();
+    assert!(error.contains("samples of task `pair`") && error.contains("of its 1 lines"), "{error}");
     let empty = folder(|_| Vec::new());
-    assert!(matches!(read(empty.path(), BadSample::Skip), Err(DataError::NoSamples { task: Task::Single, .. })));
+    assert!(matches!(read(empty.path(), BadSample::Skip), Err(DataError::NoLines { .. })));
+}
+
+#[test]
+fn a_folder_with_one_task_or_two_trains_these_alone() {
+    for kept in [&["single"][..], &["pair"], &["subject", "pair"]] {
+        let is_kept = |line: &String| kept.iter().any(|task| line.contains(&format!("\"{task}\"")));
+        let folder = folder(|lines| lines.into_iter().filter(is_kept).collect());
+        let job = Multitask::new(MultitaskConfig::new(3), Arc::new(read(folder.path(), BadSample::Fail).unwrap()));
+        assert_eq!(job.tasks(), kept);
+        let (source, device) = (job.source(), Device::flex().autodiff());
+        let ids: Vec<_> = (0..6).collect();
+        let items: Vec<_> = ids.iter().map(|id| source.read(0, *id).unwrap()).collect();
+        let edge = items.iter().map(Item::length).max().unwrap();
+        let mut buffer = source.buffer(StepShape::new(6, edge));
+        source.collate(&Draw::of_edge(0, ids, edge), &items, &mut buffer).unwrap();
+        device.seed(5);
+        let model = job.init(&device);
+        let loss = job.mean_loss(&model, job.batch(&buffer, 0..6, &device), &vec![1.0; kept.len()]);
+        assert_eq!(loss.of_tasks.unwrap().dims(), [kept.len()]);
+        assert!((0.1..9.0).contains(&loss.mean.into_scalar::<f32>()), "{kept:?}");
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use burn::tensor::Device;
+use plimsoll_fixtures::copy_folder;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
@@ -52,7 +54,7 @@ fn config(n_steps: u64) -> FitConfig {
     }
 }
 
-fn run(job: &Multitask, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Event> {
+fn run(job: &Multitask, path: &Path, existing: Existing, n_steps: u64, stop_after: Option<u64>) -> Vec<Event> {
     let mut run_dir = RunDir::open(path, existing).unwrap();
     let (probe, stop) = (open(DeviceKind::Flex, Some(Bytes::mib(256))).unwrap(), StopFlag::default());
     let signal = stop.clone();
@@ -74,7 +76,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, stop_after: Option<u64>
         plan_sparing: None,
         config_text: "",
     };
-    fit(job, &config(150), shell).unwrap();
+    fit(job, &config(n_steps), shell).unwrap();
     run_dir.events().unwrap()
 }
 
@@ -93,8 +95,8 @@ fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
     let samples = Samples::read(&config).unwrap();
     let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
     let run_dir = folder.path().join("run");
-    run(&job, &run_dir, Existing::Refuse, Some(60));
-    let events = run(&job, &run_dir, Existing::Resume, None);
+    run(&job, &run_dir, Existing::Refuse, 150, Some(60));
+    let events = run(&job, &run_dir, Existing::Resume, 150, None);
     let steps = steps(&events);
     assert_eq!(steps.len(), 150);
     for done in &steps {
@@ -117,4 +119,32 @@ fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
         assert!(task.metric < 0.8 * task.baseline, "{}: {} of {}", task.metric_name, task.metric, task.baseline);
     }
     assert!(validated.tasks.len() == 3 && validated.metric < 0.8);
+}
+
+#[test]
+fn a_folder_with_one_task_or_two_trains_and_validates_these_alone() {
+    for kept in [&["single"][..], &["pair"], &["subject", "pair"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        copy_folder(&plimsoll_fixtures::dir().join("multitask"), &data).unwrap();
+        let list = data.join("samples.jsonl");
+        let is_kept = |line: &&str| kept.iter().any(|task| line.contains(&format!("\"{task}\"")));
+        let lines: Vec<_> = fs::read_to_string(&list).unwrap().lines().filter(is_kept).map(str::to_owned).collect();
+        fs::write(&list, lines.join("\n")).unwrap();
+        let samples = Samples::read(&SamplesConfig::new(data, Room::boundless(folder.path()))).unwrap();
+        let job = Multitask::new(MultitaskConfig::new(3), Arc::new(samples));
+        let events = run(&job, &folder.path().join("run"), Existing::Refuse, 12, None);
+        let steps = steps(&events);
+        assert_eq!(steps.len(), 12);
+        for done in steps {
+            let weights = done.tasks.iter().map(|it| it.weight).sum::<f64>();
+            assert!(done.tasks.len() == kept.len() && (weights - kept.len() as f64).abs() < 1e-6, "{:?}", done.tasks);
+        }
+        let validated = last_validation(&events);
+        assert_eq!(validated.tasks.len(), kept.len());
+        assert!(
+            validated.metric.is_finite() && validated.tasks.iter().all(|it| it.metric.is_finite()),
+            "{validated:?}"
+        );
+    }
 }

@@ -175,7 +175,10 @@ fn a_folder_is_read_recursively_and_what_is_no_image_is_named() {
     fs::write(folder.path().join("liar.png"), "no image either").unwrap();
     let photos = Photos::read(&photos_config(folder.path())).unwrap();
     assert_eq!((photos.train.len(), photos.validation.len()), (1, 1));
-    assert_eq!(photos.skipped, ["liar.png: no PNG or JPEG image", "notes.txt: no PNG or JPEG image"]);
+    assert_eq!(
+        photos.skipped,
+        ["liar.png", "notes.txt"].map(|it| format!("{it}: no PNG, JPEG, WebP, GIF, BMP, PNM or QOI image"))
+    );
 }
 
 #[cfg(unix)]

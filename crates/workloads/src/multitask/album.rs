@@ -23,6 +23,8 @@ pub(crate) struct Album {
     images: BTreeMap<String, Result<Stored, String>>,
     store: PixelStore,
     end: u64,
+    /// Whether heads are enough.
+    of_heads: bool,
 }
 
 impl Album {
@@ -30,7 +32,12 @@ impl Album {
     pub(crate) fn create(config: &SamplesConfig) -> io::Result<Self> {
         let (folder, room) = (config.folder.clone(), config.room.clone());
         let store = PixelStore::create(&room.store)?;
-        Ok(Self { folder, size: config.image_size, room, images: BTreeMap::new(), store, end: 0 })
+        Ok(Self { folder, size: config.image_size, room, images: BTreeMap::new(), store, end: 0, of_heads: false })
+    }
+
+    /// Starts an album that reads heads and holds no pixels.
+    pub(crate) fn of_heads(config: &SamplesConfig) -> io::Result<Self> {
+        Ok(Self { of_heads: true, ..Self::create(config)? })
     }
 
     /// Decodes an image, unless it is there already; the inner error says what is wrong with it.
@@ -57,6 +64,9 @@ impl Album {
                 "to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity} \
                  or a smaller image would help"
             ));
+        }
+        if self.of_heads {
+            return Ok(Vec::new());
         }
         let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
         let decoded = file.rows(&mut |row| {

@@ -8,6 +8,7 @@ use plimsoll_types::StepShape;
 
 use super::lines::Task;
 use super::source::SampleBuffer;
+use super::tasks::Tasks;
 
 /// Samples on the device.
 ///
@@ -44,12 +45,13 @@ pub(crate) struct Sizes {
     /// Token ids of a text.
     pub(crate) words: usize,
     pub(crate) subjects: usize,
+    pub(crate) tasks: Tasks,
 }
 
 impl Sizes {
     /// Returns how many outputs each task's head has.
-    pub(crate) fn outputs(self) -> [usize; Task::ALL.len()] {
-        [self.subjects, self.subjects, 2]
+    pub(crate) fn outputs(self) -> Vec<usize> {
+        self.tasks.iter().map(|task| if task == Task::Pair { 2 } else { self.subjects }).collect()
     }
 }
 
@@ -83,7 +85,7 @@ impl MixedTensors {
             padding: Tensor::<2, Int>::zeros([n, sizes.words], device).bool(),
             words: Tensor::zeros([n, 1, sizes.words], device),
             targets: Tensor::zeros([n, sizes.outputs().iter().sum()], device),
-            tasks: Tensor::zeros([n, Task::ALL.len()], device),
+            tasks: Tensor::zeros([n, sizes.tasks.len()], device),
             shares: Tensor::zeros([n, 1], device),
             n_tasks: 1.0,
         }
@@ -120,7 +122,7 @@ impl Host {
             padding: Vec::with_capacity(n * sizes.words),
             words: vec![0.0; n * sizes.words],
             targets: vec![0.0; n * sizes.outputs().iter().sum::<usize>()],
-            tasks: vec![0.0; n * Task::ALL.len()],
+            tasks: vec![0.0; n * sizes.tasks.len()],
             shares: vec![0.0; n],
             n_tasks: 1.0,
         }
@@ -147,7 +149,7 @@ impl Host {
         let targets = &mut self.targets[start..][..outputs[task]];
         targets.fill(self.smoothing / outputs[task] as f32);
         targets[batch.labels[sample] as usize] += 1.0 - self.smoothing;
-        self.tasks[row * Task::ALL.len() + task] = 1.0;
+        self.tasks[row * sizes.tasks.len() + task] = 1.0;
         (self.shares[row], self.n_tasks) = (share as f32, n_tasks as f32);
     }
 
@@ -160,7 +162,7 @@ impl Host {
             padding: Tensor::from_data(TensorData::new(self.padding, [n, sizes.words]), device),
             words: Tensor::from_data(TensorData::new(self.words, [n, 1, sizes.words]), device),
             targets: Tensor::from_data(TensorData::new(self.targets, [n, sizes.outputs().iter().sum()]), device),
-            tasks: Tensor::from_data(TensorData::new(self.tasks, [n, Task::ALL.len()]), device),
+            tasks: Tensor::from_data(TensorData::new(self.tasks, [n, sizes.tasks.len()]), device),
             shares: Tensor::from_data(TensorData::new(self.shares, [n, 1]), device),
             n_tasks: self.n_tasks,
         }

@@ -4,13 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use super::lines::Task;
+use crate::files::missing;
+use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
 /// Why a folder makes no data set.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The folder is not there.
-    #[error("read data from {}: there is no such folder", .0.display())]
+    #[error("read data from {}: {}", .0.display(), missing(.0))]
     NoFolder(PathBuf),
     /// The list of samples cannot be read.
     #[error("read {}: {source}", path.display())]
@@ -29,6 +31,12 @@ pub enum DataError {
         line: usize,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The list has no line that can be used.
+    #[error("find samples in {}: it has no line that can be used", path.display())]
+    NoLines {
+        /// The list.
+        path: PathBuf,
     },
     /// A task has nothing to train on or to validate on.
     #[error(
@@ -67,4 +75,10 @@ pub enum DataError {
     /// Whoever watches has asked for the end.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl AboutFolder for DataError {
+    fn is_about_folder(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::NoLines { .. } | Self::NoSamples { .. } | Self::OneSubject { .. })
+    }
 }

@@ -49,13 +49,14 @@ impl Multitask {
     /// Trains on these samples.
     pub fn new(config: MultitaskConfig, samples: Arc<Samples>) -> Self {
         let source = Arc::new(SampleSource::new(Arc::clone(&samples), config.seed));
-        Self { config, samples, source, tasks: Task::ALL.map(|task| task.to_string()).to_vec() }
+        let tasks = samples.tasks().iter().map(|task| task.to_string()).collect();
+        Self { config, samples, source, tasks }
     }
 
     fn sizes(&self) -> Sizes {
         let Samples { subjects, .. } = &*self.samples;
         let (image, words) = (self.samples.album().size() as usize, self.samples.max_words() as usize);
-        Sizes { image, words, subjects: subjects.len() }
+        Sizes { image, words, subjects: subjects.len(), tasks: self.samples.tasks() }
     }
 
     /// Returns the loss of each held-out sample in its task.
@@ -122,11 +123,13 @@ impl Job for Multitask {
 
     fn program(&self) -> String {
         let FusionConfig { channels, features } = self.config.model;
-        let Sizes { image, words, subjects } = self.sizes();
+        let Sizes { image, words, subjects, tasks } = self.sizes();
+        let of =
+            if tasks.len() < Task::ALL.len() { format!(", {} alone", self.tasks.join(" and ")) } else { String::new() };
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
         format!(
             "multitask of {channels} channels and {features} features on images of {image} px, {words} of {n_ids} words \
-             and {subjects} subjects, cross-entropy{probes}"
+             and {subjects} subjects, cross-entropy{probes}{of}"
         )
     }
 
@@ -185,10 +188,10 @@ impl Job for Multitask {
             let (name, baseline) = ("cross-entropy (nats)".to_owned(), baseline(&self.samples, task));
             Metric { name, value, baseline, goal: Goal::Lowest }
         };
-        let tasks = Task::ALL.map(metric);
+        let tasks: Vec<_> = self.samples.tasks().iter().map(metric).collect();
         let value = tasks.iter().map(|it| it.value / it.baseline).sum::<f64>() / tasks.len() as f64;
         let name = "loss over baseline, mean of the tasks".to_owned();
         let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
-        Ok(Validation { metric, tasks: tasks.to_vec() })
+        Ok(Validation { metric, tasks })
     }
 }

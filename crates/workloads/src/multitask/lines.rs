@@ -28,11 +28,6 @@ impl Task {
         }
     }
 
-    /// Returns the number of the task, from 0.
-    pub(crate) const fn index(self) -> u16 {
-        self as u16
-    }
-
     fn of_name(name: &str) -> Result<Self, String> {
         let known = || Self::ALL.map(|task| format!("`{task}`")).join(", ");
         Self::ALL

@@ -1,4 +1,4 @@
-//! Three tasks on samples that differ in their number of images, trained together.
+//! Up to three tasks on samples that differ in their number of images, trained together.
 //!
 //! The data is a folder with a file `samples.jsonl`, one sample a line: its task, its subjects, its images and a text.
 //!
@@ -8,6 +8,7 @@
 //! | `subject` | several images of one subject | which subject it is | cross-entropy over the subjects |
 //! | `pair` | images of two subjects, in two groups | whether the groups are shown in the order in which the text names them, or the other way round | cross-entropy over the two |
 //!
+//! A folder may have samples of one task or two; the others then have neither a head nor a part in the loss.
 //! One encoder for images and one for texts serve all tasks, and so does the layer that fuses them; each task has a
 //! head of its own.
 //! The text tells nobody the answer: in the first two tasks the words that tell subjects apart are hidden, and in the
@@ -43,6 +44,7 @@ mod model;
 mod samples;
 mod source;
 mod split;
+mod tasks;
 mod words;
 
 pub use batch::MixedTensors;

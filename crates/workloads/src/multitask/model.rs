@@ -7,7 +7,6 @@ use burn::tensor::{Device, Tensor};
 
 use super::batch::{MixedTensors, Sizes};
 use super::encoder::{ImageEncoder, TextEncoder};
-use super::lines::Task;
 
 /// Size of a [`FusionModel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +41,12 @@ impl FusionConfig {
     /// Creates a model on a device; with probes where the gradients of the tasks are to be told apart.
     pub(crate) fn init(&self, sizes: Sizes, n_ids: usize, has_probes: bool, device: &Device) -> FusionModel {
         let features = self.features;
-        let probe = |_: &Task| Initializer::Zeros.init([3 * features, features], device);
+        let probe = |_| Initializer::Zeros.init([3 * features, features], device);
         FusionModel {
             images: ImageEncoder::new(sizes.image, self.channels, features, device),
             texts: TextEncoder::new(n_ids, sizes.words, features, device),
             fusion: LinearConfig::new(3 * features, features).init(device),
-            probes: if has_probes { Task::ALL.iter().map(probe).collect() } else { Vec::new() },
+            probes: if has_probes { sizes.tasks.iter().map(probe).collect() } else { Vec::new() },
             heads: sizes.outputs().iter().map(|n| LinearConfig::new(features, *n).init(device)).collect(),
         }
     }

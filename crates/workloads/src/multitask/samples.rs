@@ -9,11 +9,13 @@ use super::album::Album;
 use super::error::DataError;
 use super::lines::{Line, Task, parse};
 use super::split::Split;
+use super::tasks::Tasks;
 use super::words::Words;
 use crate::checksum::Checksum;
 use crate::listed::Lines;
 use crate::room::Room;
 use crate::store::Stored;
+use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
 
 /// The list of samples in their folder.
@@ -86,6 +88,7 @@ pub struct Samples {
     pub subjects: Vec<String>,
     /// Lines that were left out, each with the reason.
     pub skipped: Vec<String>,
+    tasks: Tasks,
     /// The images of each subject that are trained on.
     pools: Vec<Vec<Stored>>,
     n_words: usize,
@@ -109,10 +112,34 @@ impl Samples {
     ///
     /// Those of [`Self::read`], and [`DataError::Interrupted`].
     pub fn read_watched(config: &SamplesConfig, watch: Watch<'_>) -> Result<Self, DataError> {
+        Self::read_into(Album::create(config), config, watch)
+    }
+
+    /// Reads the list and the heads of the images that it names, and decodes none of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read_watched`] that show before anything is decoded.
+    pub fn survey(config: &SamplesConfig, watch: Watch<'_>) -> Result<Survey, DataError> {
+        let samples = Self::read_into(Album::of_heads(config), config, watch)?;
+        let all = || samples.train.iter().chain(&samples.held_out);
+        let subjects = all().flat_map(|it| &it.groups).map(|it| samples.subjects[it.subject].clone());
+        Ok(Survey {
+            samples: "samples",
+            n_train: samples.train.len(),
+            n_held_out: samples.held_out.len(),
+            unit: "images",
+            lengths: samples.train.iter().map(|it| u64::from(it.n_images())).collect(),
+            kinds: vec![("tasks", counted(all().map(|it| it.task.to_string()))), ("subjects", counted(subjects))],
+            skipped: samples.skipped,
+        })
+    }
+
+    fn read_into(album: std::io::Result<Album>, config: &SamplesConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let store_error = |source| DataError::Store { folder: config.room.store.folder.clone(), source };
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
-        let mut album = Album::create(config).map_err(store_error)?;
+        let mut album = album.map_err(store_error)?;
         let (mut listed, mut number, mut n_done) = (open(config)?, 0, 0);
         let n_bytes = listed.n_bytes();
         let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
@@ -155,13 +182,17 @@ impl Samples {
         };
         let (train, held_out, pools) = (part(false), part(true), split.pools(lines));
         let (n_words, max_words) = (words.n_ids(), config.max_words);
-        Self { train, held_out, subjects, skipped: Vec::new(), pools, n_words, max_words, album }
+        let tasks = Tasks::of(lines.iter().map(|(_, line)| line.task));
+        Self { tasks, train, held_out, subjects, skipped: Vec::new(), pools, n_words, max_words, album }
     }
 
-    /// Whether there is something to learn and to measure for every task.
+    /// Whether there is something to learn and to measure for every task that there is.
     fn check(&self, lines: &[(usize, Line)], list: &Path) -> Result<(), DataError> {
         let path = list.to_owned();
-        for task in Task::ALL {
+        if lines.is_empty() {
+            return Err(DataError::NoLines { path });
+        }
+        for task in self.tasks.iter() {
             let lines = lines.iter().filter(|(_, line)| line.task == task).count();
             let [train, held_out] =
                 [&self.train, &self.held_out].map(|it| it.iter().filter(|it| it.task == task).count());
@@ -173,6 +204,11 @@ impl Samples {
             found @ 0..2 => Err(DataError::OneSubject { path, found }),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the tasks that there are.
+    pub(crate) fn tasks(&self) -> Tasks {
+        self.tasks
     }
 
     /// Returns the number of token ids.
@@ -197,7 +233,7 @@ impl Samples {
             checksum.text(subject);
         }
         for Sample { task, line, groups, tokens } in &self.train {
-            checksum.number(u64::from(task.index()));
+            checksum.number(*task as u64);
             checksum.number(*line as u64);
             for Shown { subject, images } in groups {
                 checksum.number(*subject as u64);

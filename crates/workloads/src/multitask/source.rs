@@ -28,7 +28,8 @@ pub struct SampleSource {
 /// A sample on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedSample {
-    task: Task,
+    /// The number of its task.
+    task: u16,
     n_images: u32,
     /// Images of the group that is shown first.
     n_first: u32,
@@ -50,7 +51,7 @@ impl SampleSource {
     /// Takes samples of a folder; the seed decides how they change from epoch to epoch.
     pub fn new(samples: Arc<Samples>, seed: u64) -> Self {
         let lengths: Vec<_> = samples.train.iter().map(Sample::n_images).collect();
-        let tasks: Vec<_> = samples.train.iter().map(|it| it.task.index()).collect();
+        let tasks: Vec<_> = samples.train.iter().map(|it| samples.tasks().number(it.task)).collect();
         let index = SampleIndex::try_new([lengths]).and_then(|index| index.with_tasks(tasks));
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
         Self { samples, index, seed }
@@ -63,7 +64,7 @@ impl LoadedSample {
         let planes = |stored: &Stored| planes(samples, *stored);
         let pixels =
             shown(sample, exchanged).flat_map(|group| &group.images).map(planes).collect::<Result<Vec<_>, _>>();
-        Ok(Self::new(sample, exchanged, pixels?.concat()))
+        Ok(Self::new(samples, sample, exchanged, pixels?.concat()))
     }
 
     /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
@@ -75,14 +76,14 @@ impl LoadedSample {
                 pixels.extend(warped(&planes(samples, stored)?, samples.album().size() as usize, &mut chance));
             }
         }
-        Ok(Self::new(sample, exchanged, pixels))
+        Ok(Self::new(samples, sample, exchanged, pixels))
     }
 
-    fn new(sample: &Sample, exchanged: bool, pixels: Vec<u8>) -> Self {
+    fn new(samples: &Samples, sample: &Sample, exchanged: bool, pixels: Vec<u8>) -> Self {
         let n_first = shown(sample, exchanged).next().map_or(0, |group| group.images.len());
         let label = if sample.task == Task::Pair { usize::from(exchanged) } else { sample.groups[0].subject };
         Self {
-            task: sample.task,
+            task: samples.tasks().number(sample.task),
             n_images: sample.n_images(),
             n_first: u32::try_from(n_first).unwrap_or(u32::MAX),
             pixels,
@@ -126,12 +127,15 @@ impl SampleBuffer {
         self.edges.clear();
         self.edges.extend(edges);
         self.mixed.begin(cell(samples, self.edges.iter().copied().max().unwrap_or(0)));
-        let counts = Task::ALL.map(|task| loaded.iter().filter(|it| it.task == task).count());
+        let mut counts = vec![0; samples.tasks().len()];
+        for it in loaded {
+            counts[usize::from(it.task)] += 1;
+        }
         for (index, (sample, edge)) in loaded.iter().zip(&self.edges).enumerate() {
             if *edge < sample.n_images {
                 return Err((index, format!("it has {} images, its edge is {edge}", sample.n_images)));
             }
-            push(&mut self.mixed, index, sample, samples.album().size(), counts).map_err(|reason| (index, reason))?;
+            push(&mut self.mixed, index, sample, samples.album().size(), &counts).map_err(|reason| (index, reason))?;
         }
         Ok(())
     }
@@ -143,15 +147,15 @@ fn push(
     index: usize,
     sample: &LoadedSample,
     side: u32,
-    counts: [usize; 3],
+    counts: &[usize],
 ) -> Result<(), String> {
-    let share = counts.iter().sum::<usize>() as f64 / counts[usize::from(sample.task.index())] as f64;
+    let share = counts.iter().sum::<usize>() as f64 / counts[usize::from(sample.task)] as f64;
     let n_tasks = counts.iter().filter(|it| **it > 0).count();
     let image = |pixels| MixedImage { height: side, width: side, pixels };
     let images: Vec<_> = sample.pixels.chunks_exact(3 * (side * side) as usize).map(image).collect();
     let mixed_sample = MixedSample {
         id: index as u64,
-        task: sample.task.index().into(),
+        task: sample.task.into(),
         images: &images,
         tokens: &sample.tokens,
         labels: &[sample.label],
@@ -234,6 +238,6 @@ impl Item for LoadedSample {
     }
 
     fn task(&self) -> u16 {
-        self.task.index()
+        self.task
     }
 }

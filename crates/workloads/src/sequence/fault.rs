@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::sound::SOUNDS;
+use crate::files::{NoFile, missing};
+use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
 /// Why a file cannot be used.
@@ -11,14 +14,14 @@ pub enum Fault {
     /// There is no such file.
     #[error("there is no such file")]
     Missing,
-    /// It is a folder.
-    #[error("it is a folder, a file is needed")]
-    Folder,
+    /// It is a folder, a pipe or a device.
+    #[error(transparent)]
+    NoFile(NoFile),
     /// The system refused.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Its name says neither sound nor trace.
-    #[error("its name ends neither in .wav (sound) nor in .txt (a trace)")]
+    #[error("its name ends neither in {} (sound) nor in .txt (a trace)", endings())]
     Extension,
     /// It is of the other kind.
     #[error("it is {found}, {expected} is expected, as in most files of the folder")]
@@ -28,34 +31,18 @@ pub enum Fault {
         /// What most files are.
         expected: &'static str,
     },
-    /// It is no WAV file.
-    #[error("it is no WAV file: {0}")]
-    NoWav(String),
-    /// Its samples have another form.
-    #[error("it has {channels} channels of {bits}-bit {form} samples, one channel of 16-bit integers is needed")]
-    Format {
-        /// Channels.
-        channels: u16,
-        /// Bits per sample.
-        bits: u16,
-        /// "integer" or "float".
-        form: &'static str,
-    },
-    /// Its sample rate is not that of the others.
-    #[error("its sample rate is {found} Hz, {expected} Hz is expected, as in most files of the folder; resample it")]
+    /// It is none of the sounds that can be read.
+    #[error("it is no sound that can be read: {0}")]
+    NoSound(String),
+    /// Its sample rate leaves no room for the bands, or is none.
+    #[error("its sample rate is {found} Hz, it must be from {least} to {most} Hz")]
     Rate {
-        /// Its rate.
-        found: u32,
-        /// The rate of most files.
-        expected: u32,
-    },
-    /// Its sample rate leaves no room for the bands.
-    #[error("its sample rate is {found} Hz, at least {least} Hz are needed")]
-    RateTooLow {
         /// Its rate.
         found: u32,
         /// The lowest rate that can be used.
         least: u32,
+        /// The highest.
+        most: u32,
     },
     /// It holds nothing.
     #[error("it has no {0}")]
@@ -66,6 +53,14 @@ pub enum Fault {
         /// Bytes that its header promises.
         expected: u64,
         /// Bytes that there are.
+        found: u64,
+    },
+    /// It ends before it should, which showed when it was decoded.
+    #[error("it is cut short: it should have at least {expected} samples, and has {found}")]
+    Short {
+        /// Samples that it should have.
+        expected: u64,
+        /// Samples that there are.
         found: u64,
     },
     /// A line of a trace is broken.
@@ -94,11 +89,22 @@ pub enum Fault {
     },
 }
 
+impl AboutFolder for DataError {
+    fn is_about_folder(&self) -> bool {
+        matches!(self, Self::Labels { .. } | Self::Header { .. } | Self::TooFew { .. })
+    }
+}
+
+/// Lists what names of sound files end in.
+fn endings() -> String {
+    SOUNDS.map(|it| format!(".{it}")).join(", ")
+}
+
 /// Why a folder makes no data set.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The folder is not there.
-    #[error("read data from {}: there is no such folder", .0.display())]
+    #[error("read data from {}: {}", .0.display(), missing(.0))]
     NoFolder(PathBuf),
     /// The list of samples cannot be read.
     #[error(

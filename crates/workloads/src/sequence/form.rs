@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::fault::Fault;
 use super::mel::{BANDS, LogMel};
-use super::wav::Header;
-use super::{strokes, wav};
+use super::rate::{Resampled, n_samples};
+use super::sound::{Header, SOUNDS};
+use super::{sound, strokes};
 
 /// What all files of a folder hold.
 pub(crate) enum Form {
@@ -26,7 +27,7 @@ impl Seen {
     pub(crate) fn look(path: &Path) -> Result<Self, Fault> {
         let extension = path.extension().and_then(|it| it.to_str()).map(str::to_ascii_lowercase);
         match extension.as_deref() {
-            Some("wav") => Ok(Self::Sound(wav::header(path)?)),
+            Some(it) if SOUNDS.contains(&it) => Ok(Self::Sound(sound::header(path)?)),
             Some("txt") => Ok(Self::Strokes(n_frames(strokes::read(path)?.len() / strokes::VALUES))),
             _ => Err(Fault::Extension),
         }
@@ -57,12 +58,20 @@ impl Form {
     pub(crate) fn n_frames(&self, seen: Seen) -> Result<u32, Fault> {
         match (self, seen) {
             (Self::Strokes, Seen::Strokes(n)) => Ok(n),
-            (Self::Sound(mel), Seen::Sound(Header { rate, n_samples })) if rate == mel.rate => {
-                Ok(n_frames(mel.n_frames(n_samples as usize)))
+            (Self::Sound(mel), Seen::Sound(header)) => {
+                let n_samples = usize::try_from(n_samples(header, mel.rate)).unwrap_or(usize::MAX);
+                Ok(n_frames(mel.n_frames(n_samples)))
             }
-            (Self::Sound(mel), Seen::Sound(it)) => Err(Fault::Rate { found: it.rate, expected: mel.rate }),
             (Self::Sound(_), Seen::Strokes(_)) => Err(Fault::Mixed { found: "a trace", expected: "sound" }),
             (Self::Strokes, Seen::Sound(_)) => Err(Fault::Mixed { found: "sound", expected: "a trace" }),
+        }
+    }
+
+    /// Says what a frame is.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self {
+            Self::Sound(_) => "frames of 10 ms",
+            Self::Strokes => "steps of the pen",
         }
     }
 
@@ -85,8 +94,12 @@ impl Form {
             values.truncate(most as usize * strokes::VALUES);
             return Ok(values);
         };
-        let (header, sound) = wav::samples(path)?;
-        mel.frames(sound, self.n_frames(Seen::Sound(header))?.min(most) as usize)
+        let (header, sound) = sound::samples(path)?;
+        let n_frames = self.n_frames(Seen::Sound(header))?.min(most) as usize;
+        if header.rate == mel.rate {
+            return mel.frames(sound, n_frames);
+        }
+        mel.frames(Resampled::try_new(sound, header, mel.rate)?, n_frames)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Classification of sequences of different lengths: spoken words, or drawings as the pen went.
 //!
 //! A folder has a `labels.csv`, whose first line names the columns; `path` and `label` are read, others are left alone.
-//! The files are either WAV (one channel, 16 bit, one sample rate) or traces in text, told apart by `.wav` and `.txt`.
+//! The files are either sound (`.wav`, `.flac`, `.ogg`, `.oga`, `.mp3`) or traces in text (`.txt`), told apart by their
+//! names.
+//! Of several channels the mean is taken, and sound of another rate than most of the folder's is resampled to that.
 //!
 //! Sound becomes logarithmic mel spectra: frames of 25 ms begin every 10 ms, each under a Hann window; its power spectrum
 //! is summed into 40 triangular bands, equally wide on the mel scale from 60 Hz to half the sample rate.
@@ -22,10 +24,11 @@ mod job;
 mod labels;
 mod mel;
 mod model;
+mod rate;
 mod recordings;
+mod sound;
 mod source;
 mod strokes;
-mod wav;
 
 pub use fault::{DataError, Fault};
 pub use job::{LabelledFrames, SequenceConfig, SequenceJob};

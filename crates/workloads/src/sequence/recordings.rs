@@ -12,6 +12,7 @@ use super::labels::{self, Row};
 use super::source::Frames;
 use crate::checksum::Checksum;
 use crate::split::held_out_of;
+use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
 
 /// Groups of similar length that held-out recordings are measured in.
@@ -101,6 +102,20 @@ impl Recordings {
         }
         let (skipped, bad_sample) = (scan.skipped, config.bad_sample);
         Ok(Self { classes, train, validation, skipped, n_cut, folder, form, longest, bad_sample })
+    }
+
+    /// Returns what a run sees of them.
+    pub fn survey(&self) -> Survey {
+        let label = |it: &Recording| self.classes[it.class].clone();
+        Survey {
+            samples: "recordings",
+            n_train: self.train.len(),
+            n_held_out: self.validation.len(),
+            unit: self.form.unit(),
+            lengths: self.train.iter().map(|it| u64::from(it.n_frames)).collect(),
+            kinds: vec![("labels", counted(self.train.iter().chain(&self.validation).map(label)))],
+            skipped: self.skipped.clone(),
+        }
     }
 
     /// Returns how many values a frame has.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::fault::Fault;
-use super::wav::file;
+use super::sound::open;
 
 /// Values of a frame: the step (x, y), whether the pen was up, the step's duration, and the position (x, y).
 pub(crate) const VALUES: usize = 6;
@@ -34,7 +34,7 @@ struct Point {
 /// - output: `[n_points, VALUES]`
 pub(crate) fn read(path: &Path) -> Result<Vec<f32>, Fault> {
     let mut bytes = Vec::new();
-    file(path)?.read_to_end(&mut bytes)?;
+    open(path)?.read_to_end(&mut bytes)?;
     let mut strokes = parse(&String::from_utf8_lossy(&bytes))?;
     scale(&mut strokes);
     Ok(values(&strokes))

@@ -9,7 +9,8 @@ use super::gallery::{needed, stored_bytes};
 use super::model::SCALE;
 use super::photos::PhotosConfig;
 use crate::files::FolderError;
-use crate::image_file::{ImageFault, ImageFile};
+use crate::image_file::{FORMATS, ImageFault, ImageFile};
+use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
 /// What to do about an image that is damaged, too small or too large.
@@ -28,7 +29,7 @@ pub enum DataError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A file cannot be read.
-    #[error("read {}: {source}", path.display())]
+    #[error("read {}: {source}; repair or remove it, or set `data.bad_sample = \"skip\"`", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -43,10 +44,16 @@ pub enum DataError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file is no image.
+    #[error("decode {}: it is no {FORMATS} image", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// Too few images are left.
     #[error(
-        "find images in {}: {found} of {files} files are PNG or JPEG images that can be used, at least 2 are needed \
-         (one to train on, one to validate on){}",
+        "find images in {}: {found} of {files} files are images that can be used ({FORMATS}), at least 2 are \
+         needed (one to train on, one to validate on){}",
         folder.display(), first_of(skipped)
     )]
     TooFew {
@@ -128,6 +135,12 @@ pub enum DataError {
     Interrupted(#[from] Interrupted),
 }
 
+impl AboutFolder for DataError {
+    fn is_about_folder(&self) -> bool {
+        matches!(self, Self::TooFew { .. })
+    }
+}
+
 fn first_of(skipped: &[String]) -> String {
     skipped.first().map_or_else(String::new, |it| format!("; the first that cannot is {it}"))
 }
@@ -158,18 +171,15 @@ pub(crate) fn look(path: &Path, config: &PhotosConfig) -> Result<ImageFile, Data
     Ok(file)
 }
 
-/// Says what is wrong with a file; one that is no image has no name in it.
+/// Says what is wrong with a file.
 pub(crate) fn data_error(path: &Path, fault: ImageFault) -> DataError {
     let path = path.to_owned();
     match fault {
         ImageFault::Io(source) => DataError::Io { path, source },
         ImageFault::Damaged(reason) => DataError::Damaged { path, reason },
-        ImageFault::Foreign => DataError::Damaged { path, reason: FOREIGN.to_owned() },
+        ImageFault::Foreign => DataError::Foreign { path },
     }
 }
-
-/// What is said of a file that is no image.
-pub(crate) const FOREIGN: &str = "no PNG or JPEG image";
 
 impl DataError {
     /// Raises the capacity that would do to what all of these files would need.
@@ -183,7 +193,7 @@ impl DataError {
     /// Says why a file is left out; `None` for what is wrong with more than the file.
     pub(crate) fn reason_to_skip(&self) -> Option<String> {
         match self {
-            Self::Damaged { reason, .. } if reason == FOREIGN => Some(FOREIGN.to_owned()),
+            Self::Foreign { .. } => Some(format!("no {FORMATS} image")),
             Self::Damaged { reason, .. } => Some(format!("damaged: {reason}")),
             Self::Io { source, .. } => Some(source.to_string()),
             Self::TooSmall { width, height, .. } => Some(format!("{width} × {height} pixels are too few")),
@@ -197,6 +207,6 @@ impl DataError {
 
     /// Whether the file is no image at all, and so nobody's mistake.
     pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self, Self::Damaged { reason, .. } if reason == FOREIGN)
+        matches!(self, Self::Foreign { .. })
     }
 }

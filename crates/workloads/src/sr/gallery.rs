@@ -58,6 +58,11 @@ impl Gallery {
         Ok(Self { files, store, shelf: RwLock::default(), clock: AtomicU64::new(0), turn: Mutex::default() })
     }
 
+    /// Returns width and height of a photo's file.
+    pub(crate) fn size(&self, number: usize) -> Size {
+        (self.files[number].width, self.files[number].height)
+    }
+
     /// Whether a photo is decoded, or its place is free.
     pub(crate) fn has_room_for(&self, number: usize) -> bool {
         let (places, n_bytes) = (self.shelf(), stored_bytes(&self.files[number]));

@@ -19,6 +19,6 @@ pub use bicubic::upsample_bicubic;
 pub use folder::{BadImage, DataError};
 pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
-pub use photos::{Photo, Photos, PhotosConfig};
+pub use photos::{Photo, Photos, PhotosConfig, Smallest, survey};
 pub use source::{CropBuffer, Crops};
 pub use upscale::{Picture, UpscaleError, Upscaler};

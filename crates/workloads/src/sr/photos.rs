@@ -7,6 +7,7 @@ use plimsoll_types::Bytes;
 
 use super::folder::{BadImage, DataError, data_error, look};
 use super::gallery::{Gallery, Resolution, sizes, stored_bytes};
+use super::model::SCALE;
 use crate::checksum::Checksum;
 use crate::files::files;
 use crate::image_file::ImageFile;
@@ -14,6 +15,7 @@ use crate::resample::{Filter, Resampler, Size};
 use crate::room::Room;
 use crate::split::held_out;
 use crate::store::Window;
+use crate::survey::Survey;
 use crate::watch::{Watch, tell, unwatched};
 
 /// Output pixels at each border that the metric leaves out.
@@ -48,6 +50,28 @@ pub struct Photo {
     baseline: OnceLock<f64>,
 }
 
+/// The image with the smallest side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Smallest {
+    /// Its path below the folder.
+    pub name: String,
+    /// Its width in pixels.
+    pub width: u32,
+    /// Its height in pixels.
+    pub height: u32,
+}
+
+impl Smallest {
+    fn of(name: &str, (width, height): Size) -> Self {
+        Self { name: name.to_owned(), width, height }
+    }
+
+    /// Returns the largest square that fits into it, in pixels at the input resolution.
+    pub fn largest_patch(&self) -> u32 {
+        self.width.min(self.height) / SCALE
+    }
+}
+
 /// The images of a folder; decoded pixels lie in a file.
 #[derive(Debug)]
 pub struct Photos {
@@ -79,19 +103,7 @@ impl Photos {
     ///
     /// Those of [`Self::read`], and [`DataError::Interrupted`].
     pub fn read_watched(config: &PhotosConfig, watch: Watch<'_>) -> Result<Self, DataError> {
-        let paths = files(&config.folder)?;
-        let (mut found, mut skipped) = (Vec::new(), Vec::new());
-        for (at, path) in paths.iter().enumerate() {
-            tell(watch, at, paths.len())?;
-            let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
-            let looked = look(path, config).map_err(|error| match config.bad_image {
-                BadImage::Fail => error.for_all(paths[at..].iter(), config),
-                BadImage::Skip => error,
-            });
-            if let Some(file) = usable(looked, &name, config.bad_image, &mut skipped)? {
-                found.push((name, path, file));
-            }
-        }
+        let Found { images: found, mut skipped, n_files } = Found::look(config, watch)?;
         let files = found.iter().map(|(_, _, file)| file.clone()).collect();
         let gallery = Gallery::create(files, &config.room.store).map_err(|source| store_error(config, source))?;
         let (mut photos, mut n_waiting, mut stored) = (Vec::new(), 0, Bytes::ZERO);
@@ -110,8 +122,7 @@ impl Photos {
             gallery.reserve();
         }
         if photos.len() < 2 {
-            let (folder, found, files) = (config.folder.clone(), photos.len(), paths.len());
-            return Err(DataError::TooFew { folder, found, files, skipped });
+            return Err(too_few(config, photos.len(), n_files, skipped));
         }
         let mut photos = Self { train: photos, validation: Vec::new(), skipped, gallery, n_waiting, stored };
         photos.hold_out(config, watch)?;
@@ -127,6 +138,12 @@ impl Photos {
     /// Returns the largest square that fits into every training image, in pixels at the input resolution.
     pub fn largest_patch(&self) -> u32 {
         self.train.iter().map(|it| it.low.0.min(it.low.1)).min().unwrap_or(0)
+    }
+
+    /// Returns the training image that [`Self::largest_patch`] is due to.
+    pub fn smallest(&self) -> Option<Smallest> {
+        let photo = self.train.iter().min_by_key(|it| it.low.0.min(it.low.1))?;
+        Some(Smallest::of(&photo.name, self.gallery.size(photo.number)))
     }
 
     /// Returns the longest smaller side among the images held out, at the input resolution.
@@ -203,6 +220,63 @@ impl Photos {
         }
         Ok(())
     }
+}
+
+/// The images of a folder by their heads.
+struct Found {
+    images: Vec<(String, PathBuf, ImageFile)>,
+    skipped: Vec<String>,
+    n_files: usize,
+}
+
+impl Found {
+    fn look(config: &PhotosConfig, watch: Watch<'_>) -> Result<Self, DataError> {
+        let paths = files(&config.folder)?;
+        let mut found = Self { images: Vec::new(), skipped: Vec::new(), n_files: paths.len() };
+        for (at, path) in paths.iter().enumerate() {
+            tell(watch, at, found.n_files)?;
+            let name = path.strip_prefix(&config.folder).unwrap_or(path).display().to_string();
+            let looked = look(path, config).map_err(|error| match config.bad_image {
+                BadImage::Fail => error.for_all(paths[at..].iter(), config),
+                BadImage::Skip => error,
+            });
+            if let Some(file) = usable(looked, &name, config.bad_image, &mut found.skipped)? {
+                found.images.push((name, path.clone(), file));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Looks at the heads of all images of a folder, and decodes none; also returns the smallest to train on.
+///
+/// # Errors
+///
+/// Those of [`Photos::read_watched`] that show before anything is decoded.
+pub fn survey(config: &PhotosConfig, watch: Watch<'_>) -> Result<(Survey, Option<Smallest>), DataError> {
+    let Found { images, skipped, n_files } = Found::look(config, watch)?;
+    if images.len() < 2 {
+        return Err(too_few(config, images.len(), n_files, skipped));
+    }
+    let held = held_out(images.len(), config.validation_share);
+    let train: Vec<_> = images.into_iter().zip(&held).filter(|(_, held)| !**held).map(|(image, _)| image).collect();
+    let lengths = train.iter().map(|(_, _, file)| u64::from(file.width.min(file.height))).collect();
+    let smallest = train.iter().min_by_key(|(_, _, file)| file.width.min(file.height));
+    let smallest = smallest.map(|(name, _, file)| Smallest::of(name, (file.width, file.height)));
+    let survey = Survey {
+        samples: "images",
+        n_train: train.len(),
+        n_held_out: held.len() - train.len(),
+        unit: "pixels of the smaller side",
+        lengths,
+        kinds: Vec::new(),
+        skipped,
+    };
+    Ok((survey, smallest))
+}
+
+fn too_few(config: &PhotosConfig, found: usize, files: usize, skipped: Vec<String>) -> DataError {
+    DataError::TooFew { folder: config.folder.clone(), found, files, skipped }
 }
 
 /// Notes a file that is left out; nobody is to blame for one that is no image.

@@ -4,21 +4,22 @@ use std::path::PathBuf;
 
 use plimsoll_train::BadSample;
 
-use super::documents::{Document, Documents};
+use super::documents::Documents;
 use super::error::TextError;
 use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
 use super::unigram::unigram_cross_entropy;
 use crate::room::Room;
-use crate::split::held_out;
+use crate::survey::Survey;
 use crate::watch::{Interrupted, Watch, tell, unwatched};
 
 /// How to read a folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorpusConfig {
-    /// The folder, read recursively.
+    /// The folder, read recursively; or one file.
     pub folder: PathBuf,
-    /// The part of the documents that is held out, rounded to whole documents, at least one.
+    /// The part of the documents that is held out, rounded to whole documents, at least one; of one file, of its
+    /// sections.
     pub validation_share: f64,
     /// What becomes of documents that are no UTF-8, or too large.
     pub bad_document: BadSample,
@@ -73,6 +74,25 @@ impl Corpus {
         Self::read_with(config, &mut unwatched, |_, _| Ok(tokenizer))
     }
 
+    /// Reads all documents of a folder, and divides them without making tokens.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read_watched`] that show before anything is tokenized.
+    pub fn survey(config: &CorpusConfig, watch: Watch<'_>) -> Result<Survey, TextError> {
+        let documents = Documents::read(config, watch)?;
+        let (train, validation) = documents.split(config.validation_share);
+        Ok(Survey {
+            samples: "sections",
+            n_train: train.len(),
+            n_held_out: validation.len(),
+            unit: "bytes, of which a token has several",
+            lengths: train.iter().map(|it| it.len() as u64).collect(),
+            kinds: Vec::new(),
+            skipped: documents.skipped,
+        })
+    }
+
     fn read_with(
         config: &CorpusConfig,
         watch: Watch<'_>,
@@ -81,16 +101,13 @@ impl Corpus {
         if config.longest == 0 {
             return Err(TextError::Longest(config.longest));
         }
-        let Documents { documents, skipped } = Documents::read(config, watch)?;
-        let held = held_out(documents.len(), config.validation_share);
-        let of = |side: bool| documents.iter().zip(&held).filter(move |(_, held)| **held == side);
-        let texts = |side| of(side).flat_map(|(it, _)| Document::sections(it)).collect::<Vec<_>>();
-        let (train, validation) = (texts(false), texts(true));
+        let documents = Documents::read(config, watch)?;
+        let (train, validation) = documents.split(config.validation_share);
         let tokenizer = tokenizer(&train, watch)?;
         let train = Sections::try_new(&tokenizer, &train, config.longest, watch)?;
         let validation = Sections::try_new(&tokenizer, &validation, config.longest, watch)?;
         let baseline = unigram_cross_entropy(train.targets(), validation.targets(), tokenizer.vocabulary());
-        Ok(Self { tokenizer, train, validation, skipped, baseline })
+        Ok(Self { tokenizer, train, validation, skipped: documents.skipped, baseline })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading the documents of a folder.
 
-use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use plimsoll_train::BadSample;
@@ -10,8 +10,9 @@ use super::corpus::CorpusConfig;
 use super::demand::Demand;
 use super::error::TextError;
 use super::sections::sections;
-use crate::files::files;
+use crate::files::{files, open_file};
 use crate::room::Room;
+use crate::split::held_out;
 use crate::watch::{Watch, tell};
 
 /// What some editors write before a text.
@@ -26,9 +27,11 @@ pub(crate) struct Document {
 /// The documents of a folder, in the order of their paths.
 #[derive(Default)]
 pub(crate) struct Documents {
-    pub(crate) documents: Vec<Document>,
+    read: Vec<Document>,
     /// Files that were left out, each with the reason.
     pub(crate) skipped: Vec<String>,
+    /// Whether there is one file alone, which is divided by its sections.
+    is_single: bool,
 }
 
 impl Document {
@@ -39,41 +42,81 @@ impl Document {
 }
 
 impl Documents {
-    /// Reads all `.txt` and `.md` files below a folder, at least two.
+    /// Reads all `.txt` and `.md` files below a folder, at least two, or one file of any name.
     pub(crate) fn read(config: &CorpusConfig, watch: Watch<'_>) -> Result<Self, TextError> {
-        let (paths, mut read, mut demand) = (files(&config.folder)?, Self::default(), Demand::new());
+        if config.folder.is_file() {
+            return Self::single(config);
+        }
+        let (paths, mut found, mut demand) = (files(&config.folder)?, Self::default(), Demand::new());
         for (at, path) in paths.iter().enumerate() {
             tell(watch, at, paths.len())?;
             let name = path.strip_prefix(&config.folder).unwrap_or(path).display();
-            match document(path, &config.room, &mut demand) {
-                Ok(Ok(document)) => read.documents.push(document),
-                Ok(Err(reason)) => read.skipped.push(format!("{name}: {reason}")),
+            let document = match markdown(path) {
+                Some(is_markdown) => document(path, is_markdown, &config.room, &mut demand),
+                None => Ok(Err("neither .txt nor .md")),
+            };
+            match document {
+                Ok(Ok(document)) => found.read.push(document),
+                Ok(Err(reason)) => found.skipped.push(format!("{name}: {reason}")),
                 Err(error) => match error.reason_to_skip() {
                     Some(reason) if config.bad_document == BadSample::Skip => {
-                        read.skipped.push(format!("{name}: {reason}"));
+                        found.skipped.push(format!("{name}: {reason}"));
                     }
                     _ => return Err(error),
                 },
             }
         }
-        let (found, files) = (read.documents.len(), paths.len());
-        if found < 2 {
-            return Err(TextError::TooFew { folder: config.folder.clone(), found, files });
+        let n_found = found.read.len();
+        if n_found < 2 {
+            let (folder, files) = (config.folder.clone(), paths.len());
+            return Err(TextError::TooFew { folder, found: n_found, files });
         }
-        Ok(read)
+        Ok(found)
+    }
+
+    /// Reads one file, which must have two sections.
+    fn single(config: &CorpusConfig) -> Result<Self, TextError> {
+        let path = &config.folder;
+        let document = document(path, markdown(path).unwrap_or(false), &config.room, &mut Demand::new())?.ok();
+        let found = document.as_ref().map_or(0, |it| it.sections().len());
+        match document {
+            Some(document) if 2 <= found => Ok(Self { read: vec![document], skipped: Vec::new(), is_single: true }),
+            _ => Err(TextError::OneSection { path: path.clone(), found }),
+        }
+    }
+
+    /// Returns the sections to train on and those that are held out, by whole documents where there are several.
+    pub(crate) fn split(&self, validation_share: f64) -> (Vec<&str>, Vec<&str>) {
+        let of_documents = self.read.iter().map(Document::sections);
+        let parts: Vec<_> =
+            if self.is_single { of_documents.flatten().map(|it| vec![it]).collect() } else { of_documents.collect() };
+        let (mut train, mut validation) = (Vec::new(), Vec::new());
+        for (part, is_held) in parts.iter().zip(held_out(parts.len(), validation_share)) {
+            if is_held { validation.extend(part) } else { train.extend(part) }
+        }
+        (train, validation)
+    }
+}
+
+/// Says of a document whether it is Markdown; of another file nothing.
+fn markdown(path: &Path) -> Option<bool> {
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "txt" => Some(false),
+        "md" => Some(true),
+        _ => None,
     }
 }
 
 /// Reads a file that leaves room for its tokens; one that is no document has a reason.
-fn document(path: &Path, room: &Room, demand: &mut Demand) -> Result<Result<Document, &'static str>, TextError> {
-    let extension = path.extension().and_then(|it| it.to_str()).map(str::to_ascii_lowercase);
-    let is_markdown = match extension.as_deref() {
-        Some("txt") => false,
-        Some("md") => true,
-        _ => return Ok(Err("neither .txt nor .md")),
-    };
+fn document(
+    path: &Path,
+    is_markdown: bool,
+    room: &Room,
+    demand: &mut Demand,
+) -> Result<Result<Document, &'static str>, TextError> {
     let failed = |source| TextError::Io { path: path.to_owned(), source };
-    let size = fs::metadata(path).map_err(failed)?.len();
+    let mut file = open_file(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
     let checked = |needed: Bytes, longest: Option<u64>| match room.left() {
         left if left < needed => {
             let (path, size, capacity) = (path.to_owned(), Bytes(size), room.capacity_for(needed));
@@ -82,7 +125,8 @@ fn document(path: &Path, room: &Room, demand: &mut Demand) -> Result<Result<Docu
         _ => Ok(()),
     };
     checked(demand.with_file(size), None)?;
-    let bytes = fs::read(path).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.read_to_end(&mut bytes).map_err(failed)?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();
         TextError::NotUtf8 { path: path.to_owned(), byte }

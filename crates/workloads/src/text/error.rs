@@ -7,6 +7,7 @@ use plimsoll_types::Bytes;
 
 use super::tokenizer::{LEAST_VOCABULARY, MOST_VOCABULARY};
 use crate::files::FolderError;
+use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
 /// Why documents make no data set, or a tokenizer no tokens.
@@ -16,7 +17,7 @@ pub enum TextError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A document cannot be read.
-    #[error("read {}: {source}", path.display())]
+    #[error("read {}: {source}; repair or remove it, or set `data.bad_sample = \"skip\"`", path.display())]
     Io {
         /// The document.
         path: PathBuf,
@@ -68,6 +69,18 @@ pub enum TextError {
         /// Files in the folder.
         files: usize,
     },
+    /// One file alone cannot be divided.
+    #[error(
+        "find documents in {}: it is one file of {found} {}, at least 2 are needed (one to train on, one to validate \
+         on): divide it by blank lines, in Markdown also by headings, or use a folder of several files",
+        path.display(), if *found == 1 { "section" } else { "sections" }
+    )]
+    OneSection {
+        /// The file.
+        path: PathBuf,
+        /// Its sections.
+        found: usize,
+    },
     /// A vocabulary of a size that cannot be.
     #[error("train a tokenizer: `text.vocabulary` is {0}, it must be from {LEAST_VOCABULARY} to {MOST_VOCABULARY}")]
     Vocabulary(usize),
@@ -83,6 +96,12 @@ pub enum TextError {
     /// Whoever watches has asked for the end.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl AboutFolder for TextError {
+    fn is_about_folder(&self) -> bool {
+        matches!(self, Self::TooFew { .. } | Self::OneSection { .. })
+    }
 }
 
 fn smaller(longest: Option<Bytes>) -> String {

@@ -18,6 +18,10 @@ pub const LEAST_VOCABULARY: usize = 257;
 /// Tokens are kept in 16 bits, of which one value marks what is padding.
 pub const MOST_VOCABULARY: usize = u16::MAX as usize;
 
+/// Bytes after which a run without white space, or of nothing else, is cut: merging takes time with the square of the
+/// length of a word, and no word of any language is so long.
+const LONGEST_RUN: usize = 256;
+
 type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
 
 /// A byte-pair tokenizer over bytes: every text becomes tokens, and from these the same text again.
@@ -53,7 +57,7 @@ impl Tokenizer {
             .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
             .special_tokens(vec![AddedToken::from(BOUNDARY_NAME, true)])
             .build();
-        inner.train(&mut trainer, texts).map_err(|error| tokenizer_error(&*error))?;
+        inner.train(&mut trainer, texts.flat_map(pieces)).map_err(|error| tokenizer_error(&*error))?;
         Ok(Self::new(inner))
     }
 
@@ -92,9 +96,14 @@ impl Tokenizer {
     ///
     /// [`TextError::Tokenizer`] when the library cannot.
     pub fn encode(&self, text: &str) -> Result<Vec<u16>, TextError> {
-        let encoding = self.0.encode_fast(text, false).map_err(|error| tokenizer_error(&*error))?;
         let token = |id: &u32| u16::try_from(*id).map_err(|error| TextError::Tokenizer(error.to_string()));
-        encoding.get_ids().iter().map(token).collect()
+        let mut tokens = Vec::new();
+        for piece in pieces(text) {
+            let encoding = self.0.encode_fast(piece, false).map_err(|error| tokenizer_error(&*error))?;
+            tokens.reserve(encoding.len());
+            encoding.get_ids().iter().map(token).try_for_each(|it| it.map(|it| tokens.push(it)))?;
+        }
+        Ok(tokens)
     }
 
     /// Turns tokens into text; boundaries vanish, and bytes that are no UTF-8 become `�`.
@@ -114,6 +123,42 @@ impl Tokenizer {
     }
 }
 
+/// Cuts a text where a run is too long, so that together the pieces are the text; most texts are one piece.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut run, mut is_blank) = (Vec::new(), 0, 0, None);
+    for (at, character) in text.char_indices() {
+        if is_blank != Some(character.is_whitespace()) {
+            (run, is_blank) = (at, Some(character.is_whitespace()));
+        } else if LONGEST_RUN < at + character.len_utf8() - run {
+            pieces.push(&text[start..at]);
+            (start, run) = (at, at);
+        }
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
 fn tokenizer_error(error: &dyn std::error::Error) -> TextError {
     TextError::Tokenizer(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_cut_at_characters_and_nothing_is_lost() {
+        let words = "the tide comes in ".repeat(100);
+        assert_eq!(pieces(&words), [&*words]);
+        for run in ["x".repeat(1000), "\u{6f6e}".repeat(400), " \t\n".repeat(300)] {
+            let text = format!("{words}.{run} {words}");
+            let found = pieces(&text);
+            assert_eq!(found.concat(), text);
+            assert!(
+                4 <= found.len() && found[1..found.len() - 1].iter().all(|it| it.len() <= LONGEST_RUN),
+                "{found:?}"
+            );
+        }
+        assert_eq!(pieces(""), [""]);
+    }
 }

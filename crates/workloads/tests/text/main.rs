@@ -11,6 +11,7 @@ mod parts;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
@@ -306,6 +307,27 @@ fn a_document_that_is_no_utf_8_is_refused_or_skipped_by_file_and_byte() {
 }
 
 #[test]
+fn a_file_alone_is_divided_by_its_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("book");
+    let tide = |day: usize| format!("On day {day} the tide comes in and the tide goes out.");
+    let days: Vec<_> = (0..20).map(tide).collect();
+    fs::write(&file, days.join("\n\n")).unwrap();
+    let corpus = Corpus::read(&CorpusConfig { longest: 400, ..config(&file) }).unwrap();
+    assert_eq!((corpus.train.len(), corpus.validation.len()), (16, 4));
+    let mut read: Vec<_> = [&corpus.train, &corpus.validation]
+        .into_iter()
+        .flat_map(|side| (0..).take(side.len()).map(|id| corpus.tokenizer.decode(side.piece(id)).unwrap()))
+        .collect();
+    let mut expected = days;
+    read.sort();
+    expected.sort();
+    assert_eq!(read, expected);
+    let fail = Corpus::read(&CorpusConfig { bad_document: BadSample::Skip, ..config(Path::new("/dev/null")) });
+    assert!(fail.is_err());
+}
+
+#[test]
 #[cfg(unix)]
 fn a_link_to_nothing_is_refused_or_skipped() {
     let folder = folder();
@@ -318,6 +340,47 @@ fn a_link_to_nothing_is_refused_or_skipped() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_pipe_or_a_device_is_refused_or_skipped() {
+    let folder = folder();
+    let (pipe, device) = (folder.path().join("pipe.txt"), folder.path().join("zero.md"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+    let error = Corpus::read(&config(folder.path())).unwrap_err().to_string();
+    assert!(error.contains("pipe.txt: it is a named pipe, a file is needed"), "{error}");
+    assert!(error.contains("data.bad_sample = \"skip\""), "{error}");
+    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
+    let expected = ["pipe.txt: it is a named pipe, a file is needed", "zero.md: it is a device, a file is needed"];
+    assert_eq!(Corpus::read(&config).unwrap().skipped, expected);
+}
+
+/// Two million letters and digits in an order without a pattern.
+fn letters() -> String {
+    let mut state = 1_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b"abcdefghijklmnopqrstuvwxyz012345"[(state >> 27) as usize]
+    };
+    String::from_utf8((0..2_000_000).map(|_| letter()).collect()).unwrap()
+}
+
+#[test]
+fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_spaces() {
+    let without = letters();
+    let with: String = (0..).zip(without.chars()).map(|(at, it)| if at % 8 == 7 { ' ' } else { it }).collect();
+    let time = |text: &str| {
+        let start = Instant::now();
+        let tokenizer = Tokenizer::train([text].into_iter(), 1000).unwrap();
+        let tokens = tokenizer.encode(text).unwrap();
+        let time = start.elapsed();
+        assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
+        time
+    };
+    let (with, without) = (time(&with), time(&without));
+    assert!(without < 8 * with, "{without:?} without spaces, {with:?} with them");
+}
+
+#[test]
 fn a_folder_with_nothing_to_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let message = |config: &CorpusConfig| Corpus::read(config).unwrap_err().to_string();
@@ -326,7 +389,9 @@ fn a_folder_with_nothing_to_use_is_refused() {
     fs::write(folder.path().join("blank.txt"), "").unwrap();
     assert!(message(&config(folder.path())).contains("1 of 2 files are .txt or .md documents"));
     let file = folder.path().join("alone.txt");
-    assert!(message(&config(&file)).contains("there is no such folder"));
+    assert!(message(&config(&file)).contains("it is one file of 1 section, at least 2 are needed"));
+    assert!(message(&config(&folder.path().join("blank.txt"))).contains("it is one file of 0 sections"));
+    assert!(message(&config(&folder.path().join("gone"))).contains("there is no such folder"));
     assert!(message(&CorpusConfig { longest: 0, ..config(folder.path()) }).contains("`text.longest` is 0"));
 }
 
