@@ -48,6 +48,9 @@ pub(crate) enum Command {
     /// For a data loader of your own: every sample comes once, and no batch exceeds the budget.
     #[command(after_help = CODES)]
     PlanBatches(PlanBatchesArgs),
+    /// Say what the data of a job must be, or check a folder and say what a run would see.
+    #[command(after_help = CODES)]
+    Data(DataArgs),
     /// Show every device that can be seen, and why others cannot.
     #[command(after_help = CODES)]
     Probe,
@@ -77,7 +80,7 @@ pub(crate) struct ConfigArgs {
     /// One value of the configuration, such as `memory.target=0.8`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder of the job's data; by default the data that come with Plimsoll.
+    /// Folder of the job's data, for `text` also a file, as `plimsoll data JOB` says; by default the data that come along.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Memory to respect, such as `2GiB`, or `device` for all that there is; by default what `plimsoll config` shows.
@@ -293,6 +296,34 @@ fn within(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
 fn epochs(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|it| 0.0 < *it && *it <= MOST_EPOCHS);
     number.ok_or_else(|| format!("allowed is a number above 0 and at most {MOST_EPOCHS}"))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// The job: `sr`, `sequence`, `multitask` or `text`.
+    pub(crate) job: String,
+    /// The folder to check; without it, what it must hold is printed.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Configuration file in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One value of the configuration, such as `data.bad_sample=skip`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl DataArgs {
+    /// Returns the layers of configuration with the job and its folder.
+    pub(crate) fn layers(&self) -> Result<Layers, UserError> {
+        let folder = self.folder.as_deref().map(data_folder).transpose()?;
+        let named = [("JOB", "job", Some(self.job.clone())), ("FOLDER", "data.folder", folder)];
+        Ok(Layers {
+            files: self.config.iter().cloned().collect(),
+            sets: self.set.clone(),
+            flags: named.into_iter().filter_map(|(name, key, text)| Some(Given::by_flag(name, key, text?))).collect(),
+        })
+    }
 }
 
 /// What makes a batch the best.

@@ -8,6 +8,7 @@ mod text;
 
 use plimsoll_train::{Job, StopFlag, TrainError};
 
+pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
 use crate::exit::user_error;
 #[cfg(feature = "chaos")]

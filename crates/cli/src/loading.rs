@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
 use plimsoll_train::StopFlag;
 use plimsoll_types::{Bytes, MemoryReading};
-use plimsoll_workloads::{Room, StoreConfig, Watch};
+use plimsoll_workloads::{AboutFolder, Room, StoreConfig, Watch};
 
 use crate::beat::Beat;
 use crate::exit::{Interrupted, describe, user_error};
 use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
+use crate::values::JobName;
 
 /// The part of the free disk that decoded pixels may take unless a limit is set: one in so many.
 #[cfg(unix)]
@@ -28,6 +29,7 @@ pub(crate) struct Loading<'a> {
     pub(crate) capacity: Bytes,
     /// Where decoded pixels go: the run's directory, or one that is gone afterwards.
     folder: &'a Path,
+    job: JobName,
     stop: StopFlag,
     begun: Instant,
 }
@@ -48,7 +50,7 @@ impl<'a> Loading<'a> {
         probe.reset_peak()?;
         // Another one, so that this one reads anew what there is when the data are loaded.
         open_probe(settings)?.draw_line(None)?;
-        Ok(Self { probe, capacity, folder, stop, begun: Instant::now() })
+        Ok(Self { probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
@@ -60,7 +62,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Reads the data, shows how far that is when it takes long, and ends it when the run is asked to end.
-    pub(crate) fn read<T, E: Error + 'static>(
+    pub(crate) fn read<T, E: Error + AboutFolder + 'static>(
         &self,
         read: impl FnOnce(Watch<'_>) -> Result<T, E>,
     ) -> anyhow::Result<T> {
@@ -74,8 +76,15 @@ impl<'a> Loading<'a> {
         drop(beat);
         match (data, ended_by) {
             (Err(_), Some(signal)) => Err(Interrupted { signal }.into()),
-            (data, _) => data.map_err(|error| user_error(describe(&error)).into()),
+            (data, _) => data.map_err(|error| user_error(self.described(&error)).into()),
         }
+    }
+
+    /// Describes an error, and where to read on when the folder is not what the job needs.
+    fn described<E: Error + AboutFolder + 'static>(&self, error: &E) -> String {
+        let job = self.job.word();
+        let page = format!("; `plimsoll data {job}` says what a folder must hold");
+        describe(error) + if error.is_about_folder() { &page } else { "" }
     }
 
     /// Returns what loading took so far.

@@ -4,6 +4,7 @@
 
 mod args;
 mod beat;
+mod data;
 mod display;
 mod exit;
 #[cfg(feature = "chaos")]
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         Command::Upscale(args) => upscale::run(&args),
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
+        Command::Data(args) => data::data(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers().and_then(|it| it.load()).map_err(Into::into).map(|loaded| {

@@ -254,6 +254,16 @@ impl JobName {
             Self::Text => Bytes::mib(160),
         }
     }
+
+    /// Returns the name that the user gives it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Sr => "sr",
+            Self::Sequence => "sequence",
+            Self::Multitask => "multitask",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// Whether activations are recomputed in the backward pass.

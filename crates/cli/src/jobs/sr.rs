@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_workloads::sr::{Photos, PhotosConfig, Sr};
+use plimsoll_types::Bytes;
+use plimsoll_workloads::sr::{Photos, PhotosConfig, Smallest, Sr};
 
+use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, some_of};
 use crate::settings::Settings;
@@ -14,6 +16,9 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
     let photos = Arc::new(loading.read(|watch| Photos::read_watched(&config, watch))?);
     let (bounds, mut notes) = settings.bounds(of_presets, photos.largest_patch())?;
+    if let Some(smallest) = photos.smallest() {
+        notes.warnings.extend(narrow(settings, of_presets, &smallest)?);
+    }
     notes.warnings.extend(waiting(&photos, &config));
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
     let names = some_of(photos.validation.iter().map(|it| it.name.clone()), SHOWN_NAMES, "more");
@@ -33,6 +38,21 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         skipped: photos.skipped.clone(),
         files: Vec::new(),
     })
+}
+
+/// Says which image keeps patches from being as large as they could be, where one does, and how to leave it out.
+pub(crate) fn narrow(settings: &Settings, of_presets: Bytes, smallest: &Smallest) -> Result<Option<String>, UserError> {
+    let largest = |patch| settings.bounds(of_presets, patch).map(|(bounds, _)| bounds);
+    let (bounds, wanted) = (largest(smallest.largest_patch())?, largest(u32::MAX)?.patch_max);
+    let (room, Smallest { name, width, height }) = (bounds.patch_max, smallest);
+    Ok((room < wanted).then(|| {
+        format!(
+            "patches stop at {room} instead of {wanted}: {name} has {width} × {height} pixels, the smallest side of all \
+             images to train on; remove it, or leave images like it out with `--set batch.patch_min={}` and \
+             `--set data.bad_sample=skip`",
+            room + bounds.patch_multiple
+        )
+    }))
 }
 
 /// Says what it means that not all images have room in the store.

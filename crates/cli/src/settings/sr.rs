@@ -29,9 +29,6 @@ impl Settings {
         ordered("batch.batch", batch_min, batch_max)?;
         let room = (largest_patch / multiple * multiple).max(patch_min);
         let mut warnings = Vec::new();
-        if room < patch_max {
-            warnings.push(format!("patches stop at {room}: the smallest image allows no more than {largest_patch}"));
-        }
         let patch_max = patch_max.min(room);
         let bounds = Bounds { patch_min, patch_max, patch_multiple: multiple, batch_min, batch_max };
         bounds.validate().map_err(|error| refused(&error))?;

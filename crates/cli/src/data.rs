@@ -1,0 +1,120 @@
+//! `plimsoll data`.
+
+use std::process::ExitCode;
+
+use plimsoll_train::StopFlag;
+use plimsoll_workloads::Survey;
+use plimsoll_workloads::multitask::Samples;
+use plimsoll_workloads::sequence::Recordings;
+use plimsoll_workloads::sr;
+use plimsoll_workloads::text::Corpus;
+
+use crate::args::DataArgs;
+use crate::exit::user_error;
+use crate::jobs::narrow;
+use crate::loading::Loading;
+use crate::prepare::{SHOWN_NAMES, some_of};
+use crate::settings::Settings;
+use crate::values::JobName;
+
+/// Kinds of samples, such as labels, that are shown before it is said how many more there are.
+const SHOWN_KINDS: usize = 12;
+
+/// Prints what a job's folder must hold, or checks one.
+pub(crate) fn data(args: &DataArgs) -> anyhow::Result<ExitCode> {
+    let settings = args.layers()?.load()?.settings;
+    let Some(folder) = &args.folder else {
+        print!("{}", page(settings.job));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let store =
+        tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
+    let (survey, notes) = survey(&settings, &Loading::begin(&settings, store.path(), StopFlag::default())?)?;
+    println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
+    lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));
+    println!("{:<12}nothing was decoded: what is damaged further on shows in a run", "");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what a job's folder must hold.
+const fn page(job: JobName) -> &'static str {
+    match job {
+        JobName::Sr => include_str!("pages/sr.md"),
+        JobName::Sequence => include_str!("pages/sequence.md"),
+        JobName::Multitask => include_str!("pages/multitask.md"),
+        JobName::Text => include_str!("pages/text.md"),
+    }
+}
+
+/// Looks at the configured data, and says what else there is to know.
+fn survey(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey, Vec<String>)> {
+    let room = loading.room(settings);
+    let survey = match settings.job {
+        JobName::Sr => return survey_of_images(settings, loading),
+        JobName::Sequence => {
+            let config = settings.recordings();
+            loading.read(|watch| Recordings::read_watched(&config, watch))?.survey()
+        }
+        JobName::Multitask => {
+            let config = settings.samples(room);
+            loading.read(|watch| Samples::survey(&config, watch))?
+        }
+        JobName::Text => {
+            let config = settings.corpus(room);
+            loading.read(|watch| Corpus::survey(&config, watch))?
+        }
+    };
+    Ok((survey, Vec::new()))
+}
+
+/// Looks at images, and says what the smallest of them means for the patches.
+fn survey_of_images(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey, Vec<String>)> {
+    let of_presets = settings.begun_with.unwrap_or(loading.capacity);
+    let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
+    let (survey, smallest) = loading.read(|watch| sr::survey(&config, watch))?;
+    let note = smallest.map(|smallest| narrow(settings, of_presets, &smallest)).transpose()?.flatten();
+    Ok((survey, note.map(|note| format!("{:<12}{note}", "note")).into_iter().collect()))
+}
+
+fn lines(survey: &Survey) -> Vec<String> {
+    let Survey { samples, n_train, n_held_out, unit, .. } = survey;
+    let mut lines = vec![format!("{:<12}{n_train} to train on, {n_held_out} held out", *samples)];
+    let mut lengths = survey.lengths.clone();
+    lengths.sort_unstable();
+    if let [shortest, .., longest] | [shortest @ longest] = lengths[..] {
+        let median = lengths[lengths.len() / 2];
+        lines.push(format!("{:<12}shortest {shortest}, median {median}, longest {longest} ({unit})", "lengths"));
+    }
+    for (name, counts) in &survey.kinds {
+        let counts: Vec<_> = counts.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
+        lines.push(format!("{name:<12}{}", some_of(counts.into_iter(), SHOWN_KINDS, "more")));
+    }
+    if !survey.skipped.is_empty() {
+        let names = some_of(survey.skipped.iter().cloned(), SHOWN_NAMES, "more");
+        lines.push(format!("{:<12}{}: {names}", "skipped", survey.skipped.len()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_kinds_and_files_are_counted_after_the_first() {
+        let survey = Survey {
+            samples: "recordings",
+            n_train: 14,
+            n_held_out: 3,
+            unit: "frames of 10 ms",
+            lengths: vec![30, 10, 20],
+            kinds: vec![("labels", (0..14).map(|at| (format!("l{at:02}"), 1)).collect())],
+            skipped: (0..10).map(|at| format!("{at}.wav: gone")).collect(),
+        };
+        let lines = lines(&survey);
+        assert_eq!(lines[0], "recordings  14 to train on, 3 held out");
+        assert_eq!(lines[1], "lengths     shortest 10, median 20, longest 30 (frames of 10 ms)");
+        assert!(lines[2].starts_with("labels      l00 1, l01 1, ") && lines[2].ends_with("l11 1 and 2 more"));
+        assert!(lines[3].starts_with("skipped     10: 0.wav: gone, ") && lines[3].ends_with("and 2 more"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `plimsoll data`: what a folder must hold, and what a run would see of one.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use plimsoll_fixtures::copy_folder;
+
+const JOBS: [&str; 4] = ["sr", "sequence", "multitask", "text"];
+
+fn plimsoll(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn refused(output: &Output, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    contains(&text(&output.stderr), parts);
+}
+
+/// Returns what is said of a folder, in seconds.
+#[track_caller]
+fn checked(job: &str, folder: &Path, args: &[&str]) -> String {
+    let start = Instant::now();
+    let output = plimsoll(&[&["data", job, folder.to_str().unwrap()], args].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    text(&output.stdout)
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{text}` lacks `{part}`");
+    }
+}
+
+/// A copy of what comes with Plimsoll for a job.
+fn fixtures(job: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    copy_folder(&plimsoll_fixtures::dir().join(job), folder.path()).unwrap();
+    folder
+}
+
+#[test]
+fn the_page_of_each_job_is_the_one_in_the_docs() {
+    for job in JOBS {
+        let output = plimsoll(&["data", job]);
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/data/{job}.md"));
+        assert_eq!(text(&output.stdout), fs::read_to_string(page).unwrap(), "{job}");
+        assert!(output.status.success());
+    }
+    refused(&plimsoll(&["data", "sing"]), &["sing", "sr, sequence, multitask, text"]);
+}
+
+#[test]
+fn a_folder_is_checked_for_what_a_run_would_see() {
+    let sr = fixtures("sr");
+    fs::write(sr.path().join("notes.txt"), "no image").unwrap();
+    contains(
+        &checked("sr", sr.path(), &[]),
+        &["images      16 to train on, 4 held out", "lengths     shortest ", "skipped     1: notes.txt: no PNG"],
+    );
+    contains(
+        &checked("sequence", fixtures("sequence").path(), &[]),
+        &["recordings  ", "(frames of 10 ms)", "labels      falls 12, hops 12, "],
+    );
+    contains(
+        &checked("multitask", fixtures("multitask").path(), &[]),
+        &["samples     ", "(images)", "tasks       pair ", "subjects    "],
+    );
+    let documents = fixtures("text");
+    contains(&checked("text", documents.path(), &[]), &["sections    ", "held out", "lengths     shortest "]);
+    let tale = fs::read_dir(documents.path().join("tales")).unwrap().next().unwrap().unwrap().path();
+    contains(&checked("text", &tale, &[]), &["sections    "]);
+}
+
+#[test]
+fn what_is_bad_is_named_or_counted() {
+    let folder = fixtures("sequence");
+    let list = folder.path().join("labels.csv");
+    let gone = fs::read_to_string(&list).unwrap() + "gone.wav,falls\n";
+    fs::write(&list, gone).unwrap();
+    let check = ["data", "sequence", folder.path().to_str().unwrap()];
+    refused(&plimsoll(&check), &["gone.wav: there is no such file", "bad_sample"]);
+    let said = checked("sequence", folder.path(), &["--set", "data.bad_sample=skip"]);
+    contains(&said, &["skipped     1: gone.wav: there is no such file"]);
+}
+
+#[test]
+fn an_image_that_keeps_patches_small_is_named_with_a_cure_that_helps() {
+    let folder = fixtures("sr");
+    let icon = [&b"P6 40 40 255\n"[..], &[90; 40 * 40 * 3]].concat();
+    // Whichever of them is held out, the others are not.
+    (0..4).for_each(|at| fs::write(folder.path().join(format!("icon{at}.ppm")), &icon).unwrap());
+    let said = checked("sr", folder.path(), &[]);
+    contains(&said, &["patches stop at 20 instead of ", ".ppm has 40 × 40 pixels", "--set batch.patch_min="]);
+    let least = said.split("batch.patch_min=").nth(1).unwrap().split('`').next().unwrap();
+    let least = format!("batch.patch_min={least}");
+    let said = checked("sr", folder.path(), &["--set", &least, "--set", "data.bad_sample=skip"]);
+    contains(&said, &["skipped     4: icon0.ppm: 40 × 40 pixels are too few"]);
+    assert!(!said.contains("icon0.ppm has"), "{said}");
+}
+
+#[test]
+fn a_folder_that_holds_nothing_for_a_job_leads_to_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes"), "nothing").unwrap();
+    for job in JOBS {
+        let page = format!("`plimsoll data {job}` says what a folder must hold");
+        let path = folder.path().to_str().unwrap();
+        refused(&plimsoll(&["data", job, path]), &[&page]);
+        refused(&plimsoll(&["train", "--job", job, "--data", path, "--no-supervise"]), &[&page]);
+    }
+}
