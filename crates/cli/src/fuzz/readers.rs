@@ -1,6 +1,7 @@
 //! The readers, each with inputs that it accepts.
 
 mod checkpoint;
+mod media;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,6 +18,9 @@ const LOWEST_HZ: f32 = 60.0;
 /// The lowest sample rate, in Hz, at which each band has a frequency of its own.
 pub(crate) const LOWEST_RATE: u32 = 4000;
 
+/// Frames that memory is taken for before the sound is read, about three minutes: a head may promise more than there is.
+const FRAMES_AT_ONCE: usize = 1 << 14;
+
 /// Power below which nothing is told apart: that of the rounding to 16 bit, times the frame.
 const FLOOR: f32 = 1e-8;
 
@@ -78,7 +81,7 @@ impl LogMel {
     /// Returns the logarithm of the power in each band of each frame.
     fn log_powers<E>(&self, mut sound: impl Iterator<Item = Result<f32, E>>, n_frames: usize) -> Result<Vec<f32>, E> {
         let (mut input, mut spectrum) = (self.transform.make_input_vec(), self.transform.make_output_vec());
-        let mut values = Vec::with_capacity(n_frames * BANDS);
+        let mut values = Vec::with_capacity(n_frames.min(FRAMES_AT_ONCE) * BANDS);
         let mut held = Vec::with_capacity(self.window.len());
         for _ in 0..n_frames {
             let n_missing = self.window.len() - held.len();

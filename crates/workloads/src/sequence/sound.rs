@@ -25,6 +25,10 @@ const HIGHEST_RATE: u32 = 384_000;
 /// Samples that a file of a lossy format may lack: encoders add some at both ends.
 const SLACK: u64 = 8192;
 
+/// Samples of each channel that a byte of a compressed file may stand for, as it does in silence; a head that says more is
+/// not believed.
+const MOST_SAMPLES: u64 = 512;
+
 /// What the head of a file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -49,8 +53,8 @@ pub(crate) fn header(path: &Path) -> Result<Header, Fault> {
             }
             n_samples
         }
-        (Some(n_samples), None) => n_samples,
-        (None, _) => file.counted()?,
+        (Some(n_samples), None) if n_samples <= n_bytes.saturating_mul(MOST_SAMPLES) => n_samples,
+        _ => file.counted()?,
     };
     if n_samples == 0 { Err(Fault::Empty("samples")) } else { Ok(Header { rate, n_samples }) }
 }
