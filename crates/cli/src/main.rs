@@ -4,6 +4,7 @@
 
 mod args;
 mod beat;
+mod built_in;
 mod data;
 mod display;
 mod exit;

@@ -1,6 +1,6 @@
 //! The settings of the jobs whose samples have lengths.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use plimsoll_train::BadSample;
 use plimsoll_workloads::Room;
@@ -9,6 +9,7 @@ use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConf
 use plimsoll_workloads::text::{CorpusConfig, GptConfig};
 
 use super::{Multitask, Sequence, Settings, Text};
+use crate::built_in;
 use crate::values::{BadSampleSetting, BalanceKind};
 
 impl Settings {
@@ -17,7 +18,7 @@ impl Settings {
         if !self.is_built_in() {
             return self.data.folder.clone();
         }
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(job)
+        built_in::folder(job)
     }
 
     pub(super) fn bad_sample(&self) -> BadSample {
