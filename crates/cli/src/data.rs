@@ -32,7 +32,9 @@ pub(crate) fn data(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let (survey, notes) = survey(&settings, &Loading::begin(&settings, store.path(), StopFlag::default())?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));
-    println!("{:<12}nothing was decoded: what is damaged further on shows in a run", "");
+    if settings.job != JobName::Text {
+        println!("{:<12}heads alone were read: what is damaged further on shows in a run", "");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

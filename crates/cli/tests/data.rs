@@ -71,7 +71,7 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
     );
     contains(
         &checked("sequence", fixtures("sequence").path(), &[]),
-        &["recordings  ", "(frames of 10 ms)", "labels      falls 12, hops 12, "],
+        &["recordings  ", "(frames of 10 ms)", "labels      fall 12, hop 12, "],
     );
     contains(
         &checked("multitask", fixtures("multitask").path(), &[]),
@@ -87,7 +87,7 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
 fn what_is_bad_is_named_or_counted() {
     let folder = fixtures("sequence");
     let list = folder.path().join("labels.csv");
-    let gone = fs::read_to_string(&list).unwrap() + "gone.wav,falls\n";
+    let gone = fs::read_to_string(&list).unwrap() + "gone.wav,fall\n";
     fs::write(&list, gone).unwrap();
     let check = ["data", "sequence", folder.path().to_str().unwrap()];
     refused(&plimsoll(&check), &["gone.wav: there is no such file", "bad_sample"]);

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use image::{DynamicImage, Rgb, RgbImage};
 use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
-use plimsoll_train::{BadSample, Draw, Source};
+use plimsoll_train::{BadSample, Draw, Item, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
-use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
+use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
 use plimsoll_workloads::{Interrupted, Room, StoreConfig, Watch};
@@ -241,6 +241,44 @@ fn a_document_that_takes_too_much_is_named_or_left_out_before_it_is_read() {
         "{:?}",
         corpus.skipped
     );
+}
+
+/// Makes a WAV file of silence: stereo, 16 bit.
+fn silence(path: &Path, rate: u32, seconds: u32) {
+    let n_bytes = 4 * rate * seconds;
+    let format = [16_u32, 0x0002_0001, rate, 4 * rate, 0x0010_0004];
+    let head = [&b"RIFF"[..], &(36 + n_bytes).to_le_bytes(), b"WAVEfmt "].concat();
+    let head = [head, format.map(u32::to_le_bytes).concat(), b"data".to_vec(), n_bytes.to_le_bytes().to_vec()].concat();
+    fs::write(path, head).unwrap();
+    fs::OpenOptions::new().write(true).open(path).unwrap().set_len(44 + u64::from(n_bytes)).unwrap();
+}
+
+#[test]
+fn a_long_recording_is_read_in_blocks() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    // Most have the lower rate, so that the other one is resampled; each file has 26 MB or more.
+    for (name, rate) in [("a.wav", 22_050), ("b.wav", 22_050), ("c.wav", 22_050), ("d.wav", 44_100)] {
+        silence(&folder.path().join(name), rate, 300);
+    }
+    fs::write(folder.path().join("labels.csv"), "path,label\na.wav,x\nb.wav,x\nc.wav,y\nd.wav,z\n").unwrap();
+    let config = RecordingsConfig {
+        folder: folder.path().to_owned(),
+        validation_share: 0.1,
+        bad_sample: BadSample::Fail,
+        classes: Vec::new(),
+        longest: u32::MAX,
+    };
+    let before = in_use();
+    let (recordings, peak) = measured(|| Recordings::read(&config).unwrap());
+    assert!(peak <= before.saturating_add(Bytes::mib(2)), "{peak} to look at the files");
+    let stream = RecordingStream::new(Arc::new(recordings), false);
+    for id in 0..stream.n_samples() {
+        let (frames, peak) = measured(|| stream.read(0, id).unwrap());
+        assert_eq!(frames.length(), 30_067, "{}", stream.describe(id));
+        // The frames take 4.6 MiB, and as much again while their memory grows.
+        assert!(peak <= before.saturating_add(Bytes::mib(14)), "{}: {peak}", stream.describe(id));
+    }
 }
 
 /// Ends loading at every so many pieces; each time it is an error, and without an end there is none.
