@@ -25,15 +25,17 @@ pub(crate) fn some_of(names: impl ExactSizeIterator<Item = String>, most: usize,
     if most < n { format!("{shown} and {} {rest}", n - most) } else { shown }
 }
 
-/// The most sizes that are told one by one.
+/// The most lengths that are told one by one.
 const TOLD: usize = 4;
 
-/// Tells sizes as a sentence: all of a few, else how many there are between which two.
-pub(crate) fn told(sizes: &[u32]) -> String {
-    let (least, most) = (sizes.iter().min(), sizes.iter().max());
+/// Tells lengths as a sentence: all of a few, else how many there are between which two.
+pub(crate) fn told(lengths: &[u32]) -> String {
+    let (least, most) = (lengths.iter().min(), lengths.iter().max());
     match (least, most) {
-        (Some(least), Some(most)) if TOLD < sizes.len() => format!("{} sizes from {least} to {most}", sizes.len()),
-        _ => sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        (Some(least), Some(most)) if TOLD < lengths.len() => {
+            format!("{} lengths from {least} to {most}", lengths.len())
+        }
+        _ => lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -247,9 +249,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_sizes_are_told_as_a_sentence() {
+    fn many_lengths_are_told_as_a_sentence() {
         assert_eq!(told(&[4, 2, 1]), "4, 2, 1");
-        assert_eq!(told(&(1..=24).rev().collect::<Vec<_>>()), "24 sizes from 1 to 24");
+        assert_eq!(told(&(1..=24).rev().collect::<Vec<_>>()), "24 lengths from 1 to 24");
         assert_eq!(told(&[]), "");
     }
 

@@ -122,7 +122,7 @@ fn the_finder_fills_what_a_plan_certifies_in_few_steps_of_which_none_runs_out_of
         assert!(bytes(&found[0], "batch") * 100 >= batch * 94, "{shown}");
     }
     refused(&run("find", &["--batch-reduction", "2"]), &["--batch-reduction", "2"]);
-    refused(&run("find", &["--batch-max", "0"]), &["batch_max", "0"]);
+    refused(&run("find", &["--batch-max", "0"]), &["--batch-max", "0"]);
 }
 
 #[test]

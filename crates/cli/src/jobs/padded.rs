@@ -36,7 +36,7 @@ pub(super) fn prepare<J: Job>(
     let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
     let largest = edges.last().copied().unwrap_or(1);
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
-    let chosen = format!("up to {batch_max} of padded lengths {}, {}", told(&edges), settings.step());
+    let chosen = format!("up to {batch_max}, padded to {}, {}", told(&edges), settings.step());
     let loader = settings.loader(largest, edges.clone());
     check_tasks(&job, &loader)?;
     Ok(Prepared {
