@@ -24,7 +24,7 @@ use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
 
 pub use self::folder::Best;
 use self::folder::list;
-pub(crate) use self::folder::{name, note_best, prune, remove_after};
+pub(crate) use self::folder::{name, note_best, noted_best, prune, remove_after};
 
 const VERSION: u32 = 6;
 const MODEL: &str = "model.bpk";

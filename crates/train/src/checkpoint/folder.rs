@@ -83,6 +83,12 @@ pub(crate) fn prune(run_dir: &Path, keep: usize, best: Option<&Best>) -> Result<
     Ok(())
 }
 
+/// Returns what `best.json` names; nothing where it cannot be read, since a kill may have come before it.
+pub(crate) fn noted_best(run_dir: &Path) -> Option<Best> {
+    let text = fs::read(run_dir.join(FOLDER).join(BEST)).ok()?;
+    serde_json::from_slice(&text).ok().filter(|best: &Best| run_dir.join(name(best.step)).is_dir())
+}
+
 /// Names the best checkpoint in `best.json`, or nothing where there is none any more.
 pub(crate) fn note_best(run_dir: &Path, best: Option<&Best>) -> Result<(), CheckpointError> {
     let path = run_dir.join(FOLDER).join(BEST);

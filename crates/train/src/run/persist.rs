@@ -7,7 +7,7 @@ use plimsoll_policy::CapacityWatch;
 use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
 
 use super::{Run, Unfit, present, wanted};
-use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, prune, remove_after};
+use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, noted_best, prune, remove_after};
 use crate::error::TrainError;
 use crate::fit::Outcome;
 use crate::job::{Job, Metric};
@@ -61,6 +61,9 @@ impl<J: Job> Run<'_, J> {
         }
         self.load(&checkpoint)?;
         let RunState { step, log_bytes, .. } = checkpoint.state;
+        // A checkpoint is written before the validation of its step, and does not know what that found.
+        let noted = noted_best(self.dir.path()).filter(|it| it.step <= step);
+        self.best = self.best.take().into_iter().chain(noted).max_by_key(|it| it.step);
         remove_after(self.dir.path(), Some(step))?;
         note_best(self.dir.path(), self.best.as_ref())?;
         Ok(self.dir.undo_after(log_bytes)?)
@@ -101,11 +104,12 @@ impl<J: Job> Run<'_, J> {
 
     /// Logs and does what an undisturbed run has logged and done between its checkpoint and its next step.
     pub(crate) fn catch_up(&mut self) -> Result<(), TrainError> {
-        let saved_as_best = self.validated && self.best.as_ref().is_some_and(|it| it.step == self.step);
-        if saved_as_best || self.is_due(self.config.checkpoint_every) {
+        // An end that the run had once, with fewer steps, is where it was validated too.
+        let is_best = self.best.as_ref().is_some_and(|it| it.step == self.step);
+        if is_best || self.is_due(self.config.checkpoint_every) {
             self.log_saved()?;
         }
-        if self.is_due(self.config.validate_every) && !self.validated {
+        if (is_best || self.is_due(self.config.validate_every)) && !self.validated {
             self.validate()?;
         }
         Ok(())

@@ -76,6 +76,17 @@ fn run_as(
     death: Option<&str>,
     fate: Fate<'_>,
 ) -> (Result<EndReason, TrainError>, Vec<String>) {
+    run_with(&config(), path, existing, death, fate)
+}
+
+/// As [`run_as`], with other settings.
+fn run_with(
+    config: &FitConfig,
+    path: &Path,
+    existing: Existing,
+    death: Option<&str>,
+    fate: Fate<'_>,
+) -> (Result<EndReason, TrainError>, Vec<String>) {
     let mut run_dir = RunDir::open(path, existing).unwrap();
     let (stop, mut n, warnings) = (StopFlag::default(), 0, RefCell::new(Vec::new()));
     let flag = stop.clone();
@@ -94,7 +105,7 @@ fn run_as(
         plan_sparing: None,
         config_text: "",
     };
-    let ended = fit(&Noisy, &config(), shell).map(|outcome| outcome.reason);
+    let ended = fit(&Noisy, config, shell).map(|outcome| outcome.reason);
     (ended, warnings.take())
 }
 
@@ -286,6 +297,46 @@ fn the_last_checkpoints_and_the_best_are_kept() {
     kept.dedup();
     let kept = kept.into_iter().map(|step| format!("step-{step:08}"));
     assert_eq!(names, ["best.json".to_owned()].into_iter().chain(kept).collect::<Vec<_>>());
+}
+
+/// What `best.json` names, and the metrics of the log by their steps.
+fn best_and_metrics(path: &Path) -> (Option<(u64, f64)>, Vec<(u64, f64)>) {
+    let text = fs::read_to_string(path.join("checkpoints/best.json")).ok();
+    let best = text.map(|it| serde_json::from_str::<Best>(&it).unwrap()).map(|it| (it.step, it.metric));
+    let events = RunDir::open(path, Existing::Resume).unwrap().events().unwrap();
+    let validated = |it: &Event| if let Event::Validated(it) = it { Some((it.step, it.metric)) } else { None };
+    (best, events.iter().filter_map(validated).collect())
+}
+
+#[test]
+fn a_run_that_goes_on_beyond_its_end_keeps_the_best_of_its_end() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let of = |n_steps| FitConfig { n_steps, validate_every: 100, checkpoint_every: 100, ..config() };
+    run_with(&of(13), folder.path(), Existing::Refuse, None, &mut |_, _| ()).0.unwrap();
+    let (first, metrics) = best_and_metrics(folder.path());
+    assert_eq!(first, metrics.last().copied().filter(|it| it.0 == 13), "the end is to be the best: {metrics:?}");
+    // Before the next step, and so whatever comes of the rest.
+    let mut fate = |_: usize, stop: &StopFlag| _ = stop.set(2);
+    run_with(&of(15), folder.path(), Existing::Resume, None, &mut fate).0.unwrap();
+    assert_eq!(best_and_metrics(folder.path()).0, first);
+    run_with(&of(15), folder.path(), Existing::Resume, None, &mut |_, _| ()).0.unwrap();
+    let (best, metrics) = best_and_metrics(folder.path());
+    assert!(metrics.iter().map(|it| it.0).eq([0, 13, 15]), "{metrics:?}");
+    assert_eq!(best, metrics.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)));
+}
+
+#[test]
+fn a_best_of_later_than_the_checkpoint_gone_back_to_is_none() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let of = |n_steps| FitConfig { n_steps, validate_every: 100, checkpoint_every: 10, ..config() };
+    run_with(&of(13), folder.path(), Existing::Refuse, None, &mut |_, _| ()).0.unwrap();
+    assert_eq!(best_and_metrics(folder.path()).0.map(|it| it.0), Some(13));
+    fs::remove_file(folder.path().join(last_checkpoint()).join("model.bpk")).unwrap();
+    let mut fate = |_: usize, stop: &StopFlag| _ = stop.set(2);
+    run_with(&of(15), folder.path(), Existing::Resume, None, &mut fate).0.unwrap();
+    assert_ne!(best_and_metrics(folder.path()).0.map(|it| it.0), Some(13));
 }
 
 #[test]
