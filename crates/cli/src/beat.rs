@@ -118,7 +118,7 @@ impl Shared {
             (_, 0) => write!(line, "{n_done} done, ")?,
             _ => write!(line, "{n_done} of {n}, ")?,
         }
-        write!(line, "{:.0} s", self.begun.elapsed().as_secs_f64())?;
+        write!(line, "{:.0} s so far", self.begun.elapsed().as_secs_f64())?;
         if 0 < n_done && n_done < n {
             let left = place_begun.elapsed().as_secs_f64() / n_done as f64 * (n - n_done) as f64;
             write!(line, ", about {left:.0} s left")?;
@@ -146,12 +146,12 @@ mod tests {
             beat.shared.write(&mut line, *beat.shared.lock()).unwrap();
             String::from_utf8(line).unwrap().replace(['\n', '\r'], "").replace("\x1b[2K", "")
         };
-        assert_eq!(line(), "planning    0 s");
+        assert_eq!(line(), "planning    0 s so far");
         beat.at("training", 3, 40);
-        assert_eq!(line(), "planning    training: 3 of 40, 0 s, about 0 s left");
+        assert_eq!(line(), "planning    training: 3 of 40, 0 s so far, about 0 s left");
         beat.at("", 40, 40);
-        assert_eq!(line(), "planning    40 of 40, 0 s");
+        assert_eq!(line(), "planning    40 of 40, 0 s so far");
         beat.at("", 3, 0);
-        assert_eq!(line(), "planning    3 done, 0 s");
+        assert_eq!(line(), "planning    3 done, 0 s so far");
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::Progress;
+use plimsoll_monitor::{Progress, Setting};
 use plimsoll_predict::Phase;
 use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 
@@ -14,6 +14,9 @@ use crate::beat::Beat;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
 /// Lines where the output is no terminal: four a minute.
 const PLAIN_EVERY: Duration = Duration::from_secs(15);
+
+/// A validation that takes longer says how far it is where the output is no terminal.
+const LONG: Duration = Duration::from_secs(1);
 
 /// The share of the capacity above which a step is worth a warning.
 const ALARM: f64 = 0.95;
@@ -38,20 +41,38 @@ pub(crate) struct Display {
     /// Lines of the panel that stand on the terminal.
     drawn: usize,
     alarmed: bool,
+    /// When the validation under way began, and whether a line has said so.
+    validating: Option<(Instant, bool)>,
 }
 
 impl Display {
     pub(crate) fn new() -> Self {
         let columns = || terminal_size::terminal_size().map_or(80, |it| usize::from(it.0.0));
-        Self { width: stderr().is_terminal().then(columns), last: None, drawn: 0, alarmed: false }
+        Self { width: stderr().is_terminal().then(columns), last: None, drawn: 0, alarmed: false, validating: None }
     }
 
     pub(crate) fn show(&mut self, event: &Event, progress: &Progress) {
-        if let Some(line) = lasting(event).or_else(|| self.alarm(event)) {
+        if let Some(line) = lasting(event, &progress.unit_of_length).or_else(|| self.alarm(event)) {
             let erasure = self.erasure();
             print(&format!("{erasure}{line}\n"));
         }
-        if matches!(event, Event::StepDone(_)) {
+        match event {
+            Event::StepDone(_) => self.refresh(progress),
+            Event::Validated(_) => self.validating = None,
+            _ => (),
+        }
+    }
+
+    /// Shows how far a validation is.
+    pub(crate) fn watch(&mut self, progress: &Progress) {
+        // What is over at once needs no line of its own.
+        let (began, is_shown) = *self.validating.get_or_insert_with(|| (Instant::now(), false));
+        if self.width.is_some() {
+            self.refresh(progress);
+        } else if LONG <= began.elapsed() {
+            // The first line comes at once, whenever the last one of the training was.
+            self.last = self.last.filter(|_| is_shown);
+            self.validating = Some((began, true));
             self.refresh(progress);
         }
     }
@@ -114,8 +135,8 @@ fn resized(from: &[u32], to: &[u32]) -> String {
     format!("batches {verb} at {} of {n} lengths: {short} of the shortest, {long} of the longest", n_up + n_down)
 }
 
-/// Returns the line that stays on the screen.
-fn lasting(event: &Event) -> Option<String> {
+/// Returns the line that stays on the screen; `unit` is what a length counts.
+fn lasting(event: &Event, unit: &str) -> Option<String> {
     match event {
         Event::Decided(decided) => match &decided.decision {
             Decision::Move(change) => {
@@ -136,7 +157,7 @@ fn lasting(event: &Event) -> Option<String> {
         Event::BoundExceeded(BoundExceeded { step, phase, shape, upper, peak }) => {
             let pass = if *phase == Phase::Infer { " without gradients" } else { "" };
             Some(format!(
-                "step {step}: {shape}{pass} reached {peak}, above its bound of {upper}: every bound has grown by that"
+                "step {step}: {shape} {unit}{pass} reached {peak}, above its bound of {upper}: every bound has grown by that"
             ))
         }
         Event::GradientCheckpointing(it) => Some(format!(
@@ -147,7 +168,7 @@ fn lasting(event: &Event) -> Option<String> {
             let peak = failed.attempt.peak.map(|it| format!(" (peak {it}, capacity {})", failed.capacity));
             let shape = failed.attempt.shape;
             Some(format!(
-                "step {}: {shape} ran out of memory{}, and runs again in parts",
+                "step {}: {shape} {unit} ran out of memory{}, and runs again in parts",
                 failed.step,
                 peak.unwrap_or_default()
             ))
@@ -157,7 +178,12 @@ fn lasting(event: &Event) -> Option<String> {
         }
         Event::Validated(it) => {
             let (name, metric, baseline) = (&it.metric_name, it.metric, it.baseline);
-            Some(format!("step {}: {name} {metric:.2}, baseline {baseline:.2}, in {:.1} s", it.step, it.seconds))
+            let part = it.part.map_or_else(String::new, |it| format!(", on {} of {} items", it.n, it.of));
+            let seconds = it.seconds;
+            Some(format!(
+                "step {}: held out: {name} {metric:.2}, baseline {baseline:.2}{part}, in {seconds:.1} s",
+                it.step
+            ))
         }
         _ => None,
     }

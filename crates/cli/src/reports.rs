@@ -1,29 +1,73 @@
 //! What a run leaves behind, besides its log and its checkpoints.
 
+use std::fs;
+
 use plimsoll_monitor::{
-    RunFacts, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison, training_curves,
+    Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison,
+    training_curves,
 };
-use plimsoll_train::{Outcome, RunDir, RunDirError};
+use plimsoll_train::{LoaderConfig, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, StepUnit, UNDONE_FILE, Why};
+use plimsoll_types::Event;
 
 use crate::loading::Loaded;
 
-/// Writes reports and pictures from the log, and returns the report.
-pub(crate) fn write(
+/// Gathers what the log does not say.
+pub(crate) fn facts(
     run_dir: &RunDir,
     outcome: &Outcome,
+    step_settings: StepSettings,
     warnings: Vec<String>,
     skipped_files: Vec<String>,
     loaded: Loaded,
-) -> Result<TrainingReport, RunDirError> {
-    let events = run_dir.events()?;
-    let facts = RunFacts {
+) -> RunFacts {
+    RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         loading_peak: loaded.peak,
+        step_settings,
+        restarts: restarts(run_dir),
+        undone_seconds: undone_seconds(run_dir),
         warnings,
         skipped_files,
         seconds: outcome.seconds,
         out_dir: run_dir.path().display().to_string(),
+    }
+}
+
+/// Returns how a step's samples are put together; `unit` is what the job's lengths count.
+pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str) -> StepSettings {
+    let (counted, is_batch_a_step) = match loader.unit {
+        StepUnit::Samples => ("samples", false),
+        StepUnit::Positions => (unit, false),
+        StepUnit::Batch => ("samples", true),
+        StepUnit::BatchOfPositions => (unit, true),
     };
+    let batches_per_step = (!loader.edges.is_empty()).then_some(loader.batches_per_step);
+    StepSettings { effective_unit: counted.to_owned(), batches_per_step, is_batch_a_step }
+}
+
+/// Returns the deaths that other processes of the run have noted; what cannot be read is left out.
+fn restarts(run_dir: &RunDir) -> Vec<Restart> {
+    let text = fs::read_to_string(run_dir.path().join(PROCESSES_FILE)).unwrap_or_default();
+    let processes = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let restart = |Process { step, why, undone_steps, .. }: Process| match why {
+        Why::AfterDeath { death } => Some(Restart { step, death, undone_steps }),
+        Why::Started | Why::Resumed => None,
+    };
+    processes.filter_map(restart).collect()
+}
+
+/// Returns what the steps took that were undone because a process died or a checkpoint was damaged.
+fn undone_seconds(run_dir: &RunDir) -> f64 {
+    let text = fs::read_to_string(run_dir.path().join(UNDONE_FILE)).unwrap_or_default();
+    let seconds =
+        |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done.seconds) } else { None };
+    // Without any, the sum would be -0.
+    text.lines().filter_map(seconds).fold(0.0, |sum, it| sum + it)
+}
+
+/// Writes reports and pictures from the log, and returns the report.
+pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Result<TrainingReport, RunDirError> {
+    let events = run_dir.events()?;
     let report = TrainingReport::new(&events, facts);
     run_dir.write("batch_metrics.json", batch_metrics(&events).as_bytes())?;
     run_dir.write("epoch_metrics.json", epoch_metrics(&events).as_bytes())?;

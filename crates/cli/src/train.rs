@@ -177,6 +177,7 @@ impl<J: Job> Prepared<J> {
         }
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
+        let mut watching = |progress: &Progress| display.borrow_mut().watch(progress);
         let mut warnings = self.notes.warnings;
         let mut warn = |warning: &str| {
             display.borrow_mut().clear();
@@ -193,16 +194,20 @@ impl<J: Job> Prepared<J> {
             probe: self.probe,
             stop: stop.clone(),
             observer: &mut observer,
+            watching: Some(&mut watching),
             warn: &mut warn,
             config_text: &config_text,
             death,
             plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
         };
         drop(at_once);
+        let job_unit = self.job.unit_of_length();
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
         let outcome = outcome?;
-        let report = reports::write(&run_dir, &outcome, warnings, self.skipped, self.loaded);
+        let step_settings = reports::step_settings(&self.loader, job_unit);
+        let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
+        let report = reports::write(&run_dir, &outcome, facts);
         Ok(conclude(args, &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 

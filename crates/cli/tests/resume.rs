@@ -30,7 +30,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 86] = [
+const CASES: [Case; 87] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -78,6 +78,7 @@ const CASES: [Case; 86] = [
     ("sr", "train.optimizer_recovery", "keep", GOES_ON),
     ("sr", "train.validate_every", "7", GOES_ON),
     ("sr", "train.checkpoint_every", "7", GOES_ON),
+    ("sr", "train.validation_share", "0.5", GOES_ON),
     ("sr", "train.keep_checkpoints", "1", GOES_ON),
     ("sr", "train.max_restarts", "1", GOES_ON),
     ("sr", "data.folder", "COPY", GOES_ON),

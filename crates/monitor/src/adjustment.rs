@@ -34,11 +34,38 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Knobs(knobs) => knobs.fmt(f),
-            Self::Sizes(sizes) => {
-                let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
-                write!(f, "batches {}", sizes.join(", "))
-            }
+            Self::Sizes(of_edges) => write!(f, "batches of {}", sizes(of_edges)),
         }
+    }
+}
+
+impl Adjustment {
+    /// Returns each parameter that changed, with its old value and its new one.
+    pub(crate) fn changes(&self, unit: &str) -> Vec<[String; 3]> {
+        let (Setting::Knobs(from), Setting::Knobs(to)) = (&self.from, &self.to) else {
+            let of_lengths = if unit.is_empty() { String::new() } else { format!(" by length in {unit}") };
+            return vec![[format!("micro_batch_size{of_lengths}"), self.from.to_string(), self.to.to_string()]];
+        };
+        let knobs = [
+            ("patch_size", from.patch_size, to.patch_size),
+            ("micro_batch_size", from.micro_batch_size, to.micro_batch_size),
+        ];
+        let changed = knobs.into_iter().filter(|(_, from, to)| from != to);
+        changed.map(|(name, from, to)| [name.to_owned(), from.to_string(), to.to_string()]).collect()
+    }
+}
+
+/// Sizes of which each is named.
+const NAMED: usize = 6;
+
+/// Writes the batch size of each edge: all of a few, the range of many.
+pub(crate) fn sizes(sizes: &[u32]) -> String {
+    match (sizes.iter().min(), sizes.iter().max()) {
+        (Some(least), Some(most)) if least == most => format!("{most}"),
+        (Some(least), Some(most)) if NAMED < sizes.len() => {
+            format!("{most} of the shortest to {least} of the longest")
+        }
+        _ => sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -14,13 +14,15 @@
 //!
 //! ```
 //! use plimsoll_monitor::{RunFacts, TrainingReport, decode, encode, memory_timeline};
-//! use plimsoll_types::{Bytes, Event, Validated};
+//! use plimsoll_types::{Bytes, Event, Goal, Validated};
 //!
 //! let line = encode(&Event::Validated(Validated {
 //!     step: 50,
 //!     metric_name: "PSNR (dB)".into(),
 //!     metric: 31.5,
 //!     baseline: 28.0,
+//!     goal: Some(Goal::Highest),
+//!     part: None,
 //!     tasks: Vec::new(),
 //!     peak: Bytes::mib(64),
 //!     seconds: 0.5,
@@ -36,9 +38,12 @@
 //! ```
 
 mod adjustment;
+mod learning;
+mod limit;
 mod log;
 mod metrics;
 mod outlook;
+mod pace;
 mod plan;
 mod plots;
 mod progress;
@@ -50,11 +55,14 @@ mod task;
 mod text;
 
 pub use adjustment::{Adjustment, Setting};
+pub use learning::ValidationReport;
+pub use limit::{Limit, StepSettings, Usage};
 pub use log::{Log, LogError, decode, decode_bytes, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
+pub use pace::{Ahead, Pace};
 pub use plan::{PlanCell, PlanSource, PlanView};
 pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, task_comparison, training_curves};
-pub use progress::Progress;
-pub use summary::{RunFacts, TrainingReport};
+pub use progress::{Progress, Validating};
+pub use summary::{Restart, RunFacts, TrainingReport};
 pub use task::TaskReport;

@@ -19,10 +19,16 @@ pub struct Progress {
     pub metric_name: String,
     /// The metric of the last validation.
     pub metric: Option<f64>,
+    /// Steps done before it.
+    pub metric_step: u64,
+    /// The validation under way.
+    pub validating: Option<Validating>,
     /// The knobs of the last step.
     pub knobs: Knobs,
     /// Whether its samples have lengths, of which the knobs say the longest.
     pub has_lengths: bool,
+    /// What a length counts, such as "tokens".
+    pub unit_of_length: String,
     /// Samples per second.
     pub samples_per_second: f64,
     /// Peak of the last step.
@@ -33,8 +39,19 @@ pub struct Progress {
     pub seconds_left: Option<f64>,
 }
 
+/// How far a validation is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Validating {
+    /// Items that are measured.
+    pub n_done: u64,
+    /// Items to be measured.
+    pub n: u64,
+    /// Time that it still takes in seconds, once it can be told.
+    pub seconds_left: Option<f64>,
+}
+
 /// Cells of the memory bar.
-const BAR_CELLS: usize = 10;
+const BAR_CELLS: usize = 6;
 /// A cell by how many eighths of it are filled.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
@@ -51,30 +68,41 @@ impl Progress {
     pub fn plain_line(&self) -> String {
         let memory = format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget);
         let mut parts = self.learning();
+        parts.insert(1, (4, format!("epoch {}", self.epoch)));
         parts.extend(self.running(memory));
         line(&parts)
     }
 
     /// Returns what the model does, each part with its rank: the part of the highest rank goes first.
     fn learning(&self) -> Vec<(u8, String)> {
-        let metric = self.metric.map(|it| (2, format!("{} {}", self.metric_name, short(it))));
-        let mut parts = vec![
-            (0, format!("step {}/{}", self.step, self.n_steps)),
-            (4, format!("epoch {}", self.epoch)),
-            (1, format!("loss {}", short(self.loss))),
-        ];
-        parts.extend(metric);
-        let Knobs { patch_size, micro_batch_size } = self.knobs;
-        let of_longest = || format!("batch {micro_batch_size} of length {patch_size}");
-        parts.push((3, if self.has_lengths { of_longest() } else { self.knobs.to_string() }));
+        let mut parts = vec![(0, format!("step {}/{}", self.step, self.n_steps))];
+        if let Some(it) = self.validating {
+            let left = it.seconds_left.map_or_else(String::new, |left| format!(", {} left", time(left)));
+            parts.push((1, format!("validating: {} of {}{left}", it.n_done, it.n)));
+            return parts;
+        }
+        parts.push((1, format!("training loss {}", short(self.loss))));
+        let metric = |it| format!("held out: {} {} (at {})", self.metric_name, short(it), self.metric_step);
+        parts.extend(self.metric.map(|it| (2, metric(it))));
         parts
+    }
+
+    /// Returns the sizes of a step.
+    fn sizes(&self) -> String {
+        let Knobs { patch_size, micro_batch_size } = self.knobs;
+        let unit = if self.unit_of_length.is_empty() { "positions" } else { &self.unit_of_length };
+        if self.has_lengths {
+            format!("batch {micro_batch_size} of {patch_size} {unit}")
+        } else {
+            self.knobs.to_string()
+        }
     }
 
     /// Returns what the machine does, likewise.
     fn running(&self, memory: String) -> Vec<(u8, String)> {
         let speed = format!("{} samples/s", short(self.samples_per_second));
         let left = self.seconds_left.map(|it| (1, format!("{} left", time(it))));
-        [(0, memory), (2, speed)].into_iter().chain(left).collect()
+        [(0, memory), (3, self.sizes()), (2, speed)].into_iter().chain(left).collect()
     }
 
     fn share(&self) -> f64 {

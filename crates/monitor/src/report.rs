@@ -6,7 +6,7 @@ use plimsoll_types::EndReason;
 
 use crate::table::{pairs, size};
 use crate::text::{short, time};
-use crate::{Adjustment, TaskReport, TrainingReport};
+use crate::{Restart, TaskReport, TrainingReport, Usage};
 
 impl TrainingReport {
     /// Writes the report as indented JSON.
@@ -21,7 +21,11 @@ impl TrainingReport {
     /// Writes the report as Markdown, with links to the pictures in the same directory.
     pub fn to_markdown(&self) -> String {
         let job = self.job.as_deref().unwrap_or("unknown job");
-        let mut text = format!("# Training report: {job}\n\n{}\n", self.opening());
+        let mut text = format!("# Training report: {job}\n\n");
+        for line in self.headlines() {
+            let _ = writeln!(text, "{line}\n");
+        }
+        let _ = writeln!(text, "{}", self.opening());
         table(&mut text, "Result", &self.result_rows());
         table(&mut text, "Memory", &self.memory_rows());
         text += &self.task_table();
@@ -31,7 +35,9 @@ impl TrainingReport {
             text += "\n![Loss of each task over the steps, and its metric over the baseline](task_comparison.svg)\n";
         }
         text += "\n## Adjustments\n\n";
-        text += &self.adjustment_lines();
+        text += &self.adjustment_table();
+        let deaths: Vec<_> = self.restarts.iter().map(death_line).collect();
+        list(&mut text, "Deaths of the process that trained", &deaths);
         list(&mut text, "Warnings", &self.warnings);
         list(&mut text, "Skipped files", &self.skipped_files);
         text
@@ -45,7 +51,14 @@ impl TrainingReport {
         if !self.out_dir.is_empty() {
             rows.push(("report".to_owned(), format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
         }
-        pairs(&rows)
+        let headlines: Vec<_> = self.headlines().collect();
+        let gap = if headlines.is_empty() { "" } else { "\n\n" };
+        headlines.join("\n") + gap + &pairs(&rows)
+    }
+
+    /// What is to be known first, one sentence or a few on each line.
+    fn headlines(&self) -> impl Iterator<Item = &str> {
+        self.verdict.iter().chain(&self.findings).map(String::as_str)
     }
 
     /// Writes a row for each task, or nothing where there is none.
@@ -89,9 +102,9 @@ impl TrainingReport {
             ("steps", format!("{}{given_up}", self.steps)),
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
-            ("validation", self.validation()),
-            ("time", time(self.seconds)),
         ];
+        rows.extend(self.validation_rows());
+        rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {
             rows.push(("samples skipped", self.samples_skipped.to_string()));
         }
@@ -101,26 +114,45 @@ impl TrainingReport {
         rows
     }
 
-    fn validation(&self) -> String {
-        let (Some(name), Some(metric), Some(baseline)) = (&self.metric_name, self.metric, self.baseline) else {
-            return "none".to_owned();
+    /// Returns the best validation and the last with their checkpoints, or one row where they are the same.
+    fn validation_rows(&self) -> Vec<(&'static str, String)> {
+        let (Some(name), Some(last)) = (&self.metric_name, &self.last_validation) else {
+            return vec![("last validation", "none".to_owned())];
         };
-        format!("{name} {}, baseline {} on the same samples", short(metric), short(baseline))
+        let best = self.best_validation.as_ref();
+        let mut rows = Vec::new();
+        rows.extend(best.filter(|it| *it != last).map(|it| ("best validation", it.text(name))));
+        let is_best = if best == Some(last) { ", the best so far" } else { "" };
+        rows.push(("last validation", last.text(name) + is_best));
+        rows.extend(best.and_then(|it| it.checkpoint.clone()).map(|it| ("best checkpoint", it)));
+        rows.extend(self.last_checkpoint.clone().map(|it| ("last checkpoint", it)));
+        rows
     }
 
     fn memory_rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![
             ("capacity", size(self.capacity_bytes)),
             ("budget", size(self.budget_bytes)),
-            ("peak", size(self.peak_bytes)),
+            ("peak", self.peak()),
+            ("average peak of a step", size(self.usage.average_peak_bytes)),
+            ("in use after the last step", self.current()),
             (
                 "steady state",
                 self.steady_budget_share.map_or("–".to_owned(), |it| format!("{:.1} % of the budget", 100.0 * it)),
             ),
-            ("adjustments", self.adjustments.to_string()),
+            ("adjustments", self.adjustment_counts()),
             ("out-of-memory recoveries", self.oom_recoveries.to_string()),
             ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
         ];
+        if !self.restarts.is_empty() {
+            let undone: u64 = self.restarts.iter().map(|it| it.undone_steps).sum();
+            let took = if 0.0 < self.undone_seconds {
+                format!(", {} of work", time(self.undone_seconds))
+            } else {
+                String::new()
+            };
+            rows.push(("restarts", format!("{}, for which {undone} steps were done again{took}", self.restarts.len())));
+        }
         if 0 < self.bounds_exceeded {
             let in_validations = match self.bounds_exceeded_in_validations {
                 0 => String::new(),
@@ -129,19 +161,48 @@ impl TrainingReport {
             rows.push(("peaks above their bound", format!("{}{in_validations}", self.bounds_exceeded)));
         }
         if self.loading_peak_bytes.is_some() {
-            rows.insert(3, ("peak while loading", size(self.loading_peak_bytes)));
+            rows.push(("peak while loading", size(self.loading_peak_bytes)));
         }
         rows
     }
 
-    fn adjustment_lines(&self) -> String {
+    /// Returns the highest mark, with what made it.
+    fn peak(&self) -> String {
+        let Usage { training_peak_bytes: training, validation_peak_bytes: validation, .. } = self.usage;
+        match (training, validation) {
+            (Some(training), Some(validation)) => {
+                format!("{}: training {training}, validation {validation}", size(self.peak_bytes))
+            }
+            _ => size(self.peak_bytes),
+        }
+    }
+
+    fn current(&self) -> String {
+        let reserved = self.usage.current_reserved_bytes.map_or_else(String::new, |it| format!(", {it} reserved"));
+        size(self.usage.current_bytes) + &reserved
+    }
+
+    fn adjustment_counts(&self) -> String {
+        let of = format!("{} up, {} down", self.increases, self.decreases);
+        if self.adjustments == 0 { "0".to_owned() } else { format!("{}: {of}", self.adjustments) }
+    }
+
+    fn adjustment_table(&self) -> String {
         if self.decisions.is_empty() {
             return "The knobs stayed as they were.\n".to_owned();
         }
-        let line =
-            |it: &Adjustment| format!("* After step {}: {} → {}, because: {}.\n", it.step, it.from, it.to, it.reason);
-        self.decisions.iter().map(line).collect()
+        let mut text = "| after step | parameter | old | new | reason |\n|---:|---|---|---|---|\n".to_owned();
+        for it in &self.decisions {
+            for [parameter, from, to] in it.changes(&self.unit_of_length) {
+                let _ = writeln!(text, "| {} | {parameter} | {from} | {to} | {} |", it.step, cell(&it.reason));
+            }
+        }
+        text
     }
+}
+
+fn death_line(it: &Restart) -> String {
+    format!("{}; the next one began at step {} and did {} steps again", it.death, it.step, it.undone_steps)
 }
 
 /// Writes what came of a task in one line.

@@ -4,6 +4,8 @@ use plimsoll_types::{Budget, Bytes, EndReason, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
+use crate::learning::{ValidationReport, best_validation, findings, last_validation};
+use crate::limit::{Limit, StepSettings, Usage, directions, limit, verdict};
 use crate::metrics::{failures_by_step, rate};
 use crate::run::Run;
 use crate::task::{TaskReport, task_reports};
@@ -16,6 +18,15 @@ pub struct RunFacts {
     /// High-water mark of the process while it loaded its data, where it was measured.
     #[serde(default)]
     pub loading_peak: Option<Bytes>,
+    /// How the samples of a step were put together.
+    #[serde(default)]
+    pub step_settings: StepSettings,
+    /// The deaths after which the run was taken up again.
+    #[serde(default)]
+    pub restarts: Vec<Restart>,
+    /// What the steps took that were done again, in seconds.
+    #[serde(default)]
+    pub undone_seconds: f64,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.
@@ -26,9 +37,29 @@ pub struct RunFacts {
     pub out_dir: String,
 }
 
+/// A death of the process that trained, and what it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restart {
+    /// The step that the next process began with.
+    pub step: u64,
+    /// What the process before it died of.
+    pub death: String,
+    /// Steps that were done again.
+    pub undone_steps: u64,
+}
+
 /// What came of a run; what the events do not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingReport {
+    /// Whether the memory was used well, and what would change that, in words.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    /// What the validations warn of, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// What kept steps from being larger.
+    #[serde(default)]
+    pub limit: Option<Limit>,
     /// Name of the job.
     pub job: Option<String>,
     /// The device.
@@ -52,6 +83,9 @@ pub struct TrainingReport {
     pub budget_bytes: Option<Bytes>,
     /// The highest mark of a step or validation, without the attempts that ran out of memory.
     pub peak_bytes: Option<Bytes>,
+    /// Peaks of training and validation apart, and what is in use.
+    #[serde(default, flatten)]
+    pub usage: Usage,
     /// High-water mark of the process while it loaded its data.
     #[serde(default)]
     pub loading_peak_bytes: Option<Bytes>,
@@ -59,6 +93,12 @@ pub struct TrainingReport {
     pub steady_budget_share: Option<f64>,
     /// Changes of the knobs or batch sizes.
     pub adjustments: u64,
+    /// Those that took more memory.
+    #[serde(default)]
+    pub increases: u64,
+    /// Those that took less.
+    #[serde(default)]
+    pub decreases: u64,
     /// Steps that ran out of memory and were committed all the same.
     pub oom_recoveries: u64,
     /// Micro-batches that reached more than their upper bound, those of validations included.
@@ -73,6 +113,18 @@ pub struct TrainingReport {
     pub metric: Option<f64>,
     /// The trivial baseline's metric on the same samples.
     pub baseline: Option<f64>,
+    /// The validation that was best.
+    #[serde(default)]
+    pub best_validation: Option<ValidationReport>,
+    /// The last validation.
+    #[serde(default)]
+    pub last_validation: Option<ValidationReport>,
+    /// The checkpoint that was written last.
+    #[serde(default)]
+    pub last_checkpoint: Option<String>,
+    /// What the edge of a shape counts.
+    #[serde(default)]
+    pub unit_of_length: String,
     /// What came of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskReport>,
@@ -84,6 +136,12 @@ pub struct TrainingReport {
     pub overhead_us_per_step: Option<f64>,
     /// How many input files could not be used.
     pub skipped: usize,
+    /// The deaths after which the run was taken up again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarts: Vec<Restart>,
+    /// What the steps took that were done again, in seconds; nothing where there are none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub undone_seconds: f64,
     /// Input files that could not be used, each with the reason.
     pub skipped_files: Vec<String>,
     /// What the user should know.
@@ -100,7 +158,11 @@ impl TrainingReport {
         let run = Run::new(events);
         let (start, memory, validation) = (run.start(), final_budget(&run), run.validations().last());
         let samples_seen = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
+        let (increases, decreases) = directions(&run);
         Self {
+            verdict: verdict(&run, &facts.step_settings),
+            findings: findings(&run),
+            limit: limit(&run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
             end: end_reason(&run),
@@ -112,26 +174,40 @@ impl TrainingReport {
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: run.peak(),
+            usage: Usage::of(&run),
             loading_peak_bytes: facts.loading_peak,
             steady_budget_share: steady_budget_share(&run),
             adjustments: count(run.moves()),
+            increases,
+            decreases,
             oom_recoveries: oom_recoveries(&run),
             bounds_exceeded: count(run.excesses()),
             bounds_exceeded_in_validations: count(run.excesses().filter(|it| it.phase == Phase::Infer)),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),
+            best_validation: best_validation(&run),
+            last_validation: last_validation(&run),
+            last_checkpoint: run.last_checkpoint(),
+            unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
             tasks: task_reports(&run),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
             skipped: facts.skipped_files.len(),
+            restarts: facts.restarts,
+            undone_seconds: facts.undone_seconds,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(&run),
             out_dir: facts.out_dir,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_nothing(seconds: &f64) -> bool {
+    *seconds <= 0.0
 }
 
 fn count(items: impl Iterator) -> u64 {
@@ -157,7 +233,8 @@ fn oom_recoveries(run: &Run<'_>) -> u64 {
     count(run.steps().filter(|it| it.committed && failed.contains_key(&it.step)))
 }
 
-fn steady_budget_share(run: &Run<'_>) -> Option<f64> {
+/// Returns the median share of the budget that the committed steps after the last adjustment reached.
+pub(crate) fn steady_budget_share(run: &Run<'_>) -> Option<f64> {
     let shares = run
         .after_last_move()
         .steps()

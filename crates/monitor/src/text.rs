@@ -41,6 +41,11 @@ pub(crate) fn percent(ratio: f64) -> String {
     format!("{:.0} %", 100.0 * ratio)
 }
 
+/// Writes a share of a whole as a percentage, with a digit more where it is small.
+pub(crate) fn share(ratio: f64) -> String {
+    if ratio < 0.1 { format!("{:.1} %", 100.0 * ratio) } else { percent(ratio) }
+}
+
 /// Writes plain data as JSON on one line.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys always serialises")

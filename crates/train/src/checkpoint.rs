@@ -21,6 +21,7 @@ use crate::optimizer::load_optimizer;
 use crate::resume::{Change, Kept};
 use crate::run::Unfit;
 use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
+use crate::validation::ValidationState;
 
 pub use self::folder::Best;
 use self::folder::list;
@@ -63,6 +64,9 @@ pub struct RunState {
     pub balance: TaskBalance,
     /// Samples that are left out because they do not fit.
     pub unfit: Option<Unfit>,
+    /// What is known of its validations.
+    #[serde(default)]
+    pub validation: ValidationState,
 }
 
 /// Why a checkpoint cannot be used.

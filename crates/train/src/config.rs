@@ -45,6 +45,9 @@ pub struct FitConfig {
     pub longest: LongestEdges,
     /// Steps between two validations; the last step is always followed by one.
     pub validate_every: u64,
+    /// The part of a run that validations may take, from 0 to 1: a part of a large validation set is measured where all of
+    /// it would take more. At 1 all of it is, however long that takes.
+    pub validation_share: Fraction,
     /// Steps between two checkpoints; the last step is always followed by one.
     pub checkpoint_every: u64,
     /// Checkpoints kept.

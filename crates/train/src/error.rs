@@ -19,6 +19,8 @@ pub struct Misfit {
     pub name: String,
     /// What would make it smaller: [`Source::smaller`](crate::Source::smaller).
     pub smaller: &'static str,
+    /// What its length counts: [`Job::unit_of_length`](crate::Job::unit_of_length).
+    pub unit: &'static str,
 }
 
 /// Why a run ended early.
@@ -74,8 +76,8 @@ pub enum TrainError {
     },
     /// One sample alone does not fit, whatever was tried.
     #[error(
-        "take step {step}: {source}: {} at edge {edge}{}; a capacity{}, {}{} would help{}",
-        sample.name, largest(*.largest_allocation), enough(source), sample.smaller, others(*.is_checkpointing),
+        "take step {step}: {source}: {} at {edge} {}{}; a capacity{}, {}{} would help{}",
+        sample.name, sample.unit, largest(*.largest_allocation), enough(source), sample.smaller, others(*.is_checkpointing),
         skip(*.may_skip)
     )]
     NeverFits {

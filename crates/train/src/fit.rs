@@ -21,6 +21,9 @@ pub type Observer<'a> = &'a mut dyn FnMut(&Event, &Progress);
 /// Told what the user should know, one sentence each.
 pub type Warn<'a> = &'a mut dyn FnMut(&str);
 
+/// Told where the run stands while it validates.
+pub type Watching<'a> = &'a mut dyn FnMut(&Progress);
+
 /// Plans steps that recompute activations, in the midst of a run; see [`plan_sparing`](crate::plan_sparing).
 pub type PlanSparing<'a> = &'a mut dyn FnMut() -> Result<Vec<PlannedNeed>, PlanError>;
 
@@ -38,6 +41,8 @@ pub struct Shell<'a> {
     pub stop: StopFlag,
     /// Told of every event.
     pub observer: Observer<'a>,
+    /// Told how far a validation is.
+    pub watching: Option<Watching<'a>>,
     /// Told what the user should know.
     pub warn: Warn<'a>,
     /// Plans anew when gradient checkpointing switches on, where plans are wanted and a device keeps pages; without, the

@@ -108,6 +108,10 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
         self.job.init(device)
     }
 
+    fn unit_of_length(&self) -> &'static str {
+        self.job.unit_of_length()
+    }
+
     fn unit(&self) -> Unit {
         self.job.unit()
     }

@@ -1,15 +1,17 @@
 //! Forward passes without gradients, under the same budget as training.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use plimsoll_guard::{Failure, Guard, GuardError};
 use plimsoll_predict::{Phase, Violation};
 use plimsoll_probe::{Probe, note_work};
-use plimsoll_types::{Budget, Bytes, MemoryReading, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, ItemsMeasured, MemoryReading, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
 use crate::step::{LeastNeeds, Pages, StepError, step_error, unless_out_of_memory};
+use crate::validation::Amount;
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
@@ -38,7 +40,34 @@ pub struct Inference<'a> {
     longest: Option<u32>,
     /// Told of each batch.
     tell: Option<Tell>,
+    /// Which items are measured.
+    items: Items<'a>,
+    /// When it ends unless it is done.
+    deadline: Option<Instant>,
 }
+
+/// Items of a set whose batches may take as long as they take: more may take minutes, in which somebody may ask for the end.
+const FEW: u64 = 256;
+/// Items of a group that are measured at least, where any are.
+pub const OF_A_GROUP: usize = 8;
+/// What a batch of many items may take.
+const BATCH_TIME: Duration = Duration::from_millis(500);
+
+/// Which items of a validation are measured, and how many are.
+#[derive(Default)]
+struct Items<'a> {
+    amount: Amount,
+    seed: u64,
+    /// How many there are to be measured, and in all, once the job has said it.
+    chosen: Option<ItemsMeasured>,
+    n_done: u64,
+    /// What one took in the last batch.
+    seconds: Option<f64>,
+    watch: Option<WatchItems<'a>>,
+}
+
+/// Told how many items are measured, and how many are to be.
+pub(crate) type WatchItems<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Told of the shape of a batch before it runs.
 type Tell = Box<dyn Fn(StepShape)>;
@@ -65,7 +94,79 @@ impl<'a> Inference<'a> {
             heeds: true,
             longest,
             tell: None,
+            items: Items::default(),
+            deadline: None,
         }
+    }
+
+    /// Measures so many items, the same for the same seed.
+    #[must_use]
+    pub fn measuring(mut self, amount: Amount, seed: u64) -> Self {
+        (self.items.amount, self.items.seed) = (amount, seed);
+        self
+    }
+
+    /// Tells somebody how far it is.
+    pub(crate) fn watched(mut self, watch: WatchItems<'a>) -> Self {
+        self.items.watch = Some(watch);
+        self
+    }
+
+    /// Ends it at that time, as if a signal had.
+    pub(crate) fn until(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Chooses which of `n` items are measured, in their order: all, or one of each of as many parts of equal size, and the
+    /// last.
+    ///
+    /// A job puts them into an order in which those that are alike are near each other, the largest last.
+    pub fn choose(&mut self, n: usize) -> Vec<usize> {
+        let chosen = match self.items.amount.of(n) {
+            all if all == n => (0..n).collect(),
+            part => spread(n, part, self.items.seed),
+        };
+        self.items.chosen = Some(ItemsMeasured { n: chosen.len() as u64, of: n as u64 });
+        chosen
+    }
+
+    /// As [`Self::choose`] for items that lie in groups of these sizes, each of which costs something by itself: of a part, at
+    /// least [`OF_A_GROUP`] of a group are measured, or none. Returns the groups, each with its items.
+    pub fn choose_in(&mut self, groups: &[usize]) -> Vec<(usize, Vec<usize>)> {
+        let (n, seed) = (groups.iter().sum::<usize>(), self.items.seed);
+        let most = self.items.amount.of(n);
+        let chosen: Vec<(usize, Vec<usize>)> = if most == n {
+            groups.iter().enumerate().map(|(group, n)| (group, (0..*n).collect())).collect()
+        } else {
+            let n_groups = most.div_ceil(OF_A_GROUP).min(groups.len()).max(1);
+            let of_each = most.div_ceil(n_groups);
+            let of =
+                |group: usize| (group, spread(groups[group], of_each.min(groups[group]), mixed(seed, group as u64)));
+            spread(groups.len(), n_groups, seed).into_iter().map(of).collect()
+        };
+        let n_chosen: usize = chosen.iter().map(|it| it.1.len()).sum();
+        self.items.chosen = Some(ItemsMeasured { n: n_chosen as u64, of: n as u64 });
+        chosen
+    }
+
+    /// Returns how many items were chosen of how many; `None` where the job has not said.
+    pub(crate) fn chosen(&self) -> Option<ItemsMeasured> {
+        self.items.chosen
+    }
+
+    /// Whether any item was measured.
+    pub(crate) fn has_begun(&self) -> bool {
+        0 < self.items.n_done
+    }
+
+    /// Whether the run was asked to end, or the time is over: for work between two calls of [`Self::run`].
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Interrupted`] then.
+    pub fn go_on(&self) -> Result<(), StepError> {
+        let is_over = self.deadline.is_some_and(|it| it <= Instant::now());
+        if is_over || self.stop.signal().is_some() { Err(StepError::Interrupted) } else { Ok(()) }
     }
 
     /// Runs no item that was measured to need more than there is by now, and learns what they need.
@@ -131,11 +232,12 @@ impl<'a> Inference<'a> {
         }
         let mut next = 0;
         while next < n_items {
-            if self.stop.signal().is_some() {
-                return Err(StepError::Interrupted);
-            }
+            self.go_on()?;
+            let begun = Instant::now();
             let resident = self.probe.read()?.in_use;
             let n = (self.batch(edge, resident) as usize).min(n_items - next);
+            // Where the clock decides nothing, batches are always the same.
+            let n = if self.heeds { n.min(self.items.most_at_once()) } else { n };
             let unknown = |_: &Range<usize>| None;
             let too_much = self.too_much(edge, resident);
             let guard = Guard { budget: self.budget.budget, predict: unknown, too_much: |_| too_much };
@@ -143,6 +245,7 @@ impl<'a> Inference<'a> {
                 .run(std::iter::once(next..next + n), |part| self.measured(part, edge, resident, forward))
                 .map_err(|error| step_error(error, self.budget.capacity))?;
             next += n;
+            self.items.note(n, begun.elapsed());
         }
         Ok(())
     }
@@ -202,6 +305,61 @@ impl<'a> Inference<'a> {
     }
 }
 
+impl Items<'_> {
+    /// Returns how many items may run at once, so that an end that is asked for does not wait for long.
+    fn most_at_once(&self) -> usize {
+        let is_many = self.chosen.is_some_and(|it| FEW < it.of);
+        let Some(seconds) = self.seconds.filter(|it| is_many && 0.0 < *it) else { return usize::MAX };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and a cast saturates")]
+        let most = (BATCH_TIME.as_secs_f64() / seconds) as usize;
+        most.max(1)
+    }
+
+    fn note(&mut self, n: usize, time: Duration) {
+        self.n_done += n as u64;
+        self.seconds = Some(time.as_secs_f64() / n as f64);
+        if let (Some(watch), Some(chosen)) = (&mut self.watch, self.chosen) {
+            watch(self.n_done.min(chosen.n), chosen.n);
+        }
+    }
+}
+
+/// Chooses `k` of `n`: one of each of `k` parts, at a place that the seed decides, and of the last part the last.
+fn spread(n: usize, k: usize, seed: u64) -> Vec<usize> {
+    let k = k.min(n);
+    let bound = |part: usize| usize::try_from(part as u128 * n as u128 / k as u128).unwrap_or(n);
+    let place = |part: usize| {
+        let (from, to) = (bound(part), bound(part + 1));
+        if part + 1 == k { n - 1 } else { from + usize::try_from(mixed(seed, part as u64)).unwrap_or(0) % (to - from) }
+    };
+    (0..k).map(place).collect()
+}
+
+/// Mixes two numbers as `SplitMix64` does; half of the bits are enough for a place.
+fn mixed(seed: u64, at: u64) -> u64 {
+    let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) >> 32
+}
+
 fn other(error: StepError) -> Failure<Box<StepError>> {
     Failure::Other(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn a_part_of_the_items_is_spread_over_all_of_them_and_is_the_same_for_the_same_seed() {
+        for (n, k) in [(1, 1), (7, 7), (10, 3), (6800, 64), (6800, 6799)] {
+            let chosen = spread(n, k, 3);
+            assert_eq!(chosen, spread(n, k, 3));
+            assert!(chosen.len() == k && chosen.is_sorted_by(|a, b| a < b) && chosen.last() == Some(&(n - 1)));
+            let gap = chosen.windows(2).map(|it| it[1] - it[0]).max().unwrap_or(0);
+            assert!(gap <= 2 * n.div_ceil(k), "{n} {k}: {gap}");
+        }
+        assert_ne!(spread(6800, 64, 3), spread(6800, 64, 4));
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
+pub use plimsoll_types::Goal;
 use plimsoll_types::{Features, StepShape};
 
 use crate::inference::Inference;
@@ -44,6 +45,11 @@ pub trait Job {
 
     /// Creates the model on a device; the device was seeded before.
     fn init(&self, device: &Device) -> Self::Model;
+
+    /// Names what the edge of a shape counts, in the plural, such as "tokens".
+    fn unit_of_length(&self) -> &'static str {
+        "positions"
+    }
 
     /// Returns what the mean of a loss is taken over.
     fn unit(&self) -> Unit {
@@ -92,7 +98,7 @@ pub trait Job {
         format!("an item of edge {edge}")
     }
 
-    /// Measures the model on held-out data.
+    /// Measures the model on held-out data: on the items that [`Inference::choose`] names, where there are many.
     ///
     /// # Errors
     ///
@@ -171,21 +177,8 @@ impl Metric {
     /// Whether a model that scores this is to be kept instead of one that scored `best`; one whose score is no finite number
     /// never is.
     pub fn is_better_than(&self, best: Option<f64>) -> bool {
-        let beats = |best: f64| match self.goal {
-            Goal::Highest => best < self.value,
-            Goal::Lowest => self.value < best,
-        };
-        self.value.is_finite() && best.filter(|it| it.is_finite()).is_none_or(beats)
+        self.goal.prefers(self.value, best.unwrap_or(f64::NAN))
     }
-}
-
-/// Which values of a metric are good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
-    /// High ones, such as those of an accuracy.
-    Highest,
-    /// Low ones, such as those of a loss.
-    Lowest,
 }
 
 #[cfg(test)]

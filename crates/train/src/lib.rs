@@ -55,6 +55,7 @@ mod source;
 mod step;
 mod stopwatch;
 mod trial;
+mod validation;
 mod workers;
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
@@ -69,11 +70,11 @@ pub use error::{Misfit, TrainError};
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
 };
-pub use fit::{Observer, Outcome, PlanSparing, Shell, Warn, fit};
+pub use fit::{Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use incident::{Incident, IncidentError, Surroundings};
-pub use inference::Inference;
+pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Loss, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
@@ -94,3 +95,4 @@ pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, RanPart, StepError, StepOutcome, StepPart, StepRequest};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Work};
 pub use trial::{Ran, Trial, TrialError, Trials};
+pub use validation::{Amount, ValidationState};

@@ -2,35 +2,64 @@
 
 use std::time::Instant;
 
-use plimsoll_monitor::Progress;
-use plimsoll_types::{Bytes, Event, Knobs};
+use plimsoll_monitor::{Ahead, Pace, Progress, Validating};
+use plimsoll_types::{Bytes, Decision, Event, Knobs};
+
+use crate::config::FitConfig;
+
+/// Steps after which what one takes is known well enough to decide by.
+const STEADY: u64 = 8;
 
 /// Follows a run's events and estimates the time left.
 #[derive(Debug)]
 pub(crate) struct Meter {
     progress: Progress,
+    pace: Pace,
     began: Instant,
-    first_step: u64,
+    /// When the last step, validation or checkpoint ended.
+    last: Instant,
+    validation_began: Option<Instant>,
+    validate_every: u64,
+    checkpoint_every: u64,
+    /// Whether the step that the run stands at is validated.
+    is_validated: bool,
     samples: u64,
+    n_steps: u64,
 }
 
 impl Meter {
-    pub(crate) fn new(first_step: u64, n_steps: u64, knobs: Knobs, budget: Bytes) -> Self {
+    pub(crate) fn new(first_step: u64, config: &FitConfig, knobs: Knobs, budget: Bytes, unit: &str) -> Self {
         let progress = Progress {
             step: first_step,
-            n_steps,
+            n_steps: config.n_steps,
             epoch: 0,
             loss: f64::NAN,
             metric_name: String::new(),
             metric: None,
+            metric_step: 0,
+            validating: None,
             knobs,
             has_lengths: false,
+            unit_of_length: unit.to_owned(),
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
             budget,
             seconds_left: None,
         };
-        Self { progress, began: Instant::now(), first_step, samples: 0 }
+        let (validate_every, checkpoint_every) = (config.validate_every, config.checkpoint_every);
+        let (pace, now) = (Pace::default(), Instant::now());
+        Self {
+            progress,
+            pace,
+            began: now,
+            last: now,
+            validation_began: None,
+            validate_every,
+            checkpoint_every,
+            is_validated: false,
+            samples: 0,
+            n_steps: 0,
+        }
     }
 
     /// Returns the wall time of this part of the run in seconds.
@@ -42,12 +71,39 @@ impl Meter {
         &self.progress
     }
 
+    /// Returns what a step takes of late, once enough have been done.
+    pub(crate) fn seconds_of_step(&self) -> Option<f64> {
+        if STEADY <= self.n_steps { self.pace.of_step() } else { None }
+    }
+
+    /// Hears what a validation will take, as far as is known.
+    pub(crate) fn expect_validations(&mut self, seconds: f64) {
+        self.pace.validation(seconds);
+    }
+
+    /// Returns where the run stands while it validates.
+    pub(crate) fn validating(&mut self, n_done: u64, n: u64) -> &Progress {
+        let began = *self.validation_began.get_or_insert_with(Instant::now);
+        let seconds = began.elapsed().as_secs_f64();
+        let seconds_left = (0 < n_done).then(|| seconds / n_done as f64 * n.saturating_sub(n_done) as f64);
+        self.progress.validating = Some(Validating { n_done, n, seconds_left });
+        &self.progress
+    }
+
+    /// Hears that a validation ended, whatever came of it.
+    pub(crate) fn end_validation(&mut self) {
+        (self.validation_began, self.progress.validating) = (None, None);
+    }
+
     pub(crate) fn update(&mut self, event: &Event) {
-        let progress = &mut self.progress;
         match event {
+            Event::RunStarted(_) => self.last = Instant::now(),
             Event::StepDone(done) => {
-                self.samples += done.n_samples();
-                let seconds = self.began.elapsed().as_secs_f64();
+                let seconds = self.lap();
+                self.pace.step(seconds);
+                self.is_validated = false;
+                (self.samples, self.n_steps) = (self.samples + done.n_samples(), self.n_steps + 1);
+                let progress = &mut self.progress;
                 progress.step = done.step + 1;
                 progress.epoch = done.epoch;
                 progress.loss = done.loss;
@@ -55,16 +111,35 @@ impl Meter {
                 progress.has_lengths |= done.micro_batches.iter().any(|it| it.edges.edge() != done.rung.patch_size);
                 progress.peak = done.peak;
                 progress.budget = done.budget;
-                progress.samples_per_second = self.samples as f64 / seconds;
-                let n_done = (progress.step - self.first_step) as f64;
-                let n_left = progress.n_steps.saturating_sub(progress.step) as f64;
-                progress.seconds_left = Some(seconds / n_done * n_left);
+                progress.samples_per_second = self.samples as f64 / self.began.elapsed().as_secs_f64();
+            }
+            Event::Decided(it) if matches!(it.decision, Decision::Move(_) | Decision::Resize(_)) => self.pace.change(),
+            Event::CheckpointSaved(_) => {
+                let seconds = self.lap();
+                self.pace.checkpoint(seconds);
             }
             Event::Validated(validated) => {
+                let seconds = self.lap();
+                self.pace.validation(seconds);
+                self.is_validated = true;
+                let progress = &mut self.progress;
                 progress.metric_name.clone_from(&validated.metric_name);
                 progress.metric = Some(validated.metric);
+                progress.metric_step = validated.step;
             }
-            _ => (),
+            _ => return,
         }
+        self.progress.seconds_left = self.pace.seconds_left(self.ahead());
+    }
+
+    fn ahead(&self) -> Ahead {
+        let Progress { step, n_steps, .. } = self.progress;
+        Ahead::after(step, n_steps, self.validate_every, self.checkpoint_every, self.is_validated)
+    }
+
+    /// Returns the time since the last lap.
+    fn lap(&mut self) -> f64 {
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut self.last, now)).as_secs_f64()
     }
 }

@@ -10,8 +10,7 @@ mod record;
 mod sparing;
 mod start;
 mod tasks;
-
-use std::time::Instant;
+mod validate;
 
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
@@ -19,8 +18,7 @@ use plimsoll_policy::{CapacityWatch, Followed};
 use plimsoll_predict::Violation;
 use plimsoll_probe::note_work;
 use plimsoll_types::{
-    Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Phase, Stage, StepFailed, TaskMetric,
-    Validated,
+    Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Phase, Stage, StepFailed,
 };
 
 use crate::balance::TaskBalance;
@@ -28,17 +26,17 @@ use crate::checkpoint::Best;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
-use crate::fit::{Observer, PlanSparing, Warn};
+use crate::fit::{Observer, PlanSparing, Warn, Watching};
 use crate::incidents::Incidents;
-use crate::inference::Inference;
-use crate::job::{Job, Metric, Validation};
+use crate::job::Job;
 use crate::loader::{Loader, Wanted};
 use crate::meter::Meter;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
-use crate::step::{GuardedStep, StepError};
+use crate::step::GuardedStep;
 use crate::stopwatch::{Lap, Stopwatch};
+use crate::validation::ValidationState;
 
 pub use self::death::Death;
 use self::guess::read_budget;
@@ -53,6 +51,7 @@ pub(crate) struct Run<'a, J: Job> {
     config: &'a FitConfig,
     dir: &'a mut RunDir,
     observer: Observer<'a>,
+    watching: Option<Watching<'a>>,
     warn: Warn<'a>,
     plan_sparing: Option<PlanSparing<'a>>,
     device: Device,
@@ -88,6 +87,9 @@ pub(crate) struct Run<'a, J: Job> {
     saved_step: Option<u64>,
     /// Whether the validation of this step is in the log.
     validated: bool,
+    /// Whether a signal has broken one off.
+    is_broken_off: bool,
+    validation: ValidationState,
     best: Option<Best>,
     seconds_before: f64,
     stop: StopFlag,
@@ -140,54 +142,6 @@ impl<J: Job> Run<'_, J> {
         Ok(done)
     }
 
-    /// Validates, unless a signal asks for the end meanwhile.
-    fn validate(&mut self) -> Result<(), TrainError> {
-        let start = Instant::now();
-        self.seed();
-        let Measured { validation, peak, edge, violations } = self.below_line(Self::measure)?;
-        self.log(&exceeded(self.step, Phase::Infer, violations).collect::<Vec<_>>())?;
-        let Validation { metric, tasks } = match validation {
-            Err(StepError::Interrupted) => return Ok(()),
-            // Lost weights fit nowhere.
-            Err(StepError::NeverFits { .. }) if !self.has_weights()? => {
-                return self.go_back(self.controller.policy().knobs(), None);
-            }
-            Err(StepError::NeverFits { .. }) if self.raise_budget()? => return self.validate(),
-            validation => validation.map_err(|source| {
-                let item = source.sample().map(|_| self.job.describe_validation(edge).into());
-                TrainError::Validation { step: self.step, source, item }
-            })?,
-        };
-        let tasks = tasks.into_iter().map(|Metric { name, value, baseline, .. }| TaskMetric {
-            metric_name: name,
-            metric: value,
-            baseline,
-        });
-        self.log(&[Event::Validated(Validated {
-            step: self.step,
-            metric_name: metric.name.clone(),
-            metric: metric.value,
-            baseline: metric.baseline,
-            tasks: tasks.collect(),
-            peak,
-            seconds: start.elapsed().as_secs_f64(),
-        })])?;
-        self.validated = true;
-        self.keep_best(&metric)
-    }
-
-    /// Lets the job measure the model.
-    fn measure(&mut self) -> Measured {
-        let model = present(self.model.as_ref());
-        let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
-        let (probe, needs) = self.guarded.lend();
-        let inference = Inference::new(probe, &mut self.controller, self.budget, self.stop.clone());
-        let mut inference = inference.heeding(needs).deterministic(self.config.deterministic).up_to(longest);
-        let validation = self.job.validate(model, &self.device, &mut inference);
-        let (peak, edge) = (inference.peak(), inference.edge());
-        Measured { validation, peak, edge, violations: inference.into_violations() }
-    }
-
     /// Seeds the device anew, so that what is random in a step is the same after a resumption.
     fn seed(&self) {
         self.device.seed(self.config.seed.wrapping_add(self.step.wrapping_mul(SEED_STRIDE)));
@@ -232,16 +186,6 @@ impl<J: Job> Run<'_, J> {
             Ok(())
         })
     }
-}
-
-/// What came of a validation, or of a part of one.
-struct Measured {
-    validation: Result<Validation, StepError>,
-    /// Its high-water mark.
-    peak: Bytes,
-    /// Of the items that ran last.
-    edge: u32,
-    violations: Vec<Violation>,
 }
 
 /// Returns what the log says of readings above their bounds.

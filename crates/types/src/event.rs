@@ -69,6 +69,9 @@ pub struct RunStarted {
     /// Names of the tasks, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// What the edge of a shape counts: "pixels", "frames", "images" or "tokens"; logs of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit_of_length: String,
     /// The knobs of the first step.
     pub knobs: Knobs,
     /// The memory at the start.
@@ -300,6 +303,12 @@ pub struct Validated {
     /// The trivial baseline's metric on the same set.
     #[serde(deserialize_with = "null_as_nan")]
     pub baseline: f64,
+    /// Which values are good; logs of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
+    /// What part of the validation set was measured; all of it where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<ItemsMeasured>,
     /// The metric of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskMetric>,
@@ -307,6 +316,36 @@ pub struct Validated {
     pub peak: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
+}
+
+/// Which values of a metric are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// High ones, such as those of an accuracy.
+    Highest,
+    /// Low ones, such as those of a loss.
+    Lowest,
+}
+
+impl Goal {
+    /// Whether one value is better than another; one that is no finite number never is, and any other beats it.
+    pub fn prefers(self, value: f64, to: f64) -> bool {
+        let beats = match self {
+            Self::Highest => to < value,
+            Self::Lowest => value < to,
+        };
+        value.is_finite() && (beats || !to.is_finite())
+    }
+}
+
+/// A part of a validation set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemsMeasured {
+    /// Items that were measured.
+    pub n: u64,
+    /// Items that there are.
+    pub of: u64,
 }
 
 /// The metric of one task.

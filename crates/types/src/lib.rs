@@ -36,9 +36,9 @@ mod shape;
 pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
-    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
-    GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskMetric,
-    TaskStep, Validated,
+    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, Goal,
+    GradientCheckpointing, ItemsMeasured, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone,
+    StepFailed, TaskMetric, TaskStep, Validated,
 };
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};

@@ -49,6 +49,7 @@ fn config(n_steps: u64) -> FitConfig {
         tasks: BalanceConfig::GradNorm { alpha: 1.5, learning_rate: 0.025 },
         loader: LoaderConfig { edges: EDGES.to_vec(), ..LoaderConfig::cut(3, 32, 6, Bytes::mib(16)) },
         validate_every: 1000,
+        validation_share: Fraction::ONE,
         checkpoint_every: 1000,
         keep_checkpoints: 1,
     }
@@ -71,6 +72,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, n_steps: u64, stop_afte
         probe,
         stop,
         observer: &mut observer,
+        watching: None,
         warn: &mut |warning| panic!("{warning}"),
         death: None,
         plan_sparing: None,

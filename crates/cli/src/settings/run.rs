@@ -156,6 +156,7 @@ impl Settings {
             tasks: self.balance(),
             loader,
             validate_every: train.validate_every,
+            validation_share: train.validation_share,
             checkpoint_every: train.checkpoint_every,
             keep_checkpoints: train.keep_checkpoints,
         })

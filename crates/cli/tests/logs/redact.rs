@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 /// Keys whose values are a clock's.
-const CLOCKS: [&str; 3] = ["seconds", "samples_per_second", "overhead_us_per_step"];
+const CLOCKS: [&str; 4] = ["seconds", "undone_seconds", "samples_per_second", "overhead_us_per_step"];
 
 /// Keys whose values networks or functions of the system compute: the order of a sum is the processor's.
 const COMPUTED: [&str; 6] = ["loss", "gradient_norm", "metric", "baseline", "weight", "learning_rate"];
@@ -16,12 +16,17 @@ const COLUMNS_OF_TASKS: usize = 8;
 const TOLERANCE: f64 = 2e-3;
 
 /// What stands before and after a value of a clock, a network or the machine in texts for people.
-const IN_SENTENCES: [(&str, &str); 6] = [
+const IN_SENTENCES: [(&str, &str); 11] = [
     ("data        loaded in ", ","),
     (" was completed in ", "\n"),
     ("| time | ", " |"),
     ("| overhead per step | ", " |"),
-    ("| validation | ", " |"),
+    (" validation | ", " |"),
+    (" Larger micro-batches ", "\n"),
+    ("Overfitting: ", "\n"),
+    ("The model got worse: ", "\n"),
+    ("On what was held out ", "\n"),
+    (" steps were done again, ", " |"),
     (" (", " per second)"),
 ];
 

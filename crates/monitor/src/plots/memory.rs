@@ -1,6 +1,6 @@
 //! Memory over the steps, against what may be used, and the knobs that made it.
 
-use plimsoll_types::{Bytes, StepDone};
+use plimsoll_types::{Bytes, StepDone, Validated};
 use plotters::prelude::*;
 
 use super::Figure;
@@ -18,6 +18,7 @@ pub(super) struct Timeline<'a>(pub(super) &'a Run<'a>);
 struct Style {
     peak: Stroke,
     in_use: Stroke,
+    validation: Stroke,
     budget: Stroke,
     capacity: Stroke,
     adjustment: Stroke,
@@ -29,6 +30,7 @@ impl Style {
         Self {
             peak: Stroke::solid(palette::BLUE, 2.5),
             in_use: Stroke::solid(palette::SKY, 1.6),
+            validation: Stroke::solid(palette::GREEN, 2.6),
             budget: Stroke::dashed(palette::ORANGE, 2.6),
             capacity: Stroke::solid(palette::INK, 2.0),
             adjustment: Stroke { dash: Some((3.0, 4.0)), ..Stroke::solid(palette::GREY, 1.4) },
@@ -74,6 +76,8 @@ impl Timeline<'_> {
         panel.line(canvas, &self.stairs(series(|it| it.budget)), style.budget)?;
         panel.line(canvas, &peak, style.peak)?;
         panel.dots(canvas, &peak, palette::BLUE)?;
+        let of_validation = |it: &Validated| (it.step as f64, it.peak.as_f64() / unit);
+        panel.dots(canvas, &self.0.validations().map(of_validation).collect::<Vec<_>>(), palette::GREEN)?;
         self.failures()
             .into_iter()
             .try_for_each(|(step, bytes)| canvas.cross(panel.at((step, bytes.as_f64() / unit)), 7.0, style.failure))
@@ -95,6 +99,7 @@ impl Timeline<'_> {
             (Mark::Area(style.in_use), "in use".to_owned()),
             (Mark::Line(style.budget), named("budget", |it| it.budget)),
             (Mark::Line(style.capacity), named("capacity", |it| it.capacity)),
+            (Mark::Line(style.validation), "peak of a validation".to_owned()),
             (Mark::Vertical(style.adjustment), "adjustment".to_owned()),
             (Mark::Cross(style.failure), "out of memory".to_owned()),
         ]
@@ -120,8 +125,14 @@ impl Timeline<'_> {
 
     fn highest(&self) -> Bytes {
         let steps = self.0.steps().map(|it| it.peak.max(it.capacity).max(it.budget).max(it.in_use));
+        let validations = self.0.validations().map(|it| it.peak);
         let at_start = self.0.start().map(|it| it.budget.capacity);
-        steps.chain(self.failures().into_iter().map(|it| it.1)).chain(at_start).max().unwrap_or(Bytes::mib(100))
+        steps
+            .chain(validations)
+            .chain(self.failures().into_iter().map(|it| it.1))
+            .chain(at_start)
+            .max()
+            .unwrap_or(Bytes::mib(100))
     }
 
     /// The last step ends where the next would begin.

@@ -1,5 +1,6 @@
 //! The crate as its caller sees it, with snapshots of everything that a person reads.
 
+mod answers;
 mod heat;
 mod log;
 mod plan;

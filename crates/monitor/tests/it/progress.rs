@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::Progress;
+use plimsoll_monitor::{Progress, Validating};
 use plimsoll_types::Bytes;
 
 use crate::run;
@@ -7,6 +7,9 @@ use crate::run;
 fn progress() -> Progress {
     Progress {
         has_lengths: false,
+        unit_of_length: "pixels".into(),
+        metric_step: 100,
+        validating: None,
         step: 120,
         n_steps: 600,
         epoch: 3,
@@ -52,6 +55,17 @@ fn the_bar_stays_inside_its_frame() {
 
 #[test]
 fn samples_that_have_lengths_are_shown_by_the_longest() {
-    let shown = Progress { has_lengths: true, ..progress() }.panel(200).join("\n");
-    assert!(shown.contains("batch 8 of length 48") && !shown.contains("patch"), "{shown}");
+    let unit_of_length = "frames".into();
+    let shown = Progress { has_lengths: true, unit_of_length, ..progress() }.panel(200).join("\n");
+    assert!(shown.contains("batch 8 of 48 frames") && !shown.contains("patch"), "{shown}");
+}
+
+#[test]
+fn a_validation_shows_how_far_it_is_and_its_metric_is_told_from_the_loss() {
+    let validating = Some(Validating { n_done: 120, n: 3400, seconds_left: Some(64.0) });
+    let shown = Progress { validating, ..progress() }.panel(80);
+    assert_eq!(shown[0], "step 120/600 · validating: 120 of 3400, 1m 04s left");
+    let metric_name = "loss (nats/token)".into();
+    let shown = Progress { metric_name, metric: Some(3.25), loss: 2.5, ..progress() }.panel(80);
+    assert_eq!(shown[0], "step 120/600 · training loss 2.500 · held out: loss (nats/token) 3.250 (at 100)");
 }

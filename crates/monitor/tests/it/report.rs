@@ -18,6 +18,7 @@ fn report(events: &[Event]) -> TrainingReport {
         skipped_files: vec!["images/broken|name.png".into()],
         seconds: 65.4,
         out_dir: "runs/small".into(),
+        ..RunFacts::default()
     };
     TrainingReport::new(events, facts)
 }

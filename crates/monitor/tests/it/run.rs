@@ -1,8 +1,8 @@
 //! Runs that never happened, the same at every call.
 
 use plimsoll_types::{
-    Attempt, Budget, Bytes, Change, CheckpointSaved, Decided, Decision, EndReason, EpochDone, Event, Knobs, MicroBatch,
-    MoveReason, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, StepShape, Validated,
+    Attempt, Budget, Bytes, Change, CheckpointSaved, Decided, Decision, EndReason, EpochDone, Event, Goal, Knobs,
+    MicroBatch, MoveReason, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, StepShape, Validated,
 };
 
 pub(crate) const MEMORY: Budget = Budget { capacity: Bytes::mib(192), budget: Bytes(181_193_932) };
@@ -21,6 +21,7 @@ pub(crate) fn started(n_steps: u64) -> Event {
         effective_batch_size: SAMPLES,
         n_steps,
         tasks: Vec::new(),
+        unit_of_length: "pixels".into(),
         knobs: knobs(16, 4),
         budget: MEMORY,
         controller: "{}".into(),
@@ -80,6 +81,8 @@ pub(crate) fn validated(step: u64) -> Event {
         metric_name: "PSNR (dB)".into(),
         metric: 31.5 - 5.0 / (1.0 + 0.02 * step as f64),
         baseline: 28.25,
+        goal: Some(Goal::Highest),
+        part: None,
         tasks: Vec::new(),
         peak: Bytes::mib(64),
         seconds: 1.5,

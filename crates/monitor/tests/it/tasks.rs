@@ -14,7 +14,8 @@ const EDGES: [u32; 4] = [16, 32, 64, 128];
 fn started(names: &[&str], n_steps: u64) -> Event {
     let Event::RunStarted(start) = run::started(n_steps) else { unreachable!("a start") };
     let tasks = names.iter().map(|it| (*it).to_owned()).collect();
-    Event::RunStarted(RunStarted { job: "multitask".into(), tasks, ..start })
+    let unit_of_length = "images".into();
+    Event::RunStarted(RunStarted { job: "multitask".into(), tasks, unit_of_length, ..start })
 }
 
 /// What a step does for a task; every seventh step has no sample of the last one.
@@ -118,7 +119,10 @@ fn batch_sizes_that_change_are_adjustments() {
     let report = report(&run_of(14, false));
     assert_eq!((report.adjustments, report.samples_skipped), (2, 2));
     let shown: Vec<_> = report.decisions.iter().map(|it| format!("{} → {}", it.from, it.to)).collect();
-    assert_eq!(shown, ["batches 1, 1, 1, 1 → batches 32, 20, 10, 5", "batches 32, 20, 10, 5 → batches 32, 20, 9, 4"]);
+    assert_eq!(
+        shown,
+        ["batches of 1 → batches of 32, 20, 10, 5", "batches of 32, 20, 10, 5 → batches of 32, 20, 9, 4"]
+    );
     let json = report.to_json();
     assert_eq!(serde_json::from_str::<TrainingReport>(&json).unwrap(), report);
 }

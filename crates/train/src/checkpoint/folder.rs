@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_types::ItemsMeasured;
 use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
@@ -20,7 +21,7 @@ const WHOLE: &str = "step-";
 const REPLACED: &str = "replaced-";
 
 /// The validation that was best so far.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// Steps done before it.
     pub step: u64,
@@ -29,6 +30,12 @@ pub struct Best {
     /// The metric.
     #[serde(deserialize_with = "plimsoll_types::null_as_nan")]
     pub metric: f64,
+    /// What part of the validation set it was of; all of it where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<ItemsMeasured>,
+    /// Whether it was measured only because a signal ended the run: one that goes on forgets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_interruption: bool,
 }
 
 /// Returns the path of a checkpoint inside a run directory.

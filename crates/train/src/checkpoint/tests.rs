@@ -12,6 +12,7 @@ use plimsoll_types::{Bytes, Knobs};
 use super::*;
 use crate::balance::BalanceConfig;
 use crate::controller::ControllerConfig;
+use crate::validation::ValidationState;
 
 #[derive(Module, Debug)]
 struct Net {
@@ -54,6 +55,7 @@ fn state(step: u64) -> RunState {
         controller: Controller::try_new(config).unwrap(),
         balance: TaskBalance::try_new(&BalanceConfig::default(), 3).unwrap(),
         unfit: None,
+        validation: ValidationState::default(),
     }
 }
 
@@ -85,7 +87,7 @@ fn a_state_is_read_back_to_the_last_bit() {
 #[test]
 fn the_last_ones_and_the_best_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let best = Best { step: 5, metric_name: "PSNR (dB)".to_owned(), metric: 31.5 };
+    let best = Best { step: 5, metric_name: "PSNR (dB)".to_owned(), metric: 31.5, ..Best::default() };
     for step in [0, 5, 9, 10, 100_000_000] {
         let best = (5 <= step).then(|| best.clone());
         save(folder.path(), &RunState { best, ..state(step) }).unwrap();
@@ -101,7 +103,7 @@ fn the_last_ones_and_the_best_are_kept() {
 #[test]
 fn a_best_one_without_a_number_does_not_damage_those_after_it() {
     let folder = tempfile::tempdir().unwrap();
-    let best = Best { step: 3, metric_name: "PSNR (dB)".to_owned(), metric: f64::INFINITY };
+    let best = Best { step: 3, metric_name: "PSNR (dB)".to_owned(), metric: f64::INFINITY, ..Best::default() };
     save(folder.path(), &RunState { best: Some(best), ..state(3) }).unwrap();
     let found = Checkpoint::last(folder.path(), &of_job("a net")).unwrap();
     assert!(found.passed_over.is_empty() && found.state.best.is_some_and(|it| it.metric.is_nan()));

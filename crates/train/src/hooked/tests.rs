@@ -94,6 +94,10 @@ impl Job for Own {
         LinearConfig::new(2, 2).init(device)
     }
 
+    fn unit_of_length(&self) -> &'static str {
+        "frames"
+    }
+
     fn unit(&self) -> Unit {
         Unit::Positions
     }

@@ -74,8 +74,8 @@ impl<J: Job> Run<'_, J> {
         }
         self.unfit = Some(Unfit { edge, budget: self.budget.budget });
         (self.warn)(&format!(
-            "samples of edge {edge} and above are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
-            sample.name
+            "samples of {edge} {} and more are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
+            sample.unit, sample.name
         ));
         self.loader.leave_out_longer(self.longest())?;
         let samples = self.loader.without_longer(samples)?;

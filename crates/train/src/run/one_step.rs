@@ -123,7 +123,11 @@ impl<J: Job> Run<'_, J> {
         TrainError::NeverFits {
             step,
             source,
-            sample: Box::new(Misfit { name: data.describe(id), smaller: data.smaller() }),
+            sample: Box::new(Misfit {
+                name: data.describe(id),
+                smaller: data.smaller(),
+                unit: self.job.unit_of_length(),
+            }),
             may_skip: !self.config.loader.edges.is_empty() && self.config.loader.bad_sample == BadSample::Fail,
             edge: request.edge_of(sample),
             largest_allocation: self.guarded.probe().largest_taken(),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::optim::AdamConfig;
 use plimsoll_policy::CapacityWatch;
-use plimsoll_types::{CheckpointSaved, EndReason, Event, RunEnded};
+use plimsoll_types::{CheckpointSaved, EndReason, Event, ItemsMeasured, RunEnded};
 
 use super::{Run, Unfit, present, wanted};
 use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, noted_best, prune, remove_after};
@@ -39,6 +39,10 @@ impl<J: Job> Run<'_, J> {
         if self.saved_step != Some(self.step) {
             self.save()?;
         }
+        match reason {
+            EndReason::Completed => self.validate_whole_set()?,
+            EndReason::Interrupted => self.validate_at_interruption()?,
+        }
         let seconds = self.meter.seconds();
         self.log(&[Event::RunEnded(RunEnded { step: self.step, reason, seconds })])?;
         let seconds = self.seconds_before + seconds;
@@ -62,7 +66,7 @@ impl<J: Job> Run<'_, J> {
         self.load(&checkpoint)?;
         let RunState { step, log_bytes, .. } = checkpoint.state;
         // A checkpoint is written before the validation of its step, and does not know what that found.
-        let noted = noted_best(self.dir.path()).filter(|it| it.step <= step);
+        let noted = noted_best(self.dir.path()).filter(|it| it.step <= step && !it.at_interruption);
         self.best = self.best.take().into_iter().chain(noted).max_by_key(|it| it.step);
         remove_after(self.dir.path(), Some(step))?;
         note_best(self.dir.path(), self.best.as_ref())?;
@@ -76,8 +80,10 @@ impl<J: Job> Run<'_, J> {
 
     /// Takes everything from a checkpoint that a run has in memory.
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
-        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, unfit, .. } =
+        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, .. } =
             checkpoint.state.clone();
+        let RunState { unfit, validation, .. } = checkpoint.state;
+        (self.validation, self.is_broken_off) = (validation, false);
         (self.step, self.epoch_samples, self.validated, self.saved_step) = (step, epoch_samples, validated, None);
         // The best of then may have gone since, when a better one was found that is undone now.
         let best = best.filter(|it| self.dir.path().join(name(it.step)).is_dir());
@@ -95,8 +101,8 @@ impl<J: Job> Run<'_, J> {
         self.loader = Loader::try_new(&self.job.source(), Some(position), &wanted, &self.config.loader)?;
         // The time of steps that are undone has passed all the same.
         self.seconds_before = (self.seconds_before + self.meter.seconds()).max(checkpoint.state.seconds);
-        let (knobs, n_steps) = (self.controller.policy().knobs(), self.config.n_steps);
-        self.meter = Meter::new(step, n_steps, knobs, budget.budget);
+        let (knobs, unit) = (self.controller.policy().knobs(), self.job.unit_of_length());
+        self.meter = Meter::new(step, self.config, knobs, budget.budget, unit);
         self.recorder = Recorder::new(self.controller.clone());
         self.watch = CapacityWatch::since(step);
         Ok(())
@@ -116,16 +122,35 @@ impl<J: Job> Run<'_, J> {
     }
 
     /// Keeps the model of this step when its validation is the best so far.
-    pub(super) fn keep_best(&mut self, metric: &Metric) -> Result<(), TrainError> {
-        if !metric.is_better_than(self.best.as_ref().map(|it| it.metric)) {
-            return Ok(());
-        }
-        self.best = Some(Best { step: self.step, metric_name: metric.name.clone(), metric: metric.value });
+    ///
+    /// One that was of other items is no rival.
+    pub(super) fn keep_best(&mut self, metric: &Metric, part: Option<ItemsMeasured>) -> Result<(), TrainError> {
+        let Some(best) = self.better(metric, part) else { return Ok(()) };
+        self.best = Some(best);
         if self.saved_step != Some(self.step) {
             self.save()?;
         }
         note_best(self.dir.path(), self.best.as_ref())?;
         Ok(prune(self.dir.path(), self.config.keep_checkpoints, self.best.as_ref())?)
+    }
+
+    /// Names the checkpoint of an interruption as the best when its validation is, until the run goes on: it then is as if
+    /// that had not been.
+    pub(super) fn note_best_of_interruption(
+        &mut self,
+        metric: &Metric,
+        part: Option<ItemsMeasured>,
+    ) -> Result<(), TrainError> {
+        let Some(best) = self.better(metric, part) else { return Ok(()) };
+        Ok(note_best(self.dir.path(), Some(&Best { at_interruption: true, ..best }))?)
+    }
+
+    /// Returns the validation of this step as the best so far, if it is.
+    fn better(&self, metric: &Metric, part: Option<ItemsMeasured>) -> Option<Best> {
+        let rival = self.best.as_ref().filter(|it| it.part == part).map(|it| it.metric);
+        let (step, metric_name) = (self.step, metric.name.clone());
+        let best = Best { step, metric_name, metric: metric.value, part, at_interruption: false };
+        metric.is_better_than(rival).then_some(best)
     }
 
     fn is_due(&self, every: u64) -> bool {
@@ -153,6 +178,7 @@ impl<J: Job> Run<'_, J> {
             controller: self.controller.clone(),
             balance: self.balance.clone(),
             unfit: self.unfit,
+            validation: self.validation,
         };
         let model = present(self.model.as_ref());
         state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;

@@ -20,6 +20,7 @@ use crate::recorder::Recorder;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
 use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
+use crate::validation::ValidationState;
 
 impl<'a, J: Job> Run<'a, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
@@ -59,7 +60,7 @@ impl<'a, J: Job> Run<'a, J> {
     }
 
     fn untrained(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, device, probe, observer, warn, stop, death, plan_sparing, .. } = shell;
+        let Shell { run_dir, device, probe, observer, watching, warn, stop, death, plan_sparing, .. } = shell;
         // A deterministic run takes nothing from readings, nor from what others read.
         let guess = death.and_then(|it| it.capacity).filter(|_| !config.deterministic);
         device.seed(config.seed);
@@ -75,6 +76,7 @@ impl<'a, J: Job> Run<'a, J> {
             config,
             dir: run_dir,
             observer,
+            watching,
             warn,
             plan_sparing,
             device,
@@ -90,7 +92,7 @@ impl<'a, J: Job> Run<'a, J> {
             unfit_items: config.longest.validation.map(|edge| Unfit::beyond(edge, budget.budget)),
             recovered: None,
             n_recoveries: 0,
-            meter: Meter::new(0, config.n_steps, controller.policy().knobs(), budget.budget),
+            meter: Meter::new(0, config, controller.policy().knobs(), budget.budget, job.unit_of_length()),
             controller,
             balance,
             stopwatch: Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0)),
@@ -100,6 +102,8 @@ impl<'a, J: Job> Run<'a, J> {
             epoch_samples: 0,
             saved_step: None,
             validated: false,
+            is_broken_off: false,
+            validation: ValidationState::default(),
             best: None,
             seconds_before: 0.0,
             stop,
@@ -124,6 +128,7 @@ impl<'a, J: Job> Run<'a, J> {
             effective_batch_size: self.config.loader.effective_batch_size,
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
+            unit_of_length: self.job.unit_of_length().to_owned(),
             knobs: self.controller.policy().knobs(),
             budget: self.budget,
             controller,

@@ -95,6 +95,7 @@ pub(crate) fn run_planned<J: Job>(
         probe,
         stop,
         observer: &mut observer,
+        watching: None,
         warn: &mut |warning| warnings.push(warning.to_owned()),
         death: None,
         plan_sparing: plan_sparing.map(|it| it as PlanSparing<'_>),

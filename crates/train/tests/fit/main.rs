@@ -8,6 +8,7 @@ mod fragile;
 mod recovery;
 mod refusal;
 mod tiny;
+mod validation;
 mod wide;
 
 use std::path::Path;
@@ -121,7 +122,7 @@ fn a_capacity_below_what_one_sample_needs_is_refused_with_the_need() {
     let ran = run(&Tiny::new(), &config(3, certified()), Bytes::kib(1400), folder.path(), Existing::Refuse, None);
     let error = ran.outcome.unwrap_err();
     let text = error.to_string();
-    for part in ["one sample alone does not fit: needs", "a capacity of", "sample ", " at edge ", "largest allocation"]
+    for part in ["one sample alone does not fit: needs", "a capacity of", "sample ", " positions", "largest allocation"]
     {
         assert!(text.contains(part), "`{part}` is not in `{text}`");
     }

@@ -178,6 +178,7 @@ fn a_guess_that_is_a_little_too_low_is_raised_by_that_little() {
         probe,
         stop: StopFlag::default(),
         observer: &mut |_, _| (),
+        watching: None,
         warn: &mut |_| (),
         death: Some(death),
         plan_sparing: None,

@@ -18,7 +18,7 @@ fn a_sample_that_alone_does_not_fit_is_named_or_left_out_and_counted() {
         let mut config = config(14, StepUnit::Samples, 16);
         let failed = fresh(&job, &config, room).outcome.unwrap_err().to_string();
         let is_long = |id: &u64| 24 < length(*id);
-        let named = (0..N_SAMPLES).filter(is_long).any(|id| failed.contains(&format!("rows/{id}.txt at edge 40")));
+        let named = (0..N_SAMPLES).filter(is_long).any(|id| failed.contains(&format!("rows/{id}.txt at 40 positions")));
         assert!(named && failed.contains("bad_sample = \"skip\""), "{failed}");
         config.loader.bad_sample = BadSample::Skip;
         let folder = tempfile::tempdir().unwrap();

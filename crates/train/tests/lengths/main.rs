@@ -57,6 +57,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         tasks: BalanceConfig::default(),
         loader,
         validate_every: 50,
+        validation_share: Fraction::ONE,
         checkpoint_every: 4,
         keep_checkpoints: 2,
     }

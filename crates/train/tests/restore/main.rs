@@ -49,6 +49,7 @@ fn config(device: DeviceKind) -> FitConfig {
         tasks: BalanceConfig::default(),
         loader: LoaderConfig::cut(3, 5, 1, Bytes::mib(4)),
         validate_every: N_SAMPLES,
+        validation_share: Fraction::ONE,
         checkpoint_every: 2,
         keep_checkpoints: 2,
     }
@@ -78,6 +79,7 @@ fn run(device: DeviceKind, path: &Path, existing: Existing) -> Option<EndReason>
                 flag.set(2);
             }
         },
+        watching: None,
         warn: &mut |warning| panic!("{warning}"),
         death: None,
         plan_sparing: None,

@@ -61,6 +61,7 @@ fn config() -> FitConfig {
         tasks: BalanceConfig::default(),
         loader: LoaderConfig { workers: 2, ..LoaderConfig::cut(3, 5, 1, Bytes::mib(4)) },
         validate_every: 3,
+        validation_share: Fraction::ONE,
         checkpoint_every: 4,
         keep_checkpoints: 2,
     }
@@ -100,6 +101,7 @@ fn run_with(
             fate(n, &flag);
             n += 1;
         },
+        watching: None,
         warn: &mut |warning| warnings.borrow_mut().push(warning.to_owned()),
         death: death.map(|it| Death { what: it.to_owned(), of_memory: false, rung: None, capacity: None }),
         plan_sparing: None,
@@ -299,8 +301,11 @@ fn the_last_checkpoints_and_the_best_are_kept() {
     assert_eq!(names, ["best.json".to_owned()].into_iter().chain(kept).collect::<Vec<_>>());
 }
 
+/// A step and the metric of its validation.
+type Scored = (u64, f64);
+
 /// What `best.json` names, and the metrics of the log by their steps.
-fn best_and_metrics(path: &Path) -> (Option<(u64, f64)>, Vec<(u64, f64)>) {
+fn best_and_metrics(path: &Path) -> (Option<Scored>, Vec<Scored>) {
     let text = fs::read_to_string(path.join("checkpoints/best.json")).ok();
     let best = text.map(|it| serde_json::from_str::<Best>(&it).unwrap()).map(|it| (it.step, it.metric));
     let events = RunDir::open(path, Existing::Resume).unwrap().events().unwrap();
@@ -324,6 +329,31 @@ fn a_run_that_goes_on_beyond_its_end_keeps_the_best_of_its_end() {
     let (best, metrics) = best_and_metrics(folder.path());
     assert!(metrics.iter().map(|it| it.0).eq([0, 13, 15]), "{metrics:?}");
     assert_eq!(best, metrics.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)));
+}
+
+#[test]
+fn a_run_that_a_signal_ends_is_validated_once_more_and_goes_on_as_if_it_had_not_been() {
+    let _alone = alone();
+    let (whole, folder) = (undisturbed(), tempfile::tempdir().unwrap());
+    let mut n_validated = 0;
+    for at in 0..log(whole.path()).len() - 1 {
+        let folder = tempfile::tempdir_in(folder.path()).unwrap();
+        let mut signal = |n: usize, stop: &StopFlag| {
+            if n == at {
+                stop.set(2);
+            }
+        };
+        start(folder.path(), &mut signal);
+        let events = RunDir::open(folder.path(), Existing::Resume).unwrap().events().unwrap();
+        let [.., Event::Validated(last), Event::RunEnded(end)] = &events[..] else { continue };
+        n_validated += 1;
+        assert_eq!(last.step, end.step);
+        let (best, metrics) = best_and_metrics(folder.path());
+        assert_eq!(best, metrics.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)), "stopped at event {at}");
+        resume(folder.path());
+        check_same(folder.path(), whole.path(), &format!("stopped at event {at}"));
+    }
+    assert!(n_validated > 5, "{n_validated}");
 }
 
 #[test]

@@ -59,15 +59,26 @@ impl Multitask {
         Sizes { image, words, subjects: subjects.len(), tasks: self.samples.tasks() }
     }
 
-    /// Returns the loss of each held-out sample in its task.
+    /// Chooses which held-out samples are measured: all, or a part of each task and number of images.
+    fn chosen(&self, inference: &mut Inference<'_>) -> Vec<Shown<'_>> {
+        let mut shown: Vec<_> = self.samples.held_out.iter().flat_map(Shown::all).collect();
+        shown.sort_by_key(|it| it.sample.n_images());
+        let mut order: Vec<usize> = (0..shown.len()).collect();
+        order.sort_by_key(|it| (shown[*it].sample.n_images(), shown[*it].sample.task));
+        let mut chosen: Vec<_> = inference.choose(shown.len()).into_iter().map(|at| order[at]).collect();
+        chosen.sort_unstable();
+        let mut shown: Vec<_> = shown.into_iter().map(Some).collect();
+        chosen.into_iter().filter_map(|at| shown[at].take()).collect()
+    }
+
+    /// Returns the loss of each of these samples in its task.
     fn held_out_losses(
         &self,
         model: &FusionModel,
+        shown: &[Shown<'_>],
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Vec<(Task, f64)>, StepError> {
-        let mut shown: Vec<_> = self.samples.held_out.iter().flat_map(Shown::all).collect();
-        shown.sort_by_key(|it| it.sample.n_images());
         let mut losses = Vec::with_capacity(shown.len());
         for group in shown.chunk_by(|a, b| a.sample.n_images() == b.sample.n_images()) {
             let mut of_group = vec![0.0; group.len()];
@@ -146,6 +157,10 @@ impl Job for Multitask {
         self.config.model.init(self.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
     }
 
+    fn unit_of_length(&self) -> &'static str {
+        "images"
+    }
+
     fn tasks(&self) -> &[String] {
         &self.tasks
     }
@@ -181,15 +196,23 @@ impl Job for Multitask {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Validation, StepError> {
-        let losses = self.held_out_losses(&model.valid(), device, inference)?;
+        let shown = self.chosen(inference);
+        let losses = self.held_out_losses(&model.valid(), &shown, device, inference)?;
+        let n_all = self.samples.held_out.iter().flat_map(Shown::all).count();
+        let measured: Vec<&Sample> = match shown.len() {
+            n if n == n_all => self.samples.held_out.iter().collect(),
+            _ => shown.iter().map(|it| it.sample).collect(),
+        };
         let metric = |task: Task| {
             let of_task = losses.iter().filter(|(it, _)| *it == task).map(|(_, loss)| loss);
             let value = of_task.clone().sum::<f64>() / of_task.count() as f64;
-            let (name, baseline) = ("cross-entropy (nats)".to_owned(), baseline(&self.samples, task));
+            let (name, baseline) = ("cross-entropy (nats)".to_owned(), baseline(&self.samples, &measured, task));
             Metric { name, value, baseline, goal: Goal::Lowest }
         };
         let tasks: Vec<_> = self.samples.tasks().iter().map(metric).collect();
-        let value = tasks.iter().map(|it| it.value / it.baseline).sum::<f64>() / tasks.len() as f64;
+        // Of a part, a rare task may have none.
+        let ratios = || tasks.iter().map(|it| it.value / it.baseline).filter(|it| shown.len() == n_all || !it.is_nan());
+        let value = ratios().sum::<f64>() / ratios().count() as f64;
         let name = "loss over baseline, mean of the tasks".to_owned();
         let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
         Ok(Validation { metric, tasks })

@@ -139,6 +139,10 @@ impl Job for SequenceJob {
         self.config.model.init(self.recordings.n_values(), self.recordings.classes.len(), device)
     }
 
+    fn unit_of_length(&self) -> &'static str {
+        "frames"
+    }
+
     fn batch(&self, buffer: &FrameBuffer, samples: Range<usize>, device: &Device) -> LabelledFrames {
         let (samples, values) = buffer.range(samples);
         let (n_values, n_classes) = (self.recordings.n_values(), self.recordings.classes.len());
@@ -189,7 +193,15 @@ impl Job for SequenceJob {
     ) -> Result<Validation, StepError> {
         let model = model.valid();
         let (mut n_right, mut n, mut unfit) = (0, 0, None);
-        for (mut edge, mut group) in self.recordings.validation_groups() {
+        let mut chosen = inference.choose(self.recordings.validation.len()).into_iter().peekable();
+        let (mut begins, mut measured_of) = (0, Vec::new());
+        for (mut edge, whole) in self.recordings.validation_groups() {
+            let ends = begins + whole.len();
+            let picks = std::iter::from_fn(|| chosen.next_if(|it| *it < ends));
+            let picked: Vec<Recording> = picks.map(|it| whole[it - begins].clone()).collect();
+            let mut group = &picked[..];
+            begins = ends;
+            measured_of.extend(group.iter().map(|it| it.class));
             while !group.is_empty() {
                 match self.measured(&model, edge, group, device, inference) {
                     // Those that are as long are left out, and the others are padded to less.
@@ -210,7 +222,7 @@ impl Job for SequenceJob {
             let none = "read recordings that are held out: none can be read any more";
             return Err(unfit.unwrap_or_else(|| StepError::Data(none.to_owned())));
         }
-        let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority());
+        let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority_of(&measured_of));
         Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline, goal: Goal::Highest }.into())
     }
 }

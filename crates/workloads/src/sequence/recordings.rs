@@ -136,9 +136,14 @@ impl Recordings {
 
     /// Returns the share of the held-out recordings whose label is the most frequent one in training.
     pub fn majority(&self) -> f64 {
-        let count = |of: &[Recording], class| of.iter().filter(|it| it.class == class).count();
-        let most = (0..self.classes.len()).rev().max_by_key(|class| count(&self.train, *class)).unwrap_or(0);
-        count(&self.validation, most) as f64 / self.validation.len() as f64
+        self.majority_of(&self.validation.iter().map(|it| it.class).collect::<Vec<_>>())
+    }
+
+    /// Returns the share of these labels that are the most frequent one in training.
+    pub(crate) fn majority_of(&self, labels: &[usize]) -> f64 {
+        let count = |class| self.train.iter().filter(|it| it.class == class).count();
+        let most = (0..self.classes.len()).rev().max_by_key(|class| count(*class)).unwrap_or(0);
+        labels.iter().filter(|it| **it == most).count() as f64 / labels.len() as f64
     }
 
     /// Whether recordings that cannot be used are left out.

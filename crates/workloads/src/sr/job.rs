@@ -42,21 +42,28 @@ impl Sr {
         Self { config, photos, crops }
     }
 
-    /// Returns the PSNR of one image, computed in tiles.
-    fn image_psnr(
-        &self,
-        model: &Edsr,
-        photo: &Photo,
-        device: &Device,
-        inference: &mut Inference<'_>,
-    ) -> Result<f64, StepError> {
+    /// Covers an image with tiles.
+    fn tiles(&self, photo: &Photo) -> Vec<Tile> {
         let edge = self.config.validation_tile.min(photo.low.0).min(photo.low.1);
         let halo = self.config.model.receptive_radius().min(edge - 1);
         let rows = spans(photo.low.1, edge, halo);
         let columns = spans(photo.low.0, edge, halo);
         let tiles = rows.iter().flat_map(|y| columns.iter().map(|x| Tile { x: *x, y: *y, edge }));
         // Of small tiles and of narrow images, some lie wholly in the border that the metric leaves out.
-        let tiles: Vec<_> = tiles.filter(|it| !it.output(photo).is_empty()).collect();
+        tiles.filter(|it| !it.output(photo).is_empty()).collect()
+    }
+
+    /// Returns the PSNR of an image as far as these tiles cover it, and that of bicubic upsampling.
+    fn psnr_of(
+        &self,
+        model: &Edsr,
+        photo: &Photo,
+        tiles: &[Tile],
+        is_whole: bool,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<(f64, f64), StepError> {
+        let Some(edge) = tiles.first().map(|it| it.edge) else { return Ok((f64::NAN, f64::NAN)) };
         let mut squares = vec![0.0; tiles.len()];
         inference.run(tiles.len(), edge, &mut |range: Range<usize>| {
             let upsampled = self.upsample(model, photo, &tiles[range.clone()], device)?;
@@ -67,8 +74,19 @@ impl Sr {
             }
             Ok(())
         })?;
-        let sides = [photo.high.0, photo.high.1].map(|it| u64::from(it - 2 * BORDER));
-        Ok(psnr(squares.iter().sum(), 3 * sides[0] * sides[1]))
+        let outputs = || tiles.iter().map(|it| it.output(photo));
+        let n_values = outputs().map(|it| 3 * u64::from(it.width) * u64::from(it.height)).sum();
+        let value = psnr(squares.iter().sum(), n_values);
+        inference.go_on()?;
+        if is_whole {
+            return Ok((value, self.photos.baseline(photo).map_err(StepError::Data)?));
+        }
+        let mut of_bicubic = 0;
+        for tile in tiles {
+            let upsampled = self.photos.bicubic_squares(photo, tile.input(), tile.output(photo));
+            of_bicubic += upsampled.map_err(StepError::Data)?;
+        }
+        Ok((value, psnr(of_bicubic as f64, n_values)))
     }
 
     /// Runs tiles of one image through the model; returns `[tiles, 3, 2 · edge, 2 · edge]` values on the host.
@@ -162,6 +180,10 @@ impl Job for Sr {
         self.config.model.init(device)
     }
 
+    fn unit_of_length(&self) -> &'static str {
+        "pixels"
+    }
+
     fn batch(&self, buffer: &CropBuffer, samples: Range<usize>, device: &Device) -> Pairs {
         let edge = buffer.pixels.edge() as usize;
         Pairs {
@@ -189,12 +211,18 @@ impl Job for Sr {
 
     fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
         let model = burn::module::Module::valid(model);
+        let photos = &self.photos.validation;
+        let tiles: Vec<_> = photos.iter().map(|photo| self.tiles(photo)).collect();
+        // A photo may have to be decoded for a tile of it.
+        let chosen = inference.choose_in(&tiles.iter().map(Vec::len).collect::<Vec<_>>());
         let (mut value, mut baseline) = (0.0, 0.0);
-        for photo in &self.photos.validation {
-            value += self.image_psnr(&model, photo, device, inference)?;
-            baseline += self.photos.baseline(photo).map_err(StepError::Data)?;
+        for (photo, of_photo) in &chosen {
+            let (photo, all) = (&photos[*photo], &tiles[*photo]);
+            let (is_whole, of_photo) = (of_photo.len() == all.len(), of_photo.iter().map(|it| all[*it]));
+            let measured = self.psnr_of(&model, photo, &of_photo.collect::<Vec<_>>(), is_whole, device, inference)?;
+            (value, baseline) = (value + measured.0, baseline + measured.1);
         }
-        let n = self.photos.validation.len() as f64;
+        let n = chosen.len() as f64;
         let (value, baseline) = (value / n, baseline / n);
         Ok(Metric { name: "PSNR (dB)".to_owned(), value, baseline, goal: Goal::Highest }.into())
     }

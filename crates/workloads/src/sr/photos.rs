@@ -183,27 +183,33 @@ impl Photos {
         Ok(*photo.baseline.get_or_init(|| found))
     }
 
-    /// Upsamples the rows of an image, and compares each with what it should be.
     fn upsampled_psnr(&self, photo: &Photo) -> Result<f64, String> {
-        let (width, height) = photo.high;
-        let mut resampler = Resampler::new(Filter::CatmullRom, photo.low, photo.high);
-        let [mut row, mut truth] = [photo.low.0, width].map(|it| vec![0; 3 * it as usize]);
-        let inside = 3 * BORDER as usize..3 * (width - BORDER) as usize;
-        let (mut squares, mut y, mut compared) = (0, 0, Ok(()));
-        for low_y in 0..photo.low.1 {
-            let window = Window { x: 0, y: low_y, width: photo.low.0, height: 1 };
-            self.pixels(photo, Resolution::Low, window, &mut row)?;
+        let (low, (width, height)) = (photo.low, photo.high);
+        let whole = Window { x: 0, y: 0, width: low.0, height: low.1 };
+        let inside = Window { x: BORDER, y: BORDER, width: width - 2 * BORDER, height: height - 2 * BORDER };
+        let squares = self.bicubic_squares(photo, whole, inside)?;
+        Ok(psnr(squares as f64, 3 * u64::from(inside.width) * u64::from(inside.height)))
+    }
+
+    /// Upsamples the rows of a window of the input resolution, and returns the sum of squared errors in a window of the
+    /// output resolution that lies inside.
+    pub(crate) fn bicubic_squares(&self, photo: &Photo, low: Window, inside: Window) -> Result<u64, String> {
+        let mut resampler =
+            Resampler::new(Filter::CatmullRom, (low.width, low.height), (SCALE * low.width, SCALE * low.height));
+        let [mut row, mut truth] = [low.width, inside.width].map(|it| vec![0; 3 * it as usize]);
+        let (left, rows) = ((inside.x - SCALE * low.x) as usize, inside.y..inside.y + inside.height);
+        let (mut squares, mut y, mut compared) = (0, SCALE * low.y, Ok(()));
+        for low_y in low.y..low.y + low.height {
+            self.pixels(photo, Resolution::Low, Window { y: low_y, height: 1, ..low }, &mut row)?;
             resampler.push(&row, &mut |upsampled| {
-                if (BORDER..height - BORDER).contains(&y) && compared.is_ok() {
-                    let window = Window { x: 0, y, width, height: 1 };
-                    compared = self.pixels(photo, Resolution::High, window, &mut truth);
-                    squares += distance(&upsampled[inside.clone()], &truth[inside.clone()]);
+                if rows.contains(&y) && compared.is_ok() {
+                    compared = self.pixels(photo, Resolution::High, Window { y, height: 1, ..inside }, &mut truth);
+                    squares += distance(&upsampled[3 * left..3 * left + truth.len()], &truth);
                 }
                 y += 1;
             });
         }
-        compared?;
-        Ok(psnr(squares as f64, 3 * u64::from(width - 2 * BORDER) * u64::from(height - 2 * BORDER)))
+        compared.map(|()| squares)
     }
 
     fn hold_out(&mut self, config: &PhotosConfig, watch: Watch<'_>) -> Result<(), DataError> {

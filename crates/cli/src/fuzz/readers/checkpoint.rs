@@ -2,7 +2,7 @@
 
 use plimsoll_monitor::decode;
 use plimsoll_sampler::EpochCursor;
-use plimsoll_train::{Checkpoint, Controller, LoaderPosition, RunState, TaskBalance};
+use plimsoll_train::{Checkpoint, Controller, LoaderPosition, RunState, TaskBalance, ValidationState};
 use plimsoll_types::Event;
 use tempfile::{TempDir, tempdir};
 
@@ -36,6 +36,7 @@ fn state(log: &[u8]) -> RunState {
         controller,
         balance: TaskBalance::Fixed { weights: vec![1.0, 1.0] },
         unfit: None,
+        validation: ValidationState::default(),
     }
 }
 

@@ -1,0 +1,59 @@
+//! What the first lines of a run's report answer, as a user sees them.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{json, text};
+
+const SMALL: [&str; 6] = [
+    "text.width=16",
+    "text.layers=1",
+    "text.heads=1",
+    "text.vocabulary=300",
+    "batch.effective_batch_size=1024",
+    "train.validate_every=100",
+];
+
+#[track_caller]
+fn trained(out: &Path, args: &[&str]) -> String {
+    let sets = SMALL.iter().flat_map(|it| ["--set", it]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(["train", "--job", "text", "--no-supervise", "--seed", "1", "--out"]).arg(out).args(sets).args(args);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_run_on_far_too_much_memory_names_its_limit_in_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let buffer = "data.buffer_limit=64 MiB";
+    let shown = trained(&out, &["--capacity", "8GiB", "--steps", "40", "--set", buffer]);
+    let first = shown.lines().next().unwrap();
+    for part in ["Memory was not the limit", " % of the budget of 7.20 GiB", "the effective batch of 1024 tokens"] {
+        assert!(first.contains(part), "{first}");
+    }
+    let report = fs::read_to_string(out.join("training_report.md")).unwrap();
+    assert_eq!(report.lines().nth(2), Some(first), "{report}");
+    assert_eq!(json(&out.join("training_report.json"))["limit"], "batches_per_step");
+    for row in ["| last validation | loss (nats/token)", "| last checkpoint | checkpoints/step-00000040 |"] {
+        assert!(report.contains(row), "{report}");
+    }
+}
+
+#[test]
+fn the_metric_is_told_from_the_loss_and_a_length_is_called_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    trained(&out, &["--capacity", "512MiB", "--steps", "12", "--set", "data.buffer_limit=64 MiB"]);
+    let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
+    assert!(log.lines().next().unwrap().contains(r#""unit_of_length":"tokens""#), "{log}");
+    let report = fs::read_to_string(out.join("training_report.md")).unwrap();
+    assert!(report.contains("micro_batch_size by length in tokens"), "{report}");
+}

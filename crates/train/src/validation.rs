@@ -1,0 +1,201 @@
+//! Which part of a large validation set is measured.
+
+use plimsoll_types::{Fraction, ItemsMeasured};
+use serde::{Deserialize, Serialize};
+
+/// Items of a first piece of a large set: what they take says how many more may be measured.
+const FIRST: u64 = 64;
+/// Items up to which a set is small: its first validation has all of them.
+const SMALL: u64 = 256;
+/// A small set that takes no longer than this many seconds is always measured whole, so that the clock decides nothing.
+const SHORT: f64 = 10.0;
+/// Items that are measured where the clock must not decide.
+const WITHOUT_CLOCK: u64 = 512;
+/// Items that are always measured.
+const LEAST: u64 = 16;
+
+/// How many items of a validation set are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Amount {
+    /// All of them.
+    #[default]
+    All,
+    /// So many at most.
+    AtMost(u64),
+    /// All of a small set, and a first piece of a large one, of which nothing is known yet.
+    FirstPiece,
+}
+
+impl Amount {
+    /// Returns how many of `n` items are measured.
+    pub fn of(self, n: usize) -> usize {
+        let most = match self {
+            Self::All => u64::MAX,
+            Self::AtMost(most) => most.max(1),
+            Self::FirstPiece if u64::try_from(n).is_ok_and(|n| n <= SMALL) => u64::MAX,
+            Self::FirstPiece => FIRST,
+        };
+        usize::try_from(most).map_or(n, |most| most.min(n))
+    }
+}
+
+/// What a run knows of its validations, kept in its checkpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValidationState {
+    /// How many items are measured, and for which share of the run that was chosen; `None` until it is.
+    chosen: Option<Chosen>,
+    /// What was measured last, and how long it took in seconds.
+    last: Option<(ItemsMeasured, f64)>,
+    /// Wall time of all validations in seconds.
+    seconds: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Chosen {
+    share: f64,
+    /// All of them where nothing is said.
+    n: Option<u64>,
+}
+
+/// What the clock says before a validation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// What a step takes, once enough have been done.
+    pub(crate) step: Option<f64>,
+    /// Steps between two validations.
+    pub(crate) steps_between: u64,
+}
+
+impl ValidationState {
+    /// Learns what a validation took.
+    pub(crate) fn note(&mut self, measured: Option<ItemsMeasured>, seconds: f64) {
+        self.seconds += seconds;
+        // A job that does not say has one item as it were.
+        self.last = Some((measured.unwrap_or(ItemsMeasured { n: 1, of: 1 }), seconds));
+    }
+
+    /// Returns how many items the next validation has.
+    ///
+    /// It is chosen once, by what steps and a first piece of a validation took, or without the clock where the run is
+    /// deterministic.
+    pub(crate) fn amount(&mut self, share: Fraction, is_deterministic: bool, clock: Clock) -> Amount {
+        let share = share.get();
+        if 1.0 <= share {
+            return Amount::All;
+        }
+        if is_deterministic {
+            return Amount::AtMost(WITHOUT_CLOCK);
+        }
+        // Exactly what was written, for the same setting.
+        if let Some(chosen) = self.chosen.filter(|it| it.share.to_bits() == share.to_bits()) {
+            return chosen.amount();
+        }
+        let (Some((measured, seconds)), Some(step)) = (self.last, clock.step) else { return Amount::FirstPiece };
+        let allowed = share / (1.0 - share) * step * clock.steps_between as f64;
+        let chosen = Chosen { share, n: affordable(measured, seconds, allowed) };
+        self.chosen = Some(chosen);
+        chosen.amount()
+    }
+
+    /// Whether all items may be measured once more at the end of a run that took so long, because it fits the share.
+    pub(crate) fn has_room_for_all(&self, share: Fraction, run_seconds: f64) -> bool {
+        let Some((measured, _)) = self.last.filter(|(it, _)| it.n < it.of) else { return false };
+        let all = self.expected(measured.of).unwrap_or(f64::INFINITY);
+        self.seconds + all <= share.get() * (run_seconds + all)
+    }
+
+    /// Returns what a validation of so many items is expected to take in seconds, once one was measured.
+    pub(crate) fn expected(&self, n: u64) -> Option<f64> {
+        self.last.map(|(measured, seconds)| seconds / measured.n.max(1) as f64 * n as f64)
+    }
+
+    /// Returns what the next validation is expected to take.
+    pub(crate) fn expected_next(&self, amount: Amount) -> Option<f64> {
+        let of = usize::try_from(self.last?.0.of).ok()?;
+        self.expected(amount.of(of) as u64)
+    }
+}
+
+impl Chosen {
+    fn amount(self) -> Amount {
+        self.n.map_or(Amount::All, Amount::AtMost)
+    }
+}
+
+/// Returns how many items can be measured in the time that is allowed; all where nothing is said.
+fn affordable(measured: ItemsMeasured, seconds: f64, allowed: f64) -> Option<u64> {
+    let all = seconds / measured.n.max(1) as f64 * measured.of as f64;
+    if all <= allowed || (measured.of <= SMALL && all <= SHORT) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and a cast saturates")]
+    let n = (allowed / all * measured.of as f64) as u64;
+    Some(n.max(LEAST.min(measured.of)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(n: u64, of: u64) -> ItemsMeasured {
+        ItemsMeasured { n, of }
+    }
+
+    fn share(share: f64) -> Fraction {
+        Fraction::try_new(share).unwrap()
+    }
+
+    const BEFORE: Clock = Clock { step: None, steps_between: 100 };
+
+    #[test]
+    fn a_part_is_chosen_once_by_what_steps_and_a_first_piece_took() {
+        let mut state = ValidationState::default();
+        let first = state.amount(share(0.1), false, BEFORE).of(3400) as u64;
+        assert_eq!(first, FIRST);
+        // 20 ms for each of 3400 tiles, steps of 0.2 s.
+        state.note(Some(of(first, 3400)), 0.02 * first as f64);
+        let clock = Clock { step: Some(0.2), ..BEFORE };
+        let Amount::AtMost(n) = state.amount(share(0.1), false, clock) else { panic!("{state:?}") };
+        let taken = 0.02 * n as f64;
+        assert!((taken / (taken + 20.0) - 0.1).abs() < 0.002, "{n} items");
+        // Slower steps change nothing any more, also after a resumption.
+        let kept = serde_json::to_string(&state).unwrap();
+        let mut resumed: ValidationState = serde_json::from_str(&kept).unwrap();
+        for clock in [BEFORE, Clock { step: Some(2.0), ..BEFORE }] {
+            assert_eq!(resumed.amount(share(0.1), false, clock), Amount::AtMost(n));
+        }
+        assert_eq!(resumed.amount(share(1.0), false, clock), Amount::All);
+        assert!(resumed.amount(share(0.2), false, clock).of(3400) as u64 > 2 * n);
+    }
+
+    #[test]
+    fn a_small_set_or_a_fast_one_is_measured_whole() {
+        for (first, n, seconds) in [(256, 256, 9.0), (64, 3400, 0.01)] {
+            let mut state = ValidationState::default();
+            assert_eq!(state.amount(share(0.1), false, BEFORE).of(n), first);
+            state.note(Some(of(first as u64, n as u64)), seconds);
+            assert_eq!(state.amount(share(0.1), false, Clock { step: Some(0.2), steps_between: 8 }), Amount::All);
+        }
+    }
+
+    #[test]
+    fn a_deterministic_run_never_asks_the_clock() {
+        let mut state = ValidationState::default();
+        let mut most = |seconds| {
+            state.note(Some(of(512, 3400)), seconds);
+            state.amount(share(0.1), true, Clock { step: Some(0.2), steps_between: 100 })
+        };
+        assert_eq!((most(0.1), most(1000.0)), (Amount::AtMost(512), Amount::AtMost(512)));
+    }
+
+    #[test]
+    fn all_of_them_are_measured_at_the_end_where_that_fits() {
+        let mut state = ValidationState::default();
+        assert!(!state.has_room_for_all(share(0.1), 1e9), "nothing was measured");
+        state.note(Some(of(340, 3400)), 7.0);
+        // 70 s more: a tenth of 700 s.
+        assert!(!state.has_room_for_all(share(0.1), 600.0) && state.has_room_for_all(share(0.1), 701.0));
+        state.note(Some(of(3400, 3400)), 70.0);
+        assert!(!state.has_room_for_all(share(0.1), 1e9), "they were all measured");
+    }
+}

@@ -1,0 +1,111 @@
+//! Validation sets that would take longer than the training.
+
+use std::time::{Duration, Instant};
+
+use burn::tensor::Device;
+use plimsoll_monitor::Progress;
+use plimsoll_train::{Existing, FitConfig, RunDir, Shell, StopFlag, fit};
+use plimsoll_types::{Bytes, EndReason, Event, Fraction, ItemsMeasured, Validated};
+
+use crate::common::{alone, flex_with, run};
+use crate::tiny::{Tiny, config, fixed};
+
+const N_HELD_OUT: usize = 3000;
+
+/// All that is held out takes nine seconds.
+fn slow() -> Tiny {
+    Tiny { n_held_out: N_HELD_OUT, item_time: Duration::from_millis(3), ..Tiny::new() }
+}
+
+fn tenth(n_steps: u64) -> FitConfig {
+    let validation_share = Fraction::try_new(0.1).unwrap();
+    FitConfig { validation_share, validate_every: 20, checkpoint_every: 20, ..config(n_steps, fixed()) }
+}
+
+fn validations(events: &[Event]) -> Vec<&Validated> {
+    events.iter().filter_map(|it| if let Event::Validated(it) = it { Some(it) } else { None }).collect()
+}
+
+/// How many items each validation had, of those that had a part.
+fn parts(events: &[Event]) -> Vec<u64> {
+    validations(events).iter().filter_map(|it| it.part).map(|it| it.n).collect()
+}
+
+#[test]
+fn a_slow_validation_has_its_share_of_the_run_and_keeps_its_items_when_the_run_goes_on() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (job, room) = (slow(), Bytes::gib(1));
+    let first = run(&job, &tenth(100), room, folder.path(), Existing::Refuse, Some(45));
+    assert_eq!(first.outcome.unwrap().reason, EndReason::Interrupted);
+    let second = run(&job, &tenth(100), room, folder.path(), Existing::Resume, None);
+    assert_eq!(second.outcome.unwrap().reason, EndReason::Completed);
+    let parts = parts(&second.events);
+    assert_eq!((parts.len(), parts[0]), (6, 64), "a first piece, and one after every twenty steps: {parts:?}");
+    assert!(parts[1..].iter().all(|it| *it == parts[1]), "{parts:?}");
+    let all_items = |it: &&Validated| it.part.is_none_or(|it: ItemsMeasured| it.of == N_HELD_OUT as u64);
+    assert!(validations(&second.events).iter().all(all_items));
+}
+
+#[test]
+fn a_deterministic_run_measures_a_part_that_no_clock_decides() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let job = Tiny { item_time: Duration::ZERO, ..slow() };
+    let ran = run(
+        &job,
+        &FitConfig { deterministic: true, ..tenth(40) },
+        Bytes::gib(1),
+        folder.path(),
+        Existing::Refuse,
+        None,
+    );
+    ran.outcome.unwrap();
+    assert_eq!(parts(&ran.events), [512, 512, 512]);
+}
+
+#[test]
+fn a_fast_set_or_one_that_is_to_be_measured_whole_is() {
+    let _alone = alone();
+    let whole = FitConfig { validation_share: Fraction::ONE, validate_every: 1, ..tenth(1) };
+    for (job, config) in [(Tiny::new(), tenth(40)), (slow(), whole)] {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = run(&job, &config, Bytes::gib(1), folder.path(), Existing::Refuse, None);
+        ran.outcome.unwrap();
+        assert_eq!(parts(&ran.events), [0; 0]);
+    }
+}
+
+#[test]
+fn a_validation_shows_how_far_it_is_and_a_signal_ends_it_within_a_second() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut run_dir = RunDir::open(folder.path(), Existing::Refuse).unwrap();
+    let (stop, mut asked, mut shown) = (StopFlag::default(), None, Vec::new());
+    let signal = stop.clone();
+    let mut watching = |progress: &Progress| {
+        let it = progress.validating.unwrap();
+        shown.push((it.n_done, it.n, it.seconds_left.is_some()));
+        if it.n_done > 300 && asked.is_none() {
+            signal.set(15);
+            asked = Some(Instant::now());
+        }
+    };
+    let shell = Shell {
+        run_dir: &mut run_dir,
+        existing: Existing::Refuse,
+        device: Device::flex().autodiff(),
+        probe: flex_with(Bytes::gib(1)),
+        stop,
+        observer: &mut |_: &Event, _: &Progress| (),
+        watching: Some(&mut watching),
+        warn: &mut |_| (),
+        death: None,
+        plan_sparing: None,
+        config_text: "",
+    };
+    let (job, config) = (slow(), FitConfig { validation_share: Fraction::ONE, ..tenth(4) });
+    assert_eq!(fit(&job, &config, shell).unwrap().reason, EndReason::Interrupted);
+    assert!(asked.unwrap().elapsed() < Duration::from_secs(1), "{:?}", asked.unwrap().elapsed());
+    assert!(shown.is_sorted() && shown.iter().all(|it| it.1 == N_HELD_OUT as u64 && it.2), "{shown:?}");
+}
