@@ -34,7 +34,7 @@ pub(crate) fn facts(
 }
 
 /// Returns how a step's samples are put together; `unit` is what the job's lengths count.
-pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str) -> StepSettings {
+pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str, is_capacity_set: bool) -> StepSettings {
     let (counted, is_batch_a_step) = match loader.unit {
         StepUnit::Samples => ("samples", false),
         StepUnit::Positions => (unit, false),
@@ -42,7 +42,7 @@ pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str) -> StepSettings {
         StepUnit::BatchOfPositions => (unit, true),
     };
     let batches_per_step = (!loader.edges.is_empty()).then_some(loader.batches_per_step);
-    StepSettings { effective_unit: counted.to_owned(), batches_per_step, is_batch_a_step }
+    StepSettings { effective_unit: counted.to_owned(), batches_per_step, is_batch_a_step, is_capacity_set }
 }
 
 /// Returns the deaths that other processes of the run have noted; what cannot be read is left out.

@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{json, text};
+use serde_json::Value;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
 
 const SMALL: [&str; 6] = [
     "text.width=16",
@@ -18,6 +20,10 @@ const SMALL: [&str; 6] = [
     "batch.effective_batch_size=1024",
     "train.validate_every=100",
 ];
+
+fn report_of(out: &Path) -> Value {
+    serde_json::from_slice(&fs::read(out.join("training_report.json")).unwrap()).unwrap()
+}
 
 #[track_caller]
 fn trained(out: &Path, args: &[&str]) -> String {
@@ -41,7 +47,7 @@ fn a_run_on_far_too_much_memory_names_its_limit_in_the_first_line() {
     }
     let report = fs::read_to_string(out.join("training_report.md")).unwrap();
     assert_eq!(report.lines().nth(2), Some(first), "{report}");
-    assert_eq!(json(&out.join("training_report.json"))["limit"], "batches_per_step");
+    assert_eq!(report_of(&out)["limit"], "batches_per_step");
     for row in ["| last validation | loss (nats/token)", "| last checkpoint | checkpoints/step-00000040 |"] {
         assert!(report.contains(row), "{report}");
     }

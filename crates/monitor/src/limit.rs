@@ -26,6 +26,8 @@ pub struct StepSettings {
     pub batches_per_step: Option<u32>,
     /// Whether the effective batch follows the memory, each batch being a step of its own.
     pub is_batch_a_step: bool,
+    /// Whether the capacity was set, and the device may have more.
+    pub is_capacity_set: bool,
 }
 
 /// What kept steps from being larger.
@@ -145,7 +147,10 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
     let would_do = enough(run, last);
     let learning = "takes more memory, and changes what is learnt";
     Some(match limit {
-        Limit::Memory => format!("The memory was used well, and was the limit: {reached}.{}", gain(run)),
+        Limit::Memory => {
+            let more = if settings.is_capacity_set { " A larger `memory.capacity` may let steps grow." } else { "" };
+            format!("The memory was used well, and was the limit: {reached}.{more}{}", gain(run))
+        }
         Limit::EffectiveBatch => format!(
             "{unused}. The limit was {effective}: a micro-batch holds all that a step has. A larger \
              `batch.effective_batch_size` {learning}.{would_do}"

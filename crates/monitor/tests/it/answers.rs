@@ -109,7 +109,12 @@ fn of_lengths(n_parts: u64, allowed: u32, batch_max: u32) -> Vec<Event> {
 
 fn tokens(batches_per_step: u32) -> StepSettings {
     let effective_unit = "tokens".to_owned();
-    StepSettings { effective_unit, batches_per_step: Some(batches_per_step), is_batch_a_step: false }
+    StepSettings {
+        effective_unit,
+        batches_per_step: Some(batches_per_step),
+        is_batch_a_step: false,
+        is_capacity_set: true,
+    }
 }
 
 #[test]
@@ -145,7 +150,9 @@ fn memory_that_was_used_well_is_the_limit() {
     }
     let used = report(&events, tokens(4));
     assert_eq!(used.limit, Some(Limit::Memory));
-    assert!(used.verdict.unwrap().starts_with("The memory was used well, and was the limit: steps reached 97 %"));
+    let said = used.verdict.unwrap();
+    assert!(said.starts_with("The memory was used well, and was the limit: steps reached 97 %"), "{said}");
+    assert!(said.ends_with("A larger `memory.capacity` may let steps grow."), "{said}");
 }
 
 #[test]
