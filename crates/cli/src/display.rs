@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::{Progress, Setting};
+use plimsoll_monitor::Progress;
 use plimsoll_predict::Phase;
 use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 

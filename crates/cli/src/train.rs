@@ -205,7 +205,7 @@ impl<J: Job> Prepared<J> {
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().clear();
         let outcome = outcome?;
-        let step_settings = reports::step_settings(&self.loader, job_unit, settings.memory.capacity.0.is_some());
+        let step_settings = reports::step_settings(&self.loader, job_unit, settings.capacity().is_some());
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
         Ok(conclude(args, &report.map_err(TrainError::from)?, &outcome, out, &stop))
