@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use plimsoll_probe::Probe;
-use plimsoll_train::TrainError;
+use plimsoll_train::{TrainError, open_device};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
@@ -30,11 +30,13 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let positions = u32::try_from(longest).unwrap_or(u32::MAX).saturating_add(args.max_tokens);
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
-    let (device, checkpoint) = trained::open(&settings, &args.run)?;
+    // The probe starts the device, and says what is missing where it cannot.
+    let mut probe = open_probe(&settings)?;
+    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+    let checkpoint = trained::checkpoint(&args.run)?;
     let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
     let writer = writer.map_err(TrainError::from)?;
     worker::say_refusals();
-    let mut probe = open_probe(&settings)?;
     probe.draw_line(None)?;
     let blank = |shape| writer.blank(shape);
     let texts = Forward { settings: &settings, items: "texts", edge: positions, blank: &blank };

@@ -1,21 +1,13 @@
 //! The command that goes on with a run, as it can be pasted into a shell.
 
-use std::env;
-use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::args::TrainArgs;
-
-/// How the program was called, where that was not by its own name: `cargo xtask` sets it.
-const CALLED_AS: &str = "PLIMSOLL_CALLED_AS";
+use crate::shell::{program, quoted};
 
 /// Returns the command that goes on with the run in a directory; what else it was given stands in its configuration.
 pub(crate) fn command(args: &TrainArgs, out: &Path) -> String {
-    let program = match env::var(CALLED_AS) {
-        Ok(called_as) => called_as,
-        Err(_) => env::args_os().next().map_or_else(|| "plimsoll".to_owned(), |it| quoted(&it)),
-    };
-    of(&program, args, out)
+    of(&program(), args, out)
 }
 
 fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
@@ -29,16 +21,6 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
         words.push("--no-supervise".to_owned());
     }
     words.join(" ")
-}
-
-/// Quotes a word for a shell, where it needs that.
-fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -61,15 +43,5 @@ mod tests {
         check(&["--no-supervise"], "it's", "plimsoll train --out 'it'\\''s' --resume --no-supervise");
         check(&[], "ภาพ$x", "plimsoll train --out 'ภาพ$x' --resume");
         check(&[], "~/x", "plimsoll train --out '~/x' --resume");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_shell_reads_a_quoted_word_as_it_was() {
-        for word in ["a b", "it's", "\"", "$HOME", "`ls`", "\\", "*", "a\nb", "", "é\u{301}", "!x", "#"] {
-            let script = format!("printf %s {}", quoted(word.as_ref()));
-            let read = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert_eq!(String::from_utf8_lossy(&read.stdout), word);
-        }
     }
 }

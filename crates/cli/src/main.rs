@@ -30,6 +30,7 @@ mod replay;
 mod reports;
 mod runs;
 mod settings;
+mod shell;
 mod signals;
 mod soundings;
 #[cfg(unix)]

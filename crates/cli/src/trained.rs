@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, Tensor};
 use plimsoll_finder::FinderConfig;
 use plimsoll_plan::PlanError;
 use plimsoll_probe::Probe;
-use plimsoll_train::{CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, open_device, sound_forward};
+use plimsoll_train::{BlankForward, CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, sound_forward};
 use plimsoll_types::{Fraction, StepShape};
 
 use crate::beat::Beat;
-use crate::exit::{describe, user_error};
+use crate::exit::user_error;
 use crate::find::{need, shown};
 use crate::load::{Given, Layers};
 use crate::prepare::open_probe;
@@ -27,17 +26,14 @@ pub(crate) fn settings(run: &Path, flags: Vec<Given>, job: JobName, wanted: &str
     Ok(settings)
 }
 
-/// Opens the device of a run, and its newest checkpoint that is whole.
-pub(crate) fn open(settings: &Settings, run: &Path) -> anyhow::Result<(Device, Checkpoint)> {
-    // The probe starts the device, and says what is missing where it cannot.
-    open_probe(settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+/// Opens a run's newest checkpoint that is whole.
+pub(crate) fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
     let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
     for damage in &checkpoint.passed_over {
         eprintln!("warning: passed over a damaged checkpoint: {damage}");
     }
     eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
-    Ok((device, checkpoint))
+    Ok(checkpoint)
 }
 
 /// A forward pass over items of one edge, of which as many are made at a time as fit.
@@ -47,7 +43,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) items: &'static str,
     pub(crate) edge: u32,
     /// Does what so many items do, without them.
-    pub(crate) blank: &'a dyn Fn(StepShape) -> Tensor<1>,
+    pub(crate) blank: BlankForward<'a>,
 }
 
 impl Forward<'_> {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use plimsoll_files::write_whole_with;
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{StopFlag, TrainError};
+use plimsoll_train::{StopFlag, TrainError, open_device};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::sr::{Picture, UpscaleError, Upscaler};
 
 use crate::args::UpscaleArgs;
-use crate::exit::{signalled, user_error};
+use crate::exit::{describe, signalled, user_error};
 use crate::prepare::open_probe;
 use crate::signals;
 use crate::trained::{self, Forward};
@@ -34,10 +34,12 @@ struct Task<'a> {
 pub(crate) fn run(args: &UpscaleArgs) -> anyhow::Result<ExitCode> {
     let settings = trained::settings(&args.run, args.place.flags(), JobName::Sr, "`sr`, whose models upscale images")?;
     let tasks = tasks(args)?;
-    let (device, checkpoint) = trained::open(&settings, &args.run)?;
+    // The probe starts the device, and says what is missing where it cannot.
+    let mut probe = open_probe(&settings)?;
+    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+    let checkpoint = trained::checkpoint(&args.run)?;
     let upscaler = Upscaler::open(settings.sr().model, &checkpoint, device).map_err(TrainError::from)?;
     worker::say_refusals();
-    let mut probe = open_probe(&settings)?;
     probe.draw_line(None)?;
     let most = args.tile.unwrap_or(settings.sr.validation_tile);
     let tile = tasks.iter().map(|it| it.picture.tile(most)).max().unwrap_or(most);

@@ -1,10 +1,8 @@
 //! The command that uses an answer, as it can be pasted into a shell.
 
 use std::env;
-use std::ffi::OsStr;
 
-/// How the program was called, where that was not by its own name: `cargo xtask` sets it.
-const CALLED_AS: &str = "PLIMSOLL_CALLED_AS";
+use crate::shell::{program, quoted};
 
 /// Flags that a search or a plan has and a run has not, and whether a value follows.
 const NOT_OF_TRAIN: [(&str, bool); 7] = [
@@ -19,10 +17,9 @@ const NOT_OF_TRAIN: [(&str, bool); 7] = [
 
 /// Returns the command that trains as this one was asked to search or to plan, with these values of the configuration.
 pub(crate) fn train_with(sets: &[String]) -> String {
-    let mut args = env::args_os().map(|it| it.to_string_lossy().into_owned());
-    let own = args.next().unwrap_or_else(|| "plimsoll".to_owned());
-    let program = env::var(CALLED_AS).unwrap_or_else(|_| quoted(own.as_ref()));
-    of(&program, args.skip(1), sets)
+    // The first is the program, and the second the command.
+    let args = env::args_os().skip(2).map(|it| it.to_string_lossy().into_owned());
+    of(&program(), args, sets)
 }
 
 fn of(program: &str, mut args: impl Iterator<Item = String>, sets: &[String]) -> String {
@@ -37,16 +34,6 @@ fn of(program: &str, mut args: impl Iterator<Item = String>, sets: &[String]) ->
     }
     words.extend(sets.iter().flat_map(|set| ["--set".to_owned(), quoted(set.as_ref())]));
     words.join(" ")
-}
-
-/// Quotes a word for a shell, where it needs that.
-fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

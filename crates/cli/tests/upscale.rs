@@ -75,7 +75,7 @@ fn what_cannot_be_upscaled_is_named_before_any_work() {
     fs::write(&broken, "no image").unwrap();
     let missing = folder.path().join("missing.png").display().to_string();
     let upscale = |args: &[&str]| plimsoll(&[&["upscale", &run, "--out", &to], args].concat());
-    refused(&upscale(&[&image, &broken]), &["broken.png", "no PNG or JPEG"]);
+    refused(&upscale(&[&image, &broken]), &["broken.png", "no PNG, JPEG, WebP"]);
     refused(&upscale(&[&image, &missing]), &["missing.png", "No such file"]);
     refused(&upscale(&[&image, &twin]), &["image.x2.png", "name them apart"]);
     refused(&upscale(&[&image, &large, "--capacity", "16MiB"]), &["large.jpg", "3000 × 2000", "--capacity"]);

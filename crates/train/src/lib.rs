@@ -82,7 +82,9 @@ pub use loader::{
     USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::load_optimizer;
-pub use planning::{OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one};
+pub use planning::{
+    BlankForward, OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one,
+};
 pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};

@@ -4,7 +4,7 @@ mod by_dry_run;
 mod by_probes;
 mod sounding;
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, PlannedNeed};
 use plimsoll_predict::{Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
@@ -51,6 +51,9 @@ pub struct PlanRequest {
 
 /// Told of what is being planned, and how many cells of how many are done.
 pub type OnPlanned<'a> = &'a mut dyn FnMut(Phase, usize, usize);
+
+/// Does what items of a shape do in a forward pass without gradients, without the items, and returns all that is read of it.
+pub type BlankForward<'a> = &'a dyn Fn(StepShape) -> Tensor<1>;
 
 /// Plans every shape of a request.
 ///

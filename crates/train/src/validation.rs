@@ -11,6 +11,8 @@ const SMALL: u64 = 256;
 const SHORT: f64 = 10.0;
 /// Items that are measured where the clock must not decide.
 const WITHOUT_CLOCK: u64 = 512;
+/// What of its share a part is chosen for: the clock of a few steps is not that of a whole run.
+const SPARE: f64 = 0.8;
 /// Items that are always measured.
 const LEAST: u64 = 16;
 
@@ -91,7 +93,7 @@ impl ValidationState {
             return chosen.amount();
         }
         let (Some((measured, seconds)), Some(step)) = (self.last, clock.step) else { return Amount::FirstPiece };
-        let allowed = share / (1.0 - share) * step * clock.steps_between as f64;
+        let allowed = SPARE * share / (1.0 - share) * step * clock.steps_between as f64;
         let chosen = Chosen { share, n: affordable(measured, seconds, allowed) };
         self.chosen = Some(chosen);
         chosen.amount()
@@ -157,7 +159,8 @@ mod tests {
         let clock = Clock { step: Some(0.2), ..BEFORE };
         let Amount::AtMost(n) = state.amount(share(0.1), false, clock) else { panic!("{state:?}") };
         let taken = 0.02 * n as f64;
-        assert!((taken / (taken + 20.0) - 0.1).abs() < 0.002, "{n} items");
+        let taken_share = taken / (taken + 20.0);
+        assert!((0.07..0.1).contains(&taken_share), "{n} items take {taken_share}");
         // Slower steps change nothing any more, also after a resumption.
         let kept = serde_json::to_string(&state).unwrap();
         let mut resumed: ValidationState = serde_json::from_str(&kept).unwrap();
@@ -170,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_small_set_or_a_fast_one_is_measured_whole() {
-        for (first, n, seconds) in [(256, 256, 9.0), (64, 3400, 0.01)] {
+        for (first, n, seconds) in [(256, 256, 9.0), (64, 3400, 0.001)] {
             let mut state = ValidationState::default();
             assert_eq!(state.amount(share(0.1), false, BEFORE).of(n), first);
             state.note(Some(of(first as u64, n as u64)), seconds);

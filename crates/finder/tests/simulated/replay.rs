@@ -89,8 +89,11 @@ fn a_trial_that_says_nothing_is_refused() {
     let mut finder = finder(false);
     let nothing = Outcome::Measured { resident: Bytes(7), peak: Bytes(7) };
     let error = finder.on_trial(1, nothing).unwrap_err();
-    assert_eq!(error.to_string(), "peak is 7 B, allowed is any size above the resident 7 B");
-    assert_eq!(finder.on_trial(0, nothing).unwrap_err().to_string(), "batch is 0, allowed is 1 to 4096");
+    assert_eq!(error.to_string(), "find a batch size: `peak` is 7 B, allowed is any size above the resident 7 B");
+    assert_eq!(
+        finder.on_trial(0, nothing).unwrap_err().to_string(),
+        "find a batch size: `batch` is 0, allowed is 1 to 4096"
+    );
     assert!(Finder::try_new(FinderConfig::default(), Bytes::ZERO).is_err());
     assert_eq!(finder.search(Source::Probe(&|_| None)), Ok(Search::Try { batch: 1, upper: None }));
 }
