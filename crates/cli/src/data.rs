@@ -71,7 +71,7 @@ fn survey(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey,
 
 /// Looks at images, and says what the smallest of them means for the patches.
 fn survey_of_images(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey, Vec<String>)> {
-    let of_presets = settings.begun_with.unwrap_or(loading.capacity);
+    let of_presets = settings.capacity_of_presets(loading.capacity);
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
     let (survey, smallest) = loading.read(|watch| sr::survey(&config, watch))?;
     let note = smallest.map(|smallest| narrow(settings, of_presets, &smallest)).transpose()?.flatten();

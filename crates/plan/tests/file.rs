@@ -170,7 +170,7 @@ fn another_capacity_changes_what_fits() {
 #[test]
 fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
     let error = plan(vec![cell(2, 120), cell(4, 240)]).check().unwrap_err().to_string();
-    for part in ["2 × 64", "120.00 MiB", "90.00 MiB", "133.33 MiB", "batch_min", "smaller patches", "checkpointing"] {
+    for part in ["2 × 64", "120.00 MiB", "90.00 MiB", "133.34 MiB", "batch_min", "smaller patches", "checkpointing"] {
         assert!(error.contains(part), "`{error}` lacks `{part}`");
     }
     assert!(!error.contains("was tried"), "{error}");

@@ -137,7 +137,7 @@ fn a_run_that_resumes_with_less_memory_steps_down_and_one_with_other_settings_is
     run(&job, &config(20, certified()), much, folder.path(), Existing::Refuse, Some(12)).outcome.unwrap();
     let changed = run(&job, &config(20, fixed()), much, folder.path(), Existing::Resume, None);
     let text = changed.outcome.unwrap_err().to_string();
-    assert!(text.contains("`policy.bounds` was") || text.contains("`policy.kind` was"), "{text}");
+    assert!(text.contains("`policy.kind` or `batch.batch_size` was certified"), "{text}");
     let tight = run(&job, &config(20, certified()), little, folder.path(), Existing::Resume, None);
     tight.outcome.unwrap();
     let steps = steps(&tight.events);
