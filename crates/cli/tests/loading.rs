@@ -59,7 +59,11 @@ fn long_lists() -> [(&'static str, &'static str, String); 3] {
     let (mut list, mut tides) = ("path,label\n".to_owned(), String::new());
     (0..N_LINES).for_each(|at| writeln!(list, "{at}.wav,a").unwrap());
     (0..N_LINES / 8).for_each(|at| write!(tides, "On day {at} the tide comes in, and it goes out.\n\n").unwrap());
-    [("sequence", "labels.csv", list), ("multitask", "samples.jsonl", "{}\n".repeat(8 * N_LINES)), ("text", "a.txt", tides)]
+    [
+        ("sequence", "labels.csv", list),
+        ("multitask", "samples.jsonl", "{}\n".repeat(8 * N_LINES)),
+        ("text", "a.txt", tides),
+    ]
 }
 
 /// Lines of a list; none of them makes a sample.
