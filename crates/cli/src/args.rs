@@ -236,7 +236,7 @@ impl PlaceArgs {
 pub(crate) struct UpscaleArgs {
     /// The run directory, with `config.toml` and a checkpoint.
     pub(crate) run: PathBuf,
-    /// Image files; PNG and JPEG.
+    /// Image files: PNG, JPEG, WebP, GIF, BMP, PNM or QOI.
     #[arg(value_name = "IMAGE", required = true)]
     pub(crate) images: Vec<PathBuf>,
     /// Folder for the results, each `NAME.x2.png`.
@@ -390,7 +390,7 @@ fn data_folder(path: &Path) -> Result<String, UserError> {
     let text = absolute(path).into_os_string().into_string();
     text.map_err(|_| {
         user_error(format!(
-            "read `--data {}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
+            "read `{}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
             path.display()
         ))
     })

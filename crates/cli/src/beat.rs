@@ -54,7 +54,8 @@ impl Beat {
     /// Says how far it is.
     pub(crate) fn at(&self, place: &'static str, n_done: usize, n: usize) {
         let mut state = self.shared.lock();
-        if state.place != place {
+        // What is counted anew is another part.
+        if state.place != place || n_done < state.n_done || n != state.n {
             state.place_begun = Instant::now();
         }
         (state.place, state.n_done, state.n) = (place, n_done, n);

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use plimsoll_train::StopFlag;
 use plimsoll_workloads::Survey;
 use plimsoll_workloads::multitask::Samples;
 use plimsoll_workloads::sequence::Recordings;
@@ -10,8 +9,7 @@ use plimsoll_workloads::sr;
 use plimsoll_workloads::text::Corpus;
 
 use crate::args::DataArgs;
-use crate::exit::user_error;
-use crate::jobs::narrow;
+use crate::jobs::{PixelFolder, narrow};
 use crate::loading::Loading;
 use crate::prepare::{SHOWN_NAMES, some_of};
 use crate::settings::Settings;
@@ -27,9 +25,8 @@ pub(crate) fn data(args: &DataArgs) -> anyhow::Result<ExitCode> {
         print!("{}", page(settings.job));
         return Ok(ExitCode::SUCCESS);
     };
-    let store =
-        tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
-    let (survey, notes) = survey(&settings, &Loading::begin(&settings, store.path(), StopFlag::default())?)?;
+    let store = PixelFolder::make()?;
+    let (survey, notes) = survey(&settings, &store.loading(&settings)?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));
     if settings.job != JobName::Text {

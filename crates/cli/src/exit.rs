@@ -43,7 +43,7 @@ impl std::error::Error for UserError {}
 
 impl std::fmt::Display for Interrupted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "load the data: interrupted by signal {}", self.signal)
+        write!(f, "begin: interrupted by signal {}", self.signal)
     }
 }
 

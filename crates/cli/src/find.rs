@@ -107,6 +107,11 @@ fn explained<J: Job>(
                 bounds.patch_multiple
             )
         }
+        Sizes::Padded(_) if edge < prepared.sizes.largest_edge() => {
+            format!(
+                "it holds for samples of up to {edge}; without `--edge` the search is for the longest, as a run needs it"
+            )
+        }
         Sizes::Cut(_) | Sizes::Padded(_) => {
             use_it::train_with(&[vec![format!("batch.batch_size={batch}")], sets].concat())
         }

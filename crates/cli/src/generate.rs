@@ -62,13 +62,13 @@ fn write(
     ordered.sort_by_key(|at| prompts[*at].tokens.len());
     let mut texts = vec![Vec::new(); prompts.len()];
     let mut waiting: VecDeque<&[usize]> = ordered.chunks(batch).collect();
+    let beat = Beat::start("writing");
     while let Some(chunk) = waiting.pop_front() {
         probe.reset_peak()?;
         let together: Vec<_> = chunk.iter().map(|at| prompts[*at].clone()).collect();
-        let beat = Beat::start("writing");
         beat.at("texts", n_done, prompts.len());
         let written = writer.write(&together, generation)?;
-        drop(beat);
+        beat.clear();
         let now = probe.read()?.peak;
         if probe.capacity()? < now {
             let (capacity, n) = (probe.capacity()?, chunk.len());

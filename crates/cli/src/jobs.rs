@@ -6,17 +6,19 @@ mod sequence;
 mod sr;
 mod text;
 
+use anyhow::Context;
 use plimsoll_train::{Job, StopFlag, TrainError};
+use tempfile::TempDir;
 
 pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
-use crate::exit::user_error;
 #[cfg(feature = "chaos")]
 use crate::faults::watched;
 use crate::load::Loaded;
 use crate::loading::{Loading, host_memory};
 use crate::prepare::Prepared;
 use crate::settings::Settings;
+use crate::signals::AtOnce;
 use crate::values::JobName;
 use crate::{signals, worker};
 
@@ -31,12 +33,31 @@ pub(crate) trait WithJob {
 pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
     worker::say_refusals();
-    let store =
-        tempfile::tempdir().map_err(|error| user_error(format!("failed to make a folder for pixels: {error}")))?;
-    let (stop, folder) = (StopFlag::default(), store.path().to_owned());
-    signals::watch(&stop)?;
-    let _at_once = signals::at_once(move || drop(std::fs::remove_dir_all(folder)));
-    with_loaded(settings, Loading::begin(settings, store.path(), stop)?, then)
+    let store = PixelFolder::make()?;
+    with_loaded(settings, store.loading(settings)?, then)
+}
+
+/// A folder for decoded pixels that goes when it is dropped, and at a signal, which ends the process at once.
+pub(crate) struct PixelFolder {
+    // Dropped first: from then on nobody else removes the folder.
+    _at_once: AtOnce,
+    stop: StopFlag,
+    folder: TempDir,
+}
+
+impl PixelFolder {
+    pub(crate) fn make() -> anyhow::Result<Self> {
+        let (stop, folder) = (StopFlag::default(), tempfile::tempdir().context("make a folder for pixels")?);
+        let path = folder.path().to_owned();
+        let at_once = signals::at_once(move || drop(std::fs::remove_dir_all(path)));
+        signals::watch(&stop)?;
+        Ok(Self { _at_once: at_once, stop, folder })
+    }
+
+    /// Begins to load data, whose pixels go there.
+    pub(crate) fn loading<'a>(&'a self, settings: &'a Settings) -> anyhow::Result<Loading<'a>> {
+        Loading::begin(settings, self.folder.path(), self.stop.clone())
+    }
 }
 
 /// Prepares the configured job with its data, and does something with it.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, ConfigError, File, FileFormat, FileSourceString, Map, Value, ValueKind};
+use plimsoll_policy::Bounds;
 use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 pub(crate) use self::given::Given;
@@ -163,6 +164,20 @@ impl Loaded {
         self.settings.batch.size = BatchSize::Fixed(batch);
         let value = Value::new(None, ValueKind::I64(i64::from(batch)));
         self.values.insert("batch.batch_size".to_owned(), value);
+    }
+
+    /// Writes the bounds of a run in place of "preset": another capacity has others, and the run keeps its own.
+    pub(crate) fn keep_bounds(&mut self, bounds: &Bounds) {
+        let Bounds { patch_min, patch_max, batch_min, batch_max, .. } = *bounds;
+        let named = [
+            ("batch.patch_min", patch_min),
+            ("batch.patch_max", patch_max),
+            ("batch.batch_min", batch_min),
+            ("batch.batch_max", batch_max),
+        ];
+        for (key, bound) in named {
+            self.values.insert(key.to_owned(), Value::new(None, ValueKind::I64(i64::from(bound))));
+        }
     }
 
     /// Writes the resolved configuration with the comment of each key, as a file that can be loaded again.

@@ -89,6 +89,9 @@ impl WithJob for Train<'_> {
             return Err(Interrupted { signal }.into());
         }
         find_batch(&mut loaded, &prepared)?;
+        if let Sizes::Cut(bounds) = &prepared.sizes {
+            loaded.keep_bounds(bounds);
+        }
         prepared.run(&loaded, self, at_once)
     }
 }
@@ -151,6 +154,8 @@ impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let settings = &loaded.settings;
         let Train { args, mut run_dir, existing, death, stop, .. } = run;
+        // Dropped before the run directory: one of them alone leaves the place as it was.
+        let at_once = at_once;
         let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
@@ -164,7 +169,7 @@ impl<J: Job> Prepared<J> {
                 begin_with(&mut config, plan, &self.sizes);
                 config.longest.validation = self.checked(plan, config.deterministic)?;
                 self.name_left_out(config.longest);
-                plan.write(&out.join(PLAN_FILE))?;
+                signals::uncut(|| plan.write(&out.join(PLAN_FILE)))?;
             }
             None => self.sound(settings, &mut config, goes_on)?,
         }
@@ -173,7 +178,7 @@ impl<J: Job> Prepared<J> {
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
         for (name, content) in self.files.iter().filter(|_| !goes_on) {
-            run_dir.write(name, content.as_bytes()).map_err(TrainError::from)?;
+            signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);

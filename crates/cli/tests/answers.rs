@@ -118,8 +118,8 @@ fn planning_and_finding_say_how_far_they_are_and_end_at_once_with_nothing_left()
         let (code, took, said) = ended_while(folder.path(), args, shown, signal);
         assert_eq!(code, Some(expected), "{args:?}: {said}");
         assert!(said.contains(" s so far") && said.contains("interrupted"), "{args:?}: {said}");
-        // The machine may have other work.
-        assert!(took < Duration::from_secs(3), "{args:?} take {took:?} to end");
+        // It is the signal that ends it, and not the end of a step that takes minutes; the machine may have other work.
+        assert!(took < PATIENCE / 5, "{args:?} take {took:?} to end");
         for left in ["plan.json", "found.json", "run"] {
             assert!(!folder.path().join(left).exists(), "{args:?} leave {left}");
         }

@@ -137,7 +137,11 @@ fn nothing_is_silent_for_long_while_data_are_loaded_and_searched() {
     fs::create_dir(&images).unwrap();
     many_images(&images);
     let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    program.args(["find", "--data"]).arg(&images).current_dir(folder.path());
+    // Of a model whose steps take long on any machine.
+    program
+        .args(["find", "--set", "sr.channels=256", "--set", "sr.blocks=16", "--data"])
+        .arg(&images)
+        .current_dir(folder.path());
     let mut child = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // One line would tell of nothing that goes on.

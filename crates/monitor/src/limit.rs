@@ -44,6 +44,8 @@ pub enum Limit {
     Bounds,
     /// The sizes were given, and never change.
     Fixed,
+    /// What a stepwise policy aims at.
+    StepwiseTarget,
     /// The run ended while the sizes still grew.
     Length,
     /// The next larger step was not certain to fit, though what was measured was lower.
@@ -58,6 +60,8 @@ struct Policy {
     edges: Vec<u32>,
     /// The first batch size of each edge, where they are not all one.
     start: Vec<u32>,
+    /// The share of the capacity from which a stepwise policy is content.
+    near_target: Option<f64>,
 }
 
 impl Policy {
@@ -72,6 +76,10 @@ impl Policy {
             batch_max: number(&policy["bounds"]["batch_max"]).or_else(|| number(&policy["batch_max"])),
             edges: numbers("edges"),
             start: numbers("start"),
+            near_target: policy["target"]
+                .as_f64()
+                .zip(policy["dead_band"].as_f64())
+                .map(|(target, band)| target - band),
         }
     }
 }
@@ -79,12 +87,12 @@ impl Policy {
 /// Finds what limited the steps after the last adjustment; `None` where no step was done.
 pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
     let share = steady_budget_share(run)?;
-    if WELL_USED <= share {
-        return Some(Limit::Memory);
-    }
     let policy = Policy::of(run);
     if policy.kind == "fixed" {
         return Some(Limit::Fixed);
+    }
+    if WELL_USED <= share {
+        return Some(Limit::Memory);
     }
     let (tail, last) = (run.after_last_move(), run.steps().last()?);
     let n_since = tail.steps().filter(|it| it.committed).count() as u64;
@@ -106,8 +114,9 @@ fn of_cuts(policy: &Policy, run: &Run<'_>, last: &StepDone) -> Option<Limit> {
     Some(match (tops.0, is_whole, tops.1) {
         (true, true, _) => Limit::EffectiveBatch,
         (true, false, true) => Limit::Bounds,
-        // It goes up until it is near the target, or may go no further.
-        _ if policy.kind == "stepwise" => Limit::Length,
+        // It goes up until it is near the target of its own, which need not be the budget.
+        _ if policy.near_target.is_some_and(|near| near <= last.peak.share_of(last.capacity)) => Limit::StepwiseTarget,
+        _ if policy.kind == "stepwise" && run.moves().last().is_none_or(|(_, it)| it.is_growth()) => Limit::Length,
         _ => Limit::Certainty,
     })
 }
@@ -143,7 +152,9 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
     let unit = if settings.effective_unit.is_empty() { "samples" } else { &settings.effective_unit };
     let effective = format!("the effective batch of {} {unit}", start.effective_batch_size);
     let Some(limit) = limit(run, settings) else { return Some(format!("In the steady state {reached}.")) };
-    let unused = format!("Memory was not the limit: {reached}");
+    let unused = if WELL_USED <= used { "The memory was used well" } else { "Memory was not the limit" }.to_owned()
+        + ": "
+        + &reached;
     let would_do = enough(run, last);
     let learning = "takes more memory, and changes what is learnt";
     Some(match limit {
@@ -172,6 +183,10 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
             "{unused}. The sizes were given and never change: {knobs}. A larger `batch.batch_size` takes more, and \
              \"adaptive\" finds how much fits.{would_do}"
         ),
+        Limit::StepwiseTarget => format!(
+            "The memory was used in part: {reached}. The limit was `policy.stepwise_target`, near which sizes no longer \
+             grow; a higher one lets them."
+        ),
         Limit::Length => format!(
             "The run ended before its sizes had settled: {reached}. More `train.steps` would let them grow.{}",
             gain(run)
@@ -189,7 +204,7 @@ fn enough(run: &Run<'_>, last: &StepDone) -> String {
     let (Some(peak), target) = (run.peak(), last.budget.as_f64() / last.capacity.as_f64()) else {
         return String::new();
     };
-    let enough = Bytes::from_f64_ceil(peak.as_f64() / target);
+    let enough = Bytes::from_f64_ceil(peak.as_f64() / target).shown_up();
     if !target.is_finite() || last.capacity <= enough.saturating_mul(2) {
         return String::new();
     }

@@ -131,18 +131,14 @@ impl<'a> Inference<'a> {
     }
 
     /// As [`Self::choose`] for items that lie in groups of these sizes, each of which costs something by itself: of a part, at
-    /// least [`OF_A_GROUP`] of a group are measured, or none. Returns the groups, each with its items.
+    /// least [`OF_A_GROUP`] of a group are measured, or all that it has, or none. Returns the groups, each with its items.
     pub fn choose_in(&mut self, groups: &[usize]) -> Vec<(usize, Vec<usize>)> {
         let (n, seed) = (groups.iter().sum::<usize>(), self.items.seed);
         let most = self.items.amount.of(n);
         let chosen: Vec<(usize, Vec<usize>)> = if most == n {
             groups.iter().enumerate().map(|(group, n)| (group, (0..*n).collect())).collect()
         } else {
-            let n_groups = most.div_ceil(OF_A_GROUP).min(groups.len()).max(1);
-            let of_each = most.div_ceil(n_groups);
-            let of =
-                |group: usize| (group, spread(groups[group], of_each.min(groups[group]), mixed(seed, group as u64)));
-            spread(groups.len(), n_groups, seed).into_iter().map(of).collect()
+            spread_in(groups, most, seed)
         };
         let n_chosen: usize = chosen.iter().map(|it| it.1.len()).sum();
         self.items.chosen = Some(ItemsMeasured { n: n_chosen as u64, of: n as u64 });
@@ -335,6 +331,17 @@ fn spread(n: usize, k: usize, seed: u64) -> Vec<usize> {
     (0..k).map(place).collect()
 }
 
+/// Chooses about `k` items of groups of these sizes, some of each of as few groups as have a few.
+fn spread_in(groups: &[usize], k: usize, seed: u64) -> Vec<(usize, Vec<usize>)> {
+    let full: Vec<_> = (0..groups.len()).filter(|group| 0 < groups[*group]).collect();
+    // What a few of each are together, so that groups of one item are taken one by one.
+    let few: usize = full.iter().map(|group| groups[*group].min(OF_A_GROUP)).sum();
+    let n_groups = (k * full.len()).div_ceil(few.max(1)).clamp(1, full.len().max(1));
+    let of_each = k.div_ceil(n_groups);
+    let of = |group: usize| (group, spread(groups[group], of_each.min(groups[group]), mixed(seed, group as u64)));
+    spread(full.len(), n_groups, seed).into_iter().map(|at| of(full[at])).collect()
+}
+
 /// Mixes two numbers as `SplitMix64` does; half of the bits are enough for a place.
 fn mixed(seed: u64, at: u64) -> u64 {
     let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -349,7 +356,7 @@ fn other(error: StepError) -> Failure<Box<StepError>> {
 
 #[cfg(test)]
 mod tests {
-    use super::spread;
+    use super::{spread, spread_in};
 
     #[test]
     fn a_part_of_the_items_is_spread_over_all_of_them_and_is_the_same_for_the_same_seed() {
@@ -361,5 +368,18 @@ mod tests {
             assert!(gap <= 2 * n.div_ceil(k), "{n} {k}: {gap}");
         }
         assert_ne!(spread(6800, 64, 3), spread(6800, 64, 4));
+    }
+
+    #[test]
+    fn as_many_items_are_chosen_of_groups_of_any_size() {
+        for (groups, k, groups_taken) in
+            [(vec![1; 3000], 512, 512), (vec![400; 20], 64, 8), (vec![0, 3, 0, 3, 0], 4, 2), (vec![2, 90, 0], 16, 2)]
+        {
+            let chosen = spread_in(&groups, k, 3);
+            assert_eq!(chosen.len(), groups_taken, "{k} of {groups:?}");
+            let n: usize = chosen.iter().map(|(_, items)| items.len()).sum();
+            assert!(chosen.iter().all(|(group, items)| !items.is_empty() && items.len() <= groups[*group]));
+            assert!(n <= k + groups_taken && k / 2 < n, "{n} instead of {k} of {groups:?}");
+        }
     }
 }

@@ -79,6 +79,7 @@ impl Meter {
     /// Hears what a validation will take, as far as is known.
     pub(crate) fn expect_validations(&mut self, seconds: f64) {
         self.pace.validation(seconds);
+        self.progress.seconds_left = self.pace.seconds_left(self.ahead());
     }
 
     /// Returns where the run stands while it validates.

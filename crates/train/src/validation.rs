@@ -57,6 +57,8 @@ struct Chosen {
     share: f64,
     /// All of them where nothing is said.
     n: Option<u64>,
+    /// Validations since: the first one tells what they take when nothing is done for the first time.
+    n_since: u32,
 }
 
 /// What the clock says before a validation.
@@ -74,12 +76,16 @@ impl ValidationState {
         self.seconds += seconds;
         // A job that does not say has one item as it were.
         self.last = Some((measured.unwrap_or(ItemsMeasured { n: 1, of: 1 }), seconds));
+        if let Some(chosen) = &mut self.chosen {
+            chosen.n_since = chosen.n_since.saturating_add(1);
+        }
     }
 
     /// Returns how many items the next validation has.
     ///
     /// It is chosen once, by what steps and a first piece of a validation took, or without the clock where the run is
-    /// deterministic.
+    /// deterministic; and once more after the first that was chosen, where twice as many and more would do: the first
+    /// piece pays for what is done once, such as compiling kernels.
     pub(crate) fn amount(&mut self, share: Fraction, is_deterministic: bool, clock: Clock) -> Amount {
         let share = share.get();
         if 1.0 <= share {
@@ -89,12 +95,21 @@ impl ValidationState {
             return Amount::AtMost(WITHOUT_CLOCK);
         }
         // Exactly what was written, for the same setting.
-        if let Some(chosen) = self.chosen.filter(|it| it.share.to_bits() == share.to_bits()) {
+        let before = self.chosen.filter(|it| it.share.to_bits() == share.to_bits());
+        if let Some(chosen) = before.filter(|it| it.n_since != 1) {
             return chosen.amount();
         }
-        let (Some((measured, seconds)), Some(step)) = (self.last, clock.step) else { return Amount::FirstPiece };
+        let (Some((measured, seconds)), Some(step)) = (self.last, clock.step) else {
+            return before.map_or(Amount::FirstPiece, Chosen::amount);
+        };
         let allowed = SPARE * share / (1.0 - share) * step * clock.steps_between as f64;
-        let chosen = Chosen { share, n: affordable(measured, seconds, allowed) };
+        let n = affordable(measured, seconds, allowed);
+        let many = |n: Option<u64>| n.unwrap_or(measured.of);
+        let chosen = match before {
+            Some(before) if many(n) < many(before.n).saturating_mul(2) => Chosen { n_since: 2, ..before },
+            Some(_) => Chosen { share, n, n_since: 2 },
+            None => Chosen { share, n, n_since: 0 },
+        };
         self.chosen = Some(chosen);
         chosen.amount()
     }
@@ -169,6 +184,21 @@ mod tests {
         }
         assert_eq!(resumed.amount(share(1.0), false, clock), Amount::All);
         assert!(resumed.amount(share(0.2), false, clock).of(3400) as u64 > 2 * n);
+    }
+
+    #[test]
+    fn a_first_piece_that_paid_for_what_is_done_once_is_made_good() {
+        let mut state = ValidationState::default();
+        let clock = Clock { step: Some(0.2), ..BEFORE };
+        let mut amounts = Vec::new();
+        // 20 s of compiling, and 10 ms for each item.
+        for once in [20.0, 0.0, 0.0, 0.0] {
+            let n = state.amount(share(0.1), false, clock).of(3400) as u64;
+            amounts.push(n);
+            state.note(Some(of(n, 3400)), once + 0.01 * n as f64);
+        }
+        let taken = 0.01 * amounts[3] as f64;
+        assert!(amounts[1] < FIRST && amounts[2] == amounts[3] && (1.5..2.0).contains(&taken), "{amounts:?}");
     }
 
     #[test]

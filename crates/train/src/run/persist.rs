@@ -163,6 +163,8 @@ impl<J: Job> Run<'_, J> {
             // Lost weights must never reach a checkpoint.
             return self.go_back(self.controller.policy().knobs(), None);
         }
+        // What is measured next is chosen here, so that a run that goes on from here measures the same.
+        self.amount();
         let state = RunState {
             version: RunState::VERSION,
             kept: self.kept_settings(),

@@ -55,9 +55,10 @@ impl<J: Job> Run<'_, J> {
     }
 
     /// Returns how many items the next validation has.
-    fn amount(&mut self) -> Amount {
+    pub(super) fn amount(&mut self) -> Amount {
         let (share, is_deterministic): (Fraction, _) = (self.config.validation_share, self.config.deterministic);
-        let clock = Clock { step: self.meter.seconds_of_step(), steps_between: self.config.validate_every };
+        let steps_between = self.config.validate_every.min(self.config.n_steps);
+        let clock = Clock { step: self.meter.seconds_of_step(), steps_between };
         self.validation.amount(share, is_deterministic, clock)
     }
 
@@ -76,7 +77,7 @@ impl<J: Job> Run<'_, J> {
             }
             // The run is over either way, and what it has learnt is saved.
             Err(_) if occasion == Occasion::Interruption => return Ok(()),
-            Err(error @ StepError::NeverFits { .. }) if occasion == Occasion::WholeSet => {
+            Err(error) if occasion == Occasion::WholeSet => {
                 (self.warn)(&format!("the whole validation set was not measured at the end: {error}"));
                 return Ok(());
             }

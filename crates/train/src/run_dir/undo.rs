@@ -2,8 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::{EVENTS_FILE, RunDirError, io_error};
+
+/// How often it is tried to remove a folder, and how long is waited in between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What must be undone when a run does not begin.
 #[derive(Clone, Debug)]
@@ -28,7 +34,13 @@ impl Undo {
 
     /// Leaves the place as it was; what cannot be removed does no harm.
     pub(super) fn run(&self, path: &Path) {
-        drop(fs::remove_dir_all(path));
+        // Another thread may be writing into it until it is gone.
+        for _ in 0..TRIES {
+            if fs::remove_dir_all(path).is_ok() || !path.exists() {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
         // Folders above go only while they are empty: another run may have come to live there.
         for above in path.ancestors().skip(1).take_while(|it| it.starts_with(&self.made)) {
             drop(fs::remove_dir(above));

@@ -36,7 +36,7 @@ impl MultitaskConfig {
     }
 }
 
-/// Three tasks on mixed samples.
+/// Up to three tasks on mixed samples.
 #[derive(Debug)]
 pub struct Multitask {
     config: MultitaskConfig,

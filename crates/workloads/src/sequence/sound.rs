@@ -22,6 +22,9 @@ pub(crate) const SOUNDS: [&str; 5] = ["wav", "flac", "ogg", "oga", "mp3"];
 /// The highest sample rate, twice what studios use: a head that says more is broken.
 const HIGHEST_RATE: u32 = 384_000;
 
+/// The largest sample: full scale is 1, and numbers with a point may pass it.
+const LOUDEST: f32 = 1000.0;
+
 /// Samples that a file of a lossy format may lack: encoders add some at both ends.
 const SLACK: u64 = 8192;
 
@@ -152,6 +155,10 @@ impl Sound {
             let n_channels = decoded.num_planes();
             decoded.copy_to_vec_interleaved(block);
             mix(block, n_channels);
+        }
+        // One alone would make everything that is computed from the recording no number.
+        if let Some(value) = block.iter().find(|it| it.is_nan() || LOUDEST < it.abs()) {
+            return Err(Fault::NoSound(format!("it has a sample of {value}, allowed is -{LOUDEST} to {LOUDEST}")));
         }
         Ok(true)
     }
@@ -299,6 +306,21 @@ mod tests {
             let power = |it: &mut dyn Iterator<Item = f32>| it.map(|it| f64::from(it).powi(2)).sum::<f64>();
             let ratio = power(&mut found.into_iter()) / power(&mut tone(rate).map(|it| it * loudness));
             assert!((0.95..1.05).contains(&ratio), "{name}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_sample_that_is_no_number_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("broken.wav");
+        let spec = WavSpec { channels: 1, sample_rate: 8000, bits_per_sample: 32, sample_format: SampleFormat::Float };
+        for value in [f32::NAN, f32::INFINITY, 1e30] {
+            let mut writer = WavWriter::create(&path, spec).unwrap();
+            tone(8000).chain([value]).for_each(|it| writer.write_sample(it).unwrap());
+            writer.finalize().unwrap();
+            let (_, sound) = samples(&path).unwrap();
+            let fault = sound.collect::<Result<Vec<_>, _>>().unwrap_err();
+            assert!(matches!(fault, Fault::NoSound(_)), "{value}: {fault}");
         }
     }
 

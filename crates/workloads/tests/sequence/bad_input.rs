@@ -212,6 +212,7 @@ fn the_fingerprint_tells_as_many_recordings_of_other_lengths_apart() {
     assert_ne!(fingerprint(), before);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_list_that_is_a_pipe_is_refused_and_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();

