@@ -252,3 +252,19 @@ fn the_table_has_every_key_and_says_what_the_program_does() {
     }
     assert_eq!(table.len(), keys().len(), "the table has a key that is none");
 }
+
+#[test]
+fn a_run_keeps_the_bounds_that_it_began_with_whatever_the_capacity_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (images, out) = (folder.path().join("images"), folder.path().join("run"));
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sr");
+    copy_folder(&built_in, &images).unwrap();
+    let small = ["sr.channels=4", "sr.blocks=1", "train.validate_every=100"];
+    // All that the device has, of which a CPU takes the presets of a small one.
+    let output = train(&out, &["--data", images.to_str().unwrap(), "--steps", "2"], &small);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (steps, capacity) in [("3", "2GiB"), ("4", "device"), ("5", "512MiB")] {
+        let output = train(&out, &["--resume", "--steps", steps, "--capacity", capacity], &[]);
+        assert!(output.status.success(), "{capacity}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

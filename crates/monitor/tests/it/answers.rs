@@ -155,6 +155,28 @@ fn memory_that_was_used_well_is_the_limit() {
     assert!(said.ends_with("A larger `memory.capacity` may let steps grow."), "{said}");
 }
 
+/// Steps of cut samples of one size under a policy.
+fn of_cuts(policy: &str, peak: Bytes) -> TrainingReport {
+    let Event::RunStarted(start) = run::started(40) else { unreachable!("a start") };
+    let head = RunStarted { controller: format!(r#"{{"policy":{policy}}}"#), budget: ROOMY, ..start };
+    let of_budget = |it: StepDone| StepDone { capacity: ROOMY.capacity, budget: ROOMY.budget, peak, ..it };
+    let steps = (0..40).map(|it| Event::StepDone(of_budget(run::step(it, run::knobs(16, 4)))));
+    report(&[Event::RunStarted(head)].into_iter().chain(steps).collect::<Vec<_>>(), StepSettings::default())
+}
+
+#[test]
+fn sizes_that_would_not_grow_with_more_memory_are_not_told_that_memory_was_the_limit() {
+    let fixed = of_cuts(r#"{"kind":"fixed"}"#, Bytes::gib(7));
+    let said = fixed.verdict.unwrap();
+    assert_eq!(fixed.limit, Some(Limit::Fixed));
+    assert!(said.starts_with("The memory was used well: steps reached 97 %") && !said.contains("capacity"), "{said}");
+    let stepwise = r#"{"kind":"stepwise","bounds":{"patch_max":64,"batch_max":64},"target":0.6,"dead_band":0.05}"#;
+    let near = of_cuts(stepwise, Bytes::mib(4800));
+    assert_eq!(near.limit, Some(Limit::StepwiseTarget));
+    assert!(near.verdict.unwrap().contains("`policy.stepwise_target`"));
+    assert_eq!(of_cuts(stepwise, Bytes::gib(2)).limit, Some(Limit::Length));
+}
+
 #[test]
 fn deaths_and_what_they_cost_are_in_the_report() {
     let death = |step, undone_steps| Restart { step, death: "SIGKILL after step 31".into(), undone_steps };
