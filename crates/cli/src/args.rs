@@ -316,7 +316,7 @@ pub(crate) struct DataArgs {
 impl DataArgs {
     /// Returns the layers of configuration with the job and its folder.
     pub(crate) fn layers(&self) -> Result<Layers, UserError> {
-        let folder = self.folder.as_deref().map(data_folder).transpose()?;
+        let folder = self.folder.as_deref().map(|it| data_folder("FOLDER", it)).transpose()?;
         let named = [("JOB", "job", Some(self.job.clone())), ("FOLDER", "data.folder", folder)];
         Ok(Layers {
             files: self.config.iter().cloned().collect(),
@@ -343,7 +343,7 @@ impl ConfigArgs {
 
     /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
     pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Result<Layers, UserError> {
-        let data = self.data.as_deref().map(data_folder).transpose()?;
+        let data = self.data.as_deref().map(|it| data_folder("--data", it)).transpose()?;
         let flags = [
             ("--job", "job", self.job.clone()),
             ("--data", "data.folder", data),
@@ -386,11 +386,11 @@ impl TrainArgs {
 }
 
 /// Returns a path as the configuration keeps it; that is a text, which not every path is.
-fn data_folder(path: &Path) -> Result<String, UserError> {
+fn data_folder(name: &str, path: &Path) -> Result<String, UserError> {
     let text = absolute(path).into_os_string().into_string();
     text.map_err(|_| {
         user_error(format!(
-            "read `{}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
+            "read `{name} {}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
             path.display()
         ))
     })

@@ -117,6 +117,8 @@ fn of_cuts(policy: &Policy, run: &Run<'_>, last: &StepDone) -> Option<Limit> {
         // It goes up until it is near the target of its own, which need not be the budget.
         _ if policy.near_target.is_some_and(|near| near <= last.peak.share_of(last.capacity)) => Limit::StepwiseTarget,
         _ if policy.kind == "stepwise" && run.moves().last().is_none_or(|(_, it)| it.is_growth()) => Limit::Length,
+        // It went down for a shortage, and may not try again.
+        _ if policy.kind == "stepwise" => return None,
         _ => Limit::Certainty,
     })
 }
