@@ -1,13 +1,14 @@
 //! The command line.
 
+mod layers;
+
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
-use crate::exit::{CODES, UserError, user_error};
-use crate::load::{Given, Layers};
+use crate::exit::CODES;
 
 /// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
 #[derive(Debug, Parser)]
@@ -65,7 +66,7 @@ pub(crate) enum Command {
     ///
     /// The output is a file that `--config` reads.
     #[command(after_help = CODES)]
-    Config(ShownArgs),
+    Config(RunArgs),
 }
 
 /// Flags that name values of the configuration.
@@ -110,9 +111,9 @@ pub(crate) struct DeterminismArgs {
     deterministic: bool,
 }
 
-/// What `plimsoll config` prints.
+/// Flags that name values of a run's configuration.
 #[derive(Debug, Args)]
-pub(crate) struct ShownArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
     #[command(flatten)]
@@ -124,11 +125,7 @@ pub(crate) struct ShownArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
-    #[command(flatten)]
-    pub(crate) steps: StepsArgs,
-    #[command(flatten)]
-    pub(crate) determinism: DeterminismArgs,
+    pub(crate) values: RunArgs,
     /// The run directory; by default a new one in `runs/`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -223,15 +220,6 @@ pub(crate) struct PlaceArgs {
     device: Option<String>,
 }
 
-impl PlaceArgs {
-    /// Returns the values of the configuration that the flags name.
-    pub(crate) fn flags(&self) -> Vec<Given> {
-        let named = [("--capacity", "memory.capacity", &self.capacity), ("--device", "device", &self.device)];
-        let given = |(flag, key, text): (&str, &str, &Option<String>)| Some(Given::by_flag(flag, key, text.clone()?));
-        named.into_iter().filter_map(given).collect()
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct UpscaleArgs {
     /// The run directory, with `config.toml` and a checkpoint.
@@ -313,19 +301,6 @@ pub(crate) struct DataArgs {
     set: Vec<String>,
 }
 
-impl DataArgs {
-    /// Returns the layers of configuration with the job and its folder.
-    pub(crate) fn layers(&self) -> Result<Layers, UserError> {
-        let folder = self.folder.as_deref().map(|it| data_folder("FOLDER", it)).transpose()?;
-        let named = [("JOB", "job", Some(self.job.clone())), ("FOLDER", "data.folder", folder)];
-        Ok(Layers {
-            files: self.config.iter().cloned().collect(),
-            sets: self.set.clone(),
-            flags: named.into_iter().filter_map(|(name, key, text)| Some(Given::by_flag(name, key, text?))).collect(),
-        })
-    }
-}
-
 /// What makes a batch the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FindObjective {
@@ -333,70 +308,4 @@ pub(crate) enum FindObjective {
     Largest,
     /// The one with the most samples per second.
     Throughput,
-}
-
-impl ConfigArgs {
-    /// Returns the device, where a flag names it.
-    pub(crate) fn device(&self) -> Option<&str> {
-        self.device.as_deref()
-    }
-
-    /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
-    pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Result<Layers, UserError> {
-        let data = self.data.as_deref().map(|it| data_folder("--data", it)).transpose()?;
-        let flags = [
-            ("--job", "job", self.job.clone()),
-            ("--data", "data.folder", data),
-            ("--capacity", "memory.capacity", self.capacity.clone()),
-            ("--device", "device", self.device.clone()),
-            ("--seed", "seed", self.seed.clone()),
-        ];
-        Ok(Layers {
-            files: resumed.into_iter().chain(self.config.clone()).collect(),
-            sets: self.set.clone(),
-            flags: flags.into_iter().filter_map(|(flag, key, text)| Some(Given::by_flag(flag, key, text?))).collect(),
-        })
-    }
-}
-
-impl StepsArgs {
-    pub(crate) fn given(&self) -> Option<Given> {
-        Some(Given::by_flag("--steps", "train.steps", self.steps.clone()?))
-    }
-}
-
-impl DeterminismArgs {
-    pub(crate) fn given(&self) -> Option<Given> {
-        self.deterministic.then(|| Given::by_flag("--deterministic", "train.deterministic", "true".to_owned()))
-    }
-}
-
-impl ShownArgs {
-    /// Returns the layers that the flags make.
-    pub(crate) fn layers(&self) -> Result<Layers, UserError> {
-        Ok(self.config.layers(None)?.with(self.steps.given()).with(self.determinism.given()))
-    }
-}
-
-impl TrainArgs {
-    /// Returns the layers that the flags make; a resumed run's own configuration lies below them.
-    pub(crate) fn layers(&self, resumed: Option<PathBuf>) -> Result<Layers, UserError> {
-        Ok(self.config.layers(resumed)?.with(self.steps.given()).with(self.determinism.given()))
-    }
-}
-
-/// Returns a path as the configuration keeps it; that is a text, which not every path is.
-fn data_folder(name: &str, path: &Path) -> Result<String, UserError> {
-    let text = absolute(path).into_os_string().into_string();
-    text.map_err(|_| {
-        user_error(format!(
-            "read `{name} {}`: the path is not UTF-8, which a configuration is; rename the folder, or name it by a link",
-            path.display()
-        ))
-    })
-}
-
-/// A path that still holds when the run is resumed from another folder; where that cannot be told it stays as it is.
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -14,7 +14,7 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
     let mut words = vec![program.to_owned(), "train".to_owned(), "--out".to_owned(), quoted(out.as_os_str())];
     words.push("--resume".to_owned());
     // The device decides what `cargo xtask` builds in.
-    if let Some(device) = args.config.device() {
+    if let Some(device) = args.values.config.device() {
         words.extend(["--device".to_owned(), quoted(device.as_ref())]);
     }
     if args.no_supervise {

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Command::Data(args) => data::data(&args),
         Command::Probe => Ok(probe::probe()),
         Command::Replay { logs } => replay::replay(&logs),
-        Command::Config(args) => args.layers().and_then(|it| it.load()).map_err(Into::into).map(|loaded| {
+        Command::Config(args) => args.layers(None).and_then(|it| it.load()).map_err(Into::into).map(|loaded| {
             print!("{}", loaded.to_toml());
             ExitCode::SUCCESS
         }),

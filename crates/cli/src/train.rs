@@ -44,7 +44,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let mut loaded = args.layers(resumed)?.load()?;
+    let mut loaded = args.values.layers(resumed)?.load()?;
     if args.resume
         && let Some(Event::RunStarted(head)) = log_head(&out).map_err(TrainError::from)?
     {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, Phase, StepShape, null_as_nan};
+use crate::{Bytes, Decision, Extent, Knobs, Phase, StepShape, Validated, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 5;
@@ -288,77 +288,6 @@ pub struct BoundExceeded {
     pub upper: Bytes,
     /// Its peak.
     pub peak: Bytes,
-}
-
-/// A validation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Validated {
-    /// Steps done before it.
-    pub step: u64,
-    /// Name of the metric, with its unit.
-    pub metric_name: String,
-    /// The metric on the validation set.
-    #[serde(deserialize_with = "null_as_nan")]
-    pub metric: f64,
-    /// The trivial baseline's metric on the same set.
-    #[serde(deserialize_with = "null_as_nan")]
-    pub baseline: f64,
-    /// Which values are good; logs of earlier versions do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal: Option<Goal>,
-    /// What part of the validation set was measured; all of it where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<ItemsMeasured>,
-    /// The metric of each task, where the samples have any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskMetric>,
-    /// High-water mark of the validation.
-    pub peak: Bytes,
-    /// Wall time in seconds.
-    pub seconds: f64,
-}
-
-/// Which values of a metric are good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Goal {
-    /// High ones, such as those of an accuracy.
-    Highest,
-    /// Low ones, such as those of a loss.
-    Lowest,
-}
-
-impl Goal {
-    /// Whether one value is better than another; one that is no finite number never is, and any other beats it.
-    pub fn prefers(self, value: f64, to: f64) -> bool {
-        let beats = match self {
-            Self::Highest => to < value,
-            Self::Lowest => value < to,
-        };
-        value.is_finite() && (beats || !to.is_finite())
-    }
-}
-
-/// A part of a validation set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ItemsMeasured {
-    /// Items that were measured.
-    pub n: u64,
-    /// Items that there are.
-    pub of: u64,
-}
-
-/// The metric of one task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskMetric {
-    /// Name of the task's metric, with its unit.
-    pub metric_name: String,
-    /// The metric on the validation set.
-    #[serde(deserialize_with = "null_as_nan")]
-    pub metric: f64,
-    /// The trivial baseline's metric on the same set.
-    #[serde(deserialize_with = "null_as_nan")]
-    pub baseline: f64,
 }
 
 /// The end of an epoch.

@@ -32,13 +32,13 @@ mod memory;
 mod number;
 mod phase;
 mod shape;
+mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
 pub use event::{
-    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, Goal,
-    GradientCheckpointing, ItemsMeasured, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone,
-    StepFailed, TaskMetric, TaskStep, Validated,
+    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
+    GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskStep,
 };
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
@@ -47,3 +47,4 @@ pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
 pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
+pub use validated::{Goal, ItemsMeasured, TaskMetric, Validated};

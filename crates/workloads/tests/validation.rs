@@ -2,18 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "common/held_out.rs"]
+mod held_out;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::Device;
-use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
-use plimsoll_train::{Amount, BadSample, Controller, ControllerConfig, Inference, Job, Metric, StopFlag, Validation};
-use plimsoll_types::{Budget, Bytes, Knobs};
+use plimsoll_probe::TrackingAllocator;
+use plimsoll_train::{Amount, BadSample, Job, Metric, Validation};
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
+
+use held_out::with_inference;
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -37,25 +40,12 @@ fn sr(store: &Path) -> Sr {
 
 /// Measures an untrained model.
 fn measured<J: Job>(job: &J, amount: Amount) -> Validation {
-    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
-    let controller = ControllerConfig {
-        predictor: plimsoll_predict::PredictorConfig::default(),
-        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
-        checkpointing: false,
-        platform: plimsoll_predict::Platform::default(),
-        planned: Vec::new(),
-        exact_peaks: true,
-        small_batch: 0,
-    };
-    let mut controller = Controller::try_new(controller).unwrap();
-    let capacity = Bytes::gib(4);
-    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
-    let budget = Budget { capacity, budget: capacity };
-    let inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
-    let mut inference = inference.deterministic(true).measuring(amount, 3);
     let device = Device::flex().autodiff();
     device.seed(1);
-    job.validate(&job.init(&device), &device, &mut inference).unwrap()
+    with_inference(|inference| {
+        let mut inference = inference.deterministic(true).measuring(amount, 3);
+        job.validate(&job.init(&device), &device, &mut inference).unwrap()
+    })
 }
 
 /// All is measured unless less is asked for, and a part is the same for the same seed.

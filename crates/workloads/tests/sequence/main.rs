@@ -5,6 +5,8 @@
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/held_out.rs"]
+mod held_out;
 #[path = "../common/parts.rs"]
 mod parts;
 
@@ -15,17 +17,16 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::Device;
-use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::EpochCursor;
 use plimsoll_train::{
-    BadSample, Controller, ControllerConfig, Inference, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source,
-    StepError, StopFlag, Wanted, WeightedAccumulator,
+    BadSample, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted, WeightedAccumulator,
 };
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::sequence::{Encoder, EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 
 use common::check_splits;
+use held_out::with_inference;
 use parts::{collated, length, parts};
 
 #[global_allocator]
@@ -169,22 +170,7 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
 }
 
 fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
-    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
-    let controller = ControllerConfig {
-        predictor: plimsoll_predict::PredictorConfig::default(),
-        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
-        checkpointing: false,
-        platform: plimsoll_predict::Platform::default(),
-        planned: Vec::new(),
-        exact_peaks: true,
-        small_batch: 0,
-    };
-    let mut controller = Controller::try_new(controller).unwrap();
-    let capacity = Bytes::mib(512);
-    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
-    let budget = Budget { capacity, budget: capacity };
-    let mut inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
-    job.validate(model, device, &mut inference).map(|it| it.metric)
+    with_inference(|mut inference| job.validate(model, device, &mut inference)).map(|it| it.metric)
 }
 
 #[test]

@@ -1,36 +1,32 @@
-//! Language modelling on the project's own documents, and on what users may put into a folder.
+//! Language modelling on the project's own documents.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../common/mod.rs"]
 mod common;
+mod documents;
 mod generation;
+#[path = "../common/held_out.rs"]
+mod held_out;
 #[path = "../common/parts.rs"]
 mod parts;
+mod tokenizer;
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
-use plimsoll_train::{
-    BadSample, Controller, ControllerConfig, Draw, Inference, Item, Job, Lengths, Metric, Part, Source, StopFlag,
-    WeightedAccumulator,
-};
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_train::{BadSample, Draw, Item, Job, Lengths, Metric, Part, Source, WeightedAccumulator};
+use plimsoll_types::StepShape;
 use plimsoll_workloads::Room;
-use plimsoll_workloads::text::{
-    BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Text, TextError, Tokenizer, blank_generation,
-};
-use proptest::prelude::{any, proptest};
+use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Text, blank_generation};
 
 use common::check_splits;
+use held_out::with_inference;
 use parts::{collated, length, parts};
 
 #[global_allocator]
@@ -155,22 +151,7 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
 }
 
 fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
-    let knobs = Knobs { patch_size: 64, micro_batch_size: 16 };
-    let controller = ControllerConfig {
-        predictor: plimsoll_predict::PredictorConfig::default(),
-        policy: PolicyConfig::Fixed(FixedConfig::of(knobs)),
-        checkpointing: false,
-        platform: plimsoll_predict::Platform::default(),
-        planned: Vec::new(),
-        exact_peaks: true,
-        small_batch: 0,
-    };
-    let mut controller = Controller::try_new(controller).unwrap();
-    let capacity = Bytes::mib(512);
-    let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
-    let budget = Budget { capacity, budget: capacity };
-    let mut inference = Inference::new(&mut *probe, &mut controller, budget, StopFlag::default());
-    job.validate(model, device, &mut inference).unwrap().metric
+    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().metric
 }
 
 #[test]
@@ -252,189 +233,4 @@ fn reading_is_the_same_every_time_and_splits_documents() {
 fn shorter() -> Corpus {
     let config = CorpusConfig { longest: 40, ..config(&plimsoll_fixtures::dir().join("text")) };
     Corpus::tokenized(&config, fixtures().tokenizer).unwrap()
-}
-
-#[test]
-fn documents_that_are_held_out_do_not_shape_the_tokenizer() {
-    let folder = folder();
-    let tokenizer = || Corpus::read(&config(folder.path())).unwrap().tokenizer.to_json().unwrap();
-    let before = tokenizer();
-    let shapes_nothing = |name: &&&str| {
-        let path = folder.path().join(name);
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, "zigzag ".repeat(20)).unwrap();
-        let after = tokenizer();
-        fs::write(&path, text).unwrap();
-        after == before
-    };
-    // One of the four is held out.
-    assert_eq!(DOCUMENTS.iter().filter(shapes_nothing).count(), 1);
-}
-
-const DOCUMENTS: [&str; 4] = ["one.txt", "two.txt", "below/three.md", "four.txt"];
-
-/// A folder with four good documents.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("below")).unwrap();
-    for (at, name) in DOCUMENTS.iter().enumerate() {
-        let text = format!("Document {at} is about the tide, the tide and the other tide.\n").repeat(3 + at);
-        fs::write(folder.path().join(name), text).unwrap();
-    }
-    folder
-}
-
-#[test]
-fn a_folder_is_read_recursively_and_what_is_no_document_is_named() {
-    let folder = folder();
-    fs::write(folder.path().join("table.csv"), "a,b").unwrap();
-    fs::write(folder.path().join("blank.md"), "\u{feff} \n\n").unwrap();
-    fs::create_dir(folder.path().join("folder.txt")).unwrap();
-    let corpus = Corpus::read(&config(folder.path())).unwrap();
-    assert_eq!((corpus.train.len(), corpus.validation.len()), (3, 1));
-    assert_eq!(corpus.skipped, ["blank.md: empty", "table.csv: neither .txt nor .md"]);
-}
-
-#[test]
-fn a_document_that_is_no_utf_8_is_refused_or_skipped_by_file_and_byte() {
-    let folder = folder();
-    fs::write(folder.path().join("latin.txt"), b"caf\xe9 au lait").unwrap();
-    let error = Corpus::read(&config(folder.path())).unwrap_err();
-    assert!(matches!(&error, TextError::NotUtf8 { path, byte: 3 } if path.ends_with("latin.txt")), "{error}");
-    assert!(error.to_string().contains("data.bad_sample = \"skip\""), "{error}");
-    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
-    assert_eq!(Corpus::read(&config).unwrap().skipped, ["latin.txt: no UTF-8 from byte 3"]);
-}
-
-#[test]
-fn a_file_alone_is_divided_by_its_sections() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("book");
-    let tide = |day: usize| format!("On day {day} the tide comes in and the tide goes out.");
-    let days: Vec<_> = (0..20).map(tide).collect();
-    fs::write(&file, days.join("\n\n")).unwrap();
-    let corpus = Corpus::read(&CorpusConfig { longest: 400, ..config(&file) }).unwrap();
-    assert_eq!((corpus.train.len(), corpus.validation.len()), (16, 4));
-    let mut read: Vec<_> = [&corpus.train, &corpus.validation]
-        .into_iter()
-        .flat_map(|side| (0..).take(side.len()).map(|id| corpus.tokenizer.decode(side.piece(id)).unwrap()))
-        .collect();
-    let mut expected = days;
-    read.sort();
-    expected.sort();
-    assert_eq!(read, expected);
-    let fail = Corpus::read(&CorpusConfig { bad_document: BadSample::Skip, ..config(Path::new("/dev/null")) });
-    assert!(fail.is_err());
-}
-
-#[test]
-#[cfg(unix)]
-fn a_link_to_nothing_is_refused_or_skipped() {
-    let folder = folder();
-    std::os::unix::fs::symlink("nowhere", folder.path().join("lost.txt")).unwrap();
-    let error = Corpus::read(&config(folder.path())).unwrap_err();
-    assert!(error.to_string().contains("lost.txt"), "{error}");
-    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
-    let skipped = Corpus::read(&config).unwrap().skipped;
-    assert!(skipped.len() == 1 && skipped[0].starts_with("lost.txt: "), "{skipped:?}");
-}
-
-#[test]
-#[cfg(unix)]
-fn a_pipe_or_a_device_is_refused_or_skipped() {
-    let folder = folder();
-    let (pipe, device) = (folder.path().join("pipe.txt"), folder.path().join("zero.md"));
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
-    let error = Corpus::read(&config(folder.path())).unwrap_err().to_string();
-    assert!(error.contains("pipe.txt: it is a named pipe, a file is needed"), "{error}");
-    assert!(error.contains("data.bad_sample = \"skip\""), "{error}");
-    let config = CorpusConfig { bad_document: BadSample::Skip, ..config(folder.path()) };
-    let expected = ["pipe.txt: it is a named pipe, a file is needed", "zero.md: it is a device, a file is needed"];
-    assert_eq!(Corpus::read(&config).unwrap().skipped, expected);
-}
-
-/// Two million letters and digits in an order without a pattern.
-fn letters() -> String {
-    let mut state = 1_u32;
-    let mut letter = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        b"abcdefghijklmnopqrstuvwxyz012345"[(state >> 27) as usize]
-    };
-    String::from_utf8((0..2_000_000).map(|_| letter()).collect()).unwrap()
-}
-
-#[test]
-fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_spaces() {
-    let without = letters();
-    let with: String = (0..).zip(without.chars()).map(|(at, it)| if at % 8 == 7 { ' ' } else { it }).collect();
-    let once = |text: &str| {
-        let start = Instant::now();
-        let tokenizer = Tokenizer::train([text].into_iter(), 1000).unwrap();
-        let tokens = tokenizer.encode(text).unwrap();
-        let time = start.elapsed();
-        assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
-        time
-    };
-    // Of two, the one that other programs held up less; with the square of the length it would be hundreds of times.
-    let time = |text: &str| once(text).min(once(text));
-    let (with, without) = (time(&with), time(&without));
-    assert!(without < 20 * with, "{without:?} without spaces, {with:?} with them");
-}
-
-#[test]
-fn a_folder_with_nothing_to_use_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let message = |config: &CorpusConfig| Corpus::read(config).unwrap_err().to_string();
-    assert!(message(&config(folder.path())).contains("0 of 0 files are .txt or .md documents"));
-    fs::write(folder.path().join("alone.txt"), "One document cannot be split.").unwrap();
-    fs::write(folder.path().join("blank.txt"), "").unwrap();
-    assert!(message(&config(folder.path())).contains("1 of 2 files are .txt or .md documents"));
-    let file = folder.path().join("alone.txt");
-    assert!(message(&config(&file)).contains("it is one file of 1 section, at least 2 are needed"));
-    assert!(message(&config(&folder.path().join("blank.txt"))).contains("it is one file of 0 sections"));
-    assert!(message(&config(&folder.path().join("gone"))).contains("there is no such folder"));
-    assert!(message(&CorpusConfig { longest: 0, ..config(folder.path()) }).contains("`text.longest` is 0"));
-}
-
-#[test]
-fn a_vocabulary_out_of_range_is_refused_by_its_key() {
-    for vocabulary in [0, 256, 65_536] {
-        let error = Tokenizer::train(["text"].into_iter(), vocabulary).unwrap_err().to_string();
-        assert!(error.contains(&format!("`text.vocabulary` is {vocabulary}, it must be from 257 to 65535")), "{error}");
-    }
-}
-
-#[test]
-fn a_tokenizer_survives_its_file_and_another_order() {
-    let texts = ["the tide is the tide", "a tide, the other tide", "boats on the tide"];
-    let tokenizer = Tokenizer::train(texts.into_iter(), 270).unwrap();
-    let json = tokenizer.to_json().unwrap();
-    let again = Tokenizer::from_json(&json).unwrap();
-    assert_eq!(again.to_json().unwrap(), json);
-    assert_eq!(Tokenizer::train(texts.into_iter().rev(), 270).unwrap().to_json().unwrap(), json);
-    let text = "the <|endoftext|> of the tide";
-    let tokens = again.encode(text).unwrap();
-    assert_eq!((tokens.clone(), tokens.contains(&BOUNDARY)), (tokenizer.encode(text).unwrap(), false));
-    assert_eq!(again.decode(&tokens).unwrap(), text);
-    assert!(tokens.len() < text.len());
-    assert_eq!(again.decode(&[BOUNDARY, tokens[0], BOUNDARY]).unwrap(), again.decode(&tokens[..1]).unwrap());
-    assert!(Tokenizer::from_json("{}").is_err());
-}
-
-#[test]
-fn a_tokenizer_of_another_make_is_refused() {
-    let json = Tokenizer::train(["text"].into_iter(), 257).unwrap().to_json().unwrap();
-    let error = Tokenizer::from_json(&json.replace("<|endoftext|>", "<|stop|>")).unwrap_err().to_string();
-    assert!(error.contains("`<|endoftext|>` is not the first"), "{error}");
-}
-
-proptest! {
-    #[test]
-    fn any_text_comes_back_from_its_tokens(text in any::<String>(), learnt in any::<String>()) {
-        let tokenizer = Tokenizer::train([&*learnt, &*learnt].into_iter(), 280).unwrap();
-        let tokens = tokenizer.encode(&text).unwrap();
-        assert!(tokens.iter().all(|token| usize::from(*token) < tokenizer.vocabulary()));
-        assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
-    }
 }
