@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::process::{plimsoll, run_instead};
 
 pub(crate) const HELP: &str = "\
-train, plan, find, generate, upscale, plan-batches, data, probe, config [ARGS..]
+train, plan, find, generate, upscale, predict, plan-batches, data, probe, config [ARGS..]
     Builds plimsoll in release and runs that command of it; `train --help` lists its arguments.
     A device builds the feature of its name: that of --device, --set, PLIMSOLL__DEVICE, --config, or of a run that goes on.
 ";
 
 /// Commands of the program that are passed on as they are.
-pub(crate) const COMMANDS: [&str; 9] =
-    ["train", "plan", "find", "generate", "upscale", "plan-batches", "data", "probe", "config"];
+pub(crate) const COMMANDS: [&str; 10] =
+    ["train", "plan", "find", "generate", "upscale", "predict", "plan-batches", "data", "probe", "config"];
 
 /// Tells the program how it was called, for what it advises.
 const CALLED_AS: &str = "PLIMSOLL_CALLED_AS";
@@ -70,7 +70,9 @@ fn run_of(name: &str, args: &[OsString]) -> Option<PathBuf> {
             Some(out) => Some(out.into()),
             None => last_run(Path::new("runs")),
         },
-        "generate" | "upscale" => args.iter().map(PathBuf::from).find(|it| it.join("config.toml").is_file()),
+        "generate" | "upscale" | "predict" => {
+            args.iter().map(PathBuf::from).find(|it| it.join("config.toml").is_file())
+        }
         _ => None,
     }
 }

@@ -44,6 +44,13 @@ pub(crate) enum Command {
     /// Double the sides of images with the model of an `sr` run, in tiles, as many at a time as fit the memory.
     #[command(after_help = CODES)]
     Upscale(UpscaleArgs),
+    /// Say what files show, or what is said in them, with the model of a `sequence` or `multitask` run.
+    ///
+    /// Prints a line for each file: its name, the most probable label and how probable that is, with tabs between. A model
+    /// of recordings takes sound or traces. A model of images takes images, each for its subject, and lists such as
+    /// `samples.jsonl`, where a line names its task and its images.
+    #[command(after_help = CODES)]
+    Predict(PredictArgs),
     /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
     ///
     /// For a data loader of your own: every sample comes once, and no batch exceeds the budget.
@@ -234,6 +241,23 @@ pub(crate) struct UpscaleArgs {
     #[arg(long, value_name = "PIXELS", value_parser = value_parser!(u32).range(1..))]
     pub(crate) tile: Option<u32>,
     /// Tiles at a time; by default as many as fit the memory.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) batch_size: Option<u32>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// The run directory, with `config.toml`, `signature.json` and a checkpoint.
+    pub(crate) run: PathBuf,
+    /// Recordings, or images and lists.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// How many labels to name for each, from the most probable.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) top: u32,
+    /// Files at a time; by default as many as fit the memory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) batch_size: Option<u32>,
     #[command(flatten)]

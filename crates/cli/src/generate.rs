@@ -1,29 +1,26 @@
 //! `plimsoll generate`.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use plimsoll_probe::Probe;
 use plimsoll_train::{TrainError, open_device};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
-use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::jobs::TOKENIZER_FILE;
 use crate::prepare::open_probe;
-use crate::trained::{self, Forward};
+use crate::trained::{self, Forward, in_batches};
 use crate::values::JobName;
 use crate::worker;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let settings =
-        trained::settings(&args.run, args.place.flags(), JobName::Text, "`text`, whose models continue texts")?;
+        trained::settings(&args.run, args.place.flags(), &[JobName::Text], "`text`, whose models continue texts")?;
     let tokenizer = tokenizer(&args.run)?;
     let prompts = prompts(args, &tokenizer)?;
     let longest = prompts.iter().map(|it| it.tokens.len()).max().unwrap_or(0);
@@ -42,63 +39,28 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let texts = Forward { settings: &settings, items: "texts", edge: positions, blank: &blank };
     let batch = texts.at_once(args.batch_size, prompts.len(), &mut *probe)?;
     probe.draw_line(Some(Bytes::MAX))?;
-    let texts = write(&writer, &mut *probe, &prompts, &generation, batch as usize)?;
+    let start = Instant::now();
+    let lengths: Vec<_> = prompts.iter().map(|it| u32::try_from(it.tokens.len()).unwrap_or(u32::MAX)).collect();
+    let write = |chunk: &[usize]| {
+        let together: Vec<_> = chunk.iter().map(|at| prompts[*at].clone()).collect();
+        Ok(writer.write(&together, &generation)?)
+    };
+    let on_done = |n_done, peak, texts: &[Option<Vec<u16>>]| {
+        let n_tokens: usize = texts.iter().flatten().map(Vec::len).sum();
+        let rate = n_tokens as f64 / start.elapsed().as_secs_f64();
+        eprintln!("written     {n_done} of {} texts, {rate:.1} tokens/s, peak {peak}", prompts.len());
+    };
+    let texts = in_batches(&mut *probe, ("texts", "writing"), (&lengths, batch), write, on_done)?;
     for (prompt, tokens) in prompts.iter().zip(&texts) {
         println!("{}{}\n", tokenizer.decode(&prompt.tokens[1..])?, tokenizer.decode(tokens)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes on from all prompts, those of like length together.
-fn write(
-    writer: &Writer,
-    probe: &mut dyn Probe,
-    prompts: &[Prompt],
-    generation: &Generation,
-    batch: usize,
-) -> anyhow::Result<Vec<Vec<u16>>> {
-    let (start, mut peak, mut n_done) = (Instant::now(), Bytes::ZERO, 0);
-    let mut ordered: Vec<_> = (0..prompts.len()).collect();
-    ordered.sort_by_key(|at| prompts[*at].tokens.len());
-    let mut texts = vec![Vec::new(); prompts.len()];
-    let mut waiting: VecDeque<&[usize]> = ordered.chunks(batch).collect();
-    let beat = Beat::start("writing");
-    while let Some(chunk) = waiting.pop_front() {
-        probe.reset_peak()?;
-        let together: Vec<_> = chunk.iter().map(|at| prompts[*at].clone()).collect();
-        beat.at("texts", n_done, prompts.len());
-        let written = writer.write(&together, generation)?;
-        beat.clear();
-        let now = probe.read()?.peak;
-        if probe.capacity()? < now {
-            let (capacity, n) = (probe.capacity()?, chunk.len());
-            if n == 1 {
-                return Err(user_error(format!("generate: one text needs {now}, the capacity is {capacity}")).into());
-            }
-            eprintln!("warning: {n} texts at a time need {now}, above the capacity of {capacity}: in halves again");
-            let (first, second) = chunk.split_at(n / 2);
-            waiting.push_front(second);
-            waiting.push_front(first);
-            continue;
-        }
-        for (at, tokens) in chunk.iter().zip(written) {
-            texts[*at] = tokens;
-        }
-        peak = peak.max(now);
-        n_done += chunk.len();
-        let (seconds, n_tokens) = (start.elapsed().as_secs_f64(), texts.iter().map(Vec::len).sum::<usize>());
-        let rate = n_tokens as f64 / seconds;
-        eprintln!("written     {n_done} of {} texts, {rate:.1} tokens/s, peak {peak}", prompts.len());
-    }
-    Ok(texts)
-}
-
 fn tokenizer(run: &Path) -> anyhow::Result<Tokenizer> {
-    let path = run.join(TOKENIZER_FILE);
-    let json = fs::read_to_string(&path)
-        .map_err(|error| user_error(format!("read {}: {error}; a run of `text` writes it", path.display())))?;
-    let tokenizer = Tokenizer::from_json(&json);
-    Ok(tokenizer.map_err(|error| user_error(format!("read {}: {}", path.display(), describe(&error))))?)
+    let tokenizer = Tokenizer::from_json(&trained::file(run, TOKENIZER_FILE, JobName::Text)?);
+    let failed = |error| user_error(format!("read {}: {}", run.join(TOKENIZER_FILE).display(), describe(&error)));
+    Ok(tokenizer.map_err(failed)?)
 }
 
 /// Returns the prompts of the flags and of the file, each as the beginning of a section.

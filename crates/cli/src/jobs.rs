@@ -22,6 +22,9 @@ use crate::signals::AtOnce;
 use crate::values::JobName;
 use crate::{signals, worker};
 
+/// What a run's model takes and gives, in its directory; a checkpoint says neither.
+pub(crate) const SIGNATURE_FILE: &str = "signature.json";
+
 /// What is done with a job, whichever it is.
 pub(crate) trait WithJob {
     type Output;

@@ -24,6 +24,7 @@ mod nearest;
 mod places;
 mod plan;
 mod plan_batches;
+mod predict;
 mod prepare;
 mod probe;
 mod replay;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Find(args) => find::find(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Upscale(args) => upscale::run(&args),
+        Command::Predict(args) => predict::run(&args),
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Data(args) => data::data(&args),
         Command::Probe => Ok(probe::probe()),

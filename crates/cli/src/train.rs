@@ -30,8 +30,8 @@ use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_pr
 use crate::runs::default_out;
 use crate::settings::Settings;
 use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
-use crate::values::{BatchSize, Checkpointing, PlanSetting};
-use crate::{find, go_on, reports, signals, worker};
+use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
+use crate::{find, go_on, reports, signals, use_it, worker};
 
 pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -213,7 +213,7 @@ impl<J: Job> Prepared<J> {
         let step_settings = reports::step_settings(&self.loader, job_unit, settings.capacity().is_some());
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
-        Ok(conclude(args, &report.map_err(TrainError::from)?, &outcome, out, &stop))
+        Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
     /// Reads or makes the plan that the run begins with.
@@ -297,8 +297,14 @@ fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
     }
 }
 
-/// Says how it went, and how to go on when it was interrupted.
-fn conclude(args: &TrainArgs, report: &TrainingReport, outcome: &Outcome, out: &Path, stop: &StopFlag) -> ExitCode {
+/// Says how it went, and how to use the model, or how to go on when it was interrupted.
+fn conclude(
+    (args, job): (&TrainArgs, JobName),
+    report: &TrainingReport,
+    outcome: &Outcome,
+    out: &Path,
+    stop: &StopFlag,
+) -> ExitCode {
     println!("{}", report.to_table());
     if let Some(stream) = outcome.stream {
         let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);
@@ -306,6 +312,7 @@ fn conclude(args: &TrainArgs, report: &TrainingReport, outcome: &Outcome, out: &
     }
     println!("run directory: {}", out.display());
     if outcome.reason == EndReason::Completed {
+        println!("use its model with: {}", use_it::model_of(job, out));
         return ExitCode::SUCCESS;
     }
     println!("interrupted after {} steps; go on with: {}", outcome.step, go_on::command(args, out));

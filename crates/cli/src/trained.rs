@@ -1,26 +1,28 @@
 //! The model of a run, put to use.
 
+use std::collections::VecDeque;
+use std::fs;
 use std::path::Path;
 
 use plimsoll_finder::FinderConfig;
 use plimsoll_plan::PlanError;
 use plimsoll_probe::Probe;
 use plimsoll_train::{BlankForward, CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, sound_forward};
-use plimsoll_types::{Fraction, StepShape};
+use plimsoll_types::{Bytes, Fraction, StepShape};
 
 use crate::beat::Beat;
-use crate::exit::user_error;
+use crate::exit::{UserError, user_error};
 use crate::find::{need, shown};
 use crate::load::{Given, Layers};
 use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::values::JobName;
 
-/// Reads the settings of a run of one job; `wanted` says which job that is, and what its models do.
-pub(crate) fn settings(run: &Path, flags: Vec<Given>, job: JobName, wanted: &str) -> anyhow::Result<Settings> {
+/// Reads the settings of a run of one of these jobs; `wanted` says which those are, and what their models do.
+pub(crate) fn settings(run: &Path, flags: Vec<Given>, jobs: &[JobName], wanted: &str) -> anyhow::Result<Settings> {
     let layers = Layers { files: vec![run.join(CONFIG_FILE)], flags, ..Layers::default() };
     let settings = layers.load()?.settings;
-    if settings.job != job {
+    if !jobs.contains(&settings.job) {
         return Err(user_error(format!("use the model of {}: it is no run of {wanted}", run.display())).into());
     }
     Ok(settings)
@@ -34,6 +36,13 @@ pub(crate) fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
     }
     eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
     Ok(checkpoint)
+}
+
+/// Reads what a run of a job has written beside its checkpoints.
+pub(crate) fn file(run: &Path, name: &str, job: JobName) -> Result<String, UserError> {
+    let path = run.join(name);
+    fs::read_to_string(&path)
+        .map_err(|error| user_error(format!("read {}: {error}; a run of `{}` writes it", path.display(), job.word())))
 }
 
 /// A forward pass over items of one edge, of which as many are made at a time as fit.
@@ -92,4 +101,44 @@ impl Forward<'_> {
         eprintln!("batch       {} found: {}", found.batch, need(&found));
         Ok(found.batch)
     }
+}
+
+/// Does something with items of these lengths, `batch` of like length at a time, and in halves again with those that went
+/// above the capacity; tells how many are done, the highest peak, and the results so far.
+pub(crate) fn in_batches<T: Clone>(
+    probe: &mut dyn Probe,
+    (items, doing): (&'static str, &'static str),
+    (lengths, batch): (&[u32], u32),
+    mut run: impl FnMut(&[usize]) -> anyhow::Result<Vec<T>>,
+    mut on_done: impl FnMut(usize, Bytes, &[Option<T>]),
+) -> anyhow::Result<Vec<T>> {
+    let mut ordered: Vec<_> = (0..lengths.len()).collect();
+    ordered.sort_by_key(|at| lengths[*at]);
+    let mut results = vec![None; lengths.len()];
+    let mut waiting: VecDeque<&[usize]> = ordered.chunks(batch as usize).collect();
+    let (beat, mut peak, mut n_done) = (Beat::start(doing), Bytes::ZERO, 0);
+    while let Some(chunk) = waiting.pop_front() {
+        probe.reset_peak()?;
+        beat.at(items, n_done, lengths.len());
+        let found = run(chunk)?;
+        beat.clear();
+        let (now, capacity, n) = (probe.read()?.peak, probe.capacity()?, chunk.len());
+        if capacity < now {
+            if n == 1 {
+                return Err(user_error(format!(
+                    "run the model: 1 of the {items} needs {now}, the capacity is {capacity}"
+                ))
+                .into());
+            }
+            eprintln!("warning: {n} {items} at a time need {now}, above the capacity of {capacity}: in halves again");
+            let (first, second) = chunk.split_at(n / 2);
+            waiting.push_front(second);
+            waiting.push_front(first);
+            continue;
+        }
+        chunk.iter().zip(found).for_each(|(at, found)| results[*at] = Some(found));
+        (peak, n_done) = (peak.max(now), n_done + n);
+        on_done(n_done, peak, &results);
+    }
+    Ok(results.into_iter().flatten().collect())
 }

@@ -32,7 +32,8 @@ struct Task<'a> {
 }
 
 pub(crate) fn run(args: &UpscaleArgs) -> anyhow::Result<ExitCode> {
-    let settings = trained::settings(&args.run, args.place.flags(), JobName::Sr, "`sr`, whose models upscale images")?;
+    let wanted = "`sr`, whose models upscale images";
+    let settings = trained::settings(&args.run, args.place.flags(), &[JobName::Sr], wanted)?;
     let tasks = tasks(args)?;
     // The probe starts the device, and says what is missing where it cannot.
     let mut probe = open_probe(&settings)?;

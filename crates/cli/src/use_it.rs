@@ -1,8 +1,10 @@
-//! The command that uses an answer, as it can be pasted into a shell.
+//! The command that uses an answer or a model, as it can be pasted into a shell.
 
 use std::env;
+use std::path::Path;
 
 use crate::shell::{program, quoted};
+use crate::values::JobName;
 
 /// Flags that a search or a plan has and a run has not, and whether a value follows.
 const NOT_OF_TRAIN: [(&str, bool); 7] = [
@@ -20,6 +22,16 @@ pub(crate) fn train_with(sets: &[String]) -> String {
     // The first is the program, and the second the command.
     let args = env::args_os().skip(2).map(|it| it.to_string_lossy().into_owned());
     of(&program(), args, sets)
+}
+
+/// Returns the command that uses the model of a run in a directory.
+pub(crate) fn model_of(job: JobName, run: &Path) -> String {
+    let (command, what) = match job {
+        JobName::Sr => ("upscale", "IMAGE.."),
+        JobName::Sequence | JobName::Multitask => ("predict", "FILE.."),
+        JobName::Text => ("generate", "--prompt TEXT"),
+    };
+    format!("{} {command} {} {what}", program(), quoted(run.as_os_str()))
 }
 
 fn of(program: &str, mut args: impl Iterator<Item = String>, sets: &[String]) -> String {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plimsoll_train::Job;
 use plimsoll_workloads::multitask::{Multitask, Samples};
 
-use super::padded;
 use super::padded::{About, lengths};
+use super::{SIGNATURE_FILE, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         skips_held_out: false,
         lines: vec![format!("{n_train} samples to train on, {n_held} held out; tasks: {tasks}")],
         skipped: samples.skipped.clone(),
-        files: Vec::new(),
+        files: vec![(SIGNATURE_FILE, samples.signature().to_json())],
     };
     Ok(padded::prepare(settings, loading, job, about)?)
 }

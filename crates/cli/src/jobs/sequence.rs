@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
-use super::padded;
 use super::padded::About;
+use super::{SIGNATURE_FILE, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
             cut(&recordings)
         )],
         skipped: recordings.skipped.clone(),
-        files: Vec::new(),
+        files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
     };
     Ok(padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)?)
 }

@@ -55,11 +55,9 @@ impl Album {
     /// Returns the rows of an image as a square.
     fn decode(&self, name: &str) -> Result<Vec<u8>, String> {
         let file = ImageFile::look(&self.folder.join(name)).map_err(|fault| self.reason(name, &fault))?;
-        let (from, to) = ((file.width, file.height), (self.size, self.size));
-        let squared = Resampler::needed(Filter::Triangle, from, to).saturating_add(self.image_bytes());
-        let (needed, left) = (file.needed.saturating_add(squared), self.room.left());
+        let (needed, left) = (squared_bytes(&file, self.size as usize), self.room.left());
         if left < needed {
-            let (capacity, (width, height)) = (self.room.capacity_for(needed), from);
+            let (capacity, ImageFile { width, height, .. }) = (self.room.capacity_for(needed), file);
             return Err(format!(
                 "to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity} \
                  or a smaller image would help"
@@ -68,16 +66,7 @@ impl Album {
         if self.of_heads {
             return Ok(Vec::new());
         }
-        let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
-        let decoded = file.rows(&mut |row| {
-            resampler.push(row, &mut |row| pixels.extend_from_slice(row));
-            ControlFlow::Continue(())
-        });
-        decoded.map_err(|fault| self.reason(name, &fault))?;
-        if (pixels.len() as u64) < self.image_bytes().0 {
-            return Err("it is damaged: rows are missing".to_owned());
-        }
-        Ok(pixels)
+        squared(&file, self.size as usize).map_err(|fault| self.reason(name, &fault))
     }
 
     fn keep(&mut self, pixels: &[u8]) -> io::Result<Stored> {
@@ -109,10 +98,6 @@ impl Album {
         self.size
     }
 
-    fn image_bytes(&self) -> Bytes {
-        Bytes(3 * u64::from(self.size).pow(2))
-    }
-
     /// Reads an image as rows of interleaved RGB.
     ///
     /// # Shapes
@@ -122,4 +107,31 @@ impl Album {
         let window = Window { x: 0, y: 0, width: self.size, height: self.size };
         self.store.read(image, window, into)
     }
+}
+
+/// Decodes an image as rows of interleaved RGB, of shape `[size, size, 3]`.
+pub(super) fn squared(file: &ImageFile, size: usize) -> Result<Vec<u8>, ImageFault> {
+    let (from, to) = sides(file, size);
+    let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
+    file.rows(&mut |row| {
+        resampler.push(row, &mut |row| pixels.extend_from_slice(row));
+        ControlFlow::Continue(())
+    })?;
+    if pixels.len() < 3 * size * size {
+        return Err(ImageFault::Damaged("rows are missing".to_owned()));
+    }
+    Ok(pixels)
+}
+
+/// Returns what [`squared`] holds at most.
+pub(super) fn squared_bytes(file: &ImageFile, size: usize) -> Bytes {
+    let (from, to) = sides(file, size);
+    let resampled = Resampler::needed(Filter::Triangle, from, to);
+    file.needed.saturating_add(resampled).saturating_add(Bytes(3 * (size as u64).pow(2)))
+}
+
+/// Returns width and height before and after.
+fn sides(file: &ImageFile, size: usize) -> ((u32, u32), (u32, u32)) {
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    ((file.width, file.height), (size, size))
 }

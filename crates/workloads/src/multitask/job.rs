@@ -53,12 +53,6 @@ impl Multitask {
         Self { config, samples, source, tasks }
     }
 
-    fn sizes(&self) -> Sizes {
-        let Samples { subjects, .. } = &*self.samples;
-        let (image, words) = (self.samples.album().size() as usize, self.samples.max_words() as usize);
-        Sizes { image, words, subjects: subjects.len(), tasks: self.samples.tasks() }
-    }
-
     /// Chooses which held-out samples are measured: all, or a part of each task and number of images.
     fn chosen(&self, inference: &mut Inference<'_>) -> Vec<Shown<'_>> {
         let mut shown: Vec<_> = self.samples.held_out.iter().flat_map(Shown::all).collect();
@@ -99,11 +93,12 @@ impl Multitask {
         let loaded = loaded.map_err(|error| failed(&error))?;
         let edge = shown[0].sample.n_images();
         let shape = StepShape::new(u32::try_from(shown.len()).unwrap_or(u32::MAX), edge);
-        let mut buffer = SampleBuffer::with_capacity(&self.samples, shape);
-        let filled = buffer.fill(&self.samples, &loaded, shown.iter().map(|_| edge));
+        let sizes = self.samples.sizes();
+        let mut buffer = SampleBuffer::with_capacity(sizes, shape);
+        let filled = buffer.fill(sizes, &loaded, shown.iter().map(|_| edge));
         filled.map_err(|(_, reason)| failed(&reason))?;
         let device = device.clone().inner();
-        let batch = MixedTensors::of(&buffer, 0..shown.len(), self.sizes(), 0.0, &device);
+        let batch = MixedTensors::of(&buffer, 0..shown.len(), sizes, 0.0, &device);
         let losses = model.losses(uploaded(batch, &device)).sum_dim(1).try_into_data();
         Ok(losses.map_err(StepError::from)?.iter().collect())
     }
@@ -134,7 +129,7 @@ impl Job for Multitask {
 
     fn program(&self) -> String {
         let FusionConfig { channels, features } = self.config.model;
-        let Sizes { image, words, subjects, tasks } = self.sizes();
+        let Sizes { image, words, subjects, tasks } = self.samples.sizes();
         let of =
             if tasks.len() < Task::ALL.len() { format!(", {} alone", self.tasks.join(" and ")) } else { String::new() };
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
@@ -154,7 +149,7 @@ impl Job for Multitask {
     }
 
     fn init(&self, device: &Device) -> FusionModel {
-        self.config.model.init(self.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
+        self.config.model.init(self.samples.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
     }
 
     fn unit_of_length(&self) -> &'static str {
@@ -170,11 +165,11 @@ impl Job for Multitask {
     }
 
     fn batch(&self, buffer: &SampleBuffer, samples: Range<usize>, device: &Device) -> MixedTensors {
-        MixedTensors::of(buffer, samples, self.sizes(), self.config.label_smoothing, device)
+        MixedTensors::of(buffer, samples, self.samples.sizes(), self.config.label_smoothing, device)
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> MixedTensors {
-        MixedTensors::blank(shape, self.sizes(), device)
+        MixedTensors::blank(shape, self.samples.sizes(), device)
     }
 
     fn mean_loss(&self, model: &FusionModel, batch: MixedTensors, task_weights: &[f32]) -> Loss {
@@ -187,7 +182,7 @@ impl Job for Multitask {
     }
 
     fn blank_forward(&self, model: &FusionModel, shape: StepShape, device: &Device) -> Tensor<1> {
-        model.losses(MixedTensors::blank(shape, self.sizes(), device)).sum_dim(1).squeeze_dim(1)
+        model.losses(MixedTensors::blank(shape, self.samples.sizes(), device)).sum_dim(1).squeeze_dim(1)
     }
 
     fn validate(

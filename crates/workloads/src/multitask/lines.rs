@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What a sample asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Task {
     /// Which subject one image shows.
     Single,
@@ -70,28 +71,66 @@ struct Raw {
     text: String,
 }
 
+/// A line that asks, checked.
+pub(crate) struct Asked {
+    pub(crate) task: Task,
+    /// Paths of images, in one group or in the two of a pair.
+    pub(crate) groups: Vec<Vec<String>>,
+    pub(crate) text: Option<String>,
+}
+
+/// A sample without subjects and perhaps without text.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `task` and `images`")]
+struct RawAsked {
+    task: String,
+    images: Vec<String>,
+    counts: Option<Vec<usize>>,
+    text: Option<String>,
+}
+
 /// Understands a line, or says what is wrong with it.
 pub(crate) fn parse(line: &[u8]) -> Result<Line, String> {
-    let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-    let raw: Raw = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let raw: Raw = object(line)?;
     let task = Task::of_name(&raw.task)?;
-    let (n_subjects, n_images) = (raw.subjects.len(), raw.images.len());
-    let wanted = if task == Task::Pair { 2 } else { 1 };
+    let (n_subjects, wanted) = (raw.subjects.len(), n_groups(task));
     if n_subjects != wanted {
         return Err(format!("a sample of task `{task}` has {wanted} in `subjects`, not {n_subjects}"));
     }
-    let counts = raw.counts.filter(|_| task == Task::Pair).unwrap_or_else(|| vec![n_images]);
+    let groups = grouped(task, raw.images, raw.counts)?;
+    let groups = raw.subjects.into_iter().zip(groups).map(|(subject, images)| Group { subject, images }).collect();
+    Ok(Line { task, groups, text: raw.text })
+}
+
+/// Understands a line that asks, or says what is wrong with it.
+pub(crate) fn ask(line: &[u8]) -> Result<Asked, String> {
+    let raw: RawAsked = object(line)?;
+    let task = Task::of_name(&raw.task)?;
+    Ok(Asked { task, groups: grouped(task, raw.images, raw.counts)?, text: raw.text })
+}
+
+fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn n_groups(task: Task) -> usize {
+    if task == Task::Pair { 2 } else { 1 }
+}
+
+/// Divides the images of a sample into its groups.
+fn grouped(task: Task, images: Vec<String>, counts: Option<Vec<usize>>) -> Result<Vec<Vec<String>>, String> {
+    let (n_groups, n_images) = (n_groups(task), images.len());
+    let counts = counts.filter(|_| task == Task::Pair).unwrap_or_else(|| vec![n_images]);
     let sum = counts.iter().try_fold(0, |sum: usize, n| sum.checked_add(*n));
-    if counts.len() != n_subjects || sum != Some(n_images) || counts.contains(&0) {
-        return Err(format!("`counts` divides {n_images} images into {counts:?}, not into {n_subjects} groups"));
+    if counts.len() != n_groups || sum != Some(n_images) || counts.contains(&0) {
+        return Err(format!("`counts` divides {n_images} images into {counts:?}, not into {n_groups} groups"));
     }
     if task == Task::Single && n_images != 1 {
         return Err(format!("a sample of task `single` has 1 in `images`, not {n_images}"));
     }
-    let mut images = raw.images.into_iter();
-    let group = |(subject, n): (String, usize)| Group { subject, images: images.by_ref().take(n).collect() };
-    let groups = raw.subjects.into_iter().zip(counts).map(group).collect();
-    Ok(Line { task, groups, text: raw.text })
+    let mut images = images.into_iter();
+    Ok(counts.into_iter().map(|n| images.by_ref().take(n).collect()).collect())
 }
 
 #[cfg(test)]

@@ -59,16 +59,25 @@ impl FusionModel {
     ///
     /// - output: `[n, n_tasks]`
     pub(crate) fn losses(&self, batch: MixedTensors) -> Tensor<2> {
-        let (targets, fused) = (batch.targets.clone(), self.fused(batch));
+        let targets = batch.targets.clone();
         let mut start = 0;
-        let loss = |head: &Linear| {
-            let outputs = log_softmax(head.forward(fused.clone()), 1);
+        let loss = |outputs: Tensor<2>| {
             let end = start + outputs.dims()[1];
             let chosen = outputs * targets.clone().slice_dim(1, start..end);
             start = end;
             -chosen.sum_dim(1)
         };
-        Tensor::cat(self.heads.iter().map(loss).collect(), 1)
+        Tensor::cat(self.log_probabilities(batch).map(loss).collect(), 1)
+    }
+
+    /// Returns the logarithm of how probable each answer of each task is, from one head after the other.
+    ///
+    /// # Shapes
+    ///
+    /// - outputs: `[n, n_outputs]` each
+    pub(crate) fn log_probabilities(&self, batch: MixedTensors) -> impl Iterator<Item = Tensor<2>> {
+        let fused = self.fused(batch);
+        self.heads.iter().map(move |head| log_softmax(head.forward(fused.clone()), 1))
     }
 
     /// Returns what all heads see, of shape `[n, features]`.

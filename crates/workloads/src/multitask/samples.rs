@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_train::BadSample;
 
 use super::album::Album;
+use super::batch::Sizes;
 use super::error::DataError;
 use super::lines::{Line, Task, parse};
+use super::signature::Signature;
 use super::split::Split;
 use super::tasks::Tasks;
 use super::words::Words;
@@ -91,7 +93,7 @@ pub struct Samples {
     tasks: Tasks,
     /// The images of each subject that are trained on.
     pools: Vec<Vec<Stored>>,
-    n_words: usize,
+    words: Words,
     max_words: u32,
     album: Album,
 }
@@ -148,11 +150,7 @@ impl Samples {
             (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
-                Ok(text) if number == 1 => {
-                    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-                    usable(text, &mut album).map_err(store_error)?
-                }
-                Ok(text) => usable(text, &mut album).map_err(store_error)?,
+                Ok(text) => usable(without_mark(text, number), &mut album).map_err(store_error)?,
                 Err(reason) => Err(reason),
             };
             match (line, config.bad_sample) {
@@ -181,9 +179,8 @@ impl Samples {
             lines.iter().filter_map(of).collect()
         };
         let (train, held_out, pools) = (part(false), part(true), split.pools(lines));
-        let (n_words, max_words) = (words.n_ids(), config.max_words);
-        let tasks = Tasks::of(lines.iter().map(|(_, line)| line.task));
-        Self { tasks, train, held_out, subjects, skipped: Vec::new(), pools, n_words, max_words, album }
+        let (max_words, tasks) = (config.max_words, Tasks::of(lines.iter().map(|(_, line)| line.task)));
+        Self { tasks, train, held_out, subjects, skipped: Vec::new(), pools, words, max_words, album }
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
@@ -213,12 +210,18 @@ impl Samples {
 
     /// Returns the number of token ids.
     pub(crate) fn n_words(&self) -> usize {
-        self.n_words
+        self.words.n_ids()
     }
 
-    /// Returns the number of token ids that every text is padded to.
-    pub(crate) fn max_words(&self) -> u32 {
-        self.max_words
+    /// Returns what all batches have in common.
+    pub(crate) fn sizes(&self) -> Sizes {
+        let (image, words) = (self.album.size() as usize, self.max_words as usize);
+        Sizes { image, words, subjects: self.subjects.len(), tasks: self.tasks }
+    }
+
+    /// Returns what a model that learns from them takes and gives.
+    pub fn signature(&self) -> Signature {
+        Signature::new(self.sizes(), self.subjects.clone(), self.words.clone(), &self.train)
     }
 
     /// Returns the images of a subject that are trained on.
@@ -257,6 +260,12 @@ fn open(config: &SamplesConfig) -> Result<Lines, DataError> {
     }
     let path = config.folder.join(LIST);
     Lines::open(&path).map_err(|source| DataError::Io { path, source })
+}
+
+/// Returns a line without what some editors write before the first.
+pub(crate) fn without_mark(line: &[u8], number: usize) -> &[u8] {
+    let mark = if number == 1 { BYTE_ORDER_MARK } else { &[] };
+    line.strip_prefix(mark).unwrap_or(line)
 }
 
 /// Understands a line and decodes its images, or says what is wrong.

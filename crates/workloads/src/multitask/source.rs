@@ -8,6 +8,7 @@ use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
 use super::augment::{Chance, warped};
+use super::batch::Sizes;
 use super::lines::Task;
 use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
@@ -67,6 +68,13 @@ impl LoadedSample {
         Ok(Self::new(samples, sample, exchanged, pixels?.concat()))
     }
 
+    /// Takes a sample whose label nobody knows: its groups of images in the order in which they are shown.
+    pub(crate) fn asked(task: u16, groups: &[Vec<Vec<u8>>], tokens: Vec<u32>) -> Self {
+        let (n_images, n_first) = (groups.iter().map(Vec::len).sum(), groups.first().map_or(0, Vec::len));
+        let pixels = groups.iter().flatten().flat_map(|rows| planar(rows)).collect();
+        Self { task, n_images: narrow(n_images), n_first: narrow(n_first), pixels, tokens, label: 0 }
+    }
+
     /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
     fn trained(samples: &Samples, sample: &Sample, mut chance: Chance) -> io::Result<Self> {
         let exchanged = sample.task == Task::Pair && chance.flip();
@@ -85,7 +93,7 @@ impl LoadedSample {
         Self {
             task: samples.tasks().number(sample.task),
             n_images: sample.n_images(),
-            n_first: u32::try_from(n_first).unwrap_or(u32::MAX),
+            n_first: narrow(n_first),
             pixels,
             tokens: sample.tokens.clone(),
             label: i32::try_from(label).unwrap_or(i32::MAX),
@@ -103,13 +111,18 @@ fn shown(sample: &Sample, exchanged: bool) -> impl Iterator<Item = &Shown> {
 fn planes(samples: &Samples, stored: Stored) -> io::Result<Vec<u8>> {
     let mut image = vec![0; 3 * (samples.album().size() as usize).pow(2)];
     samples.album().read(stored, &mut image)?;
-    Ok((0..3).flat_map(|channel| image.iter().skip(channel).step_by(3).copied()).collect())
+    Ok(planar(&image).collect())
+}
+
+/// Returns rows of interleaved RGB as planes.
+fn planar(rows: &[u8]) -> impl Iterator<Item = u8> {
+    (0..3).flat_map(move |channel| rows.iter().skip(channel).step_by(3).copied())
 }
 
 impl SampleBuffer {
     /// Allocates room for so many samples of so many images.
-    pub(crate) fn with_capacity(samples: &Samples, largest: StepShape) -> Self {
-        let mixed = MixedBuffer::with_capacity(CONFIG, &cells(samples, largest));
+    pub(crate) fn with_capacity(sizes: Sizes, largest: StepShape) -> Self {
+        let mixed = MixedBuffer::with_capacity(CONFIG, &cells(sizes, largest));
         Self { mixed, edges: Vec::with_capacity(most_samples(largest) as usize) }
     }
 
@@ -120,14 +133,14 @@ impl SampleBuffer {
     /// The index of the sample that does not fit, with the reason.
     pub(crate) fn fill(
         &mut self,
-        samples: &Samples,
+        sizes: Sizes,
         loaded: &[LoadedSample],
         edges: impl Iterator<Item = u32>,
     ) -> Result<(), (usize, String)> {
         self.edges.clear();
         self.edges.extend(edges);
-        self.mixed.begin(cell(samples, self.edges.iter().copied().max().unwrap_or(0)));
-        let mut counts = vec![0; samples.tasks().len()];
+        self.mixed.begin(cell(sizes, self.edges.iter().copied().max().unwrap_or(0)));
+        let mut counts = vec![0; sizes.tasks.len()];
         for it in loaded {
             counts[usize::from(it.task)] += 1;
         }
@@ -135,7 +148,7 @@ impl SampleBuffer {
             if *edge < sample.n_images {
                 return Err((index, format!("it has {} images, its edge is {edge}", sample.n_images)));
             }
-            push(&mut self.mixed, index, sample, samples.album().size(), &counts).map_err(|reason| (index, reason))?;
+            push(&mut self.mixed, index, sample, sizes.image, &counts).map_err(|reason| (index, reason))?;
         }
         Ok(())
     }
@@ -146,13 +159,14 @@ fn push(
     mixed: &mut MixedBuffer,
     index: usize,
     sample: &LoadedSample,
-    side: u32,
+    side: usize,
     counts: &[usize],
 ) -> Result<(), String> {
     let share = counts.iter().sum::<usize>() as f64 / counts[usize::from(sample.task)] as f64;
     let n_tasks = counts.iter().filter(|it| **it > 0).count();
-    let image = |pixels| MixedImage { height: side, width: side, pixels };
-    let images: Vec<_> = sample.pixels.chunks_exact(3 * (side * side) as usize).map(image).collect();
+    let edge = narrow(side);
+    let image = |pixels| MixedImage { height: edge, width: edge, pixels };
+    let images: Vec<_> = sample.pixels.chunks_exact(3 * side * side).map(image).collect();
     let mixed_sample = MixedSample {
         id: index as u64,
         task: sample.task.into(),
@@ -167,17 +181,21 @@ fn push(
 const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, padding_token: PADDING };
 
 /// The largest step, and one of as many images that are samples of their own.
-fn cells(samples: &Samples, largest: StepShape) -> [(u32, MixedShape); 2] {
-    [(largest.samples, cell(samples, largest.edge())), (most_samples(largest), cell(samples, 1))]
+fn cells(sizes: Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
+    [(largest.samples, cell(sizes, largest.edge())), (most_samples(largest), cell(sizes, 1))]
 }
 
 fn most_samples(largest: StepShape) -> u32 {
     largest.samples.saturating_mul(largest.edge())
 }
 
-fn cell(samples: &Samples, images: u32) -> MixedShape {
-    let side = samples.album().size();
-    MixedShape { images, height: side, width: side, tokens: samples.max_words(), labels: 1 }
+fn cell(sizes: Sizes, images: u32) -> MixedShape {
+    let (side, tokens) = (narrow(sizes.image), narrow(sizes.words));
+    MixedShape { images, height: side, width: side, tokens, labels: 1 }
+}
+
+fn narrow(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 impl Source for SampleSource {
@@ -211,17 +229,17 @@ impl Source for SampleSource {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(&self.samples, largest));
+        let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(self.samples.sizes(), largest));
         mixed.saturating_add(Bytes(4 * u64::from(most_samples(largest))))
     }
 
     fn buffer(&self, largest: StepShape) -> SampleBuffer {
-        SampleBuffer::with_capacity(&self.samples, largest)
+        SampleBuffer::with_capacity(self.samples.sizes(), largest)
     }
 
     fn collate(&self, draw: &Draw, items: &[LoadedSample], buffer: &mut SampleBuffer) -> Result<(), SourceError> {
         let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
-        buffer.fill(&self.samples, items, edges).map_err(|(index, reason)| {
+        buffer.fill(self.samples.sizes(), items, edges).map_err(|(index, reason)| {
             let ids: Vec<_> = draw.ids().collect();
             SourceError { sample_id: ids[index], reason }
         })

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::lines::{Line, Task};
 
 /// Pads a text.
@@ -14,7 +16,8 @@ const HIDDEN: u32 = 2;
 const FIRST: u32 = 3;
 
 /// The words of the training texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct Words {
     /// The id of every word, and whether it is seen with many subjects.
     known: BTreeMap<String, (u32, bool)>,
@@ -47,6 +50,16 @@ impl Words {
     /// Returns how many ids there are.
     pub(crate) fn n_ids(&self) -> usize {
         self.known.len() + FIRST as usize
+    }
+
+    /// Whether a word or a mark has this id.
+    pub(crate) fn has(&self, id: u32) -> bool {
+        (id as usize) < self.n_ids()
+    }
+
+    /// Whether the words have the ids that they should.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.known.values().map(|(id, _)| *id).eq((FIRST..).take(self.known.len()))
     }
 
     /// Returns the ids of a text, cut to `most`; a task about the subject sees none of the words that tell it.

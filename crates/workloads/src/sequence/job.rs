@@ -11,7 +11,7 @@ use plimsoll_types::StepShape;
 
 use super::model::{Encoder, EncoderConfig};
 use super::recordings::{Recording, Recordings};
-use super::source::{FrameBuffer, RecordingStream};
+use super::source::{FrameBuffer, Placed, RecordingStream};
 
 /// Size and data of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,19 @@ impl SequenceJob {
     }
 }
 
+/// Copies padded recordings to a device, and the mask that tells frames from padding.
+///
+/// # Shapes
+///
+/// - output: `[batch_size, edge, n_values]` and `[batch_size, edge, 1]`
+pub(super) fn padded(samples: &[Placed], values: &[f32], n_values: usize, device: &Device) -> (Tensor<3>, Tensor<3>) {
+    let (n, edge) = (samples.len(), values.len() / (samples.len() * n_values));
+    let ones = |n: usize, of: usize| (0..of).map(move |at| f32::from(u8::from(at < n)));
+    let mask: Vec<f32> = samples.iter().flat_map(|it| ones(it.n_frames, edge)).collect();
+    let frames = Tensor::from_data(TensorData::new(values.to_vec(), [n, edge, n_values]), device);
+    (frames, Tensor::from_data(TensorData::new(mask, [n, edge, 1]), device))
+}
+
 /// Returns the first of the highest scores.
 fn highest(scores: &[f32]) -> Option<usize> {
     (0..scores.len()).rev().max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
@@ -146,16 +159,11 @@ impl Job for SequenceJob {
     fn batch(&self, buffer: &FrameBuffer, samples: Range<usize>, device: &Device) -> LabelledFrames {
         let (samples, values) = buffer.range(samples);
         let (n_values, n_classes) = (self.recordings.n_values(), self.recordings.classes.len());
-        let edge = values.len() / (samples.len() * n_values);
-        let ones = |n: usize, of: usize| (0..of).map(move |at| f32::from(u8::from(at < n)));
-        let mask: Vec<f32> = samples.iter().flat_map(|it| ones(it.n_frames, edge)).collect();
+        let (frames, mask) = padded(samples, values, n_values, device);
         let one_hot = |class| (0..n_classes).map(move |at| f32::from(u8::from(at == class)));
         let classes: Vec<f32> = samples.iter().flat_map(|it| one_hot(it.class)).collect();
-        LabelledFrames {
-            frames: Tensor::from_data(TensorData::new(values.to_vec(), [samples.len(), edge, n_values]), device),
-            mask: Tensor::from_data(TensorData::new(mask, [samples.len(), edge, 1]), device),
-            classes: Tensor::from_data(TensorData::new(classes, [samples.len(), n_classes]), device),
-        }
+        let classes = Tensor::from_data(TensorData::new(classes, [samples.len(), n_classes]), device);
+        LabelledFrames { frames, mask, classes }
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> LabelledFrames {

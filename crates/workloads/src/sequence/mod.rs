@@ -18,6 +18,7 @@
 //! The metric is the accuracy in per cent over the recordings held out, and the baseline is the accuracy of always saying
 //! the label that is most frequent in training.
 
+mod classifier;
 mod fault;
 mod form;
 mod job;
@@ -26,12 +27,15 @@ mod mel;
 mod model;
 mod rate;
 mod recordings;
+mod signature;
 mod sound;
 mod source;
 mod strokes;
 
+pub use classifier::{Classifier, ClassifyError};
 pub use fault::{DataError, Fault};
 pub use job::{LabelledFrames, SequenceConfig, SequenceJob};
 pub use model::{Encoder, EncoderConfig};
 pub use recordings::{Recording, Recordings, RecordingsConfig};
+pub use signature::Signature;
 pub use source::{FrameBuffer, Frames, RecordingStream};

@@ -9,6 +9,7 @@ use plimsoll_train::{BadSample, Item};
 use super::fault::{DataError, Fault};
 use super::form::{Form, Seen};
 use super::labels::{self, Row};
+use super::signature::Signature;
 use super::source::Frames;
 use crate::checksum::Checksum;
 use crate::split::held_out_of;
@@ -116,6 +117,19 @@ impl Recordings {
             kinds: vec![("labels", counted(self.train.iter().chain(&self.validation).map(label)))],
             skipped: self.skipped.clone(),
         }
+    }
+
+    /// Returns what a model that learns from them takes and gives.
+    pub fn signature(&self) -> Signature {
+        Signature::of(self)
+    }
+
+    pub(super) fn form(&self) -> &Form {
+        &self.form
+    }
+
+    pub(super) fn longest(&self) -> u32 {
+        self.longest
     }
 
     /// Returns how many values a frame has.

@@ -1,0 +1,98 @@
+//! What a trained model is asked.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_types::Bytes;
+
+use super::album::squared_bytes;
+use super::lines::{Asked, Task, ask};
+use super::samples::without_mark;
+use super::signature::Signature;
+use crate::image_file::ImageFile;
+use crate::listed::Lines;
+
+/// A sample whose answer nobody knows.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The image, or the list and its line.
+    pub name: String,
+    /// Its task.
+    pub task: Task,
+    /// One group of images, or the two of a pair; their heads were read.
+    pub(super) groups: Vec<Vec<ImageFile>>,
+    pub(super) tokens: Vec<u32>,
+}
+
+impl Question {
+    /// Asks what images and lists ask: an image for its subject, and each line of a `.jsonl` list for what its task is
+    /// about; `subjects` may be left out there, and so may the `text` of all but pairs.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with a file or a line.
+    pub fn all(files: &[PathBuf], signature: &Signature) -> Result<Vec<Self>, String> {
+        let mut questions = Vec::new();
+        for file in files {
+            if file.extension().is_some_and(|it| it.eq_ignore_ascii_case("jsonl")) {
+                questions.extend(of_list(file, signature)?);
+            } else {
+                questions.push(of_image(file, signature)?);
+            }
+        }
+        Ok(questions)
+    }
+
+    /// Returns the number of its images.
+    pub fn n_images(&self) -> u32 {
+        u32::try_from(self.groups.iter().map(Vec::len).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns what decoding the largest of its images takes.
+    pub fn needed(&self, signature: &Signature) -> Bytes {
+        let size = signature.sizes().image;
+        self.groups.iter().flatten().map(|file| squared_bytes(file, size)).max().unwrap_or_default()
+    }
+}
+
+fn of_image(path: &Path, signature: &Signature) -> Result<Question, String> {
+    let name = path.display().to_string();
+    let Some(task) = signature.task_of_image() else {
+        return Err(format!("ask {name}: this model knows pairs alone; ask it by a list, a `.jsonl` file"));
+    };
+    Ok(Question { groups: vec![vec![looked(path)?]], name, task, tokens: signature.tokens(task, None) })
+}
+
+fn of_list(path: &Path, signature: &Signature) -> Result<Vec<Question>, String> {
+    let failed = |error: std::io::Error| format!("read {}: {error}", path.display());
+    let (mut lines, mut number, mut questions) = (Lines::open(path).map_err(failed)?, 0, Vec::new());
+    let folder = path.parent().unwrap_or(Path::new(""));
+    while let Some((_, line)) = lines.next().map_err(failed)? {
+        number += 1;
+        let name = format!("{}, line {number}", path.display());
+        let read = line.map(|it| without_mark(it, number)).and_then(|line| {
+            if line.trim_ascii().is_empty() { Ok(None) } else { of_line(line, folder, &name, signature).map(Some) }
+        });
+        questions.extend(read.map_err(|reason| format!("read {name}: {reason}"))?);
+    }
+    if questions.is_empty() {
+        return Err(format!("read {}: it asks nothing", path.display()));
+    }
+    Ok(questions)
+}
+
+fn of_line(line: &[u8], folder: &Path, name: &str, signature: &Signature) -> Result<Question, String> {
+    let Asked { task, groups, text } = ask(line)?;
+    if !signature.has(task) {
+        return Err(format!("the model has not learnt task `{task}`"));
+    }
+    if task == Task::Pair && text.is_none() {
+        return Err("a pair has a `text`, whose order is asked for".to_owned());
+    }
+    let look = |group: Vec<String>| group.iter().map(|it| looked(&folder.join(it))).collect();
+    let groups = groups.into_iter().map(look).collect::<Result<_, _>>()?;
+    Ok(Question { name: name.to_owned(), task, groups, tokens: signature.tokens(task, text.as_deref()) })
+}
+
+fn looked(path: &Path) -> Result<ImageFile, String> {
+    ImageFile::look(path).map_err(|fault| format!("read {}: {fault}", path.display()))
+}

@@ -1,0 +1,131 @@
+//! A trained model that answers questions.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use plimsoll_train::{Checkpoint, CheckpointError};
+use plimsoll_types::StepShape;
+
+use super::album::squared;
+use super::batch::MixedTensors;
+use super::job::MultitaskConfig;
+use super::lines::Task;
+use super::model::FusionModel;
+use super::question::Question;
+use super::signature::Signature;
+use super::source::{LoadedSample, SampleBuffer};
+use crate::image_file::ImageFile;
+
+/// A model from a checkpoint, on a device.
+#[derive(Debug)]
+pub struct Recognizer {
+    model: FusionModel,
+    signature: Signature,
+    device: Device,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecognizeError {
+    /// An image cannot be used any more.
+    #[error("read the images of {question}: {reason}")]
+    Image {
+        /// The question.
+        question: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The device failed.
+    #[error("answer {questions} questions: {reason}")]
+    Device {
+        /// Questions of the batch.
+        questions: usize,
+        /// What the device said.
+        reason: String,
+    },
+}
+
+impl Recognizer {
+    /// Loads the model of a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Record`] when it is one of another size.
+    pub fn open(
+        config: MultitaskConfig,
+        signature: Signature,
+        checkpoint: &Checkpoint,
+        device: Device,
+    ) -> Result<Self, CheckpointError> {
+        let model = config.model.init(signature.sizes(), signature.n_words(), config.measure_tasks, &device);
+        let model = checkpoint.load_model(model)?;
+        Ok(Self { model: model.valid(), signature, device: device.inner() })
+    }
+
+    /// Returns what the model takes and gives.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Does what questions of this shape do, without any.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[shape.samples · n_outputs]`
+    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
+        let sizes = self.signature.sizes();
+        let group = vec![vec![0; 3 * sizes.image * sizes.image]; shape.edge() as usize];
+        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; sizes.words]);
+        let loaded = (0..shape.samples).map(|_| blank()).collect();
+        self.forward(loaded, shape).unwrap_or_else(|reason| unreachable!("as many as there is room for: {reason}"))
+    }
+
+    /// Returns how probable each answer of its task is for each of these questions.
+    ///
+    /// # Errors
+    ///
+    /// [`RecognizeError`] names the question.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_questions, n_answers]`, where tasks have answers of their own
+    pub fn probabilities(&self, questions: &[&Question]) -> Result<Vec<Vec<f32>>, RecognizeError> {
+        let loaded = questions.iter().map(|it| self.loaded(it)).collect::<Result<Vec<_>, _>>()?;
+        let n = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+        let shape = StepShape::new(n, questions.iter().map(|it| it.n_images()).max().unwrap_or(1));
+        let fault = |reason| RecognizeError::Device { questions: questions.len(), reason };
+        let values = self.forward(loaded, shape).map_err(fault)?.try_into_data();
+        let values: Vec<f32> = values.map_err(|error| fault(error.to_string()))?.iter().collect();
+        let rows = values.chunks_exact(values.len() / questions.len().max(1));
+        Ok(questions.iter().zip(rows).map(|(it, row)| self.of_task(it.task, row)).collect())
+    }
+
+    /// Returns the answers of a task among those of all.
+    fn of_task(&self, task: Task, row: &[f32]) -> Vec<f32> {
+        let sizes = self.signature.sizes();
+        let (outputs, at) = (sizes.outputs(), usize::from(sizes.tasks.number(task)));
+        let start: usize = outputs[..at].iter().sum();
+        row[start..][..outputs[at]].to_vec()
+    }
+
+    fn loaded(&self, question: &Question) -> Result<LoadedSample, RecognizeError> {
+        let sizes = self.signature.sizes();
+        let read = |file: &ImageFile| {
+            let failed = |reason| RecognizeError::Image { question: question.name.clone(), reason };
+            squared(file, sizes.image).map_err(|fault| failed(fault.to_string()))
+        };
+        let groups = question.groups.iter().map(|group| group.iter().map(read).collect());
+        let groups: Vec<Vec<_>> = groups.collect::<Result<_, _>>()?;
+        Ok(LoadedSample::asked(sizes.tasks.number(question.task), &groups, question.tokens.clone()))
+    }
+
+    /// Returns the probabilities of all answers of all tasks; what is on the host goes before the model runs.
+    fn forward(&self, loaded: Vec<LoadedSample>, shape: StepShape) -> Result<Tensor<1>, String> {
+        let (sizes, n) = (self.signature.sizes(), loaded.len());
+        let mut buffer = SampleBuffer::with_capacity(sizes, shape);
+        buffer.fill(sizes, &loaded, loaded.iter().map(|_| shape.edge())).map_err(|(_, reason)| reason)?;
+        drop(loaded);
+        let batch = MixedTensors::of(&buffer, 0..n, sizes, 0.0, &self.device);
+        drop(buffer);
+        Ok(Tensor::cat(self.model.log_probabilities(batch).map(Tensor::exp).collect(), 1).flatten(0, 1))
+    }
+}

@@ -1,0 +1,136 @@
+//! What a trained model takes, and what it gives.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Sizes;
+use super::lines::Task;
+use super::samples::Sample;
+use super::tasks::Tasks;
+use super::words::Words;
+
+/// What the two orders of a pair are called.
+const ORDERS: [&str; 2] = ["as in the text", "exchanged"];
+
+/// The images and words that a model takes, and the answers of its tasks.
+///
+/// Kept beside a run's checkpoints, because these hold neither.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// Side in pixels of the squares that all images become.
+    image_size: u32,
+    /// The most words of a text that are read.
+    max_words: u32,
+    /// The subjects, in the order of the model's outputs.
+    subjects: Vec<String>,
+    words: Words,
+    /// The most frequent text of each task, as token ids.
+    texts: BTreeMap<Task, Vec<u32>>,
+}
+
+impl Signature {
+    pub(super) fn new(sizes: Sizes, subjects: Vec<String>, words: Words, samples: &[Sample]) -> Self {
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let texts = sizes.tasks.iter().map(|task| (task, most_frequent(samples, task))).collect();
+        Self { image_size: narrow(sizes.image), max_words: narrow(sizes.words), subjects, words, texts }
+    }
+
+    /// Reads what [`Self::to_json`] has written.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with it.
+    pub fn from_json(json: &str) -> Result<Self, String> {
+        let signature: Self = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let (n_subjects, most) = (signature.subjects.len(), signature.max_words as usize);
+        if n_subjects < 2 {
+            return Err(format!("`subjects` has {n_subjects}, at least 2 are told apart"));
+        }
+        if signature.image_size == 0 || most == 0 || signature.texts.is_empty() {
+            return Err("`image_size`, `max_words` or `texts` is empty".to_owned());
+        }
+        let is_known = |text: &Vec<u32>| text.len() <= most && text.iter().all(|id| signature.words.has(*id));
+        if !signature.words.is_numbered() || !signature.texts.values().all(is_known) {
+            return Err("the numbers of `words` and `texts` do not belong together".to_owned());
+        }
+        Ok(signature)
+    }
+
+    /// Writes it as JSON.
+    pub fn to_json(&self) -> String {
+        // There is nothing in it that JSON has no word for.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Returns the answers of a task, in the order of the model's outputs.
+    pub fn answers(&self, task: Task) -> Vec<&str> {
+        if task == Task::Pair { ORDERS.to_vec() } else { self.subjects.iter().map(String::as_str).collect() }
+    }
+
+    /// Returns the task that a single image is a sample of, if there is one.
+    pub(super) fn task_of_image(&self) -> Option<Task> {
+        [Task::Single, Task::Subject].into_iter().find(|task| self.texts.contains_key(task))
+    }
+
+    /// Whether there is such a task.
+    pub(super) fn has(&self, task: Task) -> bool {
+        self.texts.contains_key(&task)
+    }
+
+    /// Returns the ids of a text, or of what is said most often where there is none.
+    pub(super) fn tokens(&self, task: Task, text: Option<&str>) -> Vec<u32> {
+        match text {
+            Some(text) => self.words.ids(task, text, self.max_words as usize),
+            None => self.texts.get(&task).cloned().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        let (image, words) = (self.image_size as usize, self.max_words as usize);
+        Sizes { image, words, subjects: self.subjects.len(), tasks: Tasks::of(self.texts.keys().copied()) }
+    }
+
+    pub(super) fn n_words(&self) -> usize {
+        self.words.n_ids()
+    }
+}
+
+/// Returns the text of most training samples of a task, the first of equals.
+fn most_frequent(samples: &[Sample], task: Task) -> Vec<u32> {
+    let mut counts: BTreeMap<&[u32], usize> = BTreeMap::new();
+    for sample in samples.iter().filter(|it| it.task == task) {
+        *counts.entry(&sample.tokens).or_default() += 1;
+    }
+    counts.into_iter().rev().max_by_key(|(_, n)| *n).map_or_else(Vec::new, |(text, _)| text.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Room;
+    use crate::multitask::{Samples, SamplesConfig};
+
+    #[test]
+    fn what_is_written_is_read_and_what_was_spoilt_is_refused() {
+        let store = tempfile::tempdir().unwrap();
+        let config = SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"), Room::boundless(store.path()));
+        let samples = Samples::read(&config).unwrap();
+        let signature = samples.signature();
+        assert_eq!(signature.sizes(), samples.sizes());
+        let json = signature.to_json();
+        assert_eq!(Signature::from_json(&json), Ok(signature.clone()));
+        let spoilt = |change: &dyn Fn(&mut Signature)| {
+            let mut signature = signature.clone();
+            change(&mut signature);
+            Signature::from_json(&signature.to_json()).unwrap_err()
+        };
+        assert!(spoilt(&|it| it.subjects.truncate(1)).contains("`subjects` has 1"));
+        assert!(spoilt(&|it| it.max_words = 0).contains("`max_words`"));
+        assert!(spoilt(&|it| it.texts.clear()).contains("`texts`"));
+        assert!(spoilt(&|it| drop(it.texts.insert(Task::Single, vec![9999]))).contains("belong together"));
+        assert!(spoilt(&|it| drop(it.texts.insert(Task::Single, vec![1; 99]))).contains("belong together"));
+        assert!(Signature::from_json("{}").unwrap_err().contains("missing field"));
+    }
+}
