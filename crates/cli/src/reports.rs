@@ -22,6 +22,7 @@ pub(crate) fn facts(
 ) -> RunFacts {
     RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
+        waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
         loading_peak: loaded.peak,
         step_settings,
         restarts: restarts(run_dir),

@@ -9,12 +9,20 @@ use crate::limit::{Limit, StepSettings, Usage, directions, limit, verdict};
 use crate::metrics::{failures_by_step, rate};
 use crate::run::Run;
 use crate::task::{TaskReport, task_reports};
+use crate::text::{share, time};
+
+/// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
+const WORTH_TELLING: f64 = 10.0;
+const MUCH: f64 = 0.25;
 
 /// What the shell knows of a run and the events do not say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
     pub overhead_us_per_step: Option<f64>,
+    /// What steps waited for their samples in seconds, and which part of their time that was, where it was measured.
+    #[serde(default)]
+    pub waiting: Option<(f64, f64)>,
     /// High-water mark of the process while it loaded its data, where it was measured.
     #[serde(default)]
     pub loading_peak: Option<Bytes>,
@@ -134,6 +142,9 @@ pub struct TrainingReport {
     pub samples_per_second: Option<f64>,
     /// Time that Plimsoll itself took per step, in microseconds.
     pub overhead_us_per_step: Option<f64>,
+    /// What steps waited for their samples, in seconds.
+    #[serde(default)]
+    pub waiting_seconds: Option<f64>,
     /// How many input files could not be used.
     pub skipped: usize,
     /// The deaths after which the run was taken up again.
@@ -161,7 +172,7 @@ impl TrainingReport {
         let (increases, decreases) = directions(&run);
         Self {
             verdict: verdict(&run, &facts.step_settings),
-            findings: findings(&run),
+            findings: findings(&run).into_iter().chain(facts.waiting.and_then(waiting)).collect(),
             limit: limit(&run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
@@ -194,6 +205,7 @@ impl TrainingReport {
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
+            waiting_seconds: facts.waiting.map(|(seconds, _)| seconds),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
             undone_seconds: facts.undone_seconds,
@@ -203,6 +215,18 @@ impl TrainingReport {
             out_dir: facts.out_dir,
         }
     }
+}
+
+/// Says so where steps have waited for their samples for a good part of their time.
+fn waiting((seconds, part): (f64, f64)) -> Option<String> {
+    (WORTH_TELLING <= seconds && MUCH <= part).then(|| {
+        format!(
+            "Steps waited for their samples for {}, {} of their time, which limited the speed: more `data.workers` read \
+             more of them at once, and a larger `data.store_limit` keeps more images decoded.",
+            time(seconds),
+            share(part)
+        )
+    })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

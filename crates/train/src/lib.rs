@@ -95,6 +95,6 @@ pub use run_dir::{
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, RanPart, StepError, StepOutcome, StepPart, StepRequest};
-pub use stopwatch::{Lap, Overhead, Stopwatch, Work};
+pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
 pub use trial::{Ran, Trial, TrialError, Trials};
 pub use validation::{Amount, ValidationState};

@@ -7,6 +7,7 @@ mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_sampler::{PlannedStep, SamplerError, StreamStats};
 use plimsoll_types::Bytes;
@@ -259,6 +260,11 @@ impl<S: Source> Loader<S> {
     pub fn recycle(&mut self, samples: StepSamples<S::Buffer>) -> Result<(), LoaderError> {
         self.free.push(samples.buffer);
         if self.queue.len() <= self.free.len() { self.plan_ahead() } else { Ok(()) }
+    }
+
+    /// Returns how long [`Self::next`] has waited so far for samples to be read and collated.
+    pub fn waited(&self) -> Duration {
+        self.workers.waited() + self.order.waited()
     }
 
     /// Returns how the look-ahead buffer did, where the samples are streamed.

@@ -15,12 +15,14 @@ pub enum Lap {
     Policy,
     /// Preflight and split.
     Guard,
-    /// Drawing the samples and handing them over; collation runs on other threads.
+    /// Drawing the samples and handing them over.
     Sampler,
     /// Writing the log and showing progress.
     Monitor,
     /// Reading one scalar that depends on every gradient.
     Check,
+    /// Waiting for samples that other threads read and collate.
+    Waiting,
     /// The whole step.
     Step,
 }
@@ -35,6 +37,8 @@ pub struct Stopwatch {
     n_steps: usize,
     began: Instant,
     checkpoints: (u32, Duration),
+    /// Waiting, and steps.
+    totals: (Duration, Duration),
 }
 
 /// Rows that are kept: those of the last steps, in 128 KiB.
@@ -55,12 +59,23 @@ pub struct Overhead {
     pub overhead_ratio: f64,
     /// Median check over the median step.
     pub check_ratio: f64,
+    /// What all steps have waited for their samples.
+    pub waiting: Waiting,
     /// Checkpoints written.
     pub checkpoints: u32,
     /// Mean time of a checkpoint, flushed to the disk, in seconds.
     pub checkpoint_seconds: f64,
     /// Time of all checkpoints over the wall time since the stopwatch was made.
     pub checkpoint_ratio: f64,
+}
+
+/// What steps have waited for their samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Waiting {
+    /// Seconds of all steps.
+    pub seconds: f64,
+    /// The part of the steps' time.
+    pub ratio: f64,
 }
 
 /// Medians of Plimsoll's own work per step, in microseconds.
@@ -99,6 +114,7 @@ impl Stopwatch {
             n_steps: 0,
             began: Instant::now(),
             checkpoints: (0, Duration::ZERO),
+            totals: (Duration::ZERO, Duration::ZERO),
         }
     }
 
@@ -122,6 +138,8 @@ impl Stopwatch {
 
     /// Ends a step.
     pub fn end_step(&mut self) {
+        self.totals.0 += self.current[Lap::Waiting as usize];
+        self.totals.1 += self.current[Lap::Step as usize];
         let row = self.current.map(|it| it.as_secs_f32() * 1e6);
         match self.rows.get_mut(self.n_steps % MAX_ROWS) {
             Some(oldest) => *oldest = row,
@@ -148,6 +166,8 @@ impl Stopwatch {
         };
         let (checkpoints, time) = self.checkpoints;
         let ratio = |us: f64| if step_us > 0.0 { us / step_us } else { 0.0 };
+        let (waited, stepped) = (self.totals.0.as_secs_f64(), self.totals.1.as_secs_f64());
+        let waiting = Waiting { seconds: waited, ratio: if stepped > 0.0 { waited / stepped } else { 0.0 } };
         Some(Overhead {
             steps: self.rows.len(),
             median_us,
@@ -155,6 +175,7 @@ impl Stopwatch {
             step_us,
             overhead_ratio: ratio(total),
             check_ratio: ratio(check_us),
+            waiting,
             checkpoints,
             checkpoint_seconds: time.as_secs_f64() / f64::from(checkpoints.max(1)),
             checkpoint_ratio: time.as_secs_f64() / self.began.elapsed().as_secs_f64(),
@@ -180,6 +201,7 @@ mod tests {
             stopwatch.book(Lap::Probe, Duration::from_micros(us));
             stopwatch.book(Lap::Policy, Duration::from_micros(5));
             stopwatch.book(Lap::Check, Duration::from_micros(100));
+            stopwatch.book(Lap::Waiting, Duration::from_micros(10 * us));
             stopwatch.book(Lap::Step, Duration::from_millis(1));
             stopwatch.end_step();
         }
@@ -192,6 +214,8 @@ mod tests {
         check(overhead.check_us, 100.0);
         check(overhead.step_us, 1000.0);
         check(overhead.overhead_ratio, 0.025);
+        check(1e6 * overhead.waiting.seconds, 900.0);
+        check(overhead.waiting.ratio, 0.3);
         assert_eq!(overhead.checkpoints, 2);
         check(overhead.checkpoint_seconds, 0.02);
     }

@@ -1,10 +1,12 @@
 //! Threads that work ahead.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use plimsoll_probe::count_beside;
@@ -20,6 +22,8 @@ pub(crate) struct Workers<T, R> {
     threads: Vec<JoinHandle<()>>,
     /// Tasks that wait are not begun any more.
     stopped: Arc<AtomicBool>,
+    /// How long their owner has waited for them.
+    waited: Cell<Duration>,
 }
 
 impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
@@ -33,7 +37,7 @@ impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
             std::thread::spawn(move || serve(&*work, &stopped, &inbox, &outbox))
         };
         let threads = (0..n_workers.max(1)).map(spawn).collect();
-        Self { tasks: Some(tasks), done, threads, stopped }
+        Self { tasks: Some(tasks), done, threads, stopped, waited: Cell::default() }
     }
 
     pub(crate) fn send(&self, task: T) {
@@ -44,7 +48,15 @@ impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
     }
 
     pub(crate) fn receive(&self) -> Result<R, LoaderError> {
-        self.done.recv().unwrap_or_else(|_| Err(LoaderError::WorkerPanicked("all workers are gone".to_owned())))
+        let begun = Instant::now();
+        let done = self.done.recv();
+        self.waited.set(self.waited.get() + begun.elapsed());
+        done.unwrap_or_else(|_| Err(LoaderError::WorkerPanicked("all workers are gone".to_owned())))
+    }
+
+    /// Returns how long [`Self::receive`] has waited so far.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited.get()
     }
 
     /// Returns what is done already, without waiting.

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 /// Keys whose values are a clock's.
-const CLOCKS: [&str; 4] = ["seconds", "undone_seconds", "samples_per_second", "overhead_us_per_step"];
+const CLOCKS: [&str; 5] =
+    ["seconds", "undone_seconds", "waiting_seconds", "samples_per_second", "overhead_us_per_step"];
 
 /// Keys whose values networks or functions of the system compute: the order of a sum is the processor's.
 const COMPUTED: [&str; 6] = ["loss", "gradient_norm", "metric", "baseline", "weight", "learning_rate"];

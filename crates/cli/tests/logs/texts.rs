@@ -5,8 +5,19 @@ use crate::run::{SR, check_text, printed};
 
 #[test]
 fn help() {
-    let commands =
-        ["train", "plan", "find", "generate", "upscale", "predict", "plan-batches", "data", "probe", "replay", "config"];
+    let commands = [
+        "train",
+        "plan",
+        "find",
+        "generate",
+        "upscale",
+        "predict",
+        "plan-batches",
+        "data",
+        "probe",
+        "replay",
+        "config",
+    ];
     check_text("help", &printed(&["--help"]));
     for command in commands {
         check_text(&format!("help.{command}"), &printed(&[command, "--help"]));

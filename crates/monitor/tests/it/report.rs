@@ -24,6 +24,20 @@ fn report(events: &[Event]) -> TrainingReport {
 }
 
 #[test]
+fn a_report_says_when_steps_waited_for_their_samples() {
+    let told = |seconds, part| {
+        let facts = RunFacts { waiting: Some((seconds, part)), ..RunFacts::default() };
+        let found = TrainingReport::new(&run::small(), facts);
+        assert_eq!(found.waiting_seconds, Some(seconds));
+        found.findings.into_iter().find(|it| it.contains("waited for their samples"))
+    };
+    let text = told(402.0, 0.89).unwrap();
+    assert!(text.contains("for 6m 42s, 89 % of their time") && text.contains("`data.workers`"), "{text}");
+    // Little of a long run is not much, and seconds are soon over.
+    assert_eq!((told(402.0, 0.1), told(2.0, 0.9)), (None, None));
+}
+
+#[test]
 fn a_report_is_json() {
     assert_snapshot!(report(&run::small()).to_json());
 }

@@ -1,6 +1,7 @@
 //! Which samples come next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_sampler::{
     BatchPlanner, CapacityRule, EpochCursor, Lattice, PlanConfig, PlannedStep, SampleIndex, StepBatch, StepPlanner,
@@ -233,6 +234,11 @@ impl<S: Source> Order<S> {
     /// Returns how the look-ahead buffer of a stream did.
     pub(super) fn stream_stats(&self) -> Option<StreamStats> {
         if let Self::Streamed { stream, .. } = self { Some(stream.stats()) } else { None }
+    }
+
+    /// Returns how long this has waited for samples of a stream to be read.
+    pub(super) fn waited(&self) -> Duration {
+        if let Self::Streamed { stream, .. } = self { stream.waited() } else { Duration::ZERO }
     }
 }
 

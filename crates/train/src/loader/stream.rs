@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_sampler::{
     EpochCursor, Permutation, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamPosition, StreamSample,
@@ -178,6 +179,10 @@ impl<S: Source> Stream<S> {
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     pub(super) fn stats(&self) -> StreamStats {
         StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
+    }
+
+    pub(super) fn waited(&self) -> Duration {
+        self.readers.waited()
     }
 
     /// Pushes the next sample, and ends the epoch with its last one.

@@ -1,5 +1,7 @@
 //! Samples that alone do not fit.
 
+use std::time::Instant;
+
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +58,12 @@ impl<J: Job> Run<'_, J> {
     /// Returns the samples of the next step, without those that are known not to fit.
     pub(super) fn next_samples(&mut self) -> Result<Samples<J>, TrainError> {
         let (wanted, longest, loader) = (wanted(&self.controller), self.longest(), &mut self.loader);
-        Ok(self.stopwatch.time(Lap::Sampler, || {
-            loader.leave_out_longer(longest)?;
-            loader.next(&wanted)
-        })?)
+        let (begun, before) = (Instant::now(), loader.waited());
+        let samples = loader.leave_out_longer(longest).and_then(|()| loader.next(&wanted));
+        let (all, waiting) = (begun.elapsed(), loader.waited().saturating_sub(before));
+        self.stopwatch.book(Lap::Sampler, all.saturating_sub(waiting));
+        self.stopwatch.book(Lap::Waiting, waiting);
+        Ok(samples?)
     }
 
     /// Leaves out what one sample alone has shown not to fit, where samples may be left out and others are shorter.
