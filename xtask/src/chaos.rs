@@ -29,9 +29,9 @@ pub(crate) fn short() -> anyhow::Result<()> {
     run_command(command)
 }
 
-/// Builds the driver and the program, and returns the command that runs the one on the other.
+/// Builds the driver and the program with faults, and returns the command that runs the one on the other.
 fn driver() -> anyhow::Result<Command> {
     let mut command = Command::new(program("chaos")?);
-    command.arg(program("plimsoll")?).arg(root().join("target/bench"));
+    command.arg(program("plimsoll-faulty")?).arg(root().join("target/bench"));
     Ok(command)
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     }
     println!("{seconds} s for each reader, seed {seed}");
     let mut command = job_tests();
-    command.args(["--bin", "plimsoll", "--", "--test-threads=1", "fuzz::readers::"]);
+    command.args(["--lib", "--", "--test-threads=1", "fuzz::readers::"]);
     command.env("PLIMSOLL_FUZZ_SECONDS", seconds.to_string()).env("PLIMSOLL_FUZZ_SEED", seed.to_string());
     if Path::new(IN_MEMORY).is_dir() {
         command.env("TMPDIR", IN_MEMORY);

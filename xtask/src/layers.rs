@@ -9,7 +9,8 @@ use crate::process::{Stop, cargo};
 
 /// Lowest layer first.
 ///
-/// `bench` shares the highest layer with `cli`: it may import everything below, and nobody may import it.
+/// `bench` and `cli` share the highest layer: they may import everything below, and nobody may import them. That `cli` is a
+/// library is for the binaries of its own package.
 /// `xtask` has no layer, so it may import none of these.
 const LAYERS: &[&[&str]] = &[
     &["plimsoll-types"],
@@ -135,7 +136,8 @@ mod tests {
                 {"name": "plimsoll-bench", "kind": null}]},
             {"name": "plimsoll-bench", "dependencies": [
                 {"name": "criterion", "kind": "dev"},
-                {"name": "plimsoll-workloads", "kind": "dev"}]},
+                {"name": "plimsoll-workloads", "kind": "dev"},
+                {"name": "plimsoll-cli", "kind": "dev"}]},
             {"name": "plimsoll-new", "dependencies": [{"name": "plimsoll-newer", "kind": null}]},
             {"name": "xtask", "dependencies": [
                 {"name": "plimsoll-types", "kind": null},
@@ -151,6 +153,7 @@ mod tests {
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
                 "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-train and plimsoll-workloads and plimsoll-bench",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
+                "plimsoll-bench imports plimsoll-cli, which is not below it",
                 "plimsoll-new has no layer yet",
                 "plimsoll-new imports plimsoll-newer, which is not below it",
                 "xtask imports plimsoll-types, which is not below it",

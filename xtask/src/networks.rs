@@ -24,8 +24,8 @@ const PACKAGES: [&str; 5] = ["plimsoll-plan", "plimsoll-train", "plimsoll-worklo
 /// It runs no networks, and is tested with the core: its tests of a device, though, take what is built for networks.
 const WITH_DEVICE: &str = "plimsoll-probe";
 
-/// Faults can be injected into `plimsoll`, and `proof` is built. Without the default features of plimsoll-bench, because
-/// criterion changes those of Burn's dependencies.
+/// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
+/// plimsoll-bench, because criterion changes those of Burn's dependencies.
 const FEATURES: &str = "plimsoll-cli/default,plimsoll-cli/chaos,plimsoll-bench/proof";
 
 /// Returns cargo that builds or tests those crates; Vulkan is built in where a driver is found.

@@ -13,7 +13,7 @@
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
 //! The binary `proof` runs steps on real devices, and is the only thing here that takes Burn to build.
-//! The binary `chaos` runs whole trainings under faults, as processes of `plimsoll`.
+//! The binary `chaos` runs whole trainings under faults, as processes of `plimsoll-faulty`.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute

@@ -9,6 +9,7 @@ use plimsoll_workloads::sr;
 use plimsoll_workloads::text::Corpus;
 
 use crate::args::DataArgs;
+use crate::harness::Harness;
 use crate::jobs::{PixelFolder, narrow};
 use crate::loading::Loading;
 use crate::prepare::{SHOWN_NAMES, some_of};
@@ -19,14 +20,14 @@ use crate::values::JobName;
 const SHOWN_KINDS: usize = 12;
 
 /// Prints what a job's folder must hold, or checks one.
-pub(crate) fn data(args: &DataArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn data(args: &DataArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let settings = args.layers()?.load()?.settings;
     let Some(folder) = &args.folder else {
         print!("{}", page(settings.job));
         return Ok(ExitCode::SUCCESS);
     };
     let store = PixelFolder::make()?;
-    let (survey, notes) = survey(&settings, &store.loading(&settings)?)?;
+    let (survey, notes) = survey(&settings, &store.loading(harness, &settings)?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));
     if settings.job != JobName::Text {

@@ -15,16 +15,17 @@ use crate::args::{FindArgs, FindObjective};
 use crate::beat::Beat;
 use crate::display::progress_of_planning;
 use crate::exit::user_error;
+use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
 use crate::places::check_writable;
 use crate::prepare::{Prepared, Sizes, open_probe};
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
-pub(crate) fn find(args: &FindArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn find(args: &FindArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let loaded = args.config.layers(None)?.load()?;
     args.out.as_deref().map_or(Ok(()), check_writable)?;
-    with_job(&loaded, Find { args, settings: &loaded.settings })
+    with_job(harness, &loaded, Find { args, settings: &loaded.settings })
 }
 
 struct Find<'a> {
@@ -143,7 +144,7 @@ pub(crate) fn search<J: Job>(
     effective_batch_size: Option<u32>,
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
-    let open = || open_probe(settings);
+    let open = || open_probe(prepared.harness, settings);
     let sounded = if settings.device == DeviceKind::Flex {
         let least = StepShape::new(finder.batch_min, finder.edge);
         let mut request = prepared.plan_request(settings)?;

@@ -12,13 +12,14 @@ use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer
 
 use crate::args::GenerateArgs;
 use crate::exit::{describe, user_error};
+use crate::harness::Harness;
 use crate::jobs::TOKENIZER_FILE;
 use crate::prepare::open_probe;
 use crate::trained::{self, Forward, in_batches};
 use crate::values::JobName;
 use crate::worker;
 
-pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<ExitCode> {
     let settings =
         trained::settings(&args.run, args.place.flags(), &[JobName::Text], "`text`, whose models continue texts")?;
     let tokenizer = tokenizer(&args.run)?;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
     // The probe starts the device, and says what is missing where it cannot.
-    let mut probe = open_probe(&settings)?;
+    let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
     let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     worker::say_refusals();
     probe.draw_line(None)?;
     let blank = |shape| writer.blank(shape);
-    let texts = Forward { settings: &settings, items: "texts", edge: positions, blank: &blank };
+    let texts = Forward { harness, settings: &settings, items: "texts", edge: positions, blank: &blank };
     let batch = texts.at_once(args.batch_size, prompts.len(), &mut *probe)?;
     probe.draw_line(Some(Bytes::MAX))?;
     let start = Instant::now();

@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
-#[cfg(feature = "chaos")]
-use crate::faults::watched;
+use crate::harness::Harness;
 use crate::load::Loaded;
 use crate::loading::{Loading, host_memory};
 use crate::prepare::Prepared;
@@ -33,11 +32,15 @@ pub(crate) trait WithJob {
 }
 
 /// Prepares the configured job with its data, which leave nothing behind, and does something with it.
-pub(crate) fn with_job<W: WithJob>(loaded: &Loaded, then: W) -> anyhow::Result<W::Output> {
+pub(crate) fn with_job<W: WithJob>(
+    harness: &'static dyn Harness,
+    loaded: &Loaded,
+    then: W,
+) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
     worker::say_refusals();
     let store = PixelFolder::make()?;
-    with_loaded(settings, store.loading(settings)?, then)
+    with_loaded(settings, store.loading(harness, settings)?, then)
 }
 
 /// A folder for decoded pixels that goes when it is dropped, and at a signal, which ends the process at once.
@@ -58,18 +61,18 @@ impl PixelFolder {
     }
 
     /// Begins to load data, whose pixels go there.
-    pub(crate) fn loading<'a>(&'a self, settings: &'a Settings) -> anyhow::Result<Loading<'a>> {
-        Loading::begin(settings, self.folder.path(), self.stop.clone())
+    pub(crate) fn loading(&self, harness: &'static dyn Harness, settings: &Settings) -> anyhow::Result<Loading<'_>> {
+        Loading::begin(harness, settings, self.folder.path(), self.stop.clone())
     }
 }
 
 /// Prepares the configured job with its data, and does something with it.
 pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>, then: W) -> anyhow::Result<W::Output> {
     match settings.job {
-        JobName::Sr => then.with(watched(ready(settings, sr::prepare(settings, loading)?)?)),
-        JobName::Sequence => then.with(watched(ready(settings, sequence::prepare(settings, loading)?)?)),
-        JobName::Multitask => then.with(watched(ready(settings, multitask::prepare(settings, loading)?)?)),
-        JobName::Text => then.with(watched(ready(settings, text::prepare(settings, loading)?)?)),
+        JobName::Sr => then.with(ready(settings, sr::prepare(settings, loading)?)?),
+        JobName::Sequence => then.with(ready(settings, sequence::prepare(settings, loading)?)?),
+        JobName::Multitask => then.with(ready(settings, multitask::prepare(settings, loading)?)?),
+        JobName::Text => then.with(ready(settings, text::prepare(settings, loading)?)?),
     }
 }
 
@@ -93,10 +96,4 @@ fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<P
 fn below_line<J>(mut prepared: Prepared<J>) -> anyhow::Result<Prepared<J>> {
     prepared.probe.draw_line(None).map_err(TrainError::from)?;
     Ok(prepared)
-}
-
-/// Nobody watches a job outside of tests.
-#[cfg(not(feature = "chaos"))]
-fn watched<J>(prepared: Prepared<J>) -> Prepared<J> {
-    prepared
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
-use plimsoll_train::StopFlag;
+use plimsoll_train::{Hooked, Hooks, StopFlag};
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{AboutFolder, Room, StoreConfig, Watch};
 
 use crate::beat::Beat;
 use crate::exit::{Interrupted, describe, user_error};
+use crate::harness::Harness;
 use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
 use crate::values::JobName;
@@ -25,6 +26,7 @@ const UNKNOWN_DISK: Bytes = Bytes::gib(4);
 
 /// A device that is open, and what loading may use beside it.
 pub(crate) struct Loading<'a> {
+    pub(crate) harness: &'static dyn Harness,
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
     /// Where decoded pixels go: the run's directory, or one that is gone afterwards.
@@ -45,12 +47,17 @@ pub(crate) struct Loaded {
 impl<'a> Loading<'a> {
     /// Opens the device, and draws the line at what there is now; `folder` takes what is decoded, and the wish to end is
     /// heeded.
-    pub(crate) fn begin(settings: &Settings, folder: &'a Path, stop: StopFlag) -> anyhow::Result<Self> {
-        let (mut probe, capacity) = open_device(settings)?;
+    pub(crate) fn begin(
+        harness: &'static dyn Harness,
+        settings: &Settings,
+        folder: &'a Path,
+        stop: StopFlag,
+    ) -> anyhow::Result<Self> {
+        let (mut probe, capacity) = open_device(harness, settings)?;
         probe.reset_peak()?;
         // Another one, so that this one reads anew what there is when the data are loaded.
-        open_probe(settings)?.draw_line(None)?;
-        Ok(Self { probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
+        open_probe(harness, settings)?.draw_line(None)?;
+        Ok(Self { harness, probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
@@ -85,6 +92,11 @@ impl<'a> Loading<'a> {
         let job = self.job.word();
         let page = format!("; `plimsoll data {job}` says what a folder must hold");
         describe(error) + if error.is_about_folder() { &page } else { "" }
+    }
+
+    /// Lets the harness watch the job that is made of the data.
+    pub(crate) fn watched<J>(&self, job: J) -> Hooked<J, dyn Hooks> {
+        Hooked { job, hooks: self.harness.hooks() }
     }
 
     /// Returns what loading took so far.

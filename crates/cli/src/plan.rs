@@ -15,13 +15,14 @@ use crate::args::PlanArgs;
 use crate::beat::Beat;
 use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
+use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
 use crate::places::check_writable;
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
-pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn plan(args: &PlanArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     if ["svg", "png"].iter().any(|it| args.out.extension().is_some_and(|own| own == *it)) {
         let out = args.out.display();
         return Err(user_error(format!("plan: `--out {out}` is the name of a picture; name a .json file")).into());
@@ -30,7 +31,7 @@ pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     for out in [args.out.clone(), args.out.with_extension("svg"), args.out.with_extension("png")] {
         check_writable(&out)?;
     }
-    with_job(&loaded, Plan { args, settings: &loaded.settings })
+    with_job(harness, &loaded, Plan { args, settings: &loaded.settings })
 }
 
 struct Plan<'a> {
@@ -47,13 +48,13 @@ impl WithJob for Plan<'_> {
         prepared.introduce_device(settings);
         let job = &prepared.job;
         let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
-        let plan = plan_memory(job, &request, &|| open_probe(settings), &mut progress_of_planning())?;
+        let plan = plan_memory(job, &request, &|| open_probe(prepared.harness, settings), &mut progress_of_planning())?;
         for phase in [Phase::Train, Phase::Infer] {
             println!("{}", view(&plan, phase, edge_name).to_table());
         }
         println!("{}", summary(&plan));
         signals::uncut(|| write(&plan, &args.out, edge_name))?;
-        println!("\n{}", outlook(args, settings, job, &request, &plan)?.to_table());
+        println!("\n{}", outlook(args, settings, &prepared, &request, &plan)?.to_table());
         println!("{}", explained(&plan, &args.out));
         Ok(ExitCode::SUCCESS)
     }
@@ -152,23 +153,23 @@ fn summary(plan: &MemoryPlan) -> String {
 fn outlook<J: Job>(
     args: &PlanArgs,
     settings: &Settings,
-    job: &J,
+    prepared: &Prepared<J>,
     request: &PlanRequest,
     plan: &MemoryPlan,
 ) -> anyhow::Result<Outlook> {
     let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
     let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
-    let samples = job.source().n_samples();
+    let samples = prepared.job.source().n_samples();
     let per_step = request.loader.samples_of(cell.edge);
     let steps_per_epoch = samples.div_ceil(u64::from(per_step));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps below 2^53")]
     let steps = args.epochs.map_or(settings.train.steps, |it| (it * steps_per_epoch as f64).ceil() as u64);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
     let accumulation_steps = per_step.div_ceil(cell.batch.max(1));
-    let timed = if args.time { Some(seconds_per_step(settings, job, request, cell)?) } else { None };
+    let timed = if args.time { Some(seconds_per_step(settings, prepared, request, cell)?) } else { None };
     Ok(Outlook {
         samples,
-        task_shares: task_shares(job),
+        task_shares: task_shares(&prepared.job),
         epochs,
         shape: cell.shape(),
         accumulation_steps,
@@ -191,14 +192,15 @@ fn task_shares<J: Job>(job: &J) -> Vec<(String, f64)> {
 /// Runs the step twice: the first compiles, and makes the optimizer's state.
 fn seconds_per_step<J: Job>(
     settings: &Settings,
-    job: &J,
+    prepared: &Prepared<J>,
     request: &PlanRequest,
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
     let beat = Beat::start("timing");
     beat.at("training", 0, 2);
-    let mut trials = Trials::try_new(job, device, open_probe(settings)?)?.recovering(request.optimizer_recovery);
+    let mut trials = Trials::try_new(&prepared.job, device, open_probe(prepared.harness, settings)?)?
+        .recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
     beat.at("training", 1, 2);
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)

@@ -10,6 +10,7 @@ use plimsoll_workloads::{multitask, sequence};
 
 use crate::args::PredictArgs;
 use crate::exit::{describe, user_error};
+use crate::harness::Harness;
 use crate::jobs::SIGNATURE_FILE;
 use crate::prepare::open_probe;
 use crate::settings::Settings;
@@ -29,7 +30,13 @@ trait Asked {
     fn needed(&self) -> Bytes;
 
     /// Returns how many items fit at a time.
-    fn at_once(&self, settings: &Settings, asked: Option<u32>, probe: &mut dyn Probe) -> anyhow::Result<u32>;
+    fn at_once(
+        &self,
+        harness: &dyn Harness,
+        settings: &Settings,
+        asked: Option<u32>,
+        probe: &mut dyn Probe,
+    ) -> anyhow::Result<u32>;
 
     /// Returns how probable each label is for each of these items.
     fn probabilities(&self, items: &[usize]) -> anyhow::Result<Vec<Vec<f32>>>;
@@ -39,32 +46,33 @@ trait Asked {
     fn labels(&self, item: usize) -> Vec<&str>;
 }
 
-pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &PredictArgs, harness: &dyn Harness) -> anyhow::Result<ExitCode> {
     let jobs = [JobName::Sequence, JobName::Multitask];
     let wanted = "`sequence` or `multitask`, whose models name what they are shown";
     let settings = trained::settings(&args.run, args.place.flags(), &jobs, wanted)?;
     let signature = trained::file(&args.run, SIGNATURE_FILE, settings.job)?;
     let spoilt = |reason| user_error(format!("read {}: {reason}", args.run.join(SIGNATURE_FILE).display()));
     // The probe starts the device, and says what is missing where it cannot.
-    let mut probe = open_probe(&settings)?;
+    let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
     if settings.job == JobName::Sequence {
         let signature = sequence::Signature::from_json(&signature).map_err(spoilt)?;
         let model = sequence::Classifier::open(settings.sequence().model, signature, &checkpoint, device);
         let recordings = Recordings::look(model.map_err(TrainError::from)?, &args.files)?;
-        answer(args, &settings, &mut *probe, &recordings)
+        answer(args, harness, &settings, &mut *probe, &recordings)
     } else {
         let signature = multitask::Signature::from_json(&signature).map_err(spoilt)?;
         let questions = multitask::Question::all(&args.files, &signature).map_err(user_error)?;
         let model = multitask::Recognizer::open(settings.multitask(), signature, &checkpoint, device);
-        answer(args, &settings, &mut *probe, &Questions { model: model.map_err(TrainError::from)?, questions })
+        answer(args, harness, &settings, &mut *probe, &Questions { model: model.map_err(TrainError::from)?, questions })
     }
 }
 
 /// Answers all that is asked, and prints a line for each item.
 fn answer(
     args: &PredictArgs,
+    harness: &dyn Harness,
     settings: &Settings,
     probe: &mut dyn Probe,
     asked: &dyn Asked,
@@ -72,7 +80,7 @@ fn answer(
     worker::say_refusals();
     probe.draw_line(None)?;
     let held = hold_what_files_take(settings, asked.needed(), probe)?;
-    let batch = asked.at_once(settings, args.batch_size, probe)?;
+    let batch = asked.at_once(harness, settings, args.batch_size, probe)?;
     drop(held);
     probe.draw_line(Some(Bytes::MAX))?;
     let (mut highest, items) = (Bytes::ZERO, asked.items());
@@ -145,9 +153,15 @@ impl Asked for Recordings<'_> {
         Bytes::ZERO
     }
 
-    fn at_once(&self, settings: &Settings, asked: Option<u32>, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+    fn at_once(
+        &self,
+        harness: &dyn Harness,
+        settings: &Settings,
+        asked: Option<u32>,
+        probe: &mut dyn Probe,
+    ) -> anyhow::Result<u32> {
         let blank = |shape| self.model.blank(shape);
-        let forward = Forward { settings, items: self.items(), edge: longest(self), blank: &blank };
+        let forward = Forward { harness, settings, items: self.items(), edge: longest(self), blank: &blank };
         forward.at_once(asked, self.lengths().len(), probe)
     }
 
@@ -189,9 +203,15 @@ impl Asked for Questions {
         self.questions.iter().map(|it| it.needed(self.model.signature())).max().unwrap_or_default()
     }
 
-    fn at_once(&self, settings: &Settings, asked: Option<u32>, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+    fn at_once(
+        &self,
+        harness: &dyn Harness,
+        settings: &Settings,
+        asked: Option<u32>,
+        probe: &mut dyn Probe,
+    ) -> anyhow::Result<u32> {
         let blank = |shape| self.model.blank(shape);
-        let forward = Forward { settings, items: self.items(), edge: longest(self), blank: &blank };
+        let forward = Forward { harness, settings, items: self.items(), edge: longest(self), blank: &blank };
         forward.at_once(asked, self.lengths().len(), probe)
     }
 

@@ -2,15 +2,12 @@
 
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
-#[cfg(not(feature = "chaos"))]
-use plimsoll_probe::open;
 use plimsoll_probe::{Probe, ProbeError};
-use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
+use plimsoll_train::{Hooked, Hooks, Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::exit::{UserError, user_error};
-#[cfg(feature = "chaos")]
-use crate::faults::open;
+use crate::harness::Harness;
 use crate::loading::Loaded;
 use crate::settings::{Notes, Settings};
 use crate::values::{BatchSize, Capacity};
@@ -56,11 +53,14 @@ const PROBES: u32 = 10;
 
 /// A job that is ready to run, on a device that is there.
 pub(crate) struct Prepared<J> {
+    /// What opens the device anew.
+    pub(crate) harness: &'static dyn Harness,
     /// What loading its data took.
     pub(crate) loaded: Loaded,
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    pub(crate) job: J,
+    /// The job; the harness watches it.
+    pub(crate) job: Hooked<J, dyn Hooks>,
     pub(crate) sizes: Sizes,
     pub(crate) loader: LoaderConfig,
     /// The largest edge that every sample can be cut or padded to.
@@ -115,8 +115,8 @@ impl Sizes {
 }
 
 /// Opens the configured device, and reads its capacity.
-pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
-    let probe = open(settings.device, settings.capacity())?;
+pub(crate) fn open_device(harness: &dyn Harness, settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
+    let probe = harness.open(settings.device, settings.capacity())?;
     let capacity = probe.capacity()?;
     Ok((probe, capacity))
 }
@@ -125,40 +125,17 @@ pub(crate) fn open_device(settings: &Settings) -> Result<(Box<dyn Probe>, Bytes)
 const FAR_BELOW: u64 = 32;
 
 /// Says so where a capacity that was asked for is far below what the device has.
-pub(crate) fn far_below(settings: &Settings) -> Option<String> {
+pub(crate) fn far_below(harness: &dyn Harness, settings: &Settings) -> Option<String> {
     let Capacity::Size(set) = settings.memory.capacity else { return None };
-    let own = open(settings.device, None).and_then(|it| it.capacity()).ok()?;
+    let own = harness.open(settings.device, None).and_then(|it| it.capacity()).ok()?;
     (set < Bytes(own.0 / FAR_BELOW)).then(|| {
         format!("`memory.capacity` is {set}, and the device has {own}: `--capacity device` would use all of it")
     })
 }
 
 /// Returns the name of the configured device, whatever capacity it is made to have.
-pub(crate) fn device_name(settings: &Settings) -> Result<String, ProbeError> {
-    Ok(open(settings.device, None)?.name())
-}
-
-#[cfg(feature = "chaos")]
-impl<J> Prepared<J> {
-    /// Returns the same for a job that is made of this one.
-    pub(crate) fn with_job<K>(self, of: impl FnOnce(J) -> K) -> Prepared<K> {
-        Prepared {
-            loaded: self.loaded,
-            probe: self.probe,
-            capacity: self.capacity,
-            job: of(self.job),
-            sizes: self.sizes,
-            loader: self.loader,
-            largest_sample: self.largest_sample,
-            inference_edges: self.inference_edges,
-            lengths: self.lengths,
-            skips_held_out: self.skips_held_out,
-            notes: self.notes,
-            data: self.data,
-            skipped: self.skipped,
-            files: self.files,
-        }
-    }
+pub(crate) fn device_name(harness: &dyn Harness, settings: &Settings) -> Result<String, ProbeError> {
+    Ok(harness.open(settings.device, None)?.name())
 }
 
 impl<J: Job> Prepared<J> {
@@ -168,7 +145,7 @@ impl<J: Job> Prepared<J> {
             let budget = capacity.scale(settings.memory.target);
             eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
         }
-        if let Some(note) = far_below(settings) {
+        if let Some(note) = far_below(self.harness, settings) {
             eprintln!("device      {note}");
         }
     }
@@ -240,8 +217,8 @@ pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
 }
 
 /// Opens the configured device anew.
-pub(crate) fn open_probe(settings: &Settings) -> Result<Box<dyn Probe>, PlanError> {
-    Ok(open(settings.device, settings.capacity())?)
+pub(crate) fn open_probe(harness: &dyn Harness, settings: &Settings) -> Result<Box<dyn Probe>, PlanError> {
+    Ok(harness.open(settings.device, settings.capacity())?)
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ impl<J: Job> Prepared<J> {
     /// What is out of reach alone is left out, where that is allowed, once activations are recomputed.
     pub(crate) fn sound(&mut self, settings: &Settings, config: &mut FitConfig, goes_on: bool) -> anyhow::Result<()> {
         let mut request = self.plan_request(settings)?;
-        let open = || open_probe(settings);
+        let harness = self.harness;
+        let open = || open_probe(harness, settings);
         if settings.device != DeviceKind::Flex {
             if goes_on || settings.memory.plan != PlanSetting::Off {
                 return Ok(());

@@ -10,19 +10,16 @@ use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-#[cfg(not(feature = "chaos"))]
-use plimsoll_train::fit;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, log_head, open_device, plan_sparing,
+    TrainError, fingerprint, fit, log_head, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::display::Display;
 use crate::exit::{Interrupted, describe, signalled, user_error};
-#[cfg(feature = "chaos")]
-use crate::faults::fit;
+use crate::harness::Harness;
 use crate::jobs::{WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
@@ -33,7 +30,7 @@ use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
 use crate::{find, go_on, reports, signals, use_it, worker};
 
-pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
@@ -60,7 +57,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
     let run_dir = RunDir::open_waiting(&out, existing, &mut on_wait).map_err(TrainError::from)?;
-    let loading = Loading::begin(&loaded.settings, &out, stop.clone())?;
+    let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
     with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop })
 }
 
@@ -152,14 +149,14 @@ fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
 
 impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
-        let settings = &loaded.settings;
+        let (settings, harness) = (&loaded.settings, self.harness);
         let Train { args, mut run_dir, existing, death, stop, .. } = run;
         // Dropped before the run directory: one of them alone leaves the place as it was.
         let at_once = at_once;
         let out = &run_dir.path().to_owned();
         self.introduce(loaded, out);
 
-        let name = device_name(settings)?;
+        let name = device_name(harness, settings)?;
         let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
@@ -190,13 +187,13 @@ impl<J: Job> Prepared<J> {
             warnings.push(warning.to_owned());
         };
         let wants_plans = settings.device != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
-        let open = || open_probe(settings);
+        let open = || open_probe(harness, settings);
         let mut plan_anew = || plan_sparing(&self.job, &request, plan.as_ref(), &open);
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
             device,
-            probe: self.probe,
+            probe: harness.on_fit(self.probe),
             stop: stop.clone(),
             observer: &mut observer,
             watching: Some(&mut watching),
@@ -218,7 +215,7 @@ impl<J: Job> Prepared<J> {
 
     /// Reads or makes the plan that the run begins with.
     fn plan(&self, settings: &Settings, may_checkpoint: bool) -> anyhow::Result<Option<MemoryPlan>> {
-        let request = self.plan_request(settings)?;
+        let (request, open) = (self.plan_request(settings)?, || open_probe(self.harness, settings));
         match &settings.memory.plan {
             PlanSetting::Off if settings.takes_sizes_from_plan() => {
                 let wanted = "give `batch.batch_size` a number, or let `memory.plan` be \"auto\" or a file";
@@ -226,12 +223,13 @@ impl<J: Job> Prepared<J> {
             }
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &device_name(settings)?))?;
+                let name = device_name(self.harness, settings)?;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name))?;
                 Ok(Some(plan.under(self.capacity, settings.memory.target)))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
             PlanSetting::Auto if settings.device == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
-            PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &|| open_probe(settings)) {
+            PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &open) {
                 Ok(plan) => Ok(Some(plan)),
                 Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
                 Err(error) => {

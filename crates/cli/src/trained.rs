@@ -13,6 +13,7 @@ use plimsoll_types::{Bytes, Fraction, StepShape};
 use crate::beat::Beat;
 use crate::exit::{UserError, user_error};
 use crate::find::{need, shown};
+use crate::harness::Harness;
 use crate::load::{Given, Layers};
 use crate::prepare::open_probe;
 use crate::settings::Settings;
@@ -47,6 +48,7 @@ pub(crate) fn file(run: &Path, name: &str, job: JobName) -> Result<String, UserE
 
 /// A forward pass over items of one edge, of which as many are made at a time as fit.
 pub(crate) struct Forward<'a> {
+    pub(crate) harness: &'a dyn Harness,
     pub(crate) settings: &'a Settings,
     /// Such as `texts`.
     pub(crate) items: &'static str,
@@ -89,7 +91,7 @@ impl Forward<'_> {
             batch_reduction: Fraction::ZERO,
             ..FinderConfig::default()
         };
-        let mut probe = open_probe(self.settings)?;
+        let mut probe = open_probe(self.harness, self.settings)?;
         let beat = Beat::start("finding");
         let mut on_tried = |it: &Tried| {
             beat.clear();

@@ -15,6 +15,7 @@ use plimsoll_workloads::sr::{Picture, UpscaleError, Upscaler};
 
 use crate::args::UpscaleArgs;
 use crate::exit::{describe, signalled, user_error};
+use crate::harness::Harness;
 use crate::prepare::open_probe;
 use crate::signals;
 use crate::trained::{self, Forward};
@@ -31,12 +32,12 @@ struct Task<'a> {
     picture: Picture,
 }
 
-pub(crate) fn run(args: &UpscaleArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<ExitCode> {
     let wanted = "`sr`, whose models upscale images";
     let settings = trained::settings(&args.run, args.place.flags(), &[JobName::Sr], wanted)?;
     let tasks = tasks(args)?;
     // The probe starts the device, and says what is missing where it cannot.
-    let mut probe = open_probe(&settings)?;
+    let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
     let upscaler = Upscaler::open(settings.sr().model, &checkpoint, device).map_err(TrainError::from)?;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &UpscaleArgs) -> anyhow::Result<ExitCode> {
     let held = if on_host { hold_what_files_take(&tasks, tile, &*probe)? } else { Vec::new() };
     let n_tiles = tasks.iter().map(|it| it.picture.size().0.div_ceil(tile)).max().unwrap_or(1);
     let blank = |shape| upscaler.blank(shape);
-    let tiles = Forward { settings: &settings, items: "tiles", edge: tile, blank: &blank };
+    let tiles = Forward { harness, settings: &settings, items: "tiles", edge: tile, blank: &blank };
     let at_once = tiles.at_once(args.batch_size, n_tiles as usize, &mut *probe)?;
     drop(held);
     probe.draw_line(Some(Bytes::MAX))?;

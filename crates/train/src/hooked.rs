@@ -13,22 +13,33 @@ use crate::source::{Draw, Lengths, Source, SourceError};
 use crate::step::StepError;
 
 /// Told what a run asks of its job, and free to make it fail: how recovery is put to the test.
+///
+/// Whatever is not defined does nothing.
 pub trait Hooks: Send + Sync + 'static {
     /// A sample is about to be read.
     ///
     /// # Errors
     ///
     /// [`SourceError`] when it is not to be read.
-    fn on_read(&self, epoch: u64, id: u64) -> Result<(), SourceError>;
+    fn on_read(&self, epoch: u64, id: u64) -> Result<(), SourceError> {
+        let _ = (epoch, id);
+        Ok(())
+    }
 
     /// Samples of a step are about to run forward and backward together.
-    fn on_part(&self, part: &HookedPart);
+    fn on_part(&self, part: &HookedPart) {
+        let _ = part;
+    }
 
     /// A batch of this shape is about to run forward, without gradients.
-    fn on_forward(&self, shape: StepShape);
+    fn on_forward(&self, shape: StepShape) {
+        let _ = shape;
+    }
 
     /// A validation is about to begin, or has ended.
-    fn on_validation(&self, is_running: bool);
+    fn on_validation(&self, is_running: bool) {
+        let _ = is_running;
+    }
 }
 
 /// Some samples of a step.
@@ -44,7 +55,7 @@ pub struct HookedPart {
 
 /// A job that is otherwise the one that it wraps.
 #[derive(Debug)]
-pub struct Hooked<J, H> {
+pub struct Hooked<J, H: ?Sized> {
     /// The job.
     pub job: J,
     /// Who is told.
@@ -53,7 +64,7 @@ pub struct Hooked<J, H> {
 
 /// The samples of a job that is watched.
 #[derive(Debug)]
-pub struct HookedSource<S, H> {
+pub struct HookedSource<S, H: ?Sized> {
     source: Arc<S>,
     hooks: Arc<H>,
 }
@@ -79,7 +90,7 @@ impl<B> HookedBuffer<B> {
 
 // What has a default would not be that of the job.
 #[deny(clippy::missing_trait_methods, reason = "all that is asked of it is asked of the job")]
-impl<J: Job, H: Hooks> Job for Hooked<J, H> {
+impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
     type Source = HookedSource<J::Source, H>;
     type Model = J::Model;
     type Batch = J::Batch;
@@ -168,7 +179,7 @@ impl<J: Job, H: Hooks> Job for Hooked<J, H> {
 }
 
 #[deny(clippy::missing_trait_methods, reason = "all that is asked of it is asked of the source")]
-impl<S: Source, H: Hooks> Source for HookedSource<S, H> {
+impl<S: Source, H: Hooks + ?Sized> Source for HookedSource<S, H> {
     type Item = S::Item;
     type Buffer = HookedBuffer<S::Buffer>;
 

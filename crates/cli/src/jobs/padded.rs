@@ -40,6 +40,8 @@ pub(super) fn prepare<J: Job>(
     let loader = settings.loader(largest, edges.clone());
     check_tasks(&job, &loader)?;
     Ok(Prepared {
+        job: loading.watched(job),
+        harness: loading.harness,
         loaded: taken,
         probe: loading.probe,
         capacity: loading.capacity,
@@ -53,7 +55,6 @@ pub(super) fn prepare<J: Job>(
         data: about.lines,
         skipped: about.skipped,
         files: about.files,
-        job,
     })
 }
 

@@ -23,10 +23,11 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let (n_train, n_held) = (photos.train.len(), photos.validation.len());
     let names = some_of(photos.validation.iter().map(|it| it.name.clone()), SHOWN_NAMES, "more");
     Ok(Prepared {
+        harness: loading.harness,
         loaded: loading.taken(),
+        job: loading.watched(Sr::new(settings.sr(), Arc::clone(&photos))),
         probe: loading.probe,
         capacity,
-        job: Sr::new(settings.sr(), Arc::clone(&photos)),
         loader: settings.loader(bounds.patch_max, Vec::new()),
         sizes: Sizes::Cut(bounds),
         largest_sample: photos.largest_patch(),

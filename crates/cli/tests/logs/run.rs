@@ -33,9 +33,14 @@ pub(crate) const SR: [&str; 10] = [
     "train.warm_up_steps=4",
 ];
 
-/// Returns the program on a simulated device, whatever the environment wants of the program.
-pub(crate) fn plimsoll(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+/// The program that ships.
+pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
+/// The same in the hands of these tests.
+const FAULTY: &str = env!("CARGO_BIN_EXE_plimsoll-faulty");
+
+/// Returns a program with the simulated device, whatever the environment wants of it.
+fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     let wishes = std::env::vars_os().map(|it| it.0).filter(|it| it.to_string_lossy().starts_with("PLIMSOLL_"));
     for wish in wishes.chain(COLOURS.map(Into::into)) {
         command.env_remove(wish);
@@ -55,7 +60,7 @@ impl Run {
     /// Describes a training of a job by its flags and values; `name` is that of its snapshots.
     pub(crate) fn new(name: &'static str, job: &str, capacity: &str, steps: u32, sets: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = plimsoll(&["train", "--job", job, "--capacity", capacity, "--seed", "1"]);
+        let mut command = command(FAULTY, &["train", "--job", job, "--capacity", capacity, "--seed", "1"]);
         command.args(["--steps", &steps.to_string(), "--set", "train.validate_every=8"]);
         // By itself it would follow what the disk has free.
         command.args(["--set", "data.store_limit=64MiB"]);
@@ -115,15 +120,21 @@ impl Run {
 }
 
 fn replays(log: &Path) -> bool {
-    plimsoll(&["replay"]).arg(log).output().unwrap().status.success()
+    command(PLIMSOLL, &["replay"]).arg(log).output().unwrap().status.success()
 }
 
-/// Returns what a command that succeeds prints.
+/// Returns what a command that succeeds prints on the simulated device.
 #[track_caller]
-pub(crate) fn printed(args: &[&str]) -> String {
-    let Output { status, stdout, stderr } = plimsoll(args).output().unwrap();
+pub(crate) fn simulated(args: &[&str]) -> String {
+    printed(FAULTY, args)
+}
+
+/// Returns what a command of this program prints that succeeds.
+#[track_caller]
+pub(crate) fn printed(program: &str, args: &[&str]) -> String {
+    let Output { status, stdout, stderr } = command(program, args).output().unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    String::from_utf8_lossy(&stdout).replace(env!("CARGO_BIN_EXE_plimsoll"), "plimsoll")
+    String::from_utf8_lossy(&stdout).replace(program, "plimsoll")
 }
 
 /// Holds a text against what was accepted under this name.

@@ -1,7 +1,7 @@
 //! What the program prints besides runs.
 
 use crate::jobs::{MULTITASK, SEQUENCE, TEXT};
-use crate::run::{SR, check_text, printed};
+use crate::run::{PLIMSOLL, SR, check_text, printed, simulated};
 
 #[test]
 fn help() {
@@ -18,9 +18,9 @@ fn help() {
         "replay",
         "config",
     ];
-    check_text("help", &printed(&["--help"]));
+    check_text("help", &printed(PLIMSOLL, &["--help"]));
     for command in commands {
-        check_text(&format!("help.{command}"), &printed(&[command, "--help"]));
+        check_text(&format!("help.{command}"), &printed(PLIMSOLL, &[command, "--help"]));
     }
 }
 
@@ -31,7 +31,7 @@ fn plan() {
         let out = folder.path().join("plan.json").display().to_string();
         let args = ["plan", "--job", job, "--capacity", "512MiB", "--out", &out];
         let sets = sets.iter().flat_map(|it| ["--set", it]);
-        let text = printed(&args.into_iter().chain(sets).collect::<Vec<_>>());
+        let text = simulated(&args.into_iter().chain(sets).collect::<Vec<_>>());
         check_text(&format!("plan.{job}"), &text.replace(&*folder.path().to_string_lossy(), "[folder]"));
     }
 }
@@ -40,5 +40,5 @@ fn plan() {
 fn find() {
     let sets = SR.iter().flat_map(|it| ["--set", it]);
     let args = ["find", "--capacity", "512MiB"];
-    check_text("find.sr", &printed(&args.into_iter().chain(sets).collect::<Vec<_>>()));
+    check_text("find.sr", &simulated(&args.into_iter().chain(sets).collect::<Vec<_>>()));
 }

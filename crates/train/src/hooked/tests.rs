@@ -137,17 +137,7 @@ impl Job for Own {
 
 struct Silent;
 
-impl Hooks for Silent {
-    fn on_read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    fn on_part(&self, _part: &HookedPart) {}
-
-    fn on_forward(&self, _shape: StepShape) {}
-
-    fn on_validation(&self, _is_running: bool) {}
-}
+impl Hooks for Silent {}
 
 /// Everything that a job says of itself and of its source.
 fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
@@ -173,6 +163,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
 fn a_hooked_job_answers_as_the_job_itself() {
     let own = || Own { tasks: vec!["one".to_owned(), "two".to_owned()] };
     let model = own().init(&Device::flex());
-    let hooked = Hooked { job: own(), hooks: Arc::new(Silent) };
+    let hooks: Arc<dyn Hooks> = Arc::new(Silent);
+    let hooked = Hooked { job: own(), hooks };
     assert_eq!(answers(&hooked, &model), answers(&own(), &model));
 }

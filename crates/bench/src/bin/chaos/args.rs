@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Failed;
 
-const USAGE: &str = "understand the command line: write `PLIMSOLL OUT [--rounds N] [--seed S] [--round K] \
+const USAGE: &str = "understand the command line: write `PROGRAM OUT [--rounds N] [--seed S] [--round K] \
                      [--threads N] [--no-picture]`";
 
 /// What is asked for.

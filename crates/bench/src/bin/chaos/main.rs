@@ -1,11 +1,11 @@
 //! Whole trainings under faults: is anything lost?
 //!
 //! ```text
-//! chaos PLIMSOLL OUT [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
+//! chaos PROGRAM OUT [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
 //! ```
 //!
-//! `PLIMSOLL` is the program, built with its feature `chaos`; `OUT` a folder for `chaos.json`, `chaos.md` and the
-//! picture.
+//! `PROGRAM` is `plimsoll-faulty`: all that `plimsoll` does, under faults that are injected; `OUT` a folder for `chaos.json`,
+//! `chaos.md` and the picture.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
 

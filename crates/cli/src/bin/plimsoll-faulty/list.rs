@@ -26,7 +26,7 @@ struct Fault {
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A micro-batch finds the capacity taken, and exceeds it.
     Oom,
     /// A micro-batch reaches more than it needs: something else takes memory meanwhile.
@@ -63,22 +63,22 @@ pub(super) enum Kind {
 }
 
 /// The faults of this process, and how far it has come.
-pub(super) struct List {
+pub(crate) struct List {
     waiting: Vec<Fault>,
     used: File,
-    pub(super) parts: u64,
-    pub(super) reads: u64,
+    pub(crate) parts: u64,
+    pub(crate) reads: u64,
     /// Readings of memory since the last micro-batch began.
-    pub(super) readings: u64,
+    pub(crate) readings: u64,
     /// Samples of the micro-batch that is about to begin, where that is known.
-    pub(super) announced: u32,
+    pub(crate) announced: u32,
     /// What else is said to be in use, while a micro-batch runs out of memory.
-    pub(super) offset: Option<Bytes>,
+    pub(crate) offset: Option<Bytes>,
     /// What else a micro-batch is said to have reached.
-    pub(super) excess: Bytes,
+    pub(crate) excess: Bytes,
     /// What is left of the capacity, and for how many steps.
-    pub(super) fallen: Option<(f64, u64)>,
-    pub(super) capacity_readings: u64,
+    pub(crate) fallen: Option<(f64, u64)>,
+    pub(crate) capacity_readings: u64,
     /// A sample that will fail once more.
     failing: Option<u64>,
 }
@@ -92,7 +92,7 @@ struct Wanted {
 
 impl List {
     /// Reads what is wanted; `None` without the variable.
-    pub(super) fn from_environment() -> Option<Self> {
+    pub(crate) fn from_environment() -> Option<Self> {
         let wanted = std::env::var(VARIABLE).ok()?;
         let Wanted { used, mut faults } = serde_json::from_str(&wanted).expect("PLIMSOLL_FAULTS lists faults in JSON");
         let noted = fs::read_to_string(&used).unwrap_or_default();
@@ -115,12 +115,12 @@ impl List {
     }
 
     /// Whether a fault of this kind is due.
-    pub(super) fn is_due(&self, at: u64, kind: impl Fn(&Kind) -> bool) -> bool {
+    pub(crate) fn is_due(&self, at: u64, kind: impl Fn(&Kind) -> bool) -> bool {
         self.waiting.iter().any(|it| it.at <= at && kind(&it.kind))
     }
 
     /// Notes the next fault of this kind that is due as used, and returns it; a sample that cannot be read fails twice.
-    pub(super) fn take(&mut self, at: u64, kind: impl Fn(&Kind) -> bool, sample: u64) -> Option<Kind> {
+    pub(crate) fn take(&mut self, at: u64, kind: impl Fn(&Kind) -> bool, sample: u64) -> Option<Kind> {
         if self.failing.is_some_and(|it| it == sample && kind(&Kind::ReadError)) {
             self.failing = None;
             return Some(Kind::ReadError);
@@ -134,14 +134,14 @@ impl List {
     }
 
     /// Notes the first fault of this kind as used.
-    pub(super) fn use_up(&mut self, kind: impl Fn(&Kind) -> bool) {
+    pub(crate) fn use_up(&mut self, kind: impl Fn(&Kind) -> bool) {
         if let Some(index) = self.waiting.iter().position(|it| kind(&it.kind)) {
             self.note(index);
         }
     }
 
     /// Lets what runs now exceed its need, where that is due.
-    pub(super) fn exceed(&mut self, now: Phase) {
+    pub(crate) fn exceed(&mut self, now: Phase) {
         let excess = self.take(self.parts, |it| matches!(it, Kind::Excess { phase, .. } if *phase == now), 0);
         if let Some(Kind::Excess { bytes, .. }) = excess {
             self.excess = Bytes(bytes);

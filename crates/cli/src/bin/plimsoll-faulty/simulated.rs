@@ -28,13 +28,13 @@ type Need = [u64; 4];
 const TRAINING: [Need; 2] = [[12 << 10, 1 << 10, 96, 12], [32 << 10, 0, 0, 15]];
 const INFERENCE: [Need; 2] = [[8 << 10, 256, 24, 2], [2 << 10, 0, 0, 3]];
 
-pub(super) fn is_wanted() -> bool {
+pub(crate) fn is_wanted() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
 /// The memory of a process.
 #[derive(Debug, Default)]
-pub(super) struct SimulatedDevice(Mutex<Memory>);
+pub(crate) struct SimulatedDevice(Mutex<Memory>);
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -113,11 +113,11 @@ impl SimulatedDevice {
     }
 
     /// Begins anew.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         *self.memory() = Memory::default();
     }
 
-    pub(super) fn on_part(&self, part: &HookedPart) {
+    pub(crate) fn on_part(&self, part: &HookedPart) {
         let mut memory = self.memory();
         memory.is_blank = part.n_samples.is_none();
         memory.held.has_sum &= part.samples.start > 0 || memory.is_blank;
@@ -128,20 +128,20 @@ impl SimulatedDevice {
         (memory.after_part, memory.readings) = (Some((Held { has_moments, has_sum: !is_last }, part.shape.samples)), 0);
     }
 
-    pub(super) fn on_forward(&self, shape: StepShape) {
+    pub(crate) fn on_forward(&self, shape: StepShape) {
         self.memory().run(Bytes::kib(most_kib(shape, INFERENCE)));
     }
 }
 
 /// Measures the simulated device.
 #[derive(Clone, Debug)]
-pub(super) struct SimulatedProbe {
+pub(crate) struct SimulatedProbe {
     device: Arc<SimulatedDevice>,
     capacity: Bytes,
 }
 
 impl SimulatedProbe {
-    pub(super) fn new(device: &Arc<SimulatedDevice>, capacity: Option<Bytes>) -> Self {
+    pub(crate) fn new(device: &Arc<SimulatedDevice>, capacity: Option<Bytes>) -> Self {
         Self { device: Arc::clone(device), capacity: capacity.unwrap_or(CAPACITY) }
     }
 }

@@ -6,21 +6,21 @@ use std::sync::atomic::Ordering::SeqCst;
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::{Bytes, MemoryReading, StepShape};
 
-use super::Faults;
-use super::list::Kind;
+use crate::faults::Faults;
+use crate::list::Kind;
 
 /// Readings between the start of a micro-batch and the end of the optimizer's step, that one included: its peak, its
 /// peak with what accumulating took, and the optimizer's.
 const READINGS: u64 = 3;
 
 /// Measures what is there, and what the faults add to it.
-pub(super) struct FaultyProbe {
+pub(crate) struct FaultyProbe {
     inner: Box<dyn Probe>,
     faults: Arc<Faults>,
 }
 
 impl FaultyProbe {
-    pub(super) fn new(inner: Box<dyn Probe>, faults: Arc<Faults>) -> Self {
+    pub(crate) fn new(inner: Box<dyn Probe>, faults: Arc<Faults>) -> Self {
         Self { inner, faults }
     }
 }
