@@ -12,7 +12,7 @@ use crate::exit::CODES;
 
 /// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about, after_help = CODES)]
+#[command(name = "plimsoll", version, after_help = CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
