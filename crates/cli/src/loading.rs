@@ -15,6 +15,7 @@ use crate::exit::{Interrupted, describe, user_error};
 use crate::harness::Harness;
 use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
+use crate::shell::program;
 use crate::values::JobName;
 
 /// The part of the free disk that decoded pixels may take unless a limit is set: one in so many.
@@ -90,7 +91,7 @@ impl<'a> Loading<'a> {
     /// Describes an error, and where to read on when the folder is not what the job needs.
     fn described<E: Error + AboutFolder + 'static>(&self, error: &E) -> String {
         let job = self.job.word();
-        let page = format!("; `plimsoll data {job}` says what a folder must hold");
+        let page = format!("; `{} data {job}` says what a folder must hold", program());
         describe(error) + if error.is_about_folder() { &page } else { "" }
     }
 

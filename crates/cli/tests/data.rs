@@ -112,7 +112,8 @@ fn a_folder_that_holds_nothing_for_a_job_leads_to_its_page() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes"), "nothing").unwrap();
     for job in JOBS {
-        let page = format!("`plimsoll data {job}` says what a folder must hold");
+        // As this program was called, so that it can be pasted.
+        let page = format!("`{} data {job}` says what a folder must hold", env!("CARGO_BIN_EXE_plimsoll"));
         let path = folder.path().to_str().unwrap();
         refused(&plimsoll(&["data", job, path]), &[&page]);
         refused(&plimsoll(&["train", "--job", job, "--data", path, "--no-supervise"]), &[&page]);

@@ -5,6 +5,7 @@ use config::{Config, File, FileFormat, Map, Value, ValueKind};
 use super::{DEFAULTS, config_error, kinds::Kind};
 use crate::exit::{UserError, user_error};
 use crate::nearest::nearest_keys;
+use crate::shell::program;
 
 /// The most of a key that is shown.
 const SHOWN: usize = 100;
@@ -42,7 +43,7 @@ impl Known {
             return refused(format!("`{shown}` is a section, not a key; its keys are written as `{below}`"));
         }
         let hint = match nearest_keys(key, &known).as_slice() {
-            [] => "; `plimsoll config` prints all that are known".to_owned(),
+            [] => format!("; `{} config` prints all that are known", program()),
             keys => {
                 let keys: Vec<_> = keys.iter().map(|it| format!("`{it}`")).collect();
                 format!("; did you mean {}?", keys.join(" or "))
