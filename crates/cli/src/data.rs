@@ -10,7 +10,7 @@ use plimsoll_workloads::text::Corpus;
 
 use crate::args::DataArgs;
 use crate::harness::Harness;
-use crate::jobs::{PixelFolder, narrow};
+use crate::jobs::{PixelFolder, narrow, scarce};
 use crate::loading::Loading;
 use crate::prepare::{SHOWN_NAMES, some_of};
 use crate::settings::Settings;
@@ -57,7 +57,8 @@ fn survey(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey,
         }
         JobName::Multitask => {
             let config = settings.samples(room);
-            loading.read(|watch| Samples::survey(&config, watch))?
+            let (survey, few) = loading.read(|watch| Samples::survey(&config, watch))?;
+            return Ok((survey, few.iter().map(|few| note(&scarce(few))).collect()));
         }
         JobName::Text => {
             let config = settings.corpus(room);
@@ -73,7 +74,11 @@ fn survey_of_images(settings: &Settings, loading: &Loading<'_>) -> anyhow::Resul
     let config = settings.photos(settings.smallest_patch(of_presets), loading.room(settings));
     let (survey, smallest) = loading.read(|watch| sr::survey(&config, watch))?;
     let note = smallest.map(|smallest| narrow(settings, of_presets, &smallest)).transpose()?.flatten();
-    Ok((survey, note.map(|note| format!("{:<12}{note}", "note")).into_iter().collect()))
+    Ok((survey, note.as_deref().map(self::note).into_iter().collect()))
+}
+
+fn note(what: &str) -> String {
+    format!("{:<12}{what}", "note")
 }
 
 fn lines(survey: &Survey) -> Vec<String> {

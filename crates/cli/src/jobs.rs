@@ -10,6 +10,7 @@ use anyhow::Context;
 use plimsoll_train::{Job, StopFlag, TrainError};
 use tempfile::TempDir;
 
+pub(crate) use self::multitask::scarce;
 pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
 use crate::harness::Harness;

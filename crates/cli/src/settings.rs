@@ -154,6 +154,9 @@ pub(crate) struct Multitask {
     channels: usize,
     features: usize,
     label_smoothing: f32,
+    zoom: f32,
+    colors: f32,
+    mirror: bool,
     image_size: u32,
     max_words: u32,
 }

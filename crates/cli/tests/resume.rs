@@ -30,7 +30,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 87] = [
+const CASES: [Case; 90] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -111,6 +111,9 @@ const CASES: [Case; 87] = [
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
     ("multitask", "multitask.label_smoothing", "0.1", GOES_ON),
+    ("multitask", "multitask.zoom", "0.25", GOES_ON),
+    ("multitask", "multitask.colors", "0.1", GOES_ON),
+    ("multitask", "multitask.mirror", "true", GOES_ON),
     ("multitask", "multitask.image_size", "24", Some("`job`")),
     ("multitask", "multitask.max_words", "2", Some("`job`")),
     ("text", "text.vocabulary", "299", Some("`job`")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_train::Job;
-use plimsoll_workloads::multitask::{Multitask, Samples};
+use plimsoll_workloads::multitask::{ENOUGH_IMAGES, Multitask, Samples, Scarce};
 
 use super::padded::{About, lengths};
 use super::{SIGNATURE_FILE, padded};
@@ -25,5 +25,18 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         skipped: samples.skipped.clone(),
         files: vec![(SIGNATURE_FILE, samples.signature().to_json())],
     };
-    Ok(padded::prepare(settings, loading, job, about)?)
+    let mut prepared = padded::prepare(settings, loading, job, about)?;
+    prepared.notes.warnings.extend(samples.scarce().iter().map(scarce));
+    Ok(prepared)
+}
+
+/// Says what it means that there are few images of a subject.
+pub(crate) fn scarce(Scarce { subject, n_images, n_subjects }: &Scarce) -> String {
+    let others = if *n_subjects > 1 { format!(", and too few of {} more", n_subjects - 1) } else { String::new() };
+    format!(
+        "{n_images} image{} of \"{subject}\" to train on{others}: with fewer than {ENOUGH_IMAGES} photographs of a subject \
+         a model ends little better than guessing on others of it; more images, or a smaller `data.validation_share`, \
+         would help",
+        if *n_images == 1 { "" } else { "s" }
+    )
 }

@@ -51,6 +51,8 @@ fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
         ("multitask.image_size=0", "1 to 8192"),
         ("multitask.image_size=65536", "1 to 8192"),
         ("multitask.max_words=0", "1 to 65536"),
+        ("multitask.zoom=1", "from 0 to below 1"),
+        ("multitask.colors=1.1", "from 0 to 1"),
         ("multitask.label_smoothing=NaN", "from 0 to below 1"),
         ("multitask.label_smoothing=1", "from 0 to below 1"),
         ("multitask.label_smoothing=-0.1", "from 0 to below 1"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_train::BadSample;
 use plimsoll_workloads::Room;
-use plimsoll_workloads::multitask::{FusionConfig, MultitaskConfig, SamplesConfig};
+use plimsoll_workloads::multitask::{Augmentation, FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
 use plimsoll_workloads::text::{CorpusConfig, GptConfig};
 
@@ -60,10 +60,11 @@ impl Settings {
     }
 
     pub(crate) fn multitask(&self) -> MultitaskConfig {
-        let Multitask { channels, features, label_smoothing, .. } = self.multitask;
+        let Multitask { channels, features, label_smoothing, zoom, colors, mirror, .. } = self.multitask;
         MultitaskConfig {
             model: FusionConfig { channels, features },
             label_smoothing,
+            augmentation: Augmentation { zoom, colors, mirror },
             measure_tasks: self.tasks.balance == BalanceKind::GradNorm,
             seed: self.seed,
         }

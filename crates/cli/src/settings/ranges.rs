@@ -50,7 +50,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 48] = [
+pub(crate) const RANGES: [(&str, Range); 50] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -92,6 +92,8 @@ pub(crate) const RANGES: [(&str, Range); 48] = [
     ("multitask.channels", Whole(1, MOST)),
     ("multitask.features", Whole(1, MOST)),
     ("multitask.label_smoothing", Below(0.0, 1.0)),
+    ("multitask.zoom", Below(0.0, 1.0)),
+    ("multitask.colors", Closed(0.0, 1.0)),
     ("multitask.image_size", Whole(1, MOST_PIXELS)),
     ("multitask.max_words", Whole(1, MOST)),
     ("text.vocabulary", VOCABULARY),

@@ -10,6 +10,28 @@ const SLANT: f32 = 0.3;
 const SHIFT: f32 = 0.1;
 /// The longest side of the rectangle that is blotted out, as a share of the image's.
 const BLOT: f32 = 0.4;
+/// The brightest value.
+const BRIGHTEST: f32 = 255.0;
+/// What is added to a colour at most, as a share of the brightest value, for all that its factor may change.
+const ADDED: f32 = 0.25;
+
+/// How much an image that is trained on may differ from its file, beyond what all do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Augmentation {
+    /// The greatest share of each side that is cut off, so that the rest is seen larger: from 0 to below 1.
+    pub zoom: f32,
+    /// The greatest change of each colour, as a share of it: from 0 to 1.
+    pub colors: f32,
+    /// Whether half of the images are mirrored, left to right.
+    pub mirror: bool,
+}
+
+impl Default for Augmentation {
+    /// What suits drawings and photographs alike; a mirrored letter may be another one.
+    fn default() -> Self {
+        Self { zoom: 0.5, colors: 0.2, mirror: false }
+    }
+}
 
 /// Random numbers that depend on seed, epoch and sample alone (`SplitMix64`).
 pub(crate) struct Chance(u64);
@@ -59,7 +81,7 @@ const fn mix(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Turns, stretches, slants and shifts a square image a little, and blots out a part of it.
+/// Turns, stretches, slants, shifts and colours a square image a little, enlarges a part of it, and blots out another.
 ///
 /// Beyond its border is what is on it.
 ///
@@ -68,10 +90,12 @@ const fn mix(z: u64) -> u64 {
 /// # Shapes
 ///
 /// - `source` and output: `[3, size, size]`
-pub(crate) fn warped(source: &[u8], size: usize, chance: &mut Chance) -> Vec<u8> {
+pub(crate) fn warped(source: &[u8], size: usize, by: Augmentation, chance: &mut Chance) -> Vec<u8> {
     let tangent = chance.around_zero(TURN);
     let [sin, cos] = [2.0 * tangent, 1.0 - tangent * tangent].map(|it| it / (1.0 + tangent * tangent));
-    let [stretch_x, stretch_y] = [(); 2].map(|()| 1.0 + chance.around_zero(STRETCH));
+    let zoom = 1.0 - chance.around_zero(by.zoom).abs();
+    let [stretch_x, stretch_y] = [(); 2].map(|()| zoom * (1.0 + chance.around_zero(STRETCH)));
+    let stretch_x = if by.mirror && chance.flip() { -stretch_x } else { stretch_x };
     let slant = chance.around_zero(SLANT);
     let [shift_x, shift_y] = [(); 2].map(|()| chance.around_zero(SHIFT * size as f32));
     let centre = (size as f32 - 1.0) / 2.0;
@@ -85,8 +109,24 @@ pub(crate) fn warped(source: &[u8], size: usize, chance: &mut Chance) -> Vec<u8>
             into[at] = corners.of(from);
         }
     }
+    recolor(&mut warped, size, by.colors, chance);
     blot(&mut warped, size, chance);
     warped
+}
+
+/// Changes each colour by a factor and a summand, as another light would.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
+fn recolor(planes: &mut [u8], size: usize, most: f32, chance: &mut Chance) {
+    if most <= 0.0 {
+        return;
+    }
+    for plane in planes.chunks_exact_mut(size * size) {
+        let (factor, summand) = (1.0 + chance.around_zero(most), chance.around_zero(most * ADDED * BRIGHTEST));
+        let changed = |it: u8| (f32::from(it) * factor + summand).clamp(0.0, BRIGHTEST) + 0.5;
+        for it in plane {
+            *it = changed(*it) as u8;
+        }
+    }
 }
 
 /// Fills a rectangle anywhere with the mean colour.
@@ -136,7 +176,8 @@ mod tests {
     #[test]
     fn a_warp_depends_on_seed_epoch_and_sample_alone_and_moves_something() {
         let source: Vec<u8> = (0..3 * 16 * 16).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect();
-        let warp = |seed, epoch, sample| warped(&source, 16, &mut Chance::new(seed, epoch, sample));
+        let by = Augmentation { mirror: true, ..Augmentation::default() };
+        let warp = |seed, epoch, sample| warped(&source, 16, by, &mut Chance::new(seed, epoch, sample));
         assert_eq!(warp(1, 2, 3), warp(1, 2, 3));
         for other in [warp(2, 2, 3), warp(1, 3, 3), warp(1, 2, 4), source.clone()] {
             assert_ne!(warp(1, 2, 3), other);
@@ -146,7 +187,45 @@ mod tests {
     #[test]
     fn what_is_even_stays_so() {
         let even = [vec![9; 64], vec![200; 64], vec![255; 64]].concat();
-        assert_eq!(warped(&even, 8, &mut Chance::new(5, 6, 7)), even);
+        let by = Augmentation { colors: 0.0, mirror: true, ..Augmentation::default() };
+        assert_eq!(warped(&even, 8, by, &mut Chance::new(5, 6, 7)), even);
+        let colored = warped(&even, 8, Augmentation::default(), &mut Chance::new(5, 6, 7));
+        assert!(colored.chunks(64).all(|plane| plane.iter().all(|it| *it == plane[0])) && colored != even);
+    }
+
+    /// The image of which the left half is black and the right one white, seen with so much of one change alone.
+    fn seen(by: Augmentation, sample: u64) -> Vec<u8> {
+        let half: Vec<u8> = (0..32 * 32).map(|at| if at % 32 < 16 { 0 } else { 255 }).collect();
+        warped(&[half.clone(), half.clone(), half].concat(), 32, by, &mut Chance::new(1, 2, sample))
+    }
+
+    #[test]
+    fn about_half_of_the_images_are_mirrored_where_any_may_be() {
+        let none = Augmentation { zoom: 0.0, colors: 0.0, mirror: false };
+        // The corners may be blotted out, but not most of the edges.
+        let is_mirrored = |by, sample| {
+            let seen = seen(by, sample);
+            let side = |x: usize| (0..32).map(|y| u32::from(seen[32 * y + x])).sum::<u32>();
+            side(31) < side(0)
+        };
+        assert!((0..200).all(|sample| !is_mirrored(none, sample)));
+        let n = (0..200).filter(|sample| is_mirrored(Augmentation { mirror: true, ..none }, *sample)).count();
+        assert!((70..130).contains(&n), "{n} of 200");
+    }
+
+    #[test]
+    fn a_crop_that_is_enlarged_shows_less_of_the_image() {
+        // A ring at the border is black; the larger the part that is cut off, the less of it is seen.
+        let ring: Vec<u8> = (0..32 * 32)
+            .map(|at| if [at % 32, at / 32].iter().any(|it| !(4..28).contains(it)) { 0 } else { 255 })
+            .collect();
+        let n_black = |zoom| {
+            let by = Augmentation { zoom, colors: 0.0, mirror: false };
+            let warp = |sample| warped(&ring, 32, by, &mut Chance::new(1, 2, sample));
+            (0..100).map(|sample| warp(sample).iter().filter(|it| **it < 64).count()).sum::<usize>()
+        };
+        let [whole, some, few] = [0.0, 0.3, 0.6].map(n_black);
+        assert!(few < some && some < whole, "{few} {some} {whole}");
     }
 
     #[test]

@@ -13,7 +13,10 @@ use crate::rows::by_rows;
 /// Keeps the gradient finite where all features are 0.
 const TINY: f32 = 1e-5;
 
-/// Convolutions that halve the sides, and a layer over what is left of the image.
+/// Convolutions that halve the sides, and a layer over what each of them found, wherever it is in the image.
+///
+/// A channel counts with the mean and the most of it over the image: colours and textures from the first layers, parts of
+/// figures from the last. There is nothing to learn of places, which a few dozen photographs can only teach wrongly.
 #[derive(Module, Debug)]
 pub(crate) struct ImageEncoder {
     convolutions: Vec<Conv2d>,
@@ -21,16 +24,15 @@ pub(crate) struct ImageEncoder {
 }
 
 impl ImageEncoder {
-    pub(crate) fn new(size: usize, channels: usize, features: usize, device: &Device) -> Self {
+    pub(crate) fn new(channels: usize, features: usize, device: &Device) -> Self {
         let widths = [3, channels, 2 * channels, 4 * channels];
         let convolution = |pair: &[usize]| {
             let config = Conv2dConfig::new([pair[0], pair[1]], [3, 3]).with_stride([2, 2]);
             config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(device)
         };
         let convolutions: Vec<_> = widths.windows(2).map(convolution).collect();
-        let rest = convolutions.iter().fold(size, |rest, _| rest.div_ceil(2));
-        let output = LinearConfig::new(4 * channels * rest * rest, features).init(device);
-        Self { convolutions, output }
+        let n_pooled = 2 * widths[1..].iter().sum::<usize>();
+        Self { convolutions, output: LinearConfig::new(n_pooled, features).init(device) }
     }
 
     /// Returns features of equal size, so that no image of a group outweighs the others.
@@ -40,8 +42,15 @@ impl ImageEncoder {
     /// - `images`: `[n, 3, size, size]`
     /// - output: `[n, features]`, the mean of whose squares is 1
     pub(crate) fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        let maps = self.convolutions.iter().fold(images, |x, convolution| relu(convolution.forward(x)));
-        let features = self.output.forward(maps.flatten(1, 3));
+        let mut pooled = Vec::with_capacity(2 * self.convolutions.len());
+        self.convolutions.iter().fold(images, |x, convolution| {
+            let maps = relu(convolution.forward(x));
+            let places: Tensor<3> = maps.clone().flatten(2, 3);
+            pooled.push(places.clone().mean_dim(2).squeeze_dim::<2>(2));
+            pooled.push(places.max_dim(2).squeeze_dim::<2>(2));
+            maps
+        });
+        let features = self.output.forward(Tensor::cat(pooled, 1));
         let size = (features.clone().powi_scalar(2).mean_dim(1) + TINY).sqrt();
         features / size
     }

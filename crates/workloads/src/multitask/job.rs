@@ -8,6 +8,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
 use plimsoll_types::StepShape;
 
+use super::augment::Augmentation;
 use super::baseline::baseline;
 use super::batch::{MixedTensors, Sizes};
 use super::lines::Task;
@@ -23,6 +24,8 @@ pub struct MultitaskConfig {
     /// The part of every target that all answers of its task share, right or wrong; 0.2 by default, because few images
     /// are soon known by heart, and what is held out then pays for the model's confidence. Validation has none.
     pub label_smoothing: f32,
+    /// How images that are trained on differ from epoch to epoch.
+    pub augmentation: Augmentation,
     /// Whether the gradient of each task at the last shared layer is measured, which `GradNorm` needs.
     pub measure_tasks: bool,
     /// Seed of what changes from epoch to epoch.
@@ -32,7 +35,8 @@ pub struct MultitaskConfig {
 impl MultitaskConfig {
     /// Trains a model of the default size.
     pub fn new(seed: u64) -> Self {
-        Self { model: FusionConfig::default(), label_smoothing: 0.2, measure_tasks: true, seed }
+        let (model, augmentation) = (FusionConfig::default(), Augmentation::default());
+        Self { model, label_smoothing: 0.2, augmentation, measure_tasks: true, seed }
     }
 }
 
@@ -48,7 +52,7 @@ pub struct Multitask {
 impl Multitask {
     /// Trains on these samples.
     pub fn new(config: MultitaskConfig, samples: Arc<Samples>) -> Self {
-        let source = Arc::new(SampleSource::new(Arc::clone(&samples), config.seed));
+        let source = Arc::new(SampleSource::new(Arc::clone(&samples), config.augmentation, config.seed));
         let tasks = samples.tasks().iter().map(|task| task.to_string()).collect();
         Self { config, samples, source, tasks }
     }
@@ -134,7 +138,7 @@ impl Job for Multitask {
             if tasks.len() < Task::ALL.len() { format!(", {} alone", self.tasks.join(" and ")) } else { String::new() };
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
         format!(
-            "multitask of {channels} channels and {features} features on images of {image} px, {words} of {n_ids} words \
+            "multitask of {channels} channels, pooled, and {features} features on images of {image} px, {words} of {n_ids} words \
              and {subjects} subjects, cross-entropy{probes}{of}"
         )
     }

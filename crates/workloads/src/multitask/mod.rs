@@ -19,7 +19,8 @@
 //! Of every subject a fixed share of the images is held out, chosen by a fixed seed.
 //! A line validates with those of its images that are held out.
 //! It trains with as many images as are left of its own, drawn for every epoch anew from all those of its subject that
-//! are not held out, and each a little turned, stretched and blotted: a few hundred images are soon known by heart.
+//! are not held out, and each a little turned, stretched, coloured, enlarged and blotted: a few dozen images are soon
+//! known by heart, and what an image shows is pooled over its places, which so few teach nothing about.
 //! So no held-out image is ever trained on, while a line with images on both sides serves twice, and its text with it.
 //!
 //! Each task's baseline is the best constant prediction: how often each subject occurs in training, or all subjects
@@ -44,12 +45,14 @@ mod model;
 mod question;
 mod recognizer;
 mod samples;
+mod scarce;
 mod signature;
 mod source;
 mod split;
 mod tasks;
 mod words;
 
+pub use augment::Augmentation;
 pub use batch::MixedTensors;
 pub use encoder::N_HEADS;
 pub use error::DataError;
@@ -59,5 +62,6 @@ pub use model::{FusionConfig, FusionModel};
 pub use question::Question;
 pub use recognizer::{RecognizeError, Recognizer};
 pub use samples::{Sample, Samples, SamplesConfig};
+pub use scarce::{ENOUGH_IMAGES, Scarce};
 pub use signature::Signature;
 pub use source::{LoadedSample, SampleBuffer, SampleSource};

@@ -43,7 +43,7 @@ impl FusionConfig {
         let features = self.features;
         let probe = |_| Initializer::Zeros.init([3 * features, features], device);
         FusionModel {
-            images: ImageEncoder::new(sizes.image, self.channels, features, device),
+            images: ImageEncoder::new(self.channels, features, device),
             texts: TextEncoder::new(n_ids, sizes.words, features, device),
             fusion: LinearConfig::new(3 * features, features).init(device),
             probes: if has_probes { sizes.tasks.iter().map(probe).collect() } else { Vec::new() },

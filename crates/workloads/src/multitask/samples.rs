@@ -9,6 +9,7 @@ use super::album::Album;
 use super::batch::Sizes;
 use super::error::DataError;
 use super::lines::{Line, Task, parse};
+use super::scarce::Scarce;
 use super::signature::Signature;
 use super::split::Split;
 use super::tasks::Tasks;
@@ -117,16 +118,18 @@ impl Samples {
         Self::read_into(Album::create(config), config, watch)
     }
 
-    /// Reads the list and the heads of the images that it names, and decodes none of them.
+    /// Reads the list and the heads of the images that it names, and decodes none of them; says also of which subject there
+    /// are too few.
     ///
     /// # Errors
     ///
     /// Those of [`Self::read_watched`] that show before anything is decoded.
-    pub fn survey(config: &SamplesConfig, watch: Watch<'_>) -> Result<Survey, DataError> {
+    pub fn survey(config: &SamplesConfig, watch: Watch<'_>) -> Result<(Survey, Option<Scarce>), DataError> {
         let samples = Self::read_into(Album::of_heads(config), config, watch)?;
         let all = || samples.train.iter().chain(&samples.held_out);
         let subjects = all().flat_map(|it| &it.groups).map(|it| samples.subjects[it.subject].clone());
-        Ok(Survey {
+        let scarce = samples.scarce();
+        let survey = Survey {
             samples: "samples",
             n_train: samples.train.len(),
             n_held_out: samples.held_out.len(),
@@ -134,7 +137,8 @@ impl Samples {
             lengths: samples.train.iter().map(|it| u64::from(it.n_images())).collect(),
             kinds: vec![("tasks", counted(all().map(|it| it.task.to_string()))), ("subjects", counted(subjects))],
             skipped: samples.skipped,
-        })
+        };
+        Ok((survey, scarce))
     }
 
     fn read_into(album: std::io::Result<Album>, config: &SamplesConfig, watch: Watch<'_>) -> Result<Self, DataError> {
@@ -201,6 +205,11 @@ impl Samples {
             found @ 0..2 => Err(DataError::OneSubject { path, found }),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the subject of which there are the fewest images to train on, where those are too few.
+    pub fn scarce(&self) -> Option<Scarce> {
+        Scarce::of(&self.subjects, &self.pools)
     }
 
     /// Returns the tasks that there are.

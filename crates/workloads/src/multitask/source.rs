@@ -7,7 +7,7 @@ use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedS
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
-use super::augment::{Chance, warped};
+use super::augment::{Augmentation, Chance, warped};
 use super::batch::Sizes;
 use super::lines::Task;
 use super::samples::{Sample, Samples, Shown};
@@ -23,6 +23,7 @@ pub(crate) const N_METADATA: u32 = 3;
 pub struct SampleSource {
     samples: Arc<Samples>,
     index: SampleIndex<1>,
+    augmentation: Augmentation,
     seed: u64,
 }
 
@@ -49,13 +50,13 @@ pub struct SampleBuffer {
 }
 
 impl SampleSource {
-    /// Takes samples of a folder; the seed decides how they change from epoch to epoch.
-    pub fn new(samples: Arc<Samples>, seed: u64) -> Self {
+    /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds.
+    pub fn new(samples: Arc<Samples>, augmentation: Augmentation, seed: u64) -> Self {
         let lengths: Vec<_> = samples.train.iter().map(Sample::n_images).collect();
         let tasks: Vec<_> = samples.train.iter().map(|it| samples.tasks().number(it.task)).collect();
         let index = SampleIndex::try_new([lengths]).and_then(|index| index.with_tasks(tasks));
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
-        Self { samples, index, seed }
+        Self { samples, index, augmentation, seed }
     }
 }
 
@@ -76,12 +77,12 @@ impl LoadedSample {
     }
 
     /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
-    fn trained(samples: &Samples, sample: &Sample, mut chance: Chance) -> io::Result<Self> {
-        let exchanged = sample.task == Task::Pair && chance.flip();
+    fn trained(samples: &Samples, sample: &Sample, by: Augmentation, mut chance: Chance) -> io::Result<Self> {
+        let (side, exchanged) = (samples.album().size() as usize, sample.task == Task::Pair && chance.flip());
         let mut pixels = Vec::new();
         for group in shown(sample, exchanged) {
             for stored in chance.some_of(samples.pool(group.subject), group.images.len()) {
-                pixels.extend(warped(&planes(samples, stored)?, samples.album().size() as usize, &mut chance));
+                pixels.extend(warped(&planes(samples, stored)?, side, by, &mut chance));
             }
         }
         Ok(Self::new(samples, sample, exchanged, pixels))
@@ -221,7 +222,8 @@ impl Source for SampleSource {
 
     fn read(&self, epoch: u64, id: u64) -> Result<LoadedSample, SourceError> {
         let sample = &self.samples.train[usize::try_from(id).unwrap_or(usize::MAX)];
-        let loaded = LoadedSample::trained(&self.samples, sample, Chance::new(self.seed, epoch, id));
+        let chance = Chance::new(self.seed, epoch, id);
+        let loaded = LoadedSample::trained(&self.samples, sample, self.augmentation, chance);
         loaded.map_err(|error| SourceError {
             sample_id: id,
             reason: format!("the decoded pixels of line {}: {error}", sample.line),
