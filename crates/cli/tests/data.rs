@@ -70,9 +70,13 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
         &checked("sequence", fixtures("sequence").path(), &[]),
         &["recordings  ", "(frames of 10 ms)", "labels      fall 12, hop 12, "],
     );
+    let enough = checked("multitask", fixtures("multitask").path(), &[]);
+    contains(&enough, &["samples     ", "(images)", "tasks       pair ", "subjects    "]);
+    assert!(!enough.contains("note "), "{enough}");
+    let few = checked("multitask", fixtures("multitask").path(), &["--set", "data.validation_share=0.9"]);
     contains(
-        &checked("multitask", fixtures("multitask").path(), &[]),
-        &["samples     ", "(images)", "tasks       pair ", "subjects    "],
+        &few,
+        &["note        1 image of \"bavo\" to train on, and too few of 7 more: with fewer than 2 photographs"],
     );
     let documents = fixtures("text");
     contains(&checked("text", documents.path(), &[]), &["sections    ", "held out", "lengths     shortest "]);
