@@ -153,6 +153,7 @@ pub(crate) struct Sequence {
 pub(crate) struct Multitask {
     channels: usize,
     features: usize,
+    places: bool,
     label_smoothing: f32,
     zoom: f32,
     colors: f32,

@@ -67,7 +67,7 @@ fn a_blank_step_of_sequences_is_finite() {
 fn a_blank_step_of_several_tasks_is_finite() {
     let samples =
         with("multitask", |folder, room| Samples::read(&SamplesConfig::new(folder.to_owned(), room)).unwrap());
-    let model = FusionConfig { channels: 4, features: 16 };
+    let model = FusionConfig { channels: 4, features: 16, ..FusionConfig::default() };
     let job = Multitask::new(MultitaskConfig { model, ..MultitaskConfig::new(3) }, Arc::new(samples));
     check(&job, &[(1, 1), (1, 2), (3, 1), (4, 5)]);
 }

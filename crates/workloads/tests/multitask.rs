@@ -31,7 +31,7 @@ fn fixtures() -> Samples {
 }
 
 fn job() -> Multitask {
-    let model = FusionConfig { channels: 4, features: 16 };
+    let model = FusionConfig { channels: 4, features: 16, ..FusionConfig::default() };
     let samples = Arc::new(fixtures());
     Multitask::new(MultitaskConfig { model, ..MultitaskConfig::new(5) }, samples)
 }

@@ -92,7 +92,7 @@ fn a_part_of_mixed_samples_has_all_tasks() {
     let store = tempfile::tempdir().unwrap();
     let samples =
         SamplesConfig { image_size: 16, ..SamplesConfig::new(data("multitask"), Room::boundless(store.path())) };
-    let model = FusionConfig { channels: 4, features: 16 };
+    let model = FusionConfig { channels: 4, features: 16, ..FusionConfig::default() };
     let job = Multitask::new(
         MultitaskConfig { model, ..MultitaskConfig::new(5) },
         Arc::new(Samples::read(&samples).unwrap()),

@@ -60,9 +60,9 @@ impl Settings {
     }
 
     pub(crate) fn multitask(&self) -> MultitaskConfig {
-        let Multitask { channels, features, label_smoothing, zoom, colors, mirror, .. } = self.multitask;
+        let Multitask { channels, features, places, label_smoothing, zoom, colors, mirror, .. } = self.multitask;
         MultitaskConfig {
-            model: FusionConfig { channels, features },
+            model: FusionConfig { channels, features, has_places: places },
             label_smoothing,
             augmentation: Augmentation { zoom, colors, mirror },
             measure_tasks: self.tasks.balance == BalanceKind::GradNorm,

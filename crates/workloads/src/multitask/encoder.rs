@@ -8,31 +8,37 @@ use burn::nn::{
 use burn::tensor::activation::{relu, softmax};
 use burn::tensor::{Bool, Device, Int, Tensor};
 
+use super::model::FusionConfig;
 use crate::rows::by_rows;
 
 /// Keeps the gradient finite where all features are 0.
 const TINY: f32 = 1e-5;
 
-/// Convolutions that halve the sides, and a layer over what each of them found, wherever it is in the image.
+/// Convolutions that halve the sides, and a layer over what they found.
 ///
-/// A channel counts with the mean and the most of it over the image: colours and textures from the first layers, parts of
-/// figures from the last. There is nothing to learn of places, which a few dozen photographs can only teach wrongly.
+/// Pooled, a channel of each convolution counts with the mean and the most of it over the image: colours and textures from
+/// the first, parts of figures from the last. There is nothing to learn of places then, which a few dozen photographs can
+/// only teach wrongly. With places, the layer is over the whole of what the last convolution found.
 #[derive(Module, Debug)]
 pub(crate) struct ImageEncoder {
     convolutions: Vec<Conv2d>,
     output: Linear,
+    has_places: bool,
 }
 
 impl ImageEncoder {
-    pub(crate) fn new(channels: usize, features: usize, device: &Device) -> Self {
+    pub(crate) fn new(size: usize, config: FusionConfig, device: &Device) -> Self {
+        let FusionConfig { channels, features, has_places } = config;
         let widths = [3, channels, 2 * channels, 4 * channels];
         let convolution = |pair: &[usize]| {
             let config = Conv2dConfig::new([pair[0], pair[1]], [3, 3]).with_stride([2, 2]);
             config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(device)
         };
         let convolutions: Vec<_> = widths.windows(2).map(convolution).collect();
+        let rest = convolutions.iter().fold(size, |rest, _| rest.div_ceil(2));
         let n_pooled = 2 * widths[1..].iter().sum::<usize>();
-        Self { convolutions, output: LinearConfig::new(n_pooled, features).init(device) }
+        let n_seen = if has_places { widths[3] * rest * rest } else { n_pooled };
+        Self { convolutions, output: LinearConfig::new(n_seen, features).init(device), has_places }
     }
 
     /// Returns features of equal size, so that no image of a group outweighs the others.
@@ -43,14 +49,17 @@ impl ImageEncoder {
     /// - output: `[n, features]`, the mean of whose squares is 1
     pub(crate) fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let mut pooled = Vec::with_capacity(2 * self.convolutions.len());
-        self.convolutions.iter().fold(images, |x, convolution| {
+        let last = self.convolutions.iter().fold(images, |x, convolution| {
             let maps = relu(convolution.forward(x));
-            let places: Tensor<3> = maps.clone().flatten(2, 3);
-            pooled.push(places.clone().mean_dim(2).squeeze_dim::<2>(2));
-            pooled.push(places.max_dim(2).squeeze_dim::<2>(2));
+            if !self.has_places {
+                let places: Tensor<3> = maps.clone().flatten(2, 3);
+                pooled.push(places.clone().mean_dim(2).squeeze_dim::<2>(2));
+                pooled.push(places.max_dim(2).squeeze_dim::<2>(2));
+            }
             maps
         });
-        let features = self.output.forward(Tensor::cat(pooled, 1));
+        let seen = if self.has_places { last.flatten(1, 3) } else { Tensor::cat(pooled, 1) };
+        let features = self.output.forward(seen);
         let size = (features.clone().powi_scalar(2).mean_dim(1) + TINY).sqrt();
         features / size
     }

@@ -132,14 +132,15 @@ impl Job for Multitask {
     }
 
     fn program(&self) -> String {
-        let FusionConfig { channels, features } = self.config.model;
+        let FusionConfig { channels, features, has_places } = self.config.model;
         let Sizes { image, words, subjects, tasks } = self.samples.sizes();
         let of =
             if tasks.len() < Task::ALL.len() { format!(", {} alone", self.tasks.join(" and ")) } else { String::new() };
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
+        let pooled = if has_places { "" } else { ", pooled," };
         format!(
-            "multitask of {channels} channels, pooled, and {features} features on images of {image} px, {words} of {n_ids} words \
-             and {subjects} subjects, cross-entropy{probes}{of}"
+            "multitask of {channels} channels{pooled} and {features} features on images of {image} px, {words} of {n_ids} \
+             words and {subjects} subjects, cross-entropy{probes}{of}"
         )
     }
 

@@ -20,7 +20,8 @@
 //! A line validates with those of its images that are held out.
 //! It trains with as many images as are left of its own, drawn for every epoch anew from all those of its subject that
 //! are not held out, and each a little turned, stretched, coloured, enlarged and blotted: a few dozen images are soon
-//! known by heart, and what an image shows is pooled over its places, which so few teach nothing about.
+//! known by heart, and what an image shows is pooled over its places, which so few teach nothing about
+//! (`FusionConfig::has_places` keeps them).
 //! So no held-out image is ever trained on, while a line with images on both sides serves twice, and its text with it.
 //!
 //! Each task's baseline is the best constant prediction: how often each subject occurs in training, or all subjects

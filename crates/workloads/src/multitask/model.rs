@@ -15,11 +15,14 @@ pub struct FusionConfig {
     pub channels: usize,
     /// Features of an image, of a text, and of both together; a multiple of 4, 64 by default.
     pub features: usize,
+    /// Whether it counts where in an image something is, as in letters; not by default, since few photographs teach it
+    /// wrongly.
+    pub has_places: bool,
 }
 
 impl Default for FusionConfig {
     fn default() -> Self {
-        Self { channels: 16, features: 64 }
+        Self { channels: 16, features: 64, has_places: false }
     }
 }
 
@@ -43,7 +46,7 @@ impl FusionConfig {
         let features = self.features;
         let probe = |_| Initializer::Zeros.init([3 * features, features], device);
         FusionModel {
-            images: ImageEncoder::new(self.channels, features, device),
+            images: ImageEncoder::new(sizes.image, *self, device),
             texts: TextEncoder::new(n_ids, sizes.words, features, device),
             fusion: LinearConfig::new(3 * features, features).init(device),
             probes: if has_probes { sizes.tasks.iter().map(probe).collect() } else { Vec::new() },
