@@ -5,6 +5,7 @@ mod jobs;
 mod ranges;
 mod run;
 mod sr;
+mod tasks;
 
 use std::path::PathBuf;
 
