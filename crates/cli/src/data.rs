@@ -25,7 +25,7 @@ pub(crate) fn data(args: &DataArgs) -> anyhow::Result<ExitCode> {
         print!("{}", page(settings.job));
         return Ok(ExitCode::SUCCESS);
     };
-    let store = PixelFolder::make()?;
+    let store = PixelFolder::find()?;
     let (survey, notes) = survey(&settings, &store.loading(&settings)?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));

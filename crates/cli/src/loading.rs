@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
-use plimsoll_train::StopFlag;
+use plimsoll_train::{HostMemory, StopFlag};
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{AboutFolder, Room, StoreConfig, Watch};
 
@@ -27,7 +27,7 @@ const UNKNOWN_DISK: Bytes = Bytes::gib(4);
 pub(crate) struct Loading<'a> {
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    /// Where decoded pixels go: the run's directory, or one that is gone afterwards.
+    /// Where decoded pixels go: the run's directory, or that of temporary files.
     folder: &'a Path,
     job: JobName,
     stop: StopFlag,
@@ -46,17 +46,19 @@ impl<'a> Loading<'a> {
     /// Opens the device, and draws the line at what there is now; `folder` takes what is decoded, and the wish to end is
     /// heeded.
     pub(crate) fn begin(settings: &Settings, folder: &'a Path, stop: StopFlag) -> anyhow::Result<Self> {
+        let beat = Beat::start("device");
         let (mut probe, capacity) = open_device(settings)?;
         probe.reset_peak()?;
         // Another one, so that this one reads anew what there is when the data are loaded.
         open_probe(settings)?.draw_line(None)?;
+        drop(beat);
         Ok(Self { probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
     pub(crate) fn room(&self, settings: &Settings) -> Room {
         let in_use = self.reading().map_or_else(held, |it| it.in_use);
-        let capacity = host_memory(settings, self.capacity);
+        let capacity = host_memory(settings, self.capacity).size();
         let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
         Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
@@ -99,10 +101,12 @@ impl<'a> Loading<'a> {
 }
 
 /// Returns what samples and what is made of them may take: of the device on a CPU, elsewhere of the host.
-pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> Bytes {
+pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> HostMemory {
     match settings.device {
-        DeviceKind::Flex => capacity,
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => Host::new().capacity(held()).unwrap_or(Bytes::MAX),
+        DeviceKind::Flex => HostMemory::Capacity(capacity),
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
+            HostMemory::BesideDevice(Host::new().capacity(held()).unwrap_or(Bytes::MAX))
+        }
     }
 }
 

@@ -13,12 +13,13 @@ use plimsoll_probe::DeviceKind;
 #[cfg(not(feature = "chaos"))]
 use plimsoll_train::fit;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, log_head, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell,
+    StopFlag, TrainError, fingerprint, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
+use crate::beat::Beat;
 use crate::display::Display;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 #[cfg(feature = "chaos")]
@@ -44,12 +45,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let mut loaded = args.values.layers(resumed)?.load()?;
-    if args.resume
-        && let Some(Event::RunStarted(head)) = log_head(&out).map_err(TrainError::from)?
-    {
-        loaded.settings.begun_with = Some(head.budget.capacity);
-    }
+    let loaded = args.values.layers(resumed)?.load()?;
     if is_supervised(args) {
         #[cfg(unix)]
         return crate::supervise::supervise(args, &out, &loaded.settings);
@@ -59,7 +55,9 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let stop = StopFlag::default();
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
+    let beat = Beat::start("waiting");
     let run_dir = RunDir::open_waiting(&out, existing, &mut on_wait).map_err(TrainError::from)?;
+    drop(beat);
     let loading = Loading::begin(&loaded.settings, &out, stop.clone())?;
     with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop })
 }
@@ -174,15 +172,15 @@ impl<J: Job> Prepared<J> {
             None => self.sound(settings, &mut config, goes_on)?,
         }
         let request = self.plan_request(settings)?;
+        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let device = open_device(settings.device, config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
         for (name, content) in self.files.iter().filter(|_| !goes_on) {
             signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
-        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
-        let mut watching = |progress: &Progress| display.borrow_mut().watch(progress);
+        let mut watching = |doing: Doing, progress: &Progress| display.borrow_mut().watch(doing, progress);
         let mut warnings = self.notes.warnings;
         let mut warn = |warning: &str| {
             display.borrow_mut().clear();
@@ -208,11 +206,12 @@ impl<J: Job> Prepared<J> {
         drop(at_once);
         let job_unit = self.job.unit_of_length();
         let outcome = fit(&self.job, &config, shell);
-        display.borrow_mut().clear();
+        display.borrow_mut().end();
         let outcome = outcome?;
         let step_settings = reports::step_settings(&self.loader, job_unit, settings.capacity().is_some());
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
+        drop(display);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 use plimsoll_monitor::Progress;
-use plimsoll_train::{Existing, FitConfig, RunDir, Shell, StopFlag, fit};
+use plimsoll_train::{Doing, Existing, FitConfig, RunDir, Shell, StopFlag, fit};
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, ItemsMeasured, Validated};
 
 use crate::common::{alone, flex_with, run};
@@ -83,8 +83,9 @@ fn a_validation_shows_how_far_it_is_and_a_signal_ends_it_at_once() {
     let mut run_dir = RunDir::open(folder.path(), Existing::Refuse).unwrap();
     let (stop, mut n_after, mut shown) = (StopFlag::default(), None, Vec::new());
     let signal = stop.clone();
-    let mut watching = |progress: &Progress| {
-        let it = progress.validating.unwrap();
+    let mut watching = |doing: Doing, progress: &Progress| {
+        let Some(it) = progress.validating else { return };
+        assert_eq!(doing, Doing::Validation);
         shown.push((it.n_done, it.n, it.seconds_left.is_some()));
         n_after = n_after.map(|n| n + 1);
         if it.n_done > 300 && n_after.is_none() {
