@@ -82,6 +82,11 @@ impl Meter {
         self.progress.seconds_left = self.pace.seconds_left(self.ahead());
     }
 
+    /// Hears that a validation begins: its first items may take long.
+    pub(crate) fn begin_validation(&mut self) {
+        self.validation_began = Some(Instant::now());
+    }
+
     /// Returns where the run stands while it validates.
     pub(crate) fn validating(&mut self, n_done: u64, n: u64) -> &Progress {
         let began = *self.validation_began.get_or_insert_with(Instant::now);

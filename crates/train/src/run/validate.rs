@@ -74,6 +74,7 @@ impl<J: Job> Run<'_, J> {
 
     fn validate_on(&mut self, occasion: Occasion) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.meter.begin_validation();
         self.begin(Doing::Validation);
         let amount = if occasion == Occasion::WholeSet { Amount::All } else { self.amount() };
         self.seed();
