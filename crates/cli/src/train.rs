@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
@@ -225,7 +226,8 @@ impl<J: Job> Prepared<J> {
             }
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &device_name(settings)?))?;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &device_name(settings)?));
+                let plan = plan.context("use what `memory.plan` names")?;
                 Ok(Some(plan.under(self.capacity, settings.memory.target)))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
