@@ -51,6 +51,7 @@
 //! });
 //! ```
 
+mod command_line;
 #[cfg(feature = "criterion")]
 mod criterion;
 pub mod end_to_end;
@@ -62,4 +63,5 @@ pub mod sampler;
 
 #[cfg(feature = "criterion")]
 pub use self::criterion::run;
+pub use command_line::arguments;
 pub use input::{observation, shapes, step_done};

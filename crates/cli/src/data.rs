@@ -6,7 +6,7 @@ use plimsoll_workloads::Survey;
 use plimsoll_workloads::multitask::Samples;
 use plimsoll_workloads::sequence::Recordings;
 use plimsoll_workloads::sr;
-use plimsoll_workloads::text::Corpus;
+use plimsoll_workloads::text::{Corpus, TextSurvey};
 
 use crate::args::DataArgs;
 use crate::harness::Harness;
@@ -26,7 +26,7 @@ pub(crate) fn data(args: &DataArgs, harness: &'static dyn Harness) -> anyhow::Re
         print!("{}", page(settings.job));
         return Ok(ExitCode::SUCCESS);
     };
-    let store = PixelFolder::make()?;
+    let store = PixelFolder::find()?;
     let (survey, notes) = survey(&settings, &store.loading(harness, &settings)?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));
@@ -62,10 +62,25 @@ fn survey(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey,
         }
         JobName::Text => {
             let config = settings.corpus(room);
-            loading.read(|watch| Corpus::survey(&config, watch))?
+            let told = loading.read(|watch| Corpus::survey(&config, watch))?;
+            let notes = notes_on_text(&told, config.longest);
+            return Ok((told.survey, notes));
         }
     };
     Ok((survey, Vec::new()))
+}
+
+/// Says what tokens are counted in, and where not all texts were looked at.
+fn notes_on_text(told: &TextSurvey, longest: u32) -> Vec<String> {
+    let mut notes = vec![format!("{:<12}{} tokens", "tokenizer", told.vocabulary)];
+    notes.extend(told.sampled.map(|(n, of)| {
+        format!(
+            "{:<12}lengths and tokenizer are of {n} of {of} sections to train on; a run reads them all, and cuts those of \
+             more than {longest} tokens",
+            "note"
+        )
+    }));
+    notes
 }
 
 /// Looks at images, and says what the smallest of them means for the patches.

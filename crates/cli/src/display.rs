@@ -3,21 +3,16 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::Progress;
+use plimsoll_monitor::{Progress, Validating};
 use plimsoll_predict::Phase;
+use plimsoll_train::Doing;
 use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 
-use crate::beat::Beat;
+use crate::beat::{Beat, EVERY, silence};
 
 /// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
 const LIVE_EVERY: Duration = Duration::from_millis(500);
-/// Lines where the output is no terminal: four a minute.
-const PLAIN_EVERY: Duration = Duration::from_secs(15);
-
-/// A validation that takes longer says how far it is where the output is no terminal.
-const LONG: Duration = Duration::from_secs(1);
-
 /// The share of the capacity above which a step is worth a warning.
 const ALARM: f64 = 0.95;
 
@@ -34,52 +29,65 @@ pub(crate) fn progress_of_planning() -> impl FnMut(Phase, usize, usize) {
 }
 
 /// A live panel on a terminal, a line now and then elsewhere, and a lasting line for each change.
-#[derive(Debug)]
+///
+/// Whatever takes long in between is told as well, so that nothing is silent for longer than two seconds.
 pub(crate) struct Display {
     width: Option<usize>,
+    beat: Beat,
+    /// When a panel was drawn.
     last: Option<Instant>,
+    /// When a line could have been shown.
+    asked: Option<Instant>,
     /// Lines of the panel that stand on the terminal.
     drawn: usize,
     alarmed: bool,
-    /// When the validation under way began, and whether a line has said so.
-    validating: Option<(Instant, bool)>,
 }
 
 impl Display {
+    /// Begins to show what a run does.
     pub(crate) fn new() -> Self {
         let columns = || terminal_size::terminal_size().map_or(80, |it| usize::from(it.0.0));
-        Self { width: stderr().is_terminal().then(columns), last: None, drawn: 0, alarmed: false, validating: None }
+        let beat = Beat::start("training");
+        beat.under_way("preparing", 0, 0);
+        let width = stderr().is_terminal().then(columns);
+        Self { width, beat, last: None, asked: None, drawn: 0, alarmed: false }
     }
 
     pub(crate) fn show(&mut self, event: &Event, progress: &Progress) {
         if let Some(line) = lasting(event, &progress.unit_of_length).or_else(|| self.alarm(event)) {
             let erasure = self.erasure();
-            print(&format!("{erasure}{line}\n"));
+            self.beat.say(&format!("{erasure}{line}\n"), false);
         }
-        match event {
-            Event::StepDone(_) => self.refresh(progress),
-            Event::Validated(_) => self.validating = None,
-            _ => (),
+        if matches!(event, Event::StepDone(_)) {
+            let is_first = self.asked.is_none();
+            self.refresh(progress, is_first);
         }
     }
 
-    /// Shows how far a validation is.
-    pub(crate) fn watch(&mut self, progress: &Progress) {
-        // What is over at once needs no line of its own.
-        let (began, is_shown) = *self.validating.get_or_insert_with(|| (Instant::now(), false));
-        if self.width.is_some() {
-            self.refresh(progress);
-        } else if LONG <= began.elapsed() {
-            // The first line comes at once, whenever the last one of the training was.
-            self.last = self.last.filter(|_| is_shown);
-            self.validating = Some((began, true));
-            self.refresh(progress);
+    /// Shows what a run begins to do, and how far a validation is.
+    pub(crate) fn watch(&mut self, doing: Doing, progress: &Progress) {
+        let (step, n_steps) = (number(progress.step), number(progress.n_steps));
+        match (doing, progress.validating) {
+            (Doing::Step, _) => self.beat.under_way("step", step + 1, n_steps),
+            (Doing::Checkpoint, _) => self.beat.under_way("checkpoint after step", step, n_steps),
+            (Doing::Validation, Some(Validating { n_done, n, .. })) if n_done < n => {
+                self.beat.under_way("validation: item", number(n_done) + 1, number(n));
+                self.refresh(progress, false);
+            }
+            (Doing::Validation, _) => self.beat.under_way("validation", 0, 0),
         }
+    }
+
+    /// Shows that the run is over, and that its report is written.
+    pub(crate) fn end(&mut self) {
+        self.clear();
+        self.beat.under_way("report", 0, 0);
     }
 
     /// Leaves the place of the panel for others to write on.
     pub(crate) fn clear(&mut self) {
-        print(&self.erasure());
+        let erasure = self.erasure();
+        self.beat.say(&erasure, false);
     }
 
     /// Returns what erases the panel, from its last line upwards.
@@ -88,21 +96,24 @@ impl Display {
         (0..lines).map(|line| if line == 0 { "\r\x1b[2K" } else { "\x1b[1A\r\x1b[2K" }).collect()
     }
 
-    fn refresh(&mut self, progress: &Progress) {
-        let every = if self.width.is_some() { LIVE_EVERY } else { PLAIN_EVERY };
-        if self.last.is_some_and(|it| it.elapsed() < every) {
+    fn refresh(&mut self, progress: &Progress, is_first: bool) {
+        let took = self.asked.replace(Instant::now()).map_or(Duration::ZERO, |it| it.elapsed());
+        let Some(width) = self.width else {
+            // What comes next may take as long again, and would be too late.
+            if is_first || EVERY < silence() + took {
+                self.beat.say(&format!("{}\n", progress.plain_line()), false);
+            }
+            return;
+        };
+        if self.last.is_some_and(|it| it.elapsed() < LIVE_EVERY) {
             return;
         }
         self.last = Some(Instant::now());
-        let Some(width) = self.width else {
-            print(&format!("{}\n", progress.plain_line()));
-            return;
-        };
         let panel = progress.panel(width.saturating_sub(1));
         let text = self.erasure() + &panel.join("\n");
         self.drawn = panel.len();
         // One write, so that the panel does not flicker.
-        print(&text);
+        self.beat.say(&text, true);
     }
 
     /// Warns once when a step comes close to the capacity, and again after it was lower.
@@ -116,6 +127,10 @@ impl Display {
     }
 }
 
+fn number(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
 /// Shows a text; a terminal that is gone shows nothing, which must not end the run.
 pub(crate) fn print(text: &str) {
     let mut stderr = stderr().lock();
@@ -124,6 +139,9 @@ pub(crate) fn print(text: &str) {
 
 /// Says how the batches of all lengths have changed, from that of the shortest to that of the longest.
 fn resized(from: &[u32], to: &[u32]) -> String {
+    if let ([before], [now]) = (from, to) {
+        return format!("batches {} from {before} to {now}", if before < now { "grow" } else { "shrink" });
+    }
     let pairs = || from.iter().zip(to);
     let (n_up, n_down) = (pairs().filter(|(a, b)| a < b).count(), pairs().filter(|(a, b)| b < a).count());
     let verb = match (n_up, n_down) {
@@ -198,6 +216,7 @@ mod tests {
         let sentence = |from: &[u32], to: &[u32]| resized(from, to);
         let grown = "batches grow at 2 of 3 lengths: 9 of the shortest, 1 of the longest";
         assert_eq!(sentence(&[8, 4, 1], &[9, 5, 1]), grown);
+        assert_eq!(sentence(&[1], &[8]), "batches grow from 1 to 8");
         assert!(sentence(&[8, 4, 1], &[4, 2, 1]).starts_with("batches shrink at 2 of 3 lengths: 4"));
         assert!(sentence(&[8, 4, 1], &[9, 3, 1]).starts_with("batches change at 2 of 3"));
     }

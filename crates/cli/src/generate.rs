@@ -11,6 +11,7 @@ use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
+use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::TOKENIZER_FILE;
@@ -29,11 +30,13 @@ pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
     // The probe starts the device, and says what is missing where it cannot.
+    let beat = Beat::start("model");
     let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
     let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
     let writer = writer.map_err(TrainError::from)?;
+    drop(beat);
     worker::say_refusals();
     probe.draw_line(None)?;
     let blank = |shape| writer.blank(shape);

@@ -6,13 +6,14 @@ mod sequence;
 mod sr;
 mod text;
 
-use anyhow::Context;
+use std::path::PathBuf;
+
 use plimsoll_train::{Job, StopFlag, TrainError};
-use tempfile::TempDir;
 
 pub(crate) use self::multitask::scarce;
 pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
+use crate::beat::Beat;
 use crate::harness::Harness;
 use crate::load::Loaded;
 use crate::loading::{Loading, host_memory};
@@ -40,30 +41,27 @@ pub(crate) fn with_job<W: WithJob>(
 ) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
     worker::say_refusals();
-    let store = PixelFolder::make()?;
+    let store = PixelFolder::find()?;
     with_loaded(settings, store.loading(harness, settings)?, then)
 }
 
-/// A folder for decoded pixels that goes when it is dropped, and at a signal, which ends the process at once.
+/// The system's folder for temporary files, in which decoded pixels leave nothing; a signal ends the process at once.
 pub(crate) struct PixelFolder {
-    // Dropped first: from then on nobody else removes the folder.
     _at_once: AtOnce,
     stop: StopFlag,
-    folder: TempDir,
+    folder: PathBuf,
 }
 
 impl PixelFolder {
-    pub(crate) fn make() -> anyhow::Result<Self> {
-        let (stop, folder) = (StopFlag::default(), tempfile::tempdir().context("make a folder for pixels")?);
-        let path = folder.path().to_owned();
-        let at_once = signals::at_once(move || drop(std::fs::remove_dir_all(path)));
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let (stop, at_once) = (StopFlag::default(), signals::at_once(|| ()));
         signals::watch(&stop)?;
-        Ok(Self { _at_once: at_once, stop, folder })
+        Ok(Self { _at_once: at_once, stop, folder: std::env::temp_dir() })
     }
 
     /// Begins to load data, whose pixels go there.
     pub(crate) fn loading(&self, harness: &'static dyn Harness, settings: &Settings) -> anyhow::Result<Loading<'_>> {
-        Loading::begin(harness, settings, self.folder.path(), self.stop.clone())
+        Loading::begin(harness, settings, &self.folder, self.stop.clone())
     }
 }
 
@@ -79,6 +77,7 @@ pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>,
 
 /// Draws the line, and gives the samples that wait for a step the memory that they may hold.
 fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<Prepared<J>> {
+    let beat = Beat::start("preparing");
     let mut prepared = below_line(prepared)?;
     let (source, loader) = (prepared.job.source(), &mut prepared.loader);
     let checked = match settings.data.buffer_limit.0 {
@@ -88,6 +87,7 @@ fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<P
         }
     };
     checked.map_err(TrainError::from)?;
+    drop(beat);
     Ok(prepared)
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
-use plimsoll_train::{Hooked, Hooks, StopFlag};
+use plimsoll_train::{Hooked, Hooks, HostMemory, StopFlag};
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{AboutFolder, Room, StoreConfig, Watch};
 
@@ -30,7 +30,7 @@ pub(crate) struct Loading<'a> {
     pub(crate) harness: &'static dyn Harness,
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    /// Where decoded pixels go: the run's directory, or one that is gone afterwards.
+    /// Where decoded pixels go: the run's directory, or that of temporary files.
     folder: &'a Path,
     job: JobName,
     stop: StopFlag,
@@ -54,17 +54,19 @@ impl<'a> Loading<'a> {
         folder: &'a Path,
         stop: StopFlag,
     ) -> anyhow::Result<Self> {
+        let beat = Beat::start("device");
         let (mut probe, capacity) = open_device(harness, settings)?;
         probe.reset_peak()?;
         // Another one, so that this one reads anew what there is when the data are loaded.
         open_probe(harness, settings)?.draw_line(None)?;
+        drop(beat);
         Ok(Self { harness, probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
     pub(crate) fn room(&self, settings: &Settings) -> Room {
         let in_use = self.reading().map_or_else(held, |it| it.in_use);
-        let capacity = host_memory(settings, self.capacity);
+        let capacity = host_memory(settings, self.capacity).size();
         let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
         Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
@@ -112,10 +114,12 @@ impl<'a> Loading<'a> {
 }
 
 /// Returns what samples and what is made of them may take: of the device on a CPU, elsewhere of the host.
-pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> Bytes {
+pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> HostMemory {
     match settings.device {
-        DeviceKind::Flex => capacity,
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => Host::new().capacity(held()).unwrap_or(Bytes::MAX),
+        DeviceKind::Flex => HostMemory::Capacity(capacity),
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
+            HostMemory::BesideDevice(Host::new().capacity(held()).unwrap_or(Bytes::MAX))
+        }
     }
 }
 

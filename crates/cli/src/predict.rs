@@ -9,6 +9,7 @@ use plimsoll_types::Bytes;
 use plimsoll_workloads::{multitask, sequence};
 
 use crate::args::PredictArgs;
+use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::SIGNATURE_FILE;
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &PredictArgs, harness: &dyn Harness) -> anyhow::Result<E
     let signature = trained::file(&args.run, SIGNATURE_FILE, settings.job)?;
     let spoilt = |reason| user_error(format!("read {}: {reason}", args.run.join(SIGNATURE_FILE).display()));
     // The probe starts the device, and says what is missing where it cannot.
+    let beat = Beat::start("model");
     let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
@@ -60,12 +62,15 @@ pub(crate) fn run(args: &PredictArgs, harness: &dyn Harness) -> anyhow::Result<E
         let signature = sequence::Signature::from_json(&signature).map_err(spoilt)?;
         let model = sequence::Classifier::open(settings.sequence().model, signature, &checkpoint, device);
         let recordings = Recordings::look(model.map_err(TrainError::from)?, &args.files)?;
+        drop(beat);
         answer(args, harness, &settings, &mut *probe, &recordings)
     } else {
         let signature = multitask::Signature::from_json(&signature).map_err(spoilt)?;
         let questions = multitask::Question::all(&args.files, &signature).map_err(user_error)?;
         let model = multitask::Recognizer::open(settings.multitask(), signature, &checkpoint, device);
-        answer(args, harness, &settings, &mut *probe, &Questions { model: model.map_err(TrainError::from)?, questions })
+        let asked = Questions { model: model.map_err(TrainError::from)?, questions };
+        drop(beat);
+        answer(args, harness, &settings, &mut *probe, &asked)
     }
 }
 

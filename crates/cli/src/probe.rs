@@ -4,8 +4,13 @@ use std::process::ExitCode;
 
 use plimsoll_probe::survey;
 
+use crate::beat::Beat;
+
 pub(crate) fn probe() -> ExitCode {
-    for entry in survey() {
+    let beat = Beat::start("probing");
+    let entries = survey();
+    drop(beat);
+    for entry in entries {
         println!("{entry}");
     }
     ExitCode::SUCCESS

@@ -7,12 +7,16 @@ use plimsoll_monitor::decode_bytes;
 use plimsoll_train::{Incident, Mismatch, Replay};
 use plimsoll_types::Decision;
 
+use crate::beat::Beat;
 use crate::exit::user_error;
 
 pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut same = true;
-    for path in logs {
-        let replay = replay_one(path)?;
+    for (n_done, path) in logs.iter().enumerate() {
+        let beat = Beat::start("replaying");
+        beat.at("logs", n_done, logs.len());
+        let replay = replay_one(path, &beat)?;
+        drop(beat);
         same &= replay.mismatches.is_empty();
         for mismatch in &replay.mismatches {
             println!("{}", diff(mismatch));
@@ -23,18 +27,20 @@ pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn replay_one(path: &Path) -> anyhow::Result<Replay> {
+fn replay_one(path: &Path, beat: &Beat) -> anyhow::Result<Replay> {
     let bytes = std::fs::read(path);
     let bytes = bytes.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
     if is_incident(path) {
         let incident = Incident::parse(&String::from_utf8_lossy(&bytes));
         let incident = incident.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+        beat.clear();
         println!("{}: at step {}, {}", path.display(), incident.step, incident.failure);
         let replay = plimsoll_train::replay_incident(&incident);
         return Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?);
     }
     let log = decode_bytes(&bytes).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
     if log.truncated {
+        beat.clear();
         println!("{}: the last line is cut short and left out", path.display());
     }
     let replay = plimsoll_train::replay(&log.events);

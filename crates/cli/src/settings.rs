@@ -5,6 +5,7 @@ mod jobs;
 mod ranges;
 mod run;
 mod sr;
+mod tasks;
 
 use std::path::PathBuf;
 
@@ -39,9 +40,6 @@ pub(crate) struct Settings {
     pub(crate) sequence: Sequence,
     pub(crate) multitask: Multitask,
     pub(crate) text: Text,
-    /// What a run that goes on had when it began: its presets stay, whatever there is now.
-    #[serde(skip)]
-    pub(crate) begun_with: Option<Bytes>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

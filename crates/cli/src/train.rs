@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, TrainingReport};
 use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
@@ -11,12 +12,13 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, fit, log_head, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell,
+    StopFlag, TrainError, fingerprint, fit, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
 use crate::args::{FindObjective, TrainArgs};
+use crate::beat::Beat;
 use crate::display::Display;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
@@ -41,12 +43,7 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
         None => default_out(existing)?,
     };
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
-    let mut loaded = args.values.layers(resumed)?.load()?;
-    if args.resume
-        && let Some(Event::RunStarted(head)) = log_head(&out).map_err(TrainError::from)?
-    {
-        loaded.settings.begun_with = Some(head.budget.capacity);
-    }
+    let loaded = args.values.layers(resumed)?.load()?;
     if is_supervised(args) {
         #[cfg(unix)]
         return crate::supervise::supervise(args, &out, &loaded.settings);
@@ -56,7 +53,9 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     let stop = StopFlag::default();
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
+    let beat = Beat::start("waiting");
     let run_dir = RunDir::open_waiting(&out, existing, &mut on_wait).map_err(TrainError::from)?;
+    drop(beat);
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
     with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop })
 }
@@ -171,15 +170,15 @@ impl<J: Job> Prepared<J> {
             None => self.sound(settings, &mut config, goes_on)?,
         }
         let request = self.plan_request(settings)?;
+        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let device = open_device(settings.device, config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
         for (name, content) in self.files.iter().filter(|_| !goes_on) {
             signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
-        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
-        let mut watching = |progress: &Progress| display.borrow_mut().watch(progress);
+        let mut watching = |doing: Doing, progress: &Progress| display.borrow_mut().watch(doing, progress);
         let mut warnings = self.notes.warnings;
         let mut warn = |warning: &str| {
             display.borrow_mut().clear();
@@ -205,11 +204,12 @@ impl<J: Job> Prepared<J> {
         drop(at_once);
         let job_unit = self.job.unit_of_length();
         let outcome = fit(&self.job, &config, shell);
-        display.borrow_mut().clear();
+        display.borrow_mut().end();
         let outcome = outcome?;
         let step_settings = reports::step_settings(&self.loader, job_unit, settings.capacity().is_some());
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
+        drop(display);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
@@ -224,7 +224,8 @@ impl<J: Job> Prepared<J> {
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
                 let name = device_name(self.harness, settings)?;
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name))?;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name));
+                let plan = plan.context("use what `memory.plan` names")?;
                 Ok(Some(plan.under(self.capacity, settings.memory.target)))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.

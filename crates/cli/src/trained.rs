@@ -31,7 +31,9 @@ pub(crate) fn settings(run: &Path, flags: Vec<Given>, jobs: &[JobName], wanted: 
 
 /// Opens a run's newest checkpoint that is whole.
 pub(crate) fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
+    let beat = Beat::start("checkpoint");
     let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
+    drop(beat);
     for damage in &checkpoint.passed_over {
         eprintln!("warning: passed over a damaged checkpoint: {damage}");
     }
@@ -61,7 +63,9 @@ impl Forward<'_> {
     /// Returns how many at a time fit: of so many as were asked for as many as are certain to, one at least, or of all
     /// the most that trials show.
     pub(crate) fn at_once(&self, asked: Option<u32>, n_items: usize, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+        let beat = Beat::start("sounding");
         let certain = self.certain(asked.unwrap_or(1), probe)?;
+        drop(beat);
         if asked.is_some() { Ok(certain) } else { self.most(n_items) }
     }
 

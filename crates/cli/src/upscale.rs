@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use plimsoll_files::write_whole_with;
@@ -14,6 +13,7 @@ use plimsoll_types::Bytes;
 use plimsoll_workloads::sr::{Picture, UpscaleError, Upscaler};
 
 use crate::args::UpscaleArgs;
+use crate::beat::Beat;
 use crate::exit::{describe, signalled, user_error};
 use crate::harness::Harness;
 use crate::prepare::open_probe;
@@ -21,9 +21,6 @@ use crate::signals;
 use crate::trained::{self, Forward};
 use crate::values::JobName;
 use crate::worker;
-
-/// Nobody waits longer without a word.
-const SILENCE: Duration = Duration::from_secs(2);
 
 /// An image that is there, and what becomes of it.
 struct Task<'a> {
@@ -37,10 +34,12 @@ pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<E
     let settings = trained::settings(&args.run, args.place.flags(), &[JobName::Sr], wanted)?;
     let tasks = tasks(args)?;
     // The probe starts the device, and says what is missing where it cannot.
+    let beat = Beat::start("model");
     let mut probe = open_probe(harness, &settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
     let checkpoint = trained::checkpoint(&args.run)?;
     let upscaler = Upscaler::open(settings.sr().model, &checkpoint, device).map_err(TrainError::from)?;
+    drop(beat);
     worker::say_refusals();
     probe.draw_line(None)?;
     let most = args.tile.unwrap_or(settings.sr.validation_tile);
@@ -70,14 +69,9 @@ pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<E
 
 /// Upscales one image; returns the signal that ended it.
 fn upscale(upscaler: &Upscaler, task: &Task<'_>, tiles: (u32, u32), stop: &StopFlag) -> anyhow::Result<Option<i32>> {
-    let (start, height) = (Instant::now(), task.picture.size().1);
-    let mut said = start;
+    let (beat, height) = (Beat::start("upscaling"), task.picture.size().1);
     let mut on_row = |row: u32| {
-        if said.elapsed() >= SILENCE {
-            said = Instant::now();
-            let left = start.elapsed().as_secs_f64() * f64::from(height - row) / f64::from(row);
-            eprintln!("upscaling   {}: {row} of {height} rows, {left:.0} s left", task.from.display());
-        }
+        beat.at("rows", row as usize, height as usize);
         if stop.signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut failed = None;

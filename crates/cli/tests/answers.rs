@@ -7,11 +7,11 @@ mod common;
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{json, text};
+use common::{Child, json, text};
 
 /// How long anything may take that is waited for: far more than it does, on a machine with other work to do.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -89,7 +89,7 @@ fn ended_while(folder: &Path, args: &[&str], shown: &str, signal: &str) -> (Opti
     fs::create_dir_all(&temporary).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(args).args(SLOW).current_dir(folder).env("TMPDIR", &temporary);
-    let mut child: Child = command.stderr(File::create(&said).unwrap()).spawn().unwrap();
+    let mut child = Child::start(command.stderr(File::create(&said).unwrap()));
     let said = || fs::read_to_string(&said).unwrap();
     let start = Instant::now();
     while !said().contains(shown) {
@@ -97,8 +97,7 @@ fn ended_while(folder: &Path, args: &[&str], shown: &str, signal: &str) -> (Opti
         sleep(Duration::from_millis(10));
     }
     let asked = Instant::now();
-    let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    child.signal(signal);
     let code = child.wait().unwrap().code();
     let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
     assert!(left.is_empty(), "{args:?} leave {left:?}");

@@ -6,11 +6,11 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use common::{json, refused, text};
+use common::{Child, json, refused, text};
 
 /// A run of seconds: a small model, few steps.
 const SMALL: [&str; 10] = [
@@ -157,14 +157,13 @@ fn a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on() {
     let out = folder.path().join("it's a $run");
     let mut command = plimsoll(&["train", "--device", "flex"]);
     command.args(SMALL).args(["--steps", "100000", "--out"]).arg(&out);
-    let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = Child::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let mut lines = stderr.lines();
     lines.find(|line| line.as_ref().unwrap().starts_with("step 10: held out: PSNR")).unwrap().unwrap();
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    child.signal("INT");
     lines.for_each(drop);
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     assert_eq!(output.status.code(), Some(130));
     let stdout = text(&output.stdout);
     let hint = stdout.lines().find_map(|it| it.strip_prefix("interrupted after ")).unwrap();

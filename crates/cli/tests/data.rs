@@ -79,7 +79,20 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
         &["note        1 image of \"bavo\" to train on, and too few of 7 more: with fewer than 2 photographs"],
     );
     let documents = fixtures("text");
-    contains(&checked("text", documents.path(), &[]), &["sections    ", "held out", "lengths     shortest "]);
+    let told = checked("text", documents.path(), &[]);
+    contains(&told, &["sections    ", "held out", "lengths     shortest ", "(tokens)", "tokenizer   "]);
+    // As a run says.
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("run").display().to_string();
+    let small =
+        ["--set", "text.layers=1", "--set", "text.width=16", "--capacity", "1GiB", "--steps", "1", "--out", &out];
+    let data = documents.path().to_str().unwrap();
+    let run = plimsoll(&[&["train", "--job", "text", "--data", data][..], &small].concat());
+    let number = |line: &str, at: usize| line.split_whitespace().nth(at).unwrap().to_owned();
+    let line = |text: &str, part: &str| text.lines().find(|it| it.contains(part)).unwrap_or_default().to_owned();
+    let (sections, said) = (line(&told, "sections    "), line(&text(&run.stderr), " sections to train on"));
+    assert_eq!([number(&sections, 1), number(&sections, 5)], [number(&said, 1), number(&said, 6)], "{said}");
+    assert_eq!(number(&line(&told, "tokenizer   "), 1), number(&said, 9), "{said}");
     let tale = fs::read_dir(documents.path().join("tales")).unwrap().next().unwrap().unwrap().path();
     contains(&checked("text", &tale, &[]), &["sections    "]);
 }

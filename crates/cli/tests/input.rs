@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{json, refused, text};
+use common::{Child, json, refused, text};
 
 fn plimsoll(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
@@ -121,22 +121,22 @@ fn a_second_process_on_a_run_says_at_once_for_whom_it_waits() {
     let folder = tempfile::tempdir().unwrap();
     let small = ["--set", "sr.channels=4", "--set", "sr.blocks=1", "--steps", "100000", "--out", "run"];
     let mut train = plimsoll(folder.path(), &["train", "--no-supervise"]);
-    let mut first = train.args(small).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = Child::start(train.args(small).stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut lines = BufReader::new(first.stderr.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().starts_with("step ")).unwrap().unwrap();
     let mut train = plimsoll(folder.path(), &["train", "--resume", "--out", "run"]);
-    let mut second = train.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut second = Child::start(train.stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut told = BufReader::new(second.stderr.take().unwrap()).lines();
     let line = told.next().unwrap().unwrap();
-    let (id, kill) = (first.id().to_string(), |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status());
+    let id = first.id().to_string();
     assert!(line.starts_with("waiting ") && line.contains("run: process ") && line.contains(&id), "{line}");
     // The one that waits is refused, or goes on as soon as the first has ended.
-    kill(first.id()).unwrap();
+    first.signal("INT");
     lines.for_each(drop);
     assert_eq!(first.wait().unwrap().code(), Some(130));
     let is_next = |line: &str| line.starts_with("device ") || line.starts_with("error: ");
     assert!(told.any(|line| is_next(&line.unwrap())));
-    kill(second.id()).unwrap();
+    second.signal("INT");
     told.for_each(drop);
     second.wait().unwrap();
     assert!(json(&folder.path().join("run/training_report.json"))["steps"].as_u64().is_some_and(|it| 0 < it));

@@ -200,8 +200,20 @@ fn data_and_settings_that_do_not_fit_are_refused_by_name() {
     fs::write(data.join("bad.txt"), b"caf\xe9 au lait").unwrap();
     refused(&from("text", &[]), &["bad.txt", "UTF-8"]);
     let built_in = |job: &str, set: &str| train(job, &out, &["--set", set]);
-    refused(&built_in("multitask", "tasks.shares=\"0.5, 0.2, 0.1\""), &["tasks.shares", "0.8", "normalize_shares"]);
     refused(&built_in("multitask", "tasks.shares=\"half\""), &["tasks.shares", "half"]);
+    let of_three = "allowed is a number for each of 3 tasks (single, subject, pair), or \"default\"";
+    let above = "allowed is a number above 0 for each of 3 tasks (single, subject, pair), or \"default\"";
+    for (key, value, allowed) in [
+        ("shares", "0.5, 0.2, 0.1", "allowed is a sum of 1, and not 0.8, unless `tasks.normalize_shares` is true"),
+        ("shares", "0.5, 0.5", of_three),
+        ("shares", "0.5, 0.5, 0", "allowed is a number above 0 for `pair`, which has "),
+        ("weights", "1, 1", above),
+        ("weights", "1, 0, 1", above),
+    ] {
+        let set = format!("tasks.{key}=\"{value}\"");
+        let output = train("multitask", &out, &["--set", &set, "--set", "tasks.balance=fixed"]);
+        refused(&output, &[&format!("use the configuration: `tasks.{key}` is \"{value}\", {allowed}")]);
+    }
     refused(&built_in("sequence", "policy.kind=stepwise"), &["policy.kind", "certified"]);
     refused(&built_in("sequence", "batch.batch_max=33"), &["batch.batch_max", "33", "32"]);
     for job in ["text", "sequence", "sr"] {

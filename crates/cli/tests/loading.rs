@@ -3,18 +3,22 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use common::Child;
 
 /// How long anything may take that is waited for: far more than it does, on a machine with other work to do.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Names of one image; to decode it under each of them takes seconds on any machine.
-const N_NAMES: usize = 6000;
+const N_NAMES: usize = 20_000;
 
 /// Makes a folder of one image under many names.
 fn many_images(folder: &Path) {
@@ -24,9 +28,16 @@ fn many_images(folder: &Path) {
     (1..N_NAMES).for_each(|at| fs::hard_link(&first, folder.join(format!("{at}.png"))).unwrap());
 }
 
-fn signal(name: &str, child: &Child) {
-    let killed = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+/// Starts a command, and waits until it says that it loads its data.
+#[track_caller]
+fn begun(command: &mut Command, said: &Path) -> Child {
+    let mut child = Child::start(command.stderr(File::create(said).unwrap()));
+    let (start, said) = (Instant::now(), || fs::read_to_string(said).unwrap());
+    while !said().contains("loading     ") {
+        assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is loaded: {}", said());
+        sleep(Duration::from_millis(2));
+    }
+    child
 }
 
 #[test]
@@ -37,20 +48,13 @@ fn a_signal_while_images_are_decoded_ends_the_run_as_one_between_steps_does() {
     many_images(&images);
     for (name, code, args) in [("INT", 130, &["--no-supervise"][..]), ("TERM", 143, &[])] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        command.args(["train", "--data"]).arg(&images).arg("--out").arg(&out).args(args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // It is made before the first image is decoded.
-        let (start, pixels) = (Instant::now(), out.join("decoded.pixels"));
-        while !pixels.exists() {
-            assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is decoded");
-            sleep(Duration::from_millis(2));
-        }
-        signal(name, &child);
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        command.args(["train", "--data"]).arg(&images).arg("--out").arg(&out).args(args).stdout(Stdio::null());
+        let mut child = begun(&mut command, &folder.path().join("said"));
+        child.signal(name);
+        let (ended, stderr) = (child.wait().unwrap(), fs::read_to_string(folder.path().join("said")).unwrap());
+        assert_eq!(ended.code(), Some(code), "{stderr}");
         assert!(stderr.contains("interrupted") && !stderr.contains("starting again"), "{stderr}");
-        assert!(!pixels.exists() && !out.join("events.jsonl").exists(), "{stderr}");
+        assert!(!out.join("events.jsonl").exists(), "{stderr}");
     }
 }
 
@@ -75,16 +79,11 @@ fn end_while_reading(folder: &Path, job: &str, name: &str, args: &[&str]) -> (i3
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(["train", "--job", job, "--capacity", "8GiB", "--set", "data.bad_sample=skip", "--data"]).arg(&data);
     command.arg("--out").arg(&out).args(args);
-    let mut child = command.stdout(Stdio::null()).stderr(File::create(&said).unwrap()).spawn().unwrap();
-    let (start, said) = (Instant::now(), || fs::read_to_string(&said).unwrap());
-    while !said().contains("loading     ") {
-        assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is loaded: {}", said());
-        sleep(Duration::from_millis(2));
-    }
-    signal(name, &child);
-    let code = child.wait().unwrap().code().unwrap();
-    assert!(!out.join("events.jsonl").exists(), "{}", said());
-    (code, said())
+    let mut child = begun(command.stdout(Stdio::null()), &said);
+    child.signal(name);
+    let (code, said) = (child.wait().unwrap().code().unwrap(), fs::read_to_string(&said).unwrap());
+    assert!(!out.join("events.jsonl").exists(), "{said}");
+    (code, said)
 }
 
 #[test]
@@ -104,29 +103,31 @@ fn a_signal_while_any_job_reads_its_data_ends_the_run_as_one_between_steps_does(
 }
 
 #[test]
-fn a_signal_while_a_plan_or_a_search_is_under_way_leaves_no_decoded_images() {
+fn decoded_images_leave_nothing_whatever_ends_the_process() {
     let folder = tempfile::tempdir().unwrap();
-    let (images, temporary) = (folder.path().join("images"), folder.path().join("temporary"));
+    let path = |name: &str| folder.path().join(name);
+    let (images, temporary) = (path("images"), path("temporary"));
     fs::create_dir(&images).unwrap();
     fs::create_dir(&temporary).unwrap();
     many_images(&images);
-    for (command, name, code) in [("plan", "INT", 130), ("find", "TERM", 143)] {
+    let names = |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name()).collect() };
+    let train = ["train", "--no-supervise", "--out", "run"];
+    for (args, name, code) in [
+        (&["plan"][..], "INT", Some(130)),
+        (&["find"], "TERM", Some(143)),
+        (&["plan"], "KILL", None),
+        (&train, "KILL", None),
+    ] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        program.args([command, "--data"]).arg(&images).current_dir(folder.path()).env("TMPDIR", &temporary);
-        let mut child = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let (start, is_empty) = (Instant::now(), || fs::read_dir(&temporary).unwrap().next().is_none());
-        let holds_pixels = || {
-            let folders = fs::read_dir(&temporary).unwrap().flatten();
-            folders.into_iter().any(|it| it.path().join("decoded.pixels").exists())
-        };
-        while !holds_pixels() {
-            assert!(start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(), "nothing is decoded");
-            sleep(Duration::from_millis(2));
-        }
-        signal(name, &child);
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{command}");
-        assert!(is_empty(), "{command} leaves decoded images");
+        program.args(args).arg("--data").arg(&images).current_dir(folder.path()).env("TMPDIR", &temporary);
+        let mut child = begun(program.stdout(Stdio::null()), &path("said"));
+        child.signal(name);
+        assert_eq!(child.wait().unwrap().code(), code, "{args:?}");
+        assert!(names(&temporary).is_empty(), "{args:?} leaves {:?} at {name}", names(&temporary));
     }
+    // Where the run is, its lock stays, and no image.
+    let left: u64 = fs::read_dir(path("run")).unwrap().map(|it| it.unwrap().metadata().unwrap().len()).sum();
+    assert!(left < 4096, "{:?}", names(&path("run")));
 }
 
 #[test]
@@ -142,13 +143,26 @@ fn nothing_is_silent_for_long_while_data_are_loaded_and_searched() {
         .args(["find", "--set", "sr.channels=256", "--set", "sr.blocks=16", "--data"])
         .arg(&images)
         .current_dir(folder.path());
-    let mut child = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Child::start(program.stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // One line would tell of nothing that goes on.
     let is_told = |line: &String| ["loading ", "planning ", "finding "].iter().any(|it| line.starts_with(it));
     let told = lines.by_ref().map_while(Result::ok).filter(is_told).take(2).count();
     assert_eq!(told, 2);
-    signal("TERM", &child);
+    child.signal("TERM");
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_process_does_not_outlive_a_test_that_fails() {
+    let (sender, ids) = std::sync::mpsc::channel();
+    let failed = std::thread::spawn(move || {
+        let child = Child::start(Command::new("sleep").arg("600"));
+        sender.send(child.id()).unwrap();
+        panic!("as a test does");
+    });
+    assert!(failed.join().is_err());
+    let id = ids.recv().unwrap().to_string();
+    assert!(!Command::new("kill").args(["-0", &id]).stderr(Stdio::null()).status().unwrap().success());
 }

@@ -75,7 +75,7 @@ fn a_plan_says_of_every_cell_what_it_needs_and_a_run_begins_with_it() {
         &["8 channels", "16 channels", "plimsoll plan"],
     );
     refused(&run("train", &["--set", &set, "--set", "batch.effective_batch_size=16"]), &["effective batch size"]);
-    refused(&run("train", &["--set", "memory.plan=nowhere.json"]), &["nowhere.json"]);
+    refused(&run("train", &["--set", "memory.plan=nowhere.json"]), &["`memory.plan`", "nowhere.json"]);
 }
 
 #[test]

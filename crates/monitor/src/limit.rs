@@ -140,16 +140,34 @@ fn of_lengths(policy: &Policy, tail: &Run<'_>, run: &Run<'_>, settings: &StepSet
         return if parts.is_some() { Limit::BatchesPerStep } else { Limit::EffectiveBatch };
     }
     if shape_is(&|_, most| policy.batch_max.is_some_and(|bound| bound <= most)) {
-        return Limit::Bounds;
+        return at_bound(policy, run, settings);
     }
     Limit::Certainty
+}
+
+/// Finds what the bound of batches comes from: where a step is cut into parts, or has no more samples, nobody has set it.
+fn at_bound(policy: &Policy, run: &Run<'_>, settings: &StepSettings) -> Limit {
+    let effective = run.start().filter(|_| settings.effective_unit == "samples").map(|it| it.effective_batch_size);
+    if settings.batches_per_step.is_some_and(|it| 1 < it) && !settings.is_batch_a_step {
+        Limit::BatchesPerStep
+    } else if effective.is_some_and(|it| Some(it) <= policy.batch_max) {
+        Limit::EffectiveBatch
+    } else {
+        Limit::Bounds
+    }
 }
 
 /// Says in words whether the memory was used well, and what would change that.
 pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> {
     let used = steady_budget_share(run)?;
     let (start, last) = (run.start()?, run.steps().last()?);
-    let (budget, knobs) = (last.budget, last.rung);
+    let (budget, has_lengths) = (last.budget, !Policy::of(run).edges.is_empty());
+    let sizes = sizes(last.rung, &start.unit_of_length, has_lengths);
+    let bounds = if has_lengths {
+        "The limit was the bound of the sizes, `batch.batch_max`"
+    } else {
+        "The limits were the bounds of the sizes, `batch.patch_max` and `batch.batch_max`"
+    };
     let reached = format!("steps reached {} of the budget of {budget}", share(used));
     let unit = if settings.effective_unit.is_empty() { "samples" } else { &settings.effective_unit };
     let effective = format!("the effective batch of {} {unit}", start.effective_batch_size);
@@ -172,17 +190,18 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
             let parts = settings.batches_per_step.unwrap_or(1);
             format!(
                 "{unused}. The limit was {effective}, which `batch.batches_per_step = {parts}` cuts into at least \
-                 {parts} micro-batches though larger ones were certain to fit. With 1 a micro-batch may hold all of \
+                 {parts} micro-batches though there was room for larger ones. With 1 a micro-batch may hold all of \
                  it; a larger `batch.effective_batch_size` {learning}.{would_do}"
             )
         }
         Limit::Bounds => format!(
-            "{unused}. The limits were the bounds of the sizes, `batch.patch_max` and `batch.batch_max`: {knobs} is the \
-             largest that they allow.{would_do}{}",
+            "{unused}. {bounds}: {sizes} is the largest that {} allow{}.{would_do}{}",
+            if has_lengths { "it" } else { "they" },
+            if has_lengths { "s" } else { "" },
             gain(run)
         ),
         Limit::Fixed => format!(
-            "{unused}. The sizes were given and never change: {knobs}. A larger `batch.batch_size` takes more, and \
+            "{unused}. The sizes were given and never change: {sizes}. A larger `batch.batch_size` takes more, and \
              \"adaptive\" finds how much fits.{would_do}"
         ),
         Limit::StepwiseTarget => format!(
@@ -199,6 +218,12 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
             gain(run)
         ),
     })
+}
+
+/// Names the sizes of a step: a patch and a batch, or the longest samples and how many of them.
+fn sizes(knobs: Knobs, unit: &str, has_lengths: bool) -> String {
+    let (Knobs { patch_size, micro_batch_size }, unit) = (knobs, if unit.is_empty() { "positions" } else { unit });
+    if has_lengths { format!("batch {micro_batch_size} of {patch_size} {unit}") } else { knobs.to_string() }
 }
 
 /// Returns the capacity that the same run was measured to need, where it is far below what there is.

@@ -31,7 +31,7 @@ impl TrainingReport {
         text += &self.task_table();
         text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
                  ![Memory over the steps](memory_timeline.svg)\n";
-        if !self.tasks.is_empty() {
+        if 1 < self.tasks.len() {
             text += "\n![Loss of each task over the steps, and its metric over the baseline](task_comparison.svg)\n";
         }
         text += "\n## Adjustments\n\n";

@@ -29,7 +29,7 @@ impl Default for BalanceConfig {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BalanceError {
     /// There is not one weight for each task.
-    #[error("balance the tasks: `weights` has {weights} numbers for {n_tasks} tasks; give one for each, or none")]
+    #[error("balance the tasks: `tasks.weights` has {weights} numbers for {n_tasks} tasks; give one for each, or none")]
     Count {
         /// Weights that were given.
         weights: usize,
@@ -37,12 +37,12 @@ pub enum BalanceError {
         n_tasks: usize,
     },
     /// A weight makes no sense.
-    #[error("balance the tasks: `weights` has {0}, it must be above 0")]
+    #[error("balance the tasks: `tasks.weights` has {0}, each must be above 0")]
     Weight(f64),
     /// The job does not say what `GradNorm` needs.
     #[error(
         "balance the tasks: GradNorm needs the gradient of each of {n_tasks} tasks, the job measures {n_probes}; \
-         measure them, or give fixed weights"
+         measure them, or let `tasks.balance` be \"fixed\""
     )]
     NotMeasured {
         /// Gradients that are measured.
@@ -51,7 +51,7 @@ pub enum BalanceError {
         n_tasks: usize,
     },
     /// A setting of `GradNorm` makes no sense.
-    #[error("balance the tasks: `{key}` is {value}, it must be a number {wanted} 0")]
+    #[error("balance the tasks: `tasks.{key}` is {value}, it must be a number {wanted} 0")]
     Setting {
         /// The setting.
         key: &'static str,

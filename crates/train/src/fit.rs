@@ -21,8 +21,19 @@ pub type Observer<'a> = &'a mut dyn FnMut(&Event, &Progress);
 /// Told what the user should know, one sentence each.
 pub type Warn<'a> = &'a mut dyn FnMut(&str);
 
-/// Told where the run stands while it validates.
-pub type Watching<'a> = &'a mut dyn FnMut(&Progress);
+/// What a run begins to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// A step.
+    Step,
+    /// The next items of a validation.
+    Validation,
+    /// A checkpoint.
+    Checkpoint,
+}
+
+/// Told what a run begins to do, and where it stands.
+pub type Watching<'a> = &'a mut dyn FnMut(Doing, &Progress);
 
 /// Plans steps that recompute activations, in the midst of a run; see [`plan_sparing`](crate::plan_sparing).
 pub type PlanSparing<'a> = &'a mut dyn FnMut() -> Result<Vec<PlannedNeed>, PlanError>;
@@ -41,7 +52,7 @@ pub struct Shell<'a> {
     pub stop: StopFlag,
     /// Told of every event.
     pub observer: Observer<'a>,
-    /// Told how far a validation is.
+    /// Told what the run begins to do, and how far a validation is.
     pub watching: Option<Watching<'a>>,
     /// Told what the user should know.
     pub warn: Warn<'a>,

@@ -70,7 +70,7 @@ pub use error::{Misfit, TrainError};
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
 };
-pub use fit::{Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
+pub use fit::{Doing, Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
 pub use gradients::{WeightedAccumulator, squared_norm};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use incident::{Incident, IncidentError, Surroundings};
@@ -78,7 +78,7 @@ pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Loss, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
-    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition,
+    BadSample, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition,
     USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::load_optimizer;
@@ -89,9 +89,7 @@ pub use rehearsal::JobProgram;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
-pub use run_dir::{
-    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, log_head,
-};
+pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use step::{GuardedStep, MeanLoss, PredictShape, RanPart, StepError, StepOutcome, StepPart, StepRequest};

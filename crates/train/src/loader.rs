@@ -12,7 +12,7 @@ use std::time::Duration;
 use plimsoll_sampler::{PlannedStep, SamplerError, StreamStats};
 use plimsoll_types::Bytes;
 
-pub use self::config::{LoaderConfig, StepUnit, USUAL_BUFFERS};
+pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::fill::BadSample;
 pub(crate) use self::fill::twice;
 use self::fill::{Filled, Task, fill, none_readable};
@@ -49,9 +49,9 @@ pub enum LoaderError {
     },
     /// Two steps take more of the host's memory than they may unless somebody says so.
     #[error(
-        "load ahead: two steps of {step} each{} need {needed}, more than half of the {capacity} that there are; a smaller \
-         `batch.effective_batch_size`, a capacity of {enough} or `data.buffer_limit = \"{needed}\"` would help",
-        halves(*.is_streamed)
+        "load ahead: two steps of {step} each{} need {needed}, more than half of the {capacity} that {}; a smaller \
+         `batch.effective_batch_size`, {} {enough} or `data.buffer_limit = \"{needed}\"` would help",
+        halves(*.is_streamed), there_are(*.is_on_host), more_memory(*.is_on_host)
     )]
     BufferCapacity {
         /// What one step needs.
@@ -62,7 +62,9 @@ pub enum LoaderError {
         needed: Bytes,
         /// What there is.
         capacity: Bytes,
-        /// A capacity of which they take half.
+        /// Whether that is the host's, beside a device that has its own, whose capacity has no part in it.
+        is_on_host: bool,
+        /// As much memory as they take half of.
         enough: Bytes,
     },
     /// A worker thread panicked.
@@ -82,6 +84,14 @@ pub enum LoaderError {
 /// Says what a stream takes besides.
 fn halves(is_streamed: bool) -> &'static str {
     if is_streamed { ", and as much again for samples that are read before they are planned," } else { "" }
+}
+
+fn there_are(is_on_host: bool) -> &'static str {
+    if is_on_host { "the host has free, beside the device's own" } else { "there are" }
+}
+
+fn more_memory(is_on_host: bool) -> &'static str {
+    if is_on_host { "a host with" } else { "a capacity of" }
 }
 
 /// The samples of one optimizer step, on the host.

@@ -39,7 +39,7 @@ impl Meter {
             metric_step: 0,
             validating: None,
             knobs,
-            has_lengths: false,
+            has_lengths: !config.loader.edges.is_empty(),
             unit_of_length: unit.to_owned(),
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
@@ -82,6 +82,11 @@ impl Meter {
         self.progress.seconds_left = self.pace.seconds_left(self.ahead());
     }
 
+    /// Hears that a validation begins: its first items may take long.
+    pub(crate) fn begin_validation(&mut self) {
+        self.validation_began = Some(Instant::now());
+    }
+
     /// Returns where the run stands while it validates.
     pub(crate) fn validating(&mut self, n_done: u64, n: u64) -> &Progress {
         let began = *self.validation_began.get_or_insert_with(Instant::now);
@@ -109,7 +114,6 @@ impl Meter {
                 progress.epoch = done.epoch;
                 progress.loss = done.loss;
                 progress.knobs = done.rung;
-                progress.has_lengths |= done.micro_batches.iter().any(|it| it.edges.edge() != done.rung.patch_size);
                 progress.peak = done.peak;
                 progress.budget = done.budget;
                 progress.samples_per_second = self.samples as f64 / self.began.elapsed().as_secs_f64();

@@ -26,7 +26,7 @@ use crate::checkpoint::Best;
 use crate::config::FitConfig;
 use crate::controller::Controller;
 use crate::error::TrainError;
-use crate::fit::{Observer, PlanSparing, Warn, Watching};
+use crate::fit::{Doing, Observer, PlanSparing, Warn, Watching};
 use crate::incidents::Incidents;
 use crate::job::Job;
 use crate::loader::{Loader, Wanted};
@@ -153,6 +153,12 @@ impl<J: Job> Run<'_, J> {
         let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
         let attempt = Attempt::new(rung.shape(), resident);
         self.answer(Event::StepFailed(StepFailed { step, rung, attempt, capacity, stage }))
+    }
+
+    /// Says what comes next.
+    fn begin(&mut self, doing: Doing) {
+        let (watching, progress) = (&mut self.watching, self.meter.progress());
+        self.stopwatch.time(Lap::Monitor, || watching.iter_mut().for_each(|it| it(doing, progress)));
     }
 
     /// Learns from an event and decides, and logs both the event and the decision.

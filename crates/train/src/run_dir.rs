@@ -15,7 +15,7 @@ use plimsoll_types::Event;
 
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
-pub use self::log::{EVENTS_FILE, UNDONE_FILE, log_head};
+pub use self::log::{EVENTS_FILE, UNDONE_FILE};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
 
@@ -309,8 +309,6 @@ mod tests {
         file.write_all(b"{\"event\":\"epoch_d").unwrap();
         let mut run = RunDir::open(folder.path(), Existing::Resume).unwrap();
         assert_eq!(run.events().unwrap(), [epoch(1), epoch(2), epoch(3)]);
-        assert_eq!(log_head(folder.path()).unwrap(), Some(epoch(1)));
-        assert_eq!(log_head(&folder.path().join("elsewhere")).unwrap(), None);
         assert_eq!(run.undo_after(mark).unwrap(), [epoch(2), epoch(3)]);
         run.log(&[epoch(4)]).unwrap();
         assert_eq!(run.undo_after(mark).unwrap(), [epoch(4)]);

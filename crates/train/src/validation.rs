@@ -56,6 +56,9 @@ pub struct ValidationState {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Chosen {
     share: f64,
+    /// `train.validate_every`; unknown in a checkpoint of an earlier version.
+    #[serde(default)]
+    every: Option<u64>,
     /// All of them where nothing is said.
     n: Option<u64>,
     /// Validations since: the first one tells what they take when nothing is done for the first time.
@@ -67,7 +70,9 @@ struct Chosen {
 pub(crate) struct Clock {
     /// What a step takes, once enough have been done.
     pub(crate) step: Option<f64>,
-    /// Steps between two validations.
+    /// Steps between two validations as they are set.
+    pub(crate) every: u64,
+    /// Steps between two validations of this run.
     pub(crate) steps_between: u64,
 }
 
@@ -95,8 +100,7 @@ impl ValidationState {
         if is_deterministic {
             return Amount::AtMost(WITHOUT_CLOCK);
         }
-        // Exactly what was written, for the same setting.
-        let before = self.chosen.filter(|it| it.share.to_bits() == share.to_bits());
+        let before = self.chosen.filter(|it| it.is_for(share, clock.every));
         if let Some(chosen) = before.filter(|it| it.n_since != 1) {
             return chosen.amount();
         }
@@ -110,11 +114,23 @@ impl ValidationState {
             Some(before) if seconds <= whole_share && many(n) < many(before.n).saturating_mul(2) => {
                 Chosen { n_since: 2, ..before }
             }
-            Some(_) => Chosen { share, n, n_since: 2 },
-            None => Chosen { share, n, n_since: 0 },
+            Some(_) => Chosen { share, every: Some(clock.every), n, n_since: 2 },
+            None => Chosen { share, every: Some(clock.every), n, n_since: 0 },
         };
         self.chosen = Some(chosen);
         chosen.amount()
+    }
+
+    /// Says which setting is another than what the part was chosen for, which is then chosen anew.
+    pub(crate) fn change(&self, share: Fraction, is_deterministic: bool, every: u64) -> Option<String> {
+        let share = share.get();
+        let chosen = self.chosen.filter(|it| !is_deterministic && share < 1.0 && !it.is_for(share, every))?;
+        let was = |key: &str, now: String, was: String| format!("`train.{key}` is {now}, and was {was}");
+        let what = match chosen.every.filter(|it| *it != every) {
+            Some(it) => was("validate_every", every.to_string(), it.to_string()),
+            None => was("validation_share", share.to_string(), chosen.share.to_string()),
+        };
+        Some(format!("{what}: the part of the validation set that is measured is chosen anew"))
     }
 
     /// Whether all items may be measured once more at the end of a run that took so long, because it fits the share.
@@ -137,6 +153,11 @@ impl ValidationState {
 }
 
 impl Chosen {
+    /// Whether it was chosen for these settings: exactly what was written.
+    fn is_for(self, share: f64, every: u64) -> bool {
+        self.share.to_bits() == share.to_bits() && self.every.is_none_or(|it| it == every)
+    }
+
     fn amount(self) -> Amount {
         self.n.map_or(Amount::All, Amount::AtMost)
     }
@@ -165,7 +186,7 @@ mod tests {
         Fraction::try_new(share).unwrap()
     }
 
-    const BEFORE: Clock = Clock { step: None, steps_between: 100 };
+    const BEFORE: Clock = Clock { step: None, every: 100, steps_between: 100 };
 
     #[test]
     fn a_part_is_chosen_once_by_what_steps_and_a_first_piece_took() {
@@ -190,6 +211,31 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_chosen_anew_for_other_settings() {
+        let mut state = ValidationState::default();
+        state.note(Some(of(64, 3400)), 0.32);
+        let clock = Clock { step: Some(0.2), ..BEFORE };
+        let n = |state: &mut ValidationState, own: f64, clock| state.amount(share(own), false, clock).of(3400);
+        let first = n(&mut state, 0.1, clock);
+        assert_eq!(state.change(share(0.1), false, 100), None);
+        // Ten steps between two validations leave a tenth of the time that a hundred do.
+        let (every, often) = (10, Clock { every: 10, steps_between: 10, ..clock });
+        let anew = ": the part of the validation set that is measured is chosen anew";
+        let told = format!("`train.validate_every` is 10, and was 100{anew}");
+        assert_eq!(state.change(share(0.1), false, every), Some(told));
+        let told = format!("`train.validation_share` is 0.2, and was 0.1{anew}");
+        assert_eq!(state.change(share(0.2), false, 100), Some(told));
+        assert!((state.change(share(0.1), true, every), state.change(share(1.0), false, every)) == (None, None));
+        let fewer = n(&mut state, 0.1, often);
+        assert!(fewer < first / 5, "{first} and then {fewer}");
+        // A longer run is no other setting, and what an earlier version has written says nothing of it.
+        assert_eq!(n(&mut state, 0.1, Clock { steps_between: 5, ..often }), fewer);
+        let older = serde_json::to_string(&state).unwrap().replace(r#""every":10,"#, "");
+        let mut older: ValidationState = serde_json::from_str(&older).unwrap();
+        assert_eq!((older.change(share(0.1), false, 100), n(&mut older, 0.1, clock)), (None, fewer));
+    }
+
+    #[test]
     fn a_first_piece_that_paid_for_what_is_done_once_is_made_good() {
         let mut state = ValidationState::default();
         let clock = Clock { step: Some(0.2), ..BEFORE };
@@ -201,7 +247,7 @@ mod tests {
             state.note(Some(of(n, 3400)), once + 0.01 * n as f64);
         }
         let taken = 0.01 * amounts[3] as f64;
-        assert!(amounts[1] < FIRST && amounts[2] == amounts[3] && (1.5..2.0).contains(&taken), "{amounts:?}");
+        assert!(amounts[1] < FIRST && amounts[2] == amounts[3] && (1.2..2.0).contains(&taken), "{amounts:?}");
     }
 
     #[test]
@@ -225,7 +271,10 @@ mod tests {
             let mut state = ValidationState::default();
             assert_eq!(state.amount(share(0.1), false, BEFORE).of(n), first);
             state.note(Some(of(first as u64, n as u64)), seconds);
-            assert_eq!(state.amount(share(0.1), false, Clock { step: Some(0.2), steps_between: 8 }), Amount::All);
+            assert_eq!(
+                state.amount(share(0.1), false, Clock { step: Some(0.2), every: 8, steps_between: 8 }),
+                Amount::All
+            );
         }
     }
 
@@ -234,7 +283,7 @@ mod tests {
         let mut state = ValidationState::default();
         let mut most = |seconds| {
             state.note(Some(of(512, 3400)), seconds);
-            state.amount(share(0.1), true, Clock { step: Some(0.2), steps_between: 100 })
+            state.amount(share(0.1), true, Clock { step: Some(0.2), ..BEFORE })
         };
         assert_eq!((most(0.1), most(1000.0)), (Amount::AtMost(512), Amount::AtMost(512)));
     }

@@ -18,8 +18,8 @@ pub struct Room {
 /// Where decoded pixels are kept, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
-    /// A folder for one run alone, and not that of the data. Decoded pixels are the file `decoded.pixels` in it, which is
-    /// gone with the data set; what a kill has left of it is overwritten.
+    /// A folder on the disk that is to hold them. They lie in a file without a name there, which is gone with the data
+    /// set, and with the process if that is killed.
     pub folder: PathBuf,
     /// Bytes that the file may have.
     pub limit: Bytes,

@@ -1,23 +1,18 @@
 //! Decoded pixels in a file.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
 
 use plimsoll_types::Bytes;
 
 use crate::room::StoreConfig;
 
-/// The file in its folder.
-const FILE: &str = "decoded.pixels";
-
-/// Decoded images in a file that is removed in the end.
+/// Decoded images in a file without a name, which the system frees when the process is gone, however it ends.
 ///
 /// A folder of any size takes no memory this way, and the system's page cache keeps what is used often.
 #[derive(Debug)]
 pub(crate) struct PixelStore {
     file: File,
-    path: PathBuf,
     pub(crate) limit: Bytes,
 }
 
@@ -49,11 +44,9 @@ impl Window {
 }
 
 impl PixelStore {
-    /// Makes the file, in place of what a kill has left.
+    /// Makes the file.
     pub(crate) fn create(config: &StoreConfig) -> io::Result<Self> {
-        let path = config.folder.join(FILE);
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
-        Ok(Self { file, path, limit: config.limit })
+        Ok(Self { file: tempfile::tempfile_in(&config.folder)?, limit: config.limit })
     }
 
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
@@ -82,13 +75,6 @@ impl PixelStore {
             at += (rows_per_strip * stride) as u64;
         }
         Ok(())
-    }
-}
-
-impl Drop for PixelStore {
-    fn drop(&mut self) {
-        // Whoever removed the folder was faster.
-        drop(fs::remove_file(&self.path));
     }
 }
 
@@ -160,15 +146,21 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
-    fn the_file_has_a_name_and_goes_with_the_store() {
+    fn the_file_has_no_name_and_no_other_store_sees_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        fs::write(&path, "left by a kill").unwrap();
         let config = StoreConfig { folder: folder.path().to_owned(), limit: Bytes::MAX };
-        let store = PixelStore::create(&config).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
-        drop(store);
-        assert!(!path.exists());
+        let [one, other] = [7, 9].map(|byte| {
+            let store = PixelStore::create(&config).unwrap();
+            store.write(0, &[byte; 12]).unwrap();
+            store
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let (mut pixel, image) = ([0; 3], Stored { offset: 0, width: 2, height: 2 });
+        for (store, byte) in [(one, 7), (other, 9)] {
+            store.read(image, Window { x: 1, y: 1, width: 1, height: 1 }, &mut pixel).unwrap();
+            assert_eq!(pixel, [byte; 3]);
+        }
     }
 }

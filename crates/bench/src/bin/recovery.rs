@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{env, fs, io};
 
+use plimsoll_bench::arguments;
 use plimsoll_bench::recovery::{Report, cases, simulate, table_head};
 use plimsoll_files::write_whole;
 
@@ -13,9 +14,14 @@ const N_STEPS: u64 = 1_000_000;
 
 const SEED: u64 = 1;
 
+const USAGE: &str = "write `recovery OUT.json [STEPS]`";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = env::args().skip(1);
-    let out = PathBuf::from(args.next().ok_or("name the file to write: recovery OUT.json [STEPS]")?);
+    let Some(args) = arguments(env::args().skip(1), &[], USAGE)? else {
+        return Ok(writeln!(io::stdout(), "{USAGE}")?);
+    };
+    let mut args = args.into_iter();
+    let out = PathBuf::from(args.next().ok_or(USAGE)?);
     let n_steps = args.next().map_or(Ok(N_STEPS), |steps| steps.parse())?;
     let mut stdout = io::stdout();
     writeln!(stdout, "{n_steps} steps\n{}", table_head())?;

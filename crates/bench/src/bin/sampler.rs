@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use plimsoll_bench::arguments;
 use plimsoll_bench::sampler::{CLOCK, Report, Sizes, measure, read_lengths, table_head};
 use plimsoll_files::write_whole;
 use plimsoll_probe::TrackingAllocator;
@@ -13,9 +14,14 @@ use plimsoll_probe::TrackingAllocator;
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
+const USAGE: &str = "write `sampler OUT.json [FOLDER OF LENGTH FILES]`";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = env::args_os().skip(1).map(PathBuf::from);
-    let out = args.next().ok_or("name the file to write: sampler OUT.json [FOLDER]")?;
+    let Some(args) = arguments(env::args_os().skip(1), &[], USAGE)? else {
+        return Ok(writeln!(io::stdout(), "{USAGE}")?);
+    };
+    let mut args = args.into_iter().map(PathBuf::from);
+    let out = args.next().ok_or(USAGE)?;
     let recorded = args.next().map(|folder| read_lengths(&folder)).transpose()?.unwrap_or_default();
     let mut stdout = io::stdout();
     writeln!(stdout, "{CLOCK}\n{}", table_head())?;

@@ -4,7 +4,7 @@ use plimsoll_sampler::{BatchPlanner, PlanConfig, StreamLimits, StreamPlanner};
 use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
 use plimsoll_types::Bytes;
 
-use crate::exit::{UserError, user_error};
+use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, Sizes, thinned, told};
 use crate::settings::{Notes, Settings};
@@ -38,7 +38,7 @@ pub(super) fn prepare<J: Job>(
     let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
     let chosen = format!("up to {batch_max}, padded to {}, {}", told(&edges), settings.step());
     let loader = settings.loader(largest, edges.clone());
-    check_tasks(&job, &loader)?;
+    check_tasks(settings, &job, &loader)?;
     Ok(Prepared {
         job: loading.watched(job),
         harness: loading.harness,
@@ -58,8 +58,9 @@ pub(super) fn prepare<J: Job>(
     })
 }
 
-/// Refuses a mix of tasks that the samples do not have, before anything is written.
-fn check_tasks<J: Job>(job: &J, loader: &LoaderConfig) -> Result<(), UserError> {
+/// Refuses a mix of tasks that the samples do not have, and weights of others, before anything is written.
+fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> Result<(), UserError> {
+    settings.check_weights(job.tasks())?;
     let (any, tasks) = (|_: [u32; 1]| u32::MAX, loader.tasks.clone());
     let config = PlanConfig { tasks, ..PlanConfig::default() };
     let least = StreamLimits { samples: 2, bytes: Bytes(2) };
@@ -68,7 +69,7 @@ fn check_tasks<J: Job>(job: &J, loader: &LoaderConfig) -> Result<(), UserError> 
         Lengths::Known(index) => BatchPlanner::try_new(index, any, config).map(drop),
         Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop),
     };
-    checked.map_err(|error| user_error(format!("use the configuration: `tasks.shares`: {error}")))
+    checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
 }
 
 /// Returns the lengths that a job knows.

@@ -106,6 +106,50 @@ fn every_number_has_a_range_and_is_held_to_it() {
     assert!(crate::settings::RANGES.iter().all(|(key, _)| is_number(key)));
 }
 
+/// What each key that takes a word, a size or a list refuses, and what its message says would be right.
+const WORDS: [(&str, &[&str], &[&str]); 23] = [
+    ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
+    ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
+    ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
+    ("memory.gradient_checkpointing", &["", "maybe"], &["auto, on, off"]),
+    ("batch.effective_unit", &["", "images"], &["samples, tokens, batch"]),
+    ("batch.batch_size", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "adaptive", "auto"]),
+    ("batch.patch_min", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("batch.patch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("batch.batch_min", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("batch.batch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("policy.kind", &["", "clever"], &["certified, stepwise, fixed"]),
+    ("train.deterministic", &["", "maybe", "2"], &["true or false"]),
+    ("train.learning_rate_scaling", &["", "log"], &["none, sqrt, linear"]),
+    ("train.optimizer_recovery", &["", "undo"], &["restore, keep"]),
+    ("data.bad_sample", &["", "mend"], &["fail, skip"]),
+    ("data.buffer_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
+    ("data.store_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
+    ("tasks.balance", &["", "even"], &["gradnorm, fixed"]),
+    ("tasks.homogeneous", &["", "maybe"], &["true or false"]),
+    ("tasks.weights", &["", "1, x", "-1", "nan", "2e6"], &["one number from 0 to 1000000 for each task", "default"]),
+    ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
+    ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
+    ("sequence.longest", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "none"]),
+];
+
+#[test]
+fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
+    for (key, wrong, allowed) in WORDS.iter().chain(&[("sequence.stream", &["maybe"][..], &["true or false"][..])]) {
+        for value in *wrong {
+            let set = format!("{key}={value}");
+            refused(&[&set], &[], &[&format!("from --set: `{key}`"), value]);
+            refused(&[&set], &[], allowed);
+        }
+    }
+    let is_free = |key: &str| ["data.folder", "memory.plan", "sequence.stream"].contains(&key);
+    let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
+    let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
+    let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
+    let missing = keys.find(|key| !is_listed(key) && !numbers().iter().any(|(it, _)| it == key));
+    assert_eq!(missing, None);
+}
+
 #[test]
 fn a_number_in_a_file_is_refused_with_the_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,12 +42,11 @@ impl Settings {
         Ok((bounds, Notes { chosen, warnings }))
     }
 
-    /// Returns the capacity whose presets a run has: what it began with, and on a CPU no more than a small device's unless
-    /// somebody asks for it, since larger patches take a CPU minutes for a step.
+    /// Returns the capacity whose presets a run begins with: on a CPU no more than a small device's unless somebody asks for
+    /// it, since larger patches take a CPU minutes for a step. One that goes on has bounds as numbers.
     pub(crate) fn capacity_of_presets(&self, capacity: Bytes) -> Bytes {
-        let begun_with = self.begun_with.unwrap_or(capacity);
         let is_slow = self.device == DeviceKind::Flex && self.memory.capacity == Capacity::Auto;
-        if is_slow { begun_with.min(LARGEST_SMALL) } else { begun_with }
+        if is_slow { capacity.min(LARGEST_SMALL) } else { capacity }
     }
 
     /// Returns the smallest patch that may be asked for, before the capacity is known.

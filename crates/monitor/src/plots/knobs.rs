@@ -28,7 +28,8 @@ impl Knobs<'_> {
             self.run.steps().map(|it| (it.step as f64, [value(it); 2])).collect()
         };
         let (edges, sizes) = (self.edges(), self.sizes());
-        let (heading, edges) = if edges.iter().all(|(_, [least, most])| least == most) {
+        // Of batches that are sized by length, a patch is none, even where all have one.
+        let (heading, edges) = if sizes.is_empty() && edges.iter().all(|(_, [least, most])| least == most) {
             ("patch size (edge)", single(|it| it.rung.patch_size))
         } else {
             ("padded length (edge): shortest and longest of a step", edges)

@@ -32,10 +32,10 @@ pub(super) struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Returns `None` where the run has no tasks.
+    /// Returns `None` where there is nothing to compare: no tasks, or one.
     pub(super) fn new(run: &'a Run<'a>) -> Option<Self> {
         let names = run.task_names();
-        (!names.is_empty()).then_some(Self { run, names })
+        (1 < names.len()).then_some(Self { run, names })
     }
 
     fn n_shown(&self) -> usize {

@@ -136,8 +136,21 @@ fn a_run_whose_steps_have_no_more_samples_says_that_the_effective_batch_is_the_l
 
 #[test]
 fn sizes_at_their_bound_are_told_from_sizes_that_are_not_certain_to_fit() {
-    assert_eq!(report(&of_lengths(4, 4, 4), tokens(4)).limit, Some(Limit::Bounds));
+    let bound = report(&of_lengths(4, 4, 4), tokens(1));
+    let said = bound.verdict.unwrap();
+    assert_eq!(bound.limit, Some(Limit::Bounds));
+    assert!(said.contains("the bound of the sizes, `batch.batch_max`: batch 4 of 512 pixels is the largest"), "{said}");
+    assert!(!said.contains("patch"), "{said}");
     assert_eq!(report(&of_lengths(4, 4, 64), tokens(4)).limit, Some(Limit::Certainty));
+}
+
+#[test]
+fn a_bound_that_nobody_has_set_is_no_bound() {
+    let cut = report(&of_lengths(4, 4, 4), tokens(4));
+    assert_eq!(cut.limit, Some(Limit::BatchesPerStep));
+    assert!(cut.verdict.unwrap().contains("though there was room for larger ones"));
+    let samples = StepSettings { effective_unit: "samples".to_owned(), ..tokens(1) };
+    assert_eq!(report(&of_lengths(1, 4096, 4096), samples).limit, Some(Limit::EffectiveBatch));
 }
 
 #[test]

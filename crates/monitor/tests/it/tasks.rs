@@ -148,6 +148,16 @@ fn the_timeline_of_many_edges_says_what_it_shows() {
 fn a_run_without_tasks_has_no_comparison() {
     assert_eq!(task_comparison(&run::small()), None);
     assert_eq!(task_comparison(&[]), None);
+    // One alone is in the training curves.
+    let alone = |it: Event| match it {
+        Event::RunStarted(it) => Event::RunStarted(RunStarted { tasks: it.tasks[..1].to_vec(), ..it }),
+        Event::StepDone(it) => Event::StepDone(StepDone { tasks: it.tasks[..1].to_vec(), ..it }),
+        Event::Validated(it) => Event::Validated(Validated { tasks: it.tasks[..1].to_vec(), ..it }),
+        other => other,
+    };
+    let events: Vec<_> = run_of(30, true).into_iter().map(alone).collect();
+    assert!(task_comparison(&events).is_none());
+    assert!(!TrainingReport::new(&events, RunFacts::default()).to_markdown().contains("task_comparison"));
 }
 
 #[test]

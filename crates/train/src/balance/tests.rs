@@ -114,11 +114,14 @@ fn fixed_weights_add_up_to_the_number_of_tasks() {
 fn settings_that_make_no_sense_are_refused_by_name() {
     let refused = |config: BalanceConfig| TaskBalance::try_new(&config, 2).unwrap_err().to_string();
     let fixed = |weights: &[f64]| refused(BalanceConfig::Fixed { weights: weights.to_vec() });
-    assert_eq!(fixed(&[1.0]), "balance the tasks: `weights` has 1 numbers for 2 tasks; give one for each, or none");
-    assert_eq!(fixed(&[1.0, 0.0]), "balance the tasks: `weights` has 0, it must be above 0");
+    assert_eq!(
+        fixed(&[1.0]),
+        "balance the tasks: `tasks.weights` has 1 numbers for 2 tasks; give one for each, or none"
+    );
+    assert_eq!(fixed(&[1.0, 0.0]), "balance the tasks: `tasks.weights` has 0, each must be above 0");
     let measured = grad_norm(1.5, 0.025, 2).check(0).unwrap_err().to_string();
     assert!(measured.contains("each of 2 tasks, the job measures 0"), "{measured}");
     let grad_norm = |alpha, learning_rate| refused(BalanceConfig::GradNorm { alpha, learning_rate });
-    assert_eq!(grad_norm(-1.0, 0.1), "balance the tasks: `alpha` is -1, it must be a number at least 0");
-    assert_eq!(grad_norm(1.5, 0.0), "balance the tasks: `learning_rate` is 0, it must be a number above 0");
+    assert_eq!(grad_norm(-1.0, 0.1), "balance the tasks: `tasks.alpha` is -1, it must be a number at least 0");
+    assert_eq!(grad_norm(1.5, 0.0), "balance the tasks: `tasks.learning_rate` is 0, it must be a number above 0");
 }

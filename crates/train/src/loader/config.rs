@@ -48,6 +48,23 @@ pub struct LoaderConfig {
     pub bad_sample: BadSample,
 }
 
+/// The memory that samples wait in for their step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostMemory {
+    /// The capacity of the run, which is that of its device.
+    Capacity(Bytes),
+    /// What the host has beside a device with memory of its own.
+    BesideDevice(Bytes),
+}
+
+impl HostMemory {
+    /// Returns how much that is.
+    pub const fn size(self) -> Bytes {
+        let (Self::Capacity(size) | Self::BesideDevice(size)) = self;
+        size
+    }
+}
+
 /// At most this many steps are collated ahead: more would only be thrown away at the next change of the sizes.
 const MAX_AHEAD: u64 = 4;
 
@@ -126,17 +143,18 @@ impl LoaderConfig {
     }
 
     /// Returns a limit that suits the samples and the host's memory: [`USUAL_BUFFERS`], or as much as two of the largest
-    /// steps take, and up to four where those are a small part of `capacity`.
+    /// steps take, and up to four where those are a small part of `memory`.
     ///
     /// # Errors
     ///
-    /// [`LoaderError::BufferCapacity`] when two steps take more than half of `capacity`.
-    pub fn ample_limit<S: Source>(&self, source: &S, capacity: Bytes) -> Result<Bytes, LoaderError> {
+    /// [`LoaderError::BufferCapacity`] when two steps take more than half of `memory`.
+    pub fn ample_limit<S: Source>(&self, source: &S, memory: HostMemory) -> Result<Bytes, LoaderError> {
+        let (capacity, is_on_host) = (memory.size(), matches!(memory, HostMemory::BesideDevice(_)));
         let Buffers { step, is_streamed } = self.step_buffers(source);
         let needed = self.steps_limit(source, LEAST_AHEAD);
         if USUAL_BUFFERS < needed && Bytes(capacity.0 / 2) < needed {
             let (needed, enough) = (needed.shown_up(), needed.saturating_mul(2).shown_up());
-            return Err(LoaderError::BufferCapacity { step, is_streamed, needed, capacity, enough });
+            return Err(LoaderError::BufferCapacity { step, is_streamed, needed, capacity, is_on_host, enough });
         }
         let cheap = self.steps_limit(source, MAX_AHEAD).min(Bytes(capacity.0 / CHEAP));
         Ok(needed.max(cheap).max(USUAL_BUFFERS))
@@ -260,7 +278,7 @@ mod tests {
     fn an_ample_limit_is_the_usual_one_until_two_steps_need_more() {
         let check = |kib: u64, capacity: Bytes, is_streamed, expected: Bytes, n_steps: usize| {
             let (source, config) = (Positions { is_streamed }, steps_of(kib << 10, Bytes::ZERO));
-            let limit = config.ample_limit(&source, capacity).unwrap();
+            let limit = config.ample_limit(&source, HostMemory::Capacity(capacity)).unwrap();
             assert_eq!(limit, expected, "steps of {kib} KiB");
             let config = LoaderConfig { buffer_limit: limit, ..config };
             assert_eq!(config.buffers(&source).unwrap().len(), n_steps, "steps of {kib} KiB");
@@ -281,7 +299,7 @@ mod tests {
     #[test]
     fn a_stream_of_steps_of_one_sample_has_room_for_the_longest() {
         let config = LoaderConfig::cut(0, 1, 2 << 20, Bytes::ZERO);
-        let limit = config.ample_limit(&Positions { is_streamed: true }, Bytes::gib(1)).unwrap();
+        let limit = config.ample_limit(&Positions { is_streamed: true }, HostMemory::Capacity(Bytes::gib(1))).unwrap();
         // An eighth of the limit is what one sample may take.
         assert!(Bytes::mib(2) <= Bytes(limit.0 / 8), "{limit}");
     }
@@ -289,13 +307,17 @@ mod tests {
     #[test]
     fn steps_that_take_more_than_half_of_the_memory_are_refused_with_what_would_help() {
         let (source, config) = (Positions { is_streamed: false }, steps_of(11 << 20, Bytes::ZERO));
-        let error = config.ample_limit(&source, Bytes::mib(40)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "load ahead: two steps of 11.00 MiB each need 22.00 MiB, more than half of the 40.00 MiB that there are; a \
-             smaller `batch.effective_batch_size`, a capacity of 44.00 MiB or `data.buffer_limit = \"22.00 MiB\"` would help"
-        );
-        assert_eq!(config.ample_limit(&source, Bytes::mib(44)).unwrap(), Bytes::mib(22));
+        for (memory, whose, more) in [
+            (HostMemory::Capacity(Bytes::mib(40)), "there are", "a capacity of"),
+            (HostMemory::BesideDevice(Bytes::mib(40)), "the host has free, beside the device's own", "a host with"),
+        ] {
+            let expected = format!(
+                "load ahead: two steps of 11.00 MiB each need 22.00 MiB, more than half of the 40.00 MiB that {whose}; a \
+                 smaller `batch.effective_batch_size`, {more} 44.00 MiB or `data.buffer_limit = \"22.00 MiB\"` would help"
+            );
+            assert_eq!(config.ample_limit(&source, memory).unwrap_err().to_string(), expected);
+        }
+        assert_eq!(config.ample_limit(&source, HostMemory::Capacity(Bytes::mib(44))).unwrap(), Bytes::mib(22));
     }
 
     #[test]

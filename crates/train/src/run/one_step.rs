@@ -10,6 +10,7 @@ use super::{Run, present, tasks};
 use crate::config::FitConfig;
 use crate::device::uploaded;
 use crate::error::{Misfit, TrainError};
+use crate::fit::Doing;
 use crate::job::Job;
 use crate::loader::{BadSample, StepSamples, StepUnit};
 use crate::source::Source;
@@ -23,6 +24,7 @@ impl<J: Job> Run<'_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.begin(Doing::Step);
         self.seed();
         let knobs = self.controller.policy().knobs();
         let mut samples = self.next_samples()?;

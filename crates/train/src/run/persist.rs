@@ -9,7 +9,7 @@ use plimsoll_types::{CheckpointSaved, EndReason, Event, ItemsMeasured, RunEnded}
 use super::{Run, Unfit, present, wanted};
 use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, noted_best, prune, remove_after};
 use crate::error::TrainError;
-use crate::fit::Outcome;
+use crate::fit::{Doing, Outcome};
 use crate::job::{Job, Metric};
 use crate::loader::Loader;
 use crate::meter::Meter;
@@ -159,6 +159,7 @@ impl<J: Job> Run<'_, J> {
 
     fn save(&mut self) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.begin(Doing::Checkpoint);
         if !self.has_weights()? {
             // Lost weights must never reach a checkpoint.
             return self.go_back(self.controller.policy().knobs(), None);

@@ -47,6 +47,7 @@ impl<'a, J: Job> Run<'a, J> {
             // There may be more or less memory than there was.
             run.follow_budget()?;
             run.name_left_out();
+            run.name_other_validation();
             run.catch_up()?;
         } else {
             // There may have been too little for what is resident.

@@ -6,7 +6,9 @@ use plimsoll_predict::Violation;
 use plimsoll_types::{Bytes, Event, Fraction, ItemsMeasured, Phase, TaskMetric, Validated};
 
 use super::{Run, exceeded, present};
+use crate::config::FitConfig;
 use crate::error::TrainError;
+use crate::fit::Doing;
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::signal::StopFlag;
@@ -57,13 +59,23 @@ impl<J: Job> Run<'_, J> {
     /// Returns how many items the next validation has.
     pub(super) fn amount(&mut self) -> Amount {
         let (share, is_deterministic): (Fraction, _) = (self.config.validation_share, self.config.deterministic);
-        let steps_between = self.config.validate_every.min(self.config.n_steps);
-        let clock = Clock { step: self.meter.seconds_of_step(), steps_between };
+        let every = self.config.validate_every;
+        let clock = Clock { step: self.meter.seconds_of_step(), every, steps_between: every.min(self.config.n_steps) };
         self.validation.amount(share, is_deterministic, clock)
+    }
+
+    /// Says when the run goes on with other settings than those that the part of the set was chosen for.
+    pub(super) fn name_other_validation(&mut self) {
+        let FitConfig { validation_share, deterministic, validate_every, .. } = *self.config;
+        if let Some(change) = self.validation.change(validation_share, deterministic, validate_every) {
+            (self.warn)(&change);
+        }
     }
 
     fn validate_on(&mut self, occasion: Occasion) -> Result<(), TrainError> {
         let start = Instant::now();
+        self.meter.begin_validation();
+        self.begin(Doing::Validation);
         let amount = if occasion == Occasion::WholeSet { Amount::All } else { self.amount() };
         self.seed();
         let measured = self.below_line(|run| run.measure(occasion, amount))?;
@@ -134,7 +146,7 @@ impl<J: Job> Run<'_, J> {
         let mut watch = |n_done, n| {
             let progress = meter.validating(n_done, n);
             if let Some(watching) = watching {
-                watching(progress);
+                watching(Doing::Validation, progress);
             }
         };
         let (stop, deadline) = match occasion {

@@ -1,7 +1,7 @@
 //! The log of a run, open at its end.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::{Log, decode, decode_bytes, encode};
@@ -13,21 +13,6 @@ use super::{RunDirError, io_error, sync_folder};
 pub const EVENTS_FILE: &str = "events.jsonl";
 /// The events that did not happen after all, because a run went back to a checkpoint, inside its directory.
 pub const UNDONE_FILE: &str = "undone.jsonl";
-
-/// Reads the first event of the log in a run directory, if there is one; whoever writes it meanwhile is not disturbed.
-///
-/// # Errors
-///
-/// [`RunDirError`] when the log is there and cannot be read.
-pub fn log_head(run_dir: &Path) -> Result<Option<Event>, RunDirError> {
-    let (path, mut line) = (run_dir.join(EVENTS_FILE), String::new());
-    let read = File::open(&path).and_then(|file| BufReader::new(file).read_line(&mut line));
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|source| io_error("read", &path, source))?,
-    };
-    Ok(decode(&line).map_err(|source| RunDirError::Log { path, source })?.events.pop())
-}
 
 /// The lines of a run so far, each of them whole.
 #[derive(Debug)]

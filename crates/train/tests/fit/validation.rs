@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 use plimsoll_monitor::Progress;
-use plimsoll_train::{Existing, FitConfig, RunDir, Shell, StopFlag, fit};
+use plimsoll_train::{Doing, Existing, FitConfig, RunDir, Shell, StopFlag, fit};
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, ItemsMeasured, Validated};
 
-use crate::common::{alone, flex_with, run};
+use crate::common::{alone, flex_with, run, run_on};
 use crate::tiny::{Tiny, config, fixed};
 
 const N_HELD_OUT: usize = 3000;
+const ITEM_TIME: Duration = Duration::from_millis(3);
 
 /// All that is held out takes nine seconds.
 fn slow() -> Tiny {
-    Tiny { n_held_out: N_HELD_OUT, item_time: Duration::from_millis(3), ..Tiny::new() }
+    Tiny { n_held_out: N_HELD_OUT, item_time: ITEM_TIME, ..Tiny::new() }
 }
 
 fn tenth(n_steps: u64) -> FitConfig {
@@ -45,6 +46,13 @@ fn a_slow_validation_has_its_share_of_the_run_and_keeps_its_items_when_the_run_g
     assert!(parts[1..].iter().all(|it| *it == parts[1]), "{parts:?}");
     let all_items = |it: &&Validated| it.part.is_none_or(|it: ItemsMeasured| it.of == N_HELD_OUT as u64);
     assert!(validations(&second.events).iter().all(all_items));
+    // Another setting is another part, and the run says so.
+    let often = FitConfig { validate_every: 10, ..tenth(120) };
+    let third = run_on(flex_with(room), &job, &often, folder.path(), Existing::Resume, None);
+    assert_eq!(third.outcome.unwrap().reason, EndReason::Completed);
+    let anew =
+        "`train.validate_every` is 10, and was 20: the part of the validation set that is measured is chosen anew";
+    assert_eq!(third.warnings, [anew]);
 }
 
 #[test]
@@ -83,9 +91,13 @@ fn a_validation_shows_how_far_it_is_and_a_signal_ends_it_at_once() {
     let mut run_dir = RunDir::open(folder.path(), Existing::Refuse).unwrap();
     let (stop, mut n_after, mut shown) = (StopFlag::default(), None, Vec::new());
     let signal = stop.clone();
-    let mut watching = |progress: &Progress| {
-        let it = progress.validating.unwrap();
-        shown.push((it.n_done, it.n, it.seconds_left.is_some()));
+    let mut watching = |doing: Doing, progress: &Progress| {
+        let Some(it) = progress.validating else { return };
+        assert_eq!(doing, Doing::Validation);
+        shown.push((it.n_done, it.n));
+        // No item takes less, the first ones included.
+        let (left, least) = (it.seconds_left.unwrap(), ITEM_TIME.as_secs_f64() * (it.n - it.n_done) as f64);
+        assert!(least <= left, "{left} s left for {} of {}, at least {least}", it.n - it.n_done, it.n);
         n_after = n_after.map(|n| n + 1);
         if it.n_done > 300 && n_after.is_none() {
             signal.set(15);
@@ -108,5 +120,5 @@ fn a_validation_shows_how_far_it_is_and_a_signal_ends_it_at_once() {
     let (job, config) = (slow(), FitConfig { validation_share: Fraction::ONE, ..tenth(4) });
     assert_eq!(fit(&job, &config, shell).unwrap().reason, EndReason::Interrupted);
     assert_eq!(n_after, Some(0), "no batch was measured after the signal");
-    assert!(shown.is_sorted() && shown.iter().all(|it| it.1 == N_HELD_OUT as u64 && it.2), "{shown:?}");
+    assert!(shown.is_sorted() && shown.iter().all(|it| it.1 == N_HELD_OUT as u64), "{shown:?}");
 }

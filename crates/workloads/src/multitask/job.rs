@@ -213,7 +213,8 @@ impl Job for Multitask {
         // Of a part, a rare task may have none.
         let ratios = || tasks.iter().map(|it| it.value / it.baseline).filter(|it| shown.len() == n_all || !it.is_nan());
         let value = ratios().sum::<f64>() / ratios().count() as f64;
-        let name = "loss over baseline, mean of the tasks".to_owned();
+        let of_several = if tasks.len() == 1 { "" } else { ", mean of the tasks" };
+        let name = format!("loss over baseline{of_several}");
         let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
         Ok(Validation { metric, tasks })
     }

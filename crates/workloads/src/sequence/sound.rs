@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use symphonia::core::codecs::audio::well_known::{CODEC_ID_FLAC, CODEC_ID_MP3, CODEC_ID_VORBIS};
-use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
+use symphonia::core::codecs::audio::well_known::{
+    CODEC_ID_MP3, CODEC_ID_PCM_ALAW, CODEC_ID_PCM_F32LE, CODEC_ID_PCM_F64LE, CODEC_ID_PCM_MULAW, CODEC_ID_PCM_S16LE,
+    CODEC_ID_PCM_S24LE, CODEC_ID_PCM_S32LE, CODEC_ID_PCM_U8, CODEC_ID_VORBIS,
+};
+use symphonia::core::codecs::audio::{AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
@@ -31,6 +34,15 @@ const SLACK: u64 = 8192;
 /// Samples of each channel that a byte of a compressed file may stand for, as it does in silence; a head that says more is
 /// not believed.
 const MOST_SAMPLES: u64 = 512;
+
+/// What a sample of a WAV file takes in bytes, by its codec, where each takes as many.
+const RAW: [(&[AudioCodecId], u64); 5] = [
+    (&[CODEC_ID_PCM_U8, CODEC_ID_PCM_ALAW, CODEC_ID_PCM_MULAW], 1),
+    (&[CODEC_ID_PCM_S16LE], 2),
+    (&[CODEC_ID_PCM_S24LE], 3),
+    (&[CODEC_ID_PCM_S32LE, CODEC_ID_PCM_F32LE], 4),
+    (&[CODEC_ID_PCM_F64LE], 8),
+];
 
 /// What the head of a file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +138,11 @@ impl Sound {
 
     /// Returns the bytes of one sample of all channels, where each takes as many.
     fn sample_bytes(&self) -> Option<u64> {
-        let AudioCodecParameters { codec, bits_per_coded_sample, bits_per_sample, channels, .. } = self.params();
-        let bits = bits_per_coded_sample.or(*bits_per_sample)?;
-        let is_raw = !self.is_lossy() && *codec != CODEC_ID_FLAC;
-        is_raw.then_some(u64::from(bits.div_ceil(8)) * channels.as_ref()?.count() as u64)
+        let AudioCodecParameters { codec, channels, .. } = self.params();
+        // The bits that count may be fewer than those of the container, which the codec is named after.
+        let of_codec = |(codecs, _): &&(&[AudioCodecId], u64)| codecs.contains(codec);
+        let (_, n_bytes) = RAW.iter().find(of_codec)?;
+        Some(n_bytes * channels.as_ref()?.count() as u64)
     }
 
     /// Counts the samples of what follows.
@@ -331,6 +344,29 @@ mod tests {
         let tag = [&b"ID3\x04\x00\x00\x00\x00\x01\x00"[..], &[0; 128]].concat();
         fs::write(&path, [tag, fs::read(compressed("mono.mp3")).unwrap()].concat()).unwrap();
         assert_eq!(read(&path), read(&compressed("mono.mp3")));
+    }
+
+    #[test]
+    fn the_head_tells_when_samples_in_wider_containers_are_cut_short() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wide.wav");
+        for channels in [1, 2] {
+            let sample_format = SampleFormat::Int;
+            let spec = WavSpec { channels, sample_rate: 8000, bits_per_sample: 24, sample_format };
+            let mut file = io::Cursor::new(Vec::new());
+            let wide = hound::WavSpecEx { spec, bytes_per_sample: 4 };
+            let mut writer = WavWriter::new_with_spec_ex(&mut file, wide).unwrap();
+            (0..4000 * i32::from(channels)).for_each(|it| writer.write_sample(it).unwrap());
+            writer.finalize().unwrap();
+            let whole = file.into_inner();
+            fs::write(&path, &whole).unwrap();
+            assert_eq!(header(&path).unwrap(), Header { rate: 8000, n_samples: 4000 });
+            fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+            let n_bytes = 16_000 * u64::from(channels);
+            let fault = header(&path).unwrap_err();
+            let (is_told, least) = (|it: &Fault| matches!(it, Fault::Truncated { .. }), (n_bytes - 1).to_string());
+            assert!(is_told(&fault) && fault.to_string().contains(&least), "{channels}: {fault}");
+        }
     }
 
     #[test]

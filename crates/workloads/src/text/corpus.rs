@@ -10,7 +10,6 @@ use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
 use super::unigram::unigram_cross_entropy;
 use crate::room::Room;
-use crate::survey::Survey;
 use crate::watch::{Interrupted, Watch, tell, unwatched};
 
 /// How to read a folder.
@@ -74,25 +73,6 @@ impl Corpus {
         Self::read_with(config, &mut unwatched, |_, _| Ok(tokenizer))
     }
 
-    /// Reads all documents of a folder, and divides them without making tokens.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Self::read_watched`] that show before anything is tokenized.
-    pub fn survey(config: &CorpusConfig, watch: Watch<'_>) -> Result<Survey, TextError> {
-        let documents = Documents::read(config, watch)?;
-        let (train, validation) = documents.split(config.validation_share);
-        Ok(Survey {
-            samples: "sections",
-            n_train: train.len(),
-            n_held_out: validation.len(),
-            unit: "bytes, of which a token has several",
-            lengths: train.iter().map(|it| it.len() as u64).collect(),
-            kinds: Vec::new(),
-            skipped: documents.skipped,
-        })
-    }
-
     fn read_with(
         config: &CorpusConfig,
         watch: Watch<'_>,
@@ -112,7 +92,7 @@ impl Corpus {
 }
 
 /// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.
-fn learnt(texts: &[&str], vocabulary: usize, watch: Watch<'_>) -> Result<Tokenizer, TextError> {
+pub(super) fn learnt(texts: &[&str], vocabulary: usize, watch: Watch<'_>) -> Result<Tokenizer, TextError> {
     let mut read: Result<(), Interrupted> = Ok(());
     let texts_read = texts.iter().enumerate().map_while(|(at, text)| {
         read = tell(watch, at, texts.len());

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use plimsoll_bench::arguments;
+
 use crate::Failed;
 
-const USAGE: &str = "understand the command line: write `PROGRAM OUT [--rounds N] [--seed S] [--round K] \
+pub(crate) const USAGE: &str = "write `PROGRAM OUT [--rounds N] [--seed S] [--round K] \
                      [--threads N] [--no-picture]`";
 
 /// What is asked for.
@@ -22,9 +24,12 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failed> {
+    /// Reads the command line; none where somebody asks how it is written.
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Self>, Failed> {
         let (mut words, mut numbers) = (Vec::new(), [None; 4]);
         let names = ["--rounds", "--seed", "--round", "--threads"];
+        let Some(args) = arguments(args, &[&names[..], &["--no-picture"]].concat(), USAGE)? else { return Ok(None) };
+        let mut args = args.into_iter();
         let mut has_picture = true;
         while let Some(arg) = args.next() {
             if let Some(at) = names.iter().position(|it| *it == arg) {
@@ -35,9 +40,11 @@ impl Args {
                 words.push(PathBuf::from(arg));
             }
         }
-        let Ok([program, out]) = <[PathBuf; 2]>::try_from(words) else { return Err(USAGE.into()) };
+        let Ok([program, out]) = <[PathBuf; 2]>::try_from(words) else {
+            return Err(format!("understand the command line: {USAGE}").into());
+        };
         let [rounds, seed, round, threads] = numbers;
-        Ok(Self {
+        Ok(Some(Self {
             program,
             out,
             rounds: rounds.unwrap_or(300),
@@ -45,6 +52,6 @@ impl Args {
             round,
             threads: usize::try_from(threads.unwrap_or(2).clamp(1, 64))?,
             has_picture: has_picture && round.is_none(),
-        })
+        }))
     }
 }

@@ -50,7 +50,15 @@ struct Place {
 }
 
 fn main() -> ExitCode {
-    match Args::parse(std::env::args().skip(1)).and_then(|args| rounds::command(&args)) {
+    let args = match Args::parse(std::env::args().skip(1)) {
+        Ok(None) => {
+            println!("{}", args::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Ok(Some(args)) => Ok(args),
+        Err(error) => Err(error),
+    };
+    match args.and_then(|args| rounds::command(&args)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -2,19 +2,23 @@
 
 use std::path::PathBuf;
 
+use plimsoll_bench::arguments;
 use plimsoll_probe::DeviceKind;
 
 use crate::Failed;
 use crate::jobs::JOBS;
 use crate::order::Order;
 
-const USAGE: &str = "understand the command line: write `predict OUT.json [--device DEVICE].. [--job JOB].. \
-                     [--data FOLDER] [--cells N]`, `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or \
-                     `end-to-end OUT.json TEXT RECORDINGS`";
+pub(crate) const USAGE: &str = "write `predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]`, \
+                                `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or `end-to-end OUT.json TEXT \
+                                RECORDINGS`";
+
+const FLAGS: [&str; 4] = ["--device", "--job", "--data", "--cells"];
 
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) enum Command {
+    Help,
     Child(Order),
     Predict(Request),
     Finder { out: PathBuf, devices: Vec<DeviceKind> },
@@ -35,7 +39,9 @@ pub(crate) struct Request {
 }
 
 impl Command {
-    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failed> {
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failed> {
+        let Some(args) = arguments(args, &FLAGS, USAGE)? else { return Ok(Self::Help) };
+        let mut args = args.into_iter();
         let (mut words, mut devices, mut jobs, mut data, mut cells) = (vec![], vec![], vec![], None, usize::MAX);
         while let Some(arg) = args.next() {
             match arg.as_str() {
@@ -62,7 +68,7 @@ impl Command {
             [name, out, text, recordings] if name == "end-to-end" => {
                 Ok(Self::EndToEnd { out: out.into(), text: text.into(), recordings: recordings.into() })
             }
-            _ => Err(USAGE.into()),
+            _ => Err(format!("understand the command line: {USAGE}").into()),
         }
     }
 }

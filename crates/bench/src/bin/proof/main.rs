@@ -53,6 +53,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failed> {
     match Command::parse(std::env::args().skip(1))? {
+        Command::Help => {
+            println!("{}", args::USAGE);
+            Ok(())
+        }
         Command::Child(order) => child::answer(&order),
         Command::Predict(request) => predict::command(&request),
         Command::Finder { out, devices } => finder::command(&out, &devices),

@@ -1,0 +1,50 @@
+//! What is configured of tasks, held against those that there are.
+
+use plimsoll_sampler::SamplerError;
+
+use super::Settings;
+use crate::exit::{UserError, user_error};
+use crate::values::BalanceKind;
+
+impl Settings {
+    /// Refuses weights of other tasks than these, where they count.
+    pub(crate) fn check_weights(&self, names: &[String]) -> Result<(), UserError> {
+        let Some(weights) = self.tasks.weights.0.as_ref().filter(|_| self.tasks.balance == BalanceKind::Fixed) else {
+            return Ok(());
+        };
+        if weights.len() == names.len() && weights.iter().all(|it| 0.0 < *it) {
+            return Ok(());
+        }
+        Err(refused("weights", weights, &format!("a number above 0 {}, or \"default\"", for_each(names))))
+    }
+
+    /// Says why samples of these tasks cannot be mixed as they are asked to be.
+    pub(crate) fn refused_shares(&self, error: &SamplerError, names: &[String]) -> UserError {
+        let shares = self.tasks.shares.0.as_deref().unwrap_or_default();
+        let allowed = match error {
+            SamplerError::ShareCount { .. } => format!("a number {}, or \"default\"", for_each(names)),
+            SamplerError::Share { task, n_samples, .. } => {
+                let name = names.get(*task).map_or("a task", String::as_str);
+                format!("a number above 0 for `{name}`, which has {n_samples} samples")
+            }
+            SamplerError::ShareSum { sum } => {
+                let sum = (sum * 1e6).round() / 1e6;
+                format!("a sum of 1, and not {sum}, unless `tasks.normalize_shares` is true")
+            }
+            SamplerError::StreamShares => {
+                "\"default\" for samples that are streamed, which have the tasks that come".to_owned()
+            }
+            other => return user_error(format!("use the configuration: `tasks.shares`: {other}")),
+        };
+        refused("shares", shares, &allowed)
+    }
+}
+
+fn for_each(names: &[String]) -> String {
+    format!("for each of {} tasks ({})", names.len(), names.join(", "))
+}
+
+fn refused(key: &str, numbers: &[f64], allowed: &str) -> UserError {
+    let numbers = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    user_error(format!("use the configuration: `tasks.{key}` is \"{numbers}\", allowed is {allowed}"))
+}

@@ -1,0 +1,114 @@
+//! What a run would see of a folder of documents, in seconds.
+
+use super::corpus::{Corpus, CorpusConfig, learnt};
+use super::documents::Documents;
+use super::error::TextError;
+use super::tokenized::Sections;
+use crate::survey::Survey;
+use crate::watch::Watch;
+
+/// Bytes of text of which a tokenizer is made, and which it divides, in two seconds or so.
+const LOOKED_AT: usize = 4 << 20;
+
+/// The most bytes of one section that are looked at where not all are: the rest is alike.
+const OF_EACH: usize = 64 << 10;
+
+/// What a run would see of documents.
+#[derive(Clone, Debug)]
+pub struct TextSurvey {
+    /// Lengths are in tokens; what is longer than a sample may be is cut.
+    pub survey: Survey,
+    /// Tokens of the tokenizer.
+    pub vocabulary: usize,
+    /// How many sections the tokenizer and the lengths are of, and of how many, where they are not of all.
+    pub sampled: Option<(usize, usize)>,
+}
+
+impl Corpus {
+    /// Reads all documents of a folder, and divides and tokenizes them as a run would: as many as that takes seconds of,
+    /// spread evenly.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::read_watched`].
+    pub fn survey(config: &CorpusConfig, watch: Watch<'_>) -> Result<TextSurvey, TextError> {
+        let documents = Documents::read(config, watch)?;
+        let (train, validation) = documents.split(config.validation_share);
+        let n_bytes: usize = train.iter().chain(&validation).map(|it| it.len()).sum();
+        let is_all = n_bytes <= LOOKED_AT;
+        let looked_at = if is_all { train.clone() } else { spread(&train) };
+        let tokenizer = learnt(&looked_at, config.vocabulary, watch)?;
+        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
+        let found = sections(&looked_at)?;
+        let (n_train, n_held_out) =
+            if is_all { (found.len(), sections(&validation)?.len()) } else { (train.len(), validation.len()) };
+        let length = |id: usize| u64::from(found.index().lengths(u32::try_from(id).unwrap_or(u32::MAX))[0]);
+        let sampled = (!is_all).then_some((looked_at.len(), train.len()));
+        let survey = Survey {
+            samples: "sections",
+            n_train,
+            n_held_out,
+            unit: "tokens",
+            lengths: (0..found.len()).map(length).collect(),
+            kinds: Vec::new(),
+            skipped: documents.skipped,
+        };
+        Ok(TextSurvey { survey, vocabulary: tokenizer.vocabulary(), sampled })
+    }
+}
+
+/// Returns texts from all over, each of no more than some length, that have about as many bytes together as are looked at.
+fn spread<'a>(texts: &[&'a str]) -> Vec<&'a str> {
+    let cut = |text: &&'a str| &text[..text.floor_char_boundary(OF_EACH)];
+    let n_bytes: usize = texts.iter().map(|it| cut(it).len()).sum();
+    texts.iter().step_by(n_bytes.div_ceil(LOOKED_AT).max(1)).map(cut).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_train::BadSample;
+
+    use super::*;
+    use crate::room::Room;
+    use crate::watch::unwatched;
+
+    fn config(folder: &std::path::Path) -> CorpusConfig {
+        CorpusConfig {
+            folder: folder.to_owned(),
+            validation_share: 0.2,
+            bad_document: BadSample::Fail,
+            vocabulary: 400,
+            longest: 64,
+            room: Room::boundless(folder),
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_small_folder_is_what_a_run_sees() {
+        let folder = tempfile::tempdir().unwrap();
+        for at in 0..8 {
+            let tides = (0..40 + at).map(|day| format!("On day {day} the tide comes in, and it goes out again.\n\n"));
+            let long = "The sea is wide, and the harbour is small. ".repeat(30);
+            std::fs::write(folder.path().join(format!("{at}.txt")), tides.collect::<String>() + &long).unwrap();
+        }
+        let config = config(folder.path());
+        let (told, seen) = (Corpus::survey(&config, &mut unwatched).unwrap(), Corpus::read(&config).unwrap());
+        let lengths = (0..).map(|id| u64::from(seen.train.index().lengths(id)[0])).take(seen.train.len());
+        assert_eq!(told.survey.lengths, lengths.collect::<Vec<_>>());
+        assert_eq!((told.survey.n_train, told.survey.n_held_out), (seen.train.len(), seen.validation.len()));
+        assert_eq!((told.vocabulary, told.sampled), (seen.tokenizer.vocabulary(), None));
+        assert_eq!(told.survey.unit, "tokens");
+    }
+
+    #[test]
+    fn of_much_text_a_part_from_all_over_is_told() {
+        let texts: Vec<_> = (0..4000).map(|at| format!("{at} {}", "é".repeat(at))).collect();
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        let found = spread(&texts);
+        let n_bytes: usize = found.iter().map(|it| it.len()).sum();
+        assert!((LOOKED_AT / 2..=LOOKED_AT).contains(&n_bytes) && found.len() < texts.len() / 2, "{n_bytes}");
+        assert!(found[0] == texts[0] && found[found.len() - 1].len() > 7000);
+        let long = "é".repeat(LOOKED_AT);
+        assert_eq!(spread(&[&long]), [&long[..OF_EACH]]);
+    }
+}
