@@ -110,6 +110,7 @@ const CASES: [Case; 90] = [
     ("sequence", "sequence.longest", "10", Some("`job`")),
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
+    ("multitask", "multitask.places", "true", Some("`job`")),
     ("multitask", "multitask.label_smoothing", "0.1", GOES_ON),
     ("multitask", "multitask.zoom", "0.25", GOES_ON),
     ("multitask", "multitask.colors", "0.1", GOES_ON),
