@@ -231,7 +231,7 @@ pub(crate) struct PlaceArgs {
 pub(crate) struct UpscaleArgs {
     /// The run directory, with `config.toml` and a checkpoint.
     pub(crate) run: PathBuf,
-    /// Image files: PNG, JPEG, WebP, GIF, BMP, PNM or QOI.
+    /// Image files: PNG, JPEG, WebP, GIF, BMP, PNM, QOI or TIFF.
     #[arg(value_name = "IMAGE", required = true)]
     pub(crate) images: Vec<PathBuf>,
     /// Folder for the results, each `NAME.x2.png`.

@@ -15,7 +15,7 @@ use plimsoll_types::Bytes;
 use crate::files::{no_file, open_file};
 
 /// The formats that are read, whatever the names of the files.
-pub(crate) const FORMATS: &str = "PNG, JPEG, WebP, GIF, BMP, PNM or QOI";
+pub(crate) const FORMATS: &str = "PNG, JPEG, WebP, GIF, BMP, PNM, QOI or TIFF";
 
 /// Why a file gives no image.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +71,8 @@ impl ImageFile {
                 let (width, height, needed) = (head.width, head.height, head.needed());
                 Ok(Self { path, width, height, needed, form: Form::Jpeg { is_grey: head.is_grey() } })
             }
+            // What cameras call raw is TIFF too, with a small picture first.
+            Ok(ImageFormat::Tiff) if !is_named(&path, &["tif", "tiff"]) => Err(ImageFault::Foreign),
             Ok(format) if whole::FORMATS.contains(&format) => {
                 let file = open(&path)?;
                 let n_bytes = file.get_ref().metadata().map_err(ImageFault::Io)?.len();
@@ -94,6 +96,12 @@ impl ImageFile {
             Form::Whole(format) => whole::rows(open(&self.path)?, self.needed, format, take),
         }
     }
+}
+
+/// Whether the name of a file ends so.
+fn is_named(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().and_then(|it| it.to_str());
+    ending.is_some_and(|ending| endings.iter().any(|it| ending.eq_ignore_ascii_case(it)))
 }
 
 /// Bytes that a file is read ahead.
@@ -158,6 +166,9 @@ mod tests {
             ("grey.pgm", DynamicImage::ImageLuma8(picture(17, 6))),
             ("rgb.ppm", DynamicImage::ImageRgb8(picture(17, 7))),
             ("rgba.qoi", DynamicImage::ImageRgba8(picture(17, 8))),
+            ("rgb.tif", DynamicImage::ImageRgb8(picture(17, 9))),
+            ("deep.TIFF", DynamicImage::ImageRgb16(DynamicImage::ImageRgb8(picture(17, 10)).to_rgb16())),
+            ("grey.tiff", DynamicImage::ImageLuma8(picture(17, 11))),
         ];
         for (name, image) in images {
             let path = folder.path().join(name);
@@ -172,8 +183,9 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_short_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["image.png", "image.jpg", "image.webp", "image.gif", "image.bmp", "image.ppm", "image.qoi"] {
-            let path = folder.path().join(name);
+        for ending in ["png", "jpg", "webp", "gif", "bmp", "ppm", "qoi", "tiff"] {
+            let name = format!("image.{ending}");
+            let path = folder.path().join(&name);
             picture::<image::Rgb<u8>>(200, 150).save(&path).unwrap();
             let whole = fs::read(&path).unwrap();
             for n in [whole.len() / 2, whole.len() * 9 / 10] {
@@ -193,5 +205,9 @@ mod tests {
             assert!(matches!(ImageFile::look(&path), Err(ImageFault::Foreign)));
         }
         assert!(matches!(ImageFile::look(folder.path()), Err(ImageFault::Foreign)));
+        let (scan, raw) = (folder.path().join("scan.tif"), folder.path().join("photo.nef"));
+        picture::<image::Rgb<u8>>(20, 15).save(&scan).unwrap();
+        fs::rename(&scan, &raw).unwrap();
+        assert!(matches!(ImageFile::look(&raw), Err(ImageFault::Foreign)), "a small picture of a large one");
     }
 }

@@ -77,6 +77,7 @@ fn an_image_is_loaded_in_what_its_head_says_and_in_no_less() {
         ("large.bmp", drawing(2400, 1600), Some(2400 * 1600 * 3)),
         ("large.ppm", drawing(2400, 1600), Some(2400 * 1600 * 3)),
         ("large.qoi", drawing(2400, 1600), Some(2400 * 1600 * 3)),
+        ("large.tif", drawing(2400, 1600), Some(2400 * 1600 * 3)),
         ("large.webp", drawing(2400, 1600), Some(2400 * 1600 * 3)),
         ("large.gif", drawing(2400, 1600), Some(2400 * 1600 * 4)),
     ] {

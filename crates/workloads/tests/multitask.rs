@@ -287,7 +287,7 @@ fn an_image_that_cannot_be_used_is_refused_or_skipped_with_its_line() {
     refused(is_folder.path(), &["it is a folder"]);
     let foreign = renamed();
     fs::write(place(foreign.path()), "no image").unwrap();
-    refused(foreign.path(), &["it is no PNG, JPEG, WebP, GIF, BMP, PNM or QOI image"]);
+    refused(foreign.path(), &["it is no PNG, JPEG, WebP, GIF, BMP, PNM, QOI or TIFF image"]);
     let cut = renamed();
     let whole = fs::read(cut.path().join("images/bavo/0.png")).unwrap();
     fs::write(place(cut.path()), &whole[..whole.len() / 2]).unwrap();

@@ -177,7 +177,7 @@ fn a_folder_is_read_recursively_and_what_is_no_image_is_named() {
     assert_eq!((photos.train.len(), photos.validation.len()), (1, 1));
     assert_eq!(
         photos.skipped,
-        ["liar.png", "notes.txt"].map(|it| format!("{it}: no PNG, JPEG, WebP, GIF, BMP, PNM or QOI image"))
+        ["liar.png", "notes.txt"].map(|it| format!("{it}: no PNG, JPEG, WebP, GIF, BMP, PNM, QOI or TIFF image"))
     );
 }
 

@@ -10,8 +10,8 @@ use plimsoll_types::Bytes;
 use super::{ImageFault, TakeRow, checked};
 
 /// The formats; of an animation the first picture is taken.
-pub(super) const FORMATS: [ImageFormat; 5] =
-    [ImageFormat::WebP, ImageFormat::Gif, ImageFormat::Bmp, ImageFormat::Pnm, ImageFormat::Qoi];
+pub(super) const FORMATS: [ImageFormat; 6] =
+    [ImageFormat::WebP, ImageFormat::Gif, ImageFormat::Bmp, ImageFormat::Pnm, ImageFormat::Qoi, ImageFormat::Tiff];
 
 /// What decoding holds whatever the size of the image: tables, palettes and read-ahead.
 const FIXED: u64 = 1 << 20;

@@ -37,7 +37,7 @@ fn compressed_sound() {
 #[test]
 fn picture() {
     const WORDS: &[&str] =
-        &["RIFF", "WEBP", "VP8L", "VP8X", "GIF89a", "BM", "P6\n", "P3 9 9 255\n", "qoif", "\0\0\0\0"];
+        &["RIFF", "WEBP", "VP8L", "VP8X", "GIF89a", "BM", "P6\n", "P3 9 9 255\n", "qoif", "II*\0", "MM\0*", "\0\0\0\0"];
     let (folder, store) = (tempdir().unwrap(), tempdir().unwrap());
     for name in ["a.png", "b.png"] {
         image(SEED, 0).save(folder.path().join(name)).unwrap();
@@ -47,9 +47,10 @@ fn picture() {
         image(SEED, 1).save(&path).unwrap();
         fs::read(path).unwrap()
     };
-    let corpus = ["webp", "gif", "bmp", "ppm", "qoi"].map(encoded).to_vec();
+    let corpus = ["webp", "gif", "bmp", "ppm", "qoi", "tiff"].map(encoded).to_vec();
     let mut read = |input: &[u8]| {
-        put(&folder, "c", input);
+        // Only a name says of this form that it is an image.
+        put(&folder, "c.tif", input);
         let in_use = Bytes(HeapCounters::of_program().current() as u64);
         let config = PhotosConfig {
             folder: folder.path().to_owned(),
