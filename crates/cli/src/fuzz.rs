@@ -1,6 +1,6 @@
 //! Damaged input for every reader: an error is an answer, a panic, a hang or much memory is none.
 //!
-//! The tests live in the binary because its allocator counts what a reader takes.
+//! The tests live in the library, whose allocator counts what a reader takes.
 //! Without variables each reader gets few inputs, always the same.
 //!
 //! * `PLIMSOLL_FUZZ_SECONDS` is for how long each is fuzzed instead, `PLIMSOLL_FUZZ_SEED` with what seed.

@@ -124,7 +124,7 @@ pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> HostMemory {
 }
 
 /// Returns what the program holds.
-fn held() -> Bytes {
+pub(crate) fn held() -> Bytes {
     Bytes(HeapCounters::of_program().current() as u64)
 }
 

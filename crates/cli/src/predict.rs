@@ -1,10 +1,11 @@
 //! `plimsoll predict`.
 
+use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{TrainError, open_device};
+use plimsoll_train::{HostMemory, TrainError, open_device};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::{multitask, sequence};
 
@@ -13,6 +14,7 @@ use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::SIGNATURE_FILE;
+use crate::loading::{held, host_memory};
 use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::trained::{self, Forward, in_batches};
@@ -88,15 +90,28 @@ fn answer(
     let batch = asked.at_once(harness, settings, args.batch_size, probe)?;
     drop(held);
     probe.draw_line(Some(Bytes::MAX))?;
-    let (mut highest, items) = (Bytes::ZERO, asked.items());
+    let (mut highest, mut n_printed, items) = (Bytes::ZERO, 0, asked.items());
+    let mut printed = Ok(());
     let run = |chunk: &[usize]| asked.probabilities(chunk);
-    let on_done = |_, peak, _: &[_]| highest = peak;
+    // In the order of the arguments, as soon as those before are there: what fails later loses nothing.
+    let on_done = |_, peak, found: &[Option<Vec<f32>>]| {
+        highest = peak;
+        while let Some(Some(probabilities)) = found.get(n_printed).filter(|_| printed.is_ok()) {
+            let named = best(&asked.labels(n_printed), probabilities, args.top);
+            printed = writeln!(stdout().lock(), "{}{named}", plain(&asked.name(n_printed)));
+            n_printed += 1;
+        }
+    };
     let found = in_batches(probe, (items, "predicting"), (&asked.lengths(), batch), run, on_done)?;
-    for (item, probabilities) in found.iter().enumerate() {
-        println!("{}{}", asked.name(item), best(&asked.labels(item), probabilities, args.top));
-    }
+    // Whoever reads may have enough.
+    printed.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })?;
     eprintln!("predicted   {} {items}, {batch} at a time, peak {highest}", found.len());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a text of which nothing divides lines or columns.
+fn plain(text: &str) -> String {
+    text.replace(|it: char| it.is_control(), " ")
 }
 
 /// Names the most probable labels, the first of equals first, each with its probability.
@@ -104,24 +119,23 @@ fn best(labels: &[&str], probabilities: &[f32], top: u32) -> String {
     let mut order: Vec<_> = labels.iter().zip(probabilities).collect();
     order.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let shown = order.iter().take(top as usize);
-    shown.fold(String::new(), |text, (label, probability)| format!("{text}\t{label}\t{probability:.4}"))
+    shown.fold(String::new(), |text, (label, probability)| format!("{text}\t{}\t{probability:.4}", plain(label)))
 }
 
-/// Returns memory that is as large as what reading a file takes at most beside the model, where both are in one memory,
-/// or refuses a file that takes too much.
+/// Refuses a file that takes too much to read, and returns memory that is as large as what the largest takes at most beside
+/// the model, where both are in one memory.
 fn hold_what_files_take(settings: &Settings, needed: Bytes, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
-    if settings.device != DeviceKind::Flex {
-        return Ok(Vec::new());
+    let is_one = settings.device == DeviceKind::Flex;
+    let (memory, wanted) = match host_memory(settings, probe.capacity()?) {
+        HostMemory::Capacity(capacity) => (capacity, "give more with `--capacity`"),
+        HostMemory::BesideDevice(memory) => (memory, "the host has no more"),
+    };
+    let all = if is_one { probe.read()?.in_use } else { held() }.saturating_add(needed);
+    if memory < all {
+        let message = format!("predict: to read the largest file takes {all} in all, of {memory}: {wanted}");
+        return Err(user_error(message).into());
     }
-    let (capacity, all) = (probe.capacity()?, probe.read()?.in_use.saturating_add(needed));
-    if capacity < all {
-        let wanted = "give more with `--capacity`";
-        return Err(user_error(format!(
-            "predict: to read the largest file takes {all} in all, and the capacity is {capacity}: {wanted}"
-        ))
-        .into());
-    }
-    Ok(Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)))
+    Ok(if is_one { Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)) } else { Vec::new() })
 }
 
 fn longest(asked: &dyn Asked) -> u32 {
@@ -171,10 +185,10 @@ impl Asked for Recordings<'_> {
     }
 
     fn probabilities(&self, items: &[usize]) -> anyhow::Result<Vec<Vec<f32>>> {
-        let files: Vec<&Path> = items.iter().map(|at| &*self.files[*at]).collect();
+        let files: Vec<(&Path, u32)> = items.iter().map(|at| (&*self.files[*at], self.lengths[*at])).collect();
         self.model.probabilities(&files).map_err(|error| match error {
             sequence::ClassifyError::File(at, fault) => {
-                user_error(format!("read {}: {fault}", files[at].display())).into()
+                user_error(format!("read {}: {fault}", files[at].0.display())).into()
             }
             error @ sequence::ClassifyError::Device { .. } => error.into(),
         })

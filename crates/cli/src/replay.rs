@@ -12,11 +12,11 @@ use crate::exit::user_error;
 
 pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut same = true;
+    let beat = Beat::start("replaying");
     for (n_done, path) in logs.iter().enumerate() {
-        let beat = Beat::start("replaying");
         beat.at("logs", n_done, logs.len());
         let replay = replay_one(path, &beat)?;
-        drop(beat);
+        beat.clear();
         same &= replay.mismatches.is_empty();
         for mismatch in &replay.mismatches {
             println!("{}", diff(mismatch));

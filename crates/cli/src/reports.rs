@@ -10,6 +10,7 @@ use plimsoll_train::{LoaderConfig, Outcome, PROCESSES_FILE, Process, RunDir, Run
 use plimsoll_types::Event;
 
 use crate::loading::Loaded;
+use crate::settings::Settings;
 
 /// Gathers what the log does not say.
 pub(crate) fn facts(
@@ -35,7 +36,7 @@ pub(crate) fn facts(
 }
 
 /// Returns how a step's samples are put together; `unit` is what the job's lengths count.
-pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str, is_capacity_set: bool) -> StepSettings {
+pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str, settings: &Settings) -> StepSettings {
     let (counted, is_batch_a_step) = match loader.unit {
         StepUnit::Samples => ("samples", false),
         StepUnit::Positions => (unit, false),
@@ -43,7 +44,13 @@ pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str, is_capacity_set: 
         StepUnit::BatchOfPositions => (unit, true),
     };
     let batches_per_step = (!loader.edges.is_empty()).then_some(loader.batches_per_step);
-    StepSettings { effective_unit: counted.to_owned(), batches_per_step, is_batch_a_step, is_capacity_set }
+    StepSettings {
+        effective_unit: counted.to_owned(),
+        batches_per_step,
+        is_batch_a_step,
+        is_capacity_set: settings.capacity().is_some(),
+        is_batch_max_set: settings.is_batch_max_set(),
+    }
 }
 
 /// Returns the deaths that other processes of the run have noted; what cannot be read is left out.

@@ -22,7 +22,7 @@ use crate::beat::Beat;
 use crate::display::Display;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
-use crate::jobs::{WithJob, with_loaded};
+use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
@@ -174,7 +174,8 @@ impl<J: Job> Prepared<J> {
         let device = open_device(settings.device, config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
-        for (name, content) in self.files.iter().filter(|_| !goes_on) {
+        let is_due = |name: &str| !goes_on || (name == SIGNATURE_FILE && !out.join(name).exists());
+        for (name, content) in self.files.iter().filter(|(name, _)| is_due(name)) {
             signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
         let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
@@ -206,7 +207,7 @@ impl<J: Job> Prepared<J> {
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().end();
         let outcome = outcome?;
-        let step_settings = reports::step_settings(&self.loader, job_unit, settings.capacity().is_some());
+        let step_settings = reports::step_settings(&self.loader, job_unit, settings);
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
         drop(display);

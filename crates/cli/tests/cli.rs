@@ -6,11 +6,11 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use common::{Child, json, refused, text};
+use common::{json, refused, text};
 
 /// A run of seconds: a small model, few steps.
 const SMALL: [&str; 10] = [
@@ -151,6 +151,10 @@ fn a_run_directory_is_refused_resumed_or_overwritten() {
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on() {
+    use std::process::Stdio;
+
+    use common::Child;
+
     use std::io::{BufRead, BufReader};
 
     let folder = tempfile::tempdir().unwrap();

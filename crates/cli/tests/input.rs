@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{Child, json, refused, text};
+use common::{json, refused, text};
 
 fn plimsoll(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
@@ -118,6 +118,8 @@ fn what_is_not_utf_8_panics_no_command() {
 fn a_second_process_on_a_run_says_at_once_for_whom_it_waits() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
+
+    use common::Child;
     let folder = tempfile::tempdir().unwrap();
     let small = ["--set", "sr.channels=4", "--set", "sr.blocks=1", "--steps", "100000", "--out", "run"];
     let mut train = plimsoll(folder.path(), &["train", "--no-supervise"]);

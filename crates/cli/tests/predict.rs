@@ -38,12 +38,12 @@ fn predicted(run: &str, args: &[&str]) -> Vec<Vec<String>> {
 
 /// Holds the labels of two predictions of the same against each other, and their probabilities but for rounding.
 fn assert_alike(found: &[Vec<String>], others: &[Vec<String>]) {
+    assert_eq!(found.len(), others.len());
     for (found, other) in found.iter().zip(others) {
         assert_eq!(found[..2], other[..2]);
         let [a, b] = [found, other].map(|it| it[2].parse::<f64>().unwrap());
         assert!((a - b).abs() < 1e-3, "{found:?} {other:?}");
     }
-    assert_eq!(found.len(), others.len());
 }
 
 /// Writes a tone of 16 bits.
@@ -185,6 +185,10 @@ fn images_and_lists_are_answered() {
     refuse("{\"task\":\"single\"}", &["line 1", "missing field `images`"]);
     let large = draw(&folder.path().join("large.png"), [0; 3], 0);
     RgbImage::new(20_000, 900).save(&large).unwrap();
-    let output = plimsoll(&["predict", &run, &large, "--capacity", "1MiB"]);
-    refused(&output, &["capacity"]);
+    let tight = ["--capacity", "24MiB"];
+    assert_eq!(predicted(&run, &[&[red.as_str()][..], &tight].concat())[0][1], "rose");
+    refused(
+        &plimsoll(&[&["predict", &run, &large][..], &tight].concat()),
+        &["to read the largest file takes", "24.00 MiB"],
+    );
 }

@@ -10,7 +10,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,11 +26,19 @@ const ATTEMPTS: usize = 3;
 /// How long a command is watched that takes longer.
 const WATCHED: Duration = Duration::from_secs(12);
 
+/// Commands that take all cores would keep each other waiting.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn follow(stream: impl Read + Send + 'static, lines: Sender<String>) {
     thread::spawn(move || BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
 }
 
-/// Runs a command, and returns its longest silence with the line that came before, and all that it said.
+/// Runs a command, which does not fail, and returns its longest silence with the line that came before, and all that it
+/// said.
+#[track_caller]
 fn silence(folder: &Path, args: &[&str]) -> (Duration, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -45,7 +54,14 @@ fn silence(folder: &Path, args: &[&str]) -> (Duration, String, String) {
             longest = (last.elapsed(), before);
         }
         last = Instant::now();
-        let Ok(line) = line else { break };
+        let line = match line {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => {
+                assert!(child.wait().unwrap().success(), "{args:?}: {said}");
+                break;
+            }
+        };
         writeln!(said, "{:7.3} {line}", begun.elapsed().as_secs_f64()).unwrap();
         before = line;
     }
@@ -79,13 +95,14 @@ const LARGE: [&str; 6] = ["--capacity", "4GiB", "--set", "sr.channels=256", "--s
 
 #[test]
 fn a_run_tells_of_long_steps_validations_and_its_end() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let train = ["train", "--no-supervise", "--overwrite", "--out", "run"];
     let large = [&LARGE[..], &["--set", "batch.batch_min=8", "--set", "batch.batch_max=8"]].concat();
     let said = check(folder.path(), &[&train[..], &large].concat());
     assert!(said.contains(" s so far"), "{said}");
     // Short steps, each of which would be told too often.
-    let small = ["--steps", "40", "--set", "sr.channels=16", "--set", "sr.blocks=2"];
+    let small = ["--steps", "100000", "--set", "sr.channels=16", "--set", "sr.blocks=2"];
     let said = check(folder.path(), &[&train[..], &small].concat());
     let n_lines = said.lines().filter(|it| it.contains("training loss")).count();
     let seconds: f64 = said.lines().last().unwrap().split_whitespace().next().unwrap().parse().unwrap();
@@ -94,6 +111,7 @@ fn a_run_tells_of_long_steps_validations_and_its_end() {
 
 #[test]
 fn a_search_and_a_plan_tell_of_what_they_do() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     for command in ["find", "plan"] {
         check(folder.path(), &[&[command][..], &LARGE].concat());
@@ -102,6 +120,7 @@ fn a_search_and_a_plan_tell_of_what_they_do() {
 
 #[test]
 fn a_model_put_to_use_tells_of_what_it_does() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let sr = ["--steps", "1", "--capacity", "2GiB", "--set", "sr.channels=128", "--set", "sr.blocks=4"];
     let text = ["--job", "text", "--steps", "1", "--capacity", "2GiB"];
@@ -128,6 +147,7 @@ fn a_model_put_to_use_tells_of_what_it_does() {
 
 #[test]
 fn what_reads_much_tells_of_it() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     check(folder.path(), &["probe"]);

@@ -28,6 +28,9 @@ pub struct StepSettings {
     pub is_batch_a_step: bool,
     /// Whether the capacity was set, and the device may have more.
     pub is_capacity_set: bool,
+    /// Whether the largest batch was set.
+    #[serde(default)]
+    pub is_batch_max_set: bool,
 }
 
 /// What kept steps from being larger.
@@ -147,6 +150,9 @@ fn of_lengths(policy: &Policy, tail: &Run<'_>, run: &Run<'_>, settings: &StepSet
 
 /// Finds what the bound of batches comes from: where a step is cut into parts, or has no more samples, nobody has set it.
 fn at_bound(policy: &Policy, run: &Run<'_>, settings: &StepSettings) -> Limit {
+    if settings.is_batch_max_set {
+        return Limit::Bounds;
+    }
     let effective = run.start().filter(|_| settings.effective_unit == "samples").map(|it| it.effective_batch_size);
     if settings.batches_per_step.is_some_and(|it| 1 < it) && !settings.is_batch_a_step {
         Limit::BatchesPerStep

@@ -20,7 +20,8 @@ const MUCH: f64 = 0.25;
 pub struct RunFacts {
     /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
     pub overhead_us_per_step: Option<f64>,
-    /// What steps waited for their samples in seconds, and which part of their time that was, where it was measured.
+    /// What the steps of the last process waited for their samples in seconds, and which part of their time that was, where
+    /// it was measured.
     #[serde(default)]
     pub waiting: Option<(f64, f64)>,
     /// High-water mark of the process while it loaded its data, where it was measured.
@@ -142,7 +143,7 @@ pub struct TrainingReport {
     pub samples_per_second: Option<f64>,
     /// Time that Plimsoll itself took per step, in microseconds.
     pub overhead_us_per_step: Option<f64>,
-    /// What steps waited for their samples, in seconds.
+    /// What the steps of the last process waited for their samples, in seconds.
     #[serde(default)]
     pub waiting_seconds: Option<f64>,
     /// How many input files could not be used.
@@ -222,7 +223,7 @@ fn waiting((seconds, part): (f64, f64)) -> Option<String> {
     (WORTH_TELLING <= seconds && MUCH <= part).then(|| {
         format!(
             "Steps waited for their samples for {}, {} of their time, which limited the speed: more `data.workers` read \
-             more of them at once, and a larger `data.store_limit` keeps more images decoded.",
+             more of them at once, and where images are decoded anew, a larger `data.store_limit` keeps more of them.",
             time(seconds),
             share(part)
         )

@@ -29,6 +29,9 @@ pub(crate) enum ImageFault {
     /// It is one, and broken.
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// It is one of a kind that is not read.
+    #[error("it is of a kind that is not read: {0}")]
+    Unsupported(String),
 }
 
 /// A file whose head was read, and nothing else.

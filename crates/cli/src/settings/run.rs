@@ -71,7 +71,12 @@ impl Settings {
 
     /// Whether the largest micro-batch is given as a number.
     fn names_batch(&self) -> bool {
-        self.batch.size_max.0.is_some() || matches!(self.batch.size, BatchSize::Fixed(_))
+        self.is_batch_max_set() || matches!(self.batch.size, BatchSize::Fixed(_))
+    }
+
+    /// Whether the largest batch is given as a number.
+    pub(crate) fn is_batch_max_set(&self) -> bool {
+        self.batch.size_max.0.is_some()
     }
 
     /// Says what a step takes.

@@ -114,6 +114,7 @@ fn tokens(batches_per_step: u32) -> StepSettings {
         batches_per_step: Some(batches_per_step),
         is_batch_a_step: false,
         is_capacity_set: true,
+        is_batch_max_set: false,
     }
 }
 
@@ -151,6 +152,8 @@ fn a_bound_that_nobody_has_set_is_no_bound() {
     assert!(cut.verdict.unwrap().contains("though there was room for larger ones"));
     let samples = StepSettings { effective_unit: "samples".to_owned(), ..tokens(1) };
     assert_eq!(report(&of_lengths(1, 4096, 4096), samples).limit, Some(Limit::EffectiveBatch));
+    let set = StepSettings { is_batch_max_set: true, ..tokens(4) };
+    assert_eq!(report(&of_lengths(4, 4, 4), set).limit, Some(Limit::Bounds));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Run, wanted};
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::loader::{BadSample, StepSamples};
+use crate::loader::{BadSample, Loader, LoaderError, StepSamples};
 use crate::source::{Lengths, Source};
 use crate::stopwatch::Lap;
 
@@ -57,13 +57,21 @@ type Samples<J> = StepSamples<<<J as Job>::Source as Source>::Buffer>;
 impl<J: Job> Run<'_, J> {
     /// Returns the samples of the next step, without those that are known not to fit.
     pub(super) fn next_samples(&mut self) -> Result<Samples<J>, TrainError> {
-        let (wanted, longest, loader) = (wanted(&self.controller), self.longest(), &mut self.loader);
-        let (begun, before) = (Instant::now(), loader.waited());
-        let samples = loader.leave_out_longer(longest).and_then(|()| loader.next(&wanted));
-        let (all, waiting) = (begun.elapsed(), loader.waited().saturating_sub(before));
+        let (wanted, longest) = (wanted(&self.controller), self.longest());
+        self.sampled(|loader| loader.leave_out_longer(longest).and_then(|()| loader.next(&wanted)))
+    }
+
+    /// Works with the loader, and books apart what it waits for others.
+    pub(super) fn sampled<T>(
+        &mut self,
+        work: impl FnOnce(&mut Loader<J::Source>) -> Result<T, LoaderError>,
+    ) -> Result<T, TrainError> {
+        let (begun, before) = (Instant::now(), self.loader.waited());
+        let done = work(&mut self.loader);
+        let (all, waiting) = (begun.elapsed(), self.loader.waited().saturating_sub(before));
         self.stopwatch.book(Lap::Sampler, all.saturating_sub(waiting));
         self.stopwatch.book(Lap::Waiting, waiting);
-        Ok(samples?)
+        Ok(done?)
     }
 
     /// Leaves out what one sample alone has shown not to fit, where samples may be left out and others are shorter.

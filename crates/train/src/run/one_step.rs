@@ -54,7 +54,7 @@ impl<J: Job> Run<'_, J> {
         self.answer(Event::StepDone(done))?;
         (self.step, self.validated) = (self.step + 1, false);
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
-        self.stopwatch.time(Lap::Sampler, || self.loader.recycle(samples))?;
+        self.sampled(|loader| loader.recycle(samples))?;
         self.stopwatch.book(Lap::Step, start.elapsed());
         self.stopwatch.end_step();
         self.turn_recorder();

@@ -33,7 +33,10 @@ pub(super) fn look(file: impl BufRead + Seek, n_bytes: u64, format: ImageFormat)
     let (width, height) = checked(width, height)?;
     let n_pixels = u64::from(width) * u64::from(height);
     let converted = if decoder.color_type() == ColorType::Rgb8 { 0 } else { 3 };
-    let parts = [n_bytes, decoder.total_bytes(), n_pixels.saturating_mul(SCRATCH + converted)];
+    let picture = decoder.total_bytes();
+    // Some decoders copy the picture as a whole.
+    let scratch = n_pixels.saturating_mul(SCRATCH).max(picture);
+    let parts = [n_bytes, picture, scratch, n_pixels.saturating_mul(converted)];
     let needed = parts.into_iter().fold(FIXED, u64::saturating_add);
     Ok(Head { width, height, needed: Bytes(needed) })
 }
@@ -68,6 +71,7 @@ fn decoder<'a>(file: impl BufRead + Seek + 'a, format: ImageFormat) -> Result<im
 fn fault(error: ImageError) -> ImageFault {
     match error {
         ImageError::IoError(source) if source.kind() == std::io::ErrorKind::PermissionDenied => ImageFault::Io(source),
+        ImageError::Unsupported(error) => ImageFault::Unsupported(error.to_string()),
         error => ImageFault::Damaged(error.to_string()),
     }
 }

@@ -113,14 +113,22 @@ impl Album {
 pub(super) fn squared(file: &ImageFile, size: usize) -> Result<Vec<u8>, ImageFault> {
     let (from, to) = sides(file, size);
     let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
+    let mut n_rows = 0;
     file.rows(&mut |row| {
+        // Another image may have taken its place since its head was read.
+        if row.len() != 3 * from.0 as usize || n_rows == from.1 {
+            n_rows = u32::MAX;
+            return ControlFlow::Break(());
+        }
+        n_rows += 1;
         resampler.push(row, &mut |row| pixels.extend_from_slice(row));
         ControlFlow::Continue(())
     })?;
-    if pixels.len() < 3 * size * size {
-        return Err(ImageFault::Damaged("rows are missing".to_owned()));
+    match n_rows {
+        u32::MAX => Err(ImageFault::Damaged("it is not the image that it was".to_owned())),
+        n if n < from.1 => Err(ImageFault::Damaged("rows are missing".to_owned())),
+        _ => Ok(pixels),
     }
-    Ok(pixels)
 }
 
 /// Returns what [`squared`] holds at most.

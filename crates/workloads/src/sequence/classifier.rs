@@ -82,7 +82,7 @@ impl Classifier {
         self.forward(silence)
     }
 
-    /// Returns how probable each label is for each of these files.
+    /// Returns how probable each label is for each of these files, each with its frames when it was looked at.
     ///
     /// # Errors
     ///
@@ -91,10 +91,14 @@ impl Classifier {
     /// # Shapes
     ///
     /// - output: `[n_files, n_labels]`
-    pub fn probabilities(&self, files: &[&Path]) -> Result<Vec<Vec<f32>>, ClassifyError> {
-        let read = |(at, path): (usize, &&Path)| {
-            let values = self.form.read(path, self.signature.longest());
-            values.map(|it| self.framed(it)).map_err(|fault| ClassifyError::File(at, fault))
+    pub fn probabilities(&self, files: &[(&Path, u32)]) -> Result<Vec<Vec<f32>>, ClassifyError> {
+        let read = |(at, (path, most)): (usize, &(&Path, u32))| {
+            let read = self.form.read(path, self.signature.longest()).map(|it| self.framed(it));
+            let read = read.and_then(|it| match it.length() {
+                found if *most < found => Err(Fault::Grown { found, most: *most }),
+                _ => Ok(it),
+            });
+            read.map_err(|fault| ClassifyError::File(at, fault))
         };
         let read: Vec<_> = files.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let fault = |reason: String| ClassifyError::Device { files: files.len(), reason };

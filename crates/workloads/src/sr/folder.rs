@@ -177,6 +177,7 @@ pub(crate) fn data_error(path: &Path, fault: ImageFault) -> DataError {
     match fault {
         ImageFault::Io(source) => DataError::Io { path, source },
         ImageFault::Damaged(reason) => DataError::Damaged { path, reason },
+        ImageFault::Unsupported(_) => DataError::Damaged { path, reason: fault.to_string() },
         ImageFault::Foreign => DataError::Foreign { path },
     }
 }
