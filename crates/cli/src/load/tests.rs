@@ -107,7 +107,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 23] = [
+const WORDS: [(&str, &[&str], &[&str]); 25] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -131,6 +131,8 @@ const WORDS: [(&str, &[&str], &[&str]); 23] = [
     ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
     ("sequence.longest", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "none"]),
+    ("multitask.places", &["", "maybe", "2"], &["true or false"]),
+    ("multitask.mirror", &["", "maybe", "2"], &["true or false"]),
 ];
 
 #[test]
