@@ -183,8 +183,9 @@ fn images_and_lists_are_answered() {
     refuse("{\"task\":\"single\",\"images\":[\"9.png\"]}", &["line 1", "9.png"]);
     refuse("{\"task\":\"pair\",\"images\":[\"0.png\",\"1.png\"],\"counts\":[1,1]}", &["line 1", "a pair has a `text`"]);
     refuse("{\"task\":\"single\"}", &["line 1", "missing field `images`"]);
-    let large = draw(&folder.path().join("large.png"), [0; 3], 0);
-    RgbImage::new(20_000, 900).save(&large).unwrap();
+    // Decoded as a whole.
+    let large = draw(&folder.path().join("large.bmp"), [0; 3], 0);
+    RgbImage::new(3000, 2500).save(&large).unwrap();
     let tight = ["--capacity", "24MiB"];
     assert_eq!(predicted(&run, &[&[red.as_str()][..], &tight].concat())[0][1], "rose");
     refused(

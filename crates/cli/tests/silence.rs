@@ -160,7 +160,8 @@ fn what_reads_much_tells_of_it() {
     check(folder.path(), &["plan-batches", "--lengths", "lengths.txt", "--budget", "65536", "--out", "plan.bin"]);
     fs::create_dir(path("texts")).unwrap();
     let tides = (0..1_000_000).fold(String::new(), |text, at| text + &format!("On day {at} the tide comes in.\n\n"));
-    fs::write(path("texts/tides.txt"), tides).unwrap();
+    fs::write(path("texts/tides.txt"), &tides).unwrap();
+    fs::write(path("texts/ebbs.txt"), tides).unwrap();
     check(folder.path(), &["data", "text", "texts"]);
     fs::create_dir(path("images")).unwrap();
     let first = path("images/0.png");

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use plimsoll_types::Bytes;
-
 use super::sound::SOUNDS;
 use crate::files::{NoFile, missing};
 use crate::survey::AboutFolder;
@@ -49,9 +47,6 @@ pub enum Fault {
     /// It holds nothing.
     #[error("it has no {0}")]
     Empty(&'static str),
-    /// It is a trace of more bytes than are read.
-    #[error("it is larger than {0}, which no trace is")]
-    LargeTrace(Bytes),
     /// It ends before it should.
     #[error("it is cut short: it should have {expected} bytes of samples, and has {found}")]
     Truncated {

@@ -3,8 +3,6 @@
 use std::io::Read;
 use std::path::Path;
 
-use plimsoll_types::Bytes;
-
 use super::fault::Fault;
 use super::sound::open;
 
@@ -13,9 +11,6 @@ pub(crate) const VALUES: usize = 6;
 
 /// Length of a step, in longer sides of the drawing.
 const STEP: f32 = 1.0 / 24.0;
-
-/// The largest file that is read: a drawing of some minutes takes a hundredth of it.
-const LARGEST: Bytes = Bytes::mib(16);
 
 /// What a duration in ms is divided by before its logarithm is taken: about the time of a step.
 const PACE: f32 = 50.0;
@@ -39,10 +34,7 @@ struct Point {
 /// - output: `[n_points, VALUES]`
 pub(crate) fn read(path: &Path) -> Result<Vec<f32>, Fault> {
     let mut bytes = Vec::new();
-    open(path)?.take(LARGEST.0 + 1).read_to_end(&mut bytes)?;
-    if LARGEST.0 < bytes.len() as u64 {
-        return Err(Fault::LargeTrace(LARGEST));
-    }
+    open(path)?.read_to_end(&mut bytes)?;
     let mut strokes = parse(&String::from_utf8_lossy(&bytes))?;
     scale(&mut strokes);
     Ok(values(&strokes))
