@@ -6,19 +6,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use plimsoll_train::{TrainError, open_device};
-use plimsoll_types::Bytes;
 use plimsoll_workloads::text::{BOUNDARY, Generation, Prompt, Sampling, Tokenizer, Writer};
 
 use crate::args::GenerateArgs;
-use crate::beat::Beat;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::TOKENIZER_FILE;
-use crate::prepare::open_probe;
-use crate::trained::{self, Forward, in_batches};
+use crate::trained::{self, Files, Forward, in_batches};
 use crate::values::JobName;
-use crate::worker;
 
 pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<ExitCode> {
     let settings =
@@ -29,20 +24,12 @@ pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<
     let positions = u32::try_from(longest).unwrap_or(u32::MAX).saturating_add(args.max_tokens);
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
-    // The probe starts the device, and says what is missing where it cannot.
-    let beat = Beat::start("model");
-    let mut probe = open_probe(harness, &settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
-    let checkpoint = trained::checkpoint(&args.run)?;
-    let writer = Writer::open(settings.gpt(), tokenizer.vocabulary(), &checkpoint, device);
-    let writer = writer.map_err(TrainError::from)?;
-    drop(beat);
-    worker::say_refusals();
-    probe.draw_line(None)?;
-    let blank = |shape| writer.blank(shape);
-    let texts = Forward { harness, settings: &settings, items: "texts", edge: positions, blank: &blank };
+    let (mut probe, writer) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
+        Writer::open(settings.gpt(), tokenizer.vocabulary(), checkpoint, device)
+    })?;
+    let files = Files::default();
+    let texts = Forward { harness, settings: &settings, items: "texts", edge: positions, model: &writer, files };
     let batch = texts.at_once(args.batch_size, prompts.len(), &mut *probe)?;
-    probe.draw_line(Some(Bytes::MAX))?;
     let start = Instant::now();
     let lengths: Vec<_> = prompts.iter().map(|it| u32::try_from(it.tokens.len()).unwrap_or(u32::MAX)).collect();
     let write = |chunk: &[usize]| {

@@ -4,22 +4,19 @@ use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{HostMemory, TrainError, open_device};
+use plimsoll_probe::Probe;
+use plimsoll_train::BlankForward;
 use plimsoll_types::Bytes;
 use plimsoll_workloads::{multitask, sequence};
 
 use crate::args::PredictArgs;
 use crate::beat::Beat;
-use crate::exit::{describe, user_error};
+use crate::exit::{UserError, user_error};
 use crate::harness::Harness;
 use crate::jobs::SIGNATURE_FILE;
-use crate::loading::{held, host_memory};
-use crate::prepare::open_probe;
 use crate::settings::Settings;
-use crate::trained::{self, Forward, in_batches};
+use crate::trained::{self, Files, Forward, in_batches};
 use crate::values::JobName;
-use crate::worker;
 
 /// What is asked of a model, item by item.
 trait Asked {
@@ -32,20 +29,16 @@ trait Asked {
     /// Returns what reading the largest file holds on the host, where that is much.
     fn needed(&self) -> Bytes;
 
-    /// Returns how many items fit at a time.
-    fn at_once(
-        &self,
-        harness: &dyn Harness,
-        settings: &Settings,
-        asked: Option<u32>,
-        probe: &mut dyn Probe,
-    ) -> anyhow::Result<u32>;
+    /// Returns what is asked.
+    fn model(&self) -> &dyn BlankForward;
 
     /// Returns how probable each label is for each of these items.
     fn probabilities(&self, items: &[usize]) -> anyhow::Result<Vec<Vec<f32>>>;
 
+    /// Returns what the item is printed as.
     fn name(&self, item: usize) -> String;
 
+    /// Returns the labels of the item, in the order of their probabilities.
     fn labels(&self, item: usize) -> Vec<&str>;
 }
 
@@ -55,24 +48,19 @@ pub(crate) fn run(args: &PredictArgs, harness: &dyn Harness) -> anyhow::Result<E
     let settings = trained::settings(&args.run, args.place.flags(), &jobs, wanted)?;
     let signature = trained::file(&args.run, SIGNATURE_FILE, settings.job)?;
     let spoilt = |reason| user_error(format!("read {}: {reason}", args.run.join(SIGNATURE_FILE).display()));
-    // The probe starts the device, and says what is missing where it cannot.
-    let beat = Beat::start("model");
-    let mut probe = open_probe(harness, &settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
-    let checkpoint = trained::checkpoint(&args.run)?;
     if settings.job == JobName::Sequence {
         let signature = sequence::Signature::from_json(&signature).map_err(spoilt)?;
-        let model = sequence::Classifier::open(settings.sequence().model, signature, &checkpoint, device);
-        let recordings = Recordings::look(model.map_err(TrainError::from)?, &args.files)?;
-        drop(beat);
-        answer(args, harness, &settings, &mut *probe, &recordings)
+        let (mut probe, model) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
+            sequence::Classifier::open(settings.sequence().model, signature, checkpoint, device)
+        })?;
+        answer(args, harness, &settings, &mut *probe, &Recordings::look(model, &args.files)?)
     } else {
         let signature = multitask::Signature::from_json(&signature).map_err(spoilt)?;
         let questions = multitask::Question::all(&args.files, &signature).map_err(user_error)?;
-        let model = multitask::Recognizer::open(settings.multitask(), signature, &checkpoint, device);
-        let asked = Questions { model: model.map_err(TrainError::from)?, questions };
-        drop(beat);
-        answer(args, harness, &settings, &mut *probe, &asked)
+        let (mut probe, model) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
+            multitask::Recognizer::open(settings.multitask(), signature, checkpoint, device)
+        })?;
+        answer(args, harness, &settings, &mut *probe, &Questions { model, questions })
     }
 }
 
@@ -84,15 +72,18 @@ fn answer(
     probe: &mut dyn Probe,
     asked: &dyn Asked,
 ) -> anyhow::Result<ExitCode> {
-    worker::say_refusals();
-    probe.draw_line(None)?;
-    let held = hold_what_files_take(settings, asked.needed(), probe)?;
-    let batch = asked.at_once(harness, settings, args.batch_size, probe)?;
-    drop(held);
-    probe.draw_line(Some(Bytes::MAX))?;
-    let (mut highest, mut n_printed, items) = (Bytes::ZERO, 0, asked.items());
+    let (items, lengths) = (asked.items(), asked.lengths());
+    let edge = lengths.iter().copied().max().unwrap_or(1);
+    let files = Files { what: "predict: to read the largest file".to_owned(), needed: asked.needed() };
+    let forward = Forward { harness, settings, items, edge, model: asked.model(), files };
+    let batch = forward.at_once(args.batch_size, lengths.len(), probe)?;
+    let (mut highest, mut n_printed) = (Bytes::ZERO, 0);
     let mut printed = Ok(());
-    let run = |chunk: &[usize]| asked.probabilities(chunk);
+    let run = |chunk: &[usize]| {
+        let found = asked.probabilities(chunk)?;
+        chunk.iter().zip(&found).try_for_each(|(at, it)| numbers(&asked.name(*at), it))?;
+        Ok(found)
+    };
     // In the order of the arguments, as soon as those before are there: what fails later loses nothing.
     let on_done = |_, peak, found: &[Option<Vec<f32>>]| {
         highest = peak;
@@ -102,11 +93,18 @@ fn answer(
             n_printed += 1;
         }
     };
-    let found = in_batches(probe, (items, "predicting"), (&asked.lengths(), batch), run, on_done)?;
+    let found = in_batches(probe, (items, "predicting"), (&lengths, batch), run, on_done)?;
     // Whoever reads may have enough.
     printed.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })?;
     eprintln!("predicted   {} {items}, {batch} at a time, peak {highest}", found.len());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what is no probability.
+fn numbers(name: &str, probabilities: &[f32]) -> Result<(), UserError> {
+    let is_number = probabilities.iter().all(|it| it.is_finite());
+    let wanted = "its weights, or the values of the file, are too large: train with a lower `train.learning_rate`";
+    is_number.then_some(()).ok_or_else(|| user_error(format!("predict {name}: the model gives no numbers: {wanted}")))
 }
 
 /// Returns a text of which nothing divides lines or columns.
@@ -122,26 +120,6 @@ fn best(labels: &[&str], probabilities: &[f32], top: u32) -> String {
     shown.fold(String::new(), |text, (label, probability)| format!("{text}\t{}\t{probability:.4}", plain(label)))
 }
 
-/// Refuses a file that takes too much to read, and returns memory that is as large as what the largest takes at most beside
-/// the model, where both are in one memory.
-fn hold_what_files_take(settings: &Settings, needed: Bytes, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
-    let is_one = settings.device == DeviceKind::Flex;
-    let (memory, wanted) = match host_memory(settings, probe.capacity()?) {
-        HostMemory::Capacity(capacity) => (capacity, "give more with `--capacity`"),
-        HostMemory::BesideDevice(memory) => (memory, "the host has no more"),
-    };
-    let all = if is_one { probe.read()?.in_use } else { held() }.saturating_add(needed);
-    if memory < all {
-        let message = format!("predict: to read the largest file takes {all} in all, of {memory}: {wanted}");
-        return Err(user_error(message).into());
-    }
-    Ok(if is_one { Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)) } else { Vec::new() })
-}
-
-fn longest(asked: &dyn Asked) -> u32 {
-    asked.lengths().into_iter().max().unwrap_or(1)
-}
-
 /// Recordings to tell apart.
 struct Recordings<'a> {
     model: sequence::Classifier,
@@ -154,7 +132,13 @@ impl<'a> Recordings<'a> {
     fn look(model: sequence::Classifier, files: &'a [PathBuf]) -> anyhow::Result<Self> {
         let look =
             |path: &PathBuf| model.look(path).map_err(|fault| user_error(format!("read {}: {fault}", path.display())));
-        let lengths = files.iter().map(look).collect::<Result<_, _>>()?;
+        let beat = Beat::start("looking");
+        let lengths = files.iter().enumerate().map(|(n_done, path)| {
+            beat.at("files", n_done, files.len());
+            look(path)
+        });
+        let lengths = lengths.collect::<Result<_, _>>()?;
+        drop(beat);
         Ok(Self { model, files, lengths })
     }
 }
@@ -172,16 +156,8 @@ impl Asked for Recordings<'_> {
         Bytes::ZERO
     }
 
-    fn at_once(
-        &self,
-        harness: &dyn Harness,
-        settings: &Settings,
-        asked: Option<u32>,
-        probe: &mut dyn Probe,
-    ) -> anyhow::Result<u32> {
-        let blank = |shape| self.model.blank(shape);
-        let forward = Forward { harness, settings, items: self.items(), edge: longest(self), blank: &blank };
-        forward.at_once(asked, self.lengths().len(), probe)
+    fn model(&self) -> &dyn BlankForward {
+        &self.model
     }
 
     fn probabilities(&self, items: &[usize]) -> anyhow::Result<Vec<Vec<f32>>> {
@@ -222,16 +198,8 @@ impl Asked for Questions {
         self.questions.iter().map(|it| it.needed(self.model.signature())).max().unwrap_or_default()
     }
 
-    fn at_once(
-        &self,
-        harness: &dyn Harness,
-        settings: &Settings,
-        asked: Option<u32>,
-        probe: &mut dyn Probe,
-    ) -> anyhow::Result<u32> {
-        let blank = |shape| self.model.blank(shape);
-        let forward = Forward { harness, settings, items: self.items(), edge: longest(self), blank: &blank };
-        forward.at_once(asked, self.lengths().len(), probe)
+    fn model(&self) -> &dyn BlankForward {
+        &self.model
     }
 
     fn probabilities(&self, items: &[usize]) -> anyhow::Result<Vec<Vec<f32>>> {

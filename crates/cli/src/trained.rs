@@ -6,18 +6,23 @@ use std::path::Path;
 
 use plimsoll_finder::FinderConfig;
 use plimsoll_plan::PlanError;
-use plimsoll_probe::Probe;
-use plimsoll_train::{BlankForward, CONFIG_FILE, Checkpoint, TrainError, Tried, find_inference_batch, sound_forward};
+use plimsoll_probe::{DeviceKind, Probe};
+use plimsoll_train::{
+    BlankForward, CONFIG_FILE, Checkpoint, CheckpointError, Device, HostMemory, TrainError, Tried,
+    find_inference_batch, open_device, sound_forward,
+};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 
 use crate::beat::Beat;
-use crate::exit::{UserError, user_error};
+use crate::exit::{UserError, describe, user_error};
 use crate::find::{need, shown};
 use crate::harness::Harness;
 use crate::load::{Given, Layers};
+use crate::loading::{held, host_memory};
 use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::values::JobName;
+use crate::worker;
 
 /// Reads the settings of a run of one of these jobs; `wanted` says which those are, and what their models do.
 pub(crate) fn settings(run: &Path, flags: Vec<Given>, jobs: &[JobName], wanted: &str) -> anyhow::Result<Settings> {
@@ -29,8 +34,23 @@ pub(crate) fn settings(run: &Path, flags: Vec<Given>, jobs: &[JobName], wanted: 
     Ok(settings)
 }
 
+/// Opens the device, and loads what a run has trained onto it from the newest checkpoint that is whole.
+pub(crate) fn open<M>(
+    run: &Path,
+    harness: &dyn Harness,
+    settings: &Settings,
+    load: impl FnOnce(&Checkpoint, Device) -> Result<M, CheckpointError>,
+) -> anyhow::Result<(Box<dyn Probe>, M)> {
+    let _beat = Beat::start("model");
+    // The probe starts the device, and says what is missing where it cannot.
+    let probe = open_probe(harness, settings)?;
+    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+    let model = load(&checkpoint(run)?, device).map_err(TrainError::from)?;
+    Ok((probe, model))
+}
+
 /// Opens a run's newest checkpoint that is whole.
-pub(crate) fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
+fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
     let beat = Beat::start("checkpoint");
     let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
     drop(beat);
@@ -55,24 +75,54 @@ pub(crate) struct Forward<'a> {
     /// Such as `texts`.
     pub(crate) items: &'static str,
     pub(crate) edge: u32,
-    /// Does what so many items do, without them.
-    pub(crate) blank: BlankForward<'a>,
+    pub(crate) model: &'a dyn BlankForward,
+    /// What files take on the host beside the model.
+    pub(crate) files: Files,
+}
+
+/// What reading and writing files takes on the host at most: nothing, where there are none.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// The file that takes most, and what is done with it.
+    pub(crate) what: String,
+    pub(crate) needed: Bytes,
 }
 
 impl Forward<'_> {
-    /// Returns how many at a time fit: of so many as were asked for as many as are certain to, one at least, or of all
-    /// the most that trials show.
+    /// Returns how many at a time fit beside the files: of so many as were asked for as many as are certain to, one at
+    /// least, or of all the most that trials show. Meanwhile no process goes above the line.
     pub(crate) fn at_once(&self, asked: Option<u32>, n_items: usize, probe: &mut dyn Probe) -> anyhow::Result<u32> {
+        worker::say_refusals();
+        probe.draw_line(None)?;
+        let held = self.hold_what_files_take(probe)?;
         let beat = Beat::start("sounding");
         let certain = self.certain(asked.unwrap_or(1), probe)?;
         drop(beat);
-        if asked.is_some() { Ok(certain) } else { self.most(n_items) }
+        let at_once = if asked.is_some() { certain } else { self.most(n_items)? };
+        drop(held);
+        probe.draw_line(Some(Bytes::MAX))?;
+        Ok(at_once)
+    }
+
+    /// Refuses files that take too much, and returns memory that is as large as what they take where the model is in the
+    /// same.
+    fn hold_what_files_take(&self, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
+        let (Files { what, needed }, is_one) = (&self.files, self.settings.device == DeviceKind::Flex);
+        let all = if is_one { probe.read()?.in_use } else { held() }.saturating_add(*needed);
+        let (memory, wanted) = match host_memory(self.settings, probe.capacity()?) {
+            HostMemory::Capacity(capacity) => (capacity, "give more with `--capacity`"),
+            HostMemory::BesideDevice(memory) => (memory, "the host has no more"),
+        };
+        if *needed != Bytes::ZERO && memory < all {
+            return Err(user_error(format!("{what} takes {all} in all, of {memory}: {wanted}")).into());
+        }
+        Ok(if is_one { Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)) } else { Vec::new() })
     }
 
     fn certain(&self, n: u32, probe: &mut dyn Probe) -> anyhow::Result<u32> {
         let (Settings { device, memory, .. }, shape) = (self.settings, StepShape::new(n, self.edge));
         let bound = (self.settings.predictor(), memory.target);
-        match sound_forward(*device, shape, bound, probe, &mut |shape| (self.blank)(shape)) {
+        match sound_forward(*device, shape, bound, probe, self.model) {
             Ok(()) => Ok(n),
             Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == self.edge => {
                 let (fit, items) = (largest.samples, self.items);
@@ -101,8 +151,7 @@ impl Forward<'_> {
             beat.clear();
             eprintln!("tried       {}", shown(it));
         };
-        let mut blank = |shape| (self.blank)(shape);
-        let found = find_inference_batch(self.settings.device, finder, &mut *probe, &mut blank, &mut on_tried)?;
+        let found = find_inference_batch(self.settings.device, finder, &mut *probe, self.model, &mut on_tried)?;
         drop(beat);
         eprintln!("batch       {} found: {}", found.batch, need(&found));
         Ok(found.batch)

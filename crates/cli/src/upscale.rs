@@ -7,20 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use plimsoll_files::write_whole_with;
-use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_train::{StopFlag, TrainError, open_device};
-use plimsoll_types::Bytes;
+use plimsoll_train::StopFlag;
 use plimsoll_workloads::sr::{Picture, UpscaleError, Upscaler};
 
 use crate::args::UpscaleArgs;
 use crate::beat::Beat;
-use crate::exit::{describe, signalled, user_error};
+use crate::exit::{signalled, user_error};
 use crate::harness::Harness;
-use crate::prepare::open_probe;
 use crate::signals;
-use crate::trained::{self, Forward};
+use crate::trained::{self, Files, Forward};
 use crate::values::JobName;
-use crate::worker;
 
 /// An image that is there, and what becomes of it.
 struct Task<'a> {
@@ -33,26 +29,15 @@ pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<E
     let wanted = "`sr`, whose models upscale images";
     let settings = trained::settings(&args.run, args.place.flags(), &[JobName::Sr], wanted)?;
     let tasks = tasks(args)?;
-    // The probe starts the device, and says what is missing where it cannot.
-    let beat = Beat::start("model");
-    let mut probe = open_probe(harness, &settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
-    let checkpoint = trained::checkpoint(&args.run)?;
-    let upscaler = Upscaler::open(settings.sr().model, &checkpoint, device).map_err(TrainError::from)?;
-    drop(beat);
-    worker::say_refusals();
-    probe.draw_line(None)?;
+    let (mut probe, upscaler) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
+        Upscaler::open(settings.sr().model, checkpoint, device)
+    })?;
     let most = args.tile.unwrap_or(settings.sr.validation_tile);
     let tile = tasks.iter().map(|it| it.picture.tile(most)).max().unwrap_or(most);
-    // Where tensors are in the memory that files are read into, what that takes is no tile's.
-    let on_host = settings.device == DeviceKind::Flex;
-    let held = if on_host { hold_what_files_take(&tasks, tile, &*probe)? } else { Vec::new() };
     let n_tiles = tasks.iter().map(|it| it.picture.size().0.div_ceil(tile)).max().unwrap_or(1);
-    let blank = |shape| upscaler.blank(shape);
-    let tiles = Forward { harness, settings: &settings, items: "tiles", edge: tile, blank: &blank };
+    let files = files(&tasks, tile);
+    let tiles = Forward { harness, settings: &settings, items: "tiles", edge: tile, model: &upscaler, files };
     let at_once = tiles.at_once(args.batch_size, n_tiles as usize, &mut *probe)?;
-    drop(held);
-    probe.draw_line(Some(Bytes::MAX))?;
     let stop = StopFlag::default();
     signals::watch(&stop)?;
     for (n_done, task) in tasks.iter().enumerate() {
@@ -110,21 +95,13 @@ fn tasks(args: &UpscaleArgs) -> anyhow::Result<Vec<Task<'_>>> {
     Ok(args.images.iter().zip(found?).map(|(from, (picture, to))| Task { from, to, picture }).collect())
 }
 
-/// Returns memory that is as large as what the files take at most beside their tiles, or refuses the one that takes too
-/// much, before anything is upscaled.
-fn hold_what_files_take(tasks: &[Task<'_>], tile: u32, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
-    let (capacity, in_use) = (probe.capacity()?, probe.read()?.in_use);
-    let takes = |it: &Task<'_>| it.picture.needed(tile);
-    let Some(largest) = tasks.iter().max_by_key(|it| takes(it)) else { return Ok(Vec::new()) };
-    let (needed, (width, height)) = (takes(largest), largest.picture.size());
-    let all = in_use.saturating_add(needed);
-    if capacity < all {
-        let from = largest.from.display();
-        return Err(user_error(format!(
-            "upscale {from}: its {width} × {height} pixels take {all} to decode and to encode, beside its tiles, and the \
-             capacity is {capacity}: give more with `--capacity`"
-        ))
-        .into());
+/// Returns what decoding and encoding takes at most beside the tiles.
+fn files(tasks: &[Task<'_>], tile: u32) -> Files {
+    let needed = |it: &Task<'_>| it.picture.needed(tile);
+    let Some(largest) = tasks.iter().max_by_key(|it| needed(it)) else { return Files::default() };
+    let ((width, height), from) = (largest.picture.size(), largest.from.display());
+    Files {
+        what: format!("upscale {from}: to decode and to encode its {width} × {height} pixels"),
+        needed: needed(largest),
     }
-    Ok(Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)))
 }

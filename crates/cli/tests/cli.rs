@@ -195,6 +195,9 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
     let crossed = ["--set", "batch.patch_min=48", "--set", "batch.patch_max=32"];
     check(&crossed, &["`batch.patch_min` is 48", "`batch.patch_max` (32)"]);
     check(&["--set", "batch.patch_min=9"], &["`batch.patch_min` is 9", "any multiple of `batch.patch_multiple` (4)"]);
+    check(&["--set", "batch.patch_multiple=1000"], &["`batch.patch_multiple` where it is larger, to at most 81"]);
+    let weights = ["--job", "multitask", "--set", "tasks.weights=1, 1, 2"];
+    check(&weights, &["`tasks.weights` is \"1, 1, 2\"", "`tasks.balance` is \"gradnorm\", which finds them"]);
     check(&["--set", "batch.batch_max=64"], &["`batch.batch_max` is 64", "effective_batch_size"]);
     check(&["--capacity", "100 KiB"], &["00_leaves.png", "to decode its 174 × 162 pixels", "a capacity of"]);
     check(&["--capacity", "2500 KiB"], &["2.44 MiB", "a capacity "]);

@@ -1,10 +1,13 @@
-//! Every command line of README, docs and help texts is one that the program takes, from whatever folder.
+//! Every command line of README, docs and help texts is one that the program takes and runs, from whatever folder.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use image::{Rgb, RgbImage};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -73,15 +76,20 @@ fn check(place: &str, span: &str, commands: &[String], tasks: &str) -> bool {
     true
 }
 
+/// Returns README and the pages of the docs, each with what it is called.
+fn pages() -> Vec<(String, String)> {
+    let root = root();
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|it| it.unwrap().path());
+    let pages = docs.chain([root.join("README.md")]).filter(|it| it.extension().is_some_and(|it| it == "md"));
+    pages.map(|it| (it.display().to_string(), fs::read_to_string(it).unwrap())).collect()
+}
+
 #[test]
 fn every_command_line_of_the_docs_is_taken() {
     let (root, commands) = (root(), commands());
     let tasks = fs::read_to_string(root.join("xtask/src/main.rs")).unwrap();
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|it| it.unwrap().path());
-    let pages = docs.chain([root.join("README.md")]).filter(|it| it.extension().is_some_and(|it| it == "md"));
     let mut n = 0;
-    for page in pages {
-        let (text, place) = (fs::read_to_string(&page).unwrap(), page.display().to_string());
+    for (place, text) in pages() {
         n += spans(&text).iter().filter(|span| check(&place, span, &commands, &tasks)).count();
         for span in spans(&text).iter().filter_map(|it| it.split_once("--path ")) {
             assert!(root.join(span.1.split(' ').next().unwrap()).is_dir(), "{place}: there is no {}", span.1);
@@ -112,5 +120,105 @@ fn a_command_line_that_is_wrong_is_found() {
     assert!(matches!(found("ls"), Ok(false)));
     for wrong in ["plimsoll fly", "cargo xtask fly", "plimsoll train --stepz 3", "plimsoll find --deterministic"] {
         assert!(found(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// A model of any job that is small, for steps that are short.
+const SMALL: [&str; 14] = [
+    "sr.channels=4",
+    "sr.blocks=1",
+    "text.width=16",
+    "text.layers=1",
+    "text.heads=1",
+    "text.vocabulary=300",
+    "sequence.heads=1",
+    "sequence.head_width=8",
+    "sequence.blocks=1",
+    "multitask.channels=4",
+    "multitask.features=8",
+    "multitask.image_size=16",
+    "train.steps=2",
+    "batch.effective_batch_size=8",
+];
+
+/// A folder that is no clone, with all that command lines name.
+struct Elsewhere(tempfile::TempDir);
+
+impl Elsewhere {
+    fn new() -> Self {
+        let it = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(it.path().join("photos")).unwrap();
+        for n in 0..6_u8 {
+            let image =
+                RgbImage::from_fn(96, 96, |x, y| Rgb([x, y, 40 * u32::from(n)].map(|it| u8::try_from(it).unwrap())));
+            image.save(it.path().join(format!("photos/{n}.png"))).unwrap();
+        }
+        fs::write(it.path().join("lengths.txt"), "3\n7\n12\n5\n").unwrap();
+        for job in ["sr", "text", "sequence"] {
+            it.run(&format!("plimsoll train --job {job} --out {job}")).unwrap();
+        }
+        it
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Puts what is there in the place of a placeholder.
+    fn named(command: &str, word: &str) -> String {
+        let log = || root().join("fixtures/logs/fixed.jsonl").display().to_string();
+        let recording = || root().join("fixtures/sequence/wav").read_dir().unwrap().next().unwrap().unwrap().path();
+        match (command, word.trim_end_matches("..")) {
+            (_, "N") => "64".to_owned(),
+            (_, "JOB") => "sr".to_owned(),
+            (_, "TEXT") => "Once".to_owned(),
+            (_, "FOLDER" | "~/photos") => "photos".to_owned(),
+            (_, "IMAGE") => "photos/0.png".to_owned(),
+            ("predict", "FILE") => recording().display().to_string(),
+            ("plan-batches", "FILE") => "lengths.txt".to_owned(),
+            (_, "PLAN") => "plan.bin".to_owned(),
+            ("generate", "RUN") => "text".to_owned(),
+            ("predict", "RUN") => "sequence".to_owned(),
+            // An incident takes a fault: a log stands for one.
+            ("replay", "incident-N.json") => log(),
+            (_, word) => word.replace("RUN", "sr"),
+        }
+    }
+
+    /// Runs a command line with a small model and few steps; returns what it says where it fails.
+    fn run(&self, line: &str) -> Result<(), String> {
+        let words = words(line).unwrap().1;
+        let takes_settings = ["train", "plan", "find"].contains(&words[0].as_str());
+        let small = SMALL.iter().filter(|_| takes_settings).flat_map(|it| ["--set", it]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(words.iter().map(|it| Self::named(&words[0], it))).args(small).current_dir(self.path());
+        let output = command.output().unwrap();
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    }
+}
+
+#[test]
+fn every_command_line_of_the_docs_runs_in_a_folder_that_is_no_clone() {
+    let (commands, pages, elsewhere) = (commands(), pages(), Elsewhere::new());
+    let shown = plimsoll(&["probe".to_owned()]).1;
+    let has_vulkan = shown.lines().any(|it| it.starts_with("vulkan:0: ") && it.contains("capacity"));
+    // What a page names by its name alone is run as its help says.
+    let by_help = ["plimsoll probe", "plimsoll replay RUN/events.jsonl"].map(str::to_owned);
+    let lines = pages.iter().flat_map(|(_, text)| spans(text)).chain(by_help);
+    let is_command =
+        |it: &String| words(it).and_then(|it| it.1.into_iter().next()).is_some_and(|it| commands.contains(&it));
+    let lines: BTreeSet<_> = lines.filter(|it| is_command(it) && it != "plimsoll replay").collect();
+    for line in &lines {
+        let ended = elsewhere.run(line);
+        if line.contains("--device vulkan") && !has_vulkan {
+            let said = ended.expect_err("there is no such device");
+            assert!(said.contains("vulkan"), "`{line}`: {said}");
+        } else {
+            ended.unwrap_or_else(|said| panic!("`{line}`: {said}"));
+        }
+    }
+    for command in &commands {
+        let is_run = lines.iter().any(|it| words(it).is_some_and(|it| it.1[0] == *command));
+        assert!(is_run, "`{command}` is in README and docs with no line that runs");
     }
 }

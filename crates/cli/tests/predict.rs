@@ -10,8 +10,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{refused, text};
+use common::{json, refused, text};
 use image::{Rgb, RgbImage};
+use plimsoll_train::BadSample;
+use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
 
 /// Samples of sound per second.
 const RATE: u32 = 8000;
@@ -96,6 +98,25 @@ fn recordings_are_named_alike_however_many_at_a_time() {
     assert!(both.iter().all(|it| it.len() == 5), "there are two labels: {both:?}");
     let sum = both[0][2].parse::<f64>().unwrap() + both[0][4].parse::<f64>().unwrap();
     assert!((sum - 1.0).abs() < 1e-3, "{sum}");
+}
+
+#[test]
+fn as_many_of_the_held_out_files_are_named_right_as_the_run_has_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sequence");
+    let small = ["sequence.heads=1", "sequence.head_width=8", "sequence.blocks=1", "train.steps=12"];
+    let run = train("sequence", &data, &folder.path().join("run"), &small);
+    let epochs = json(&Path::new(&run).join("epoch_metrics.json"));
+    let measured = epochs.as_array().unwrap().last().unwrap()["metric"].as_f64().unwrap();
+    let (classes, longest, bad_sample) = (Vec::new(), u32::MAX, BadSample::Fail);
+    let config = RecordingsConfig { folder: data.clone(), validation_share: 0.2, bad_sample, classes, longest };
+    let recordings = Recordings::read(&config).unwrap();
+    let files: Vec<_> = recordings.validation.iter().map(|it| data.join(&it.name).display().to_string()).collect();
+    let found = predicted(&run, &files.iter().map(String::as_str).collect::<Vec<_>>());
+    let labels = recordings.validation.iter().map(|it| &recordings.classes[it.class]);
+    let n_right = found.iter().zip(labels).filter(|(found, label)| found[1] == **label).count();
+    let share = 100.0 * n_right as f64 / files.len() as f64;
+    assert!((measured - share).abs() < 1e-9, "{measured} % were measured, {share} % are named right");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How much each task counts in a step's loss.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// How tasks are to be balanced.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,12 +119,12 @@ impl TaskBalance {
         }
     }
 
-    /// Returns the settings that it was made of, in words.
-    pub(crate) fn settings(&self) -> String {
+    /// Returns the settings that it was made of, each by its key.
+    pub(crate) fn settings(&self) -> Value {
         match self {
-            Self::Fixed { weights } => format!("fixed weights {weights:?}"),
+            Self::Fixed { weights } => json!({ "balance": "fixed", "weights": weights }),
             Self::GradNorm(GradNorm { alpha, learning_rate, .. }) => {
-                format!("GradNorm with alpha {alpha} and learning rate {learning_rate}")
+                json!({ "balance": "gradnorm", "alpha": alpha, "learning_rate": learning_rate })
             }
         }
     }

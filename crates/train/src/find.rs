@@ -5,7 +5,6 @@ mod by_probes;
 
 use std::time::Instant;
 
-use burn::tensor::Tensor;
 use plimsoll_finder::{Finder, FinderConfig, FinderError, Found, Outcome, Race, Winner};
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_predict::{KEPT_SHARE, Phase, PredictError, Predictor, PredictorConfig};
@@ -17,6 +16,7 @@ use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
 use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
+use crate::planning::BlankForward;
 use crate::rehearsal::JobProgram;
 use crate::trial::{Trial, TrialError, Trials, forward_trial};
 
@@ -150,8 +150,7 @@ pub fn find_batch_size<J: Job>(
 
 /// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.
 ///
-/// `run` does the work of a shape with any values and returns all that is read of it. Each run is bounded by those before
-/// it, but for the first.
+/// Each run is bounded by those before it, but for the first.
 ///
 /// # Errors
 ///
@@ -160,7 +159,7 @@ pub fn find_inference_batch(
     device: DeviceKind,
     mut finder: FinderConfig,
     probe: &mut dyn Probe,
-    run: &mut dyn FnMut(StepShape) -> Tensor<1>,
+    model: &dyn BlankForward,
     on_tried: OnTried<'_>,
 ) -> Result<Found, FindError> {
     let capacity = probe.capacity().map_err(PlanError::from)?;
@@ -171,7 +170,7 @@ pub fn find_inference_batch(
     let bounds = Predictor::try_new(PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() })?;
     let (exact_peaks, key) = (has_exact_peaks(device), |shape| keys.key(Phase::Infer, shape));
     by_probes(&mut finder, bounds, exact_peaks, edge, key, |_| Bytes::ZERO, &mut |shape| {
-        tried(shape, on_tried, || forward_trial(probe, capacity, shape, || run(shape)))
+        tried(shape, on_tried, || forward_trial(probe, capacity, shape, || model.blank(shape)))
     })
 }
 

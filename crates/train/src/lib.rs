@@ -58,6 +58,9 @@ mod trial;
 mod validation;
 mod workers;
 
+/// What a model is made on, and what [`open_device`] returns.
+pub use burn::tensor::Device;
+
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, LongestEdges, OptimizerRecovery};

@@ -52,8 +52,16 @@ pub struct PlanRequest {
 /// Told of what is being planned, and how many cells of how many are done.
 pub type OnPlanned<'a> = &'a mut dyn FnMut(Phase, usize, usize);
 
-/// Does what items of a shape do in a forward pass without gradients, without the items, and returns all that is read of it.
-pub type BlankForward<'a> = &'a dyn Fn(StepShape) -> Tensor<1>;
+/// A trained model that is put to use, as far as its memory goes.
+pub trait BlankForward {
+    /// Does what items of this shape do in a forward pass without gradients, without the items, and returns all that is
+    /// read of it.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_values]`
+    fn blank(&self, shape: StepShape) -> Tensor<1>;
+}
 
 /// Plans every shape of a request.
 ///

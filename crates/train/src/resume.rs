@@ -86,18 +86,13 @@ fn batch(loader: &LoaderConfig) -> Value {
 }
 
 fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Value {
-    let mut kept = json!({});
+    let mut kept = if names.is_empty() { json!({}) } else { balance.settings() };
     if !loader.edges.is_empty() {
         let TaskMix { shares, normalize_shares, diversity_weight, homogeneous } = &loader.tasks;
-        kept = json!({
-            "shares": shares,
-            "normalize_shares": normalize_shares,
-            "diversity_weight": diversity_weight,
-            "homogeneous": homogeneous,
-        });
-    }
-    if !names.is_empty() {
-        kept["balance"] = balance.settings().into();
+        kept["shares"] = json!(shares);
+        kept["normalize_shares"] = json!(normalize_shares);
+        kept["diversity_weight"] = json!(diversity_weight);
+        kept["homogeneous"] = json!(homogeneous);
     }
     kept
 }
@@ -118,7 +113,7 @@ fn value(settings: &impl Serialize) -> Value {
 }
 
 /// What decides much else comes before it.
-const FIRST: [&str; 3] = ["job", "train", "kind"];
+const FIRST: [&str; 4] = ["job", "train", "kind", "balance"];
 
 /// Finds the path of the first value that differs, and both values; what one of them lacks is null.
 fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {

@@ -1,7 +1,8 @@
 //! Models, datasets and batchers of the reference jobs.
 //!
 //! Each job is written with what `plimsoll-train` offers to everybody: it implements [`Job`](plimsoll_train::Job) and
-//! [`Source`](plimsoll_train::Source), and nothing else.
+//! [`Source`](plimsoll_train::Source), and for a model that is put to use
+//! [`BlankForward`](plimsoll_train::BlankForward), and nothing else.
 //!
 //! # Invariants
 //!

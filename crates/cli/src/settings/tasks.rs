@@ -7,11 +7,16 @@ use crate::exit::{UserError, user_error};
 use crate::values::BalanceKind;
 
 impl Settings {
-    /// Refuses weights of other tasks than these, where they count.
+    /// Refuses weights of other tasks than these, and those that would not count.
     pub(crate) fn check_weights(&self, names: &[String]) -> Result<(), UserError> {
-        let Some(weights) = self.tasks.weights.0.as_ref().filter(|_| self.tasks.balance == BalanceKind::Fixed) else {
-            return Ok(());
-        };
+        let Some(weights) = &self.tasks.weights.0 else { return Ok(()) };
+        if self.tasks.balance == BalanceKind::GradNorm {
+            return Err(refused(
+                "weights",
+                weights,
+                "\"default\" where `tasks.balance` is \"gradnorm\", which finds them",
+            ));
+        }
         if weights.len() == names.len() && weights.iter().all(|it| 0.0 < *it) {
             return Ok(());
         }

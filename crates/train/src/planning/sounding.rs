@@ -1,12 +1,11 @@
 //! Soundings: few small steps before the first of a run, so that none is taken of which nothing is known.
 
-use burn::tensor::Tensor;
 use plimsoll_plan::{CHECKPOINTING_WAS_TRIED, PlanError, PlannedNeed};
 use plimsoll_predict::{Approach, PartReading, Phase, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
 
-use super::{OnPlanned, PlanRequest, Planning, failed};
+use super::{BlankForward, OnPlanned, PlanRequest, Planning, failed};
 use crate::controller::Keys;
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
 use crate::find::OpenProbe;
@@ -129,9 +128,8 @@ fn sound_all<J: Job>(
     Ok(needs)
 }
 
-/// Approaches a forward pass without gradients of this shape, which `run` makes and returns all that is read of; every
-/// trial is certain to fit by those before it. Where a device tells what it reserves in pages, and no peaks, less is
-/// certain: see [`Reserved`](plimsoll_predict::Reserved).
+/// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
+/// reserves in pages, and no peaks, less is certain: see [`Reserved`](plimsoll_predict::Reserved).
 ///
 /// # Errors
 ///
@@ -141,11 +139,11 @@ pub fn sound_forward(
     shape: StepShape,
     (predictor, target): (PredictorConfig, Fraction),
     probe: &mut dyn Probe,
-    run: &mut dyn FnMut(StepShape) -> Tensor<1>,
+    model: &dyn BlankForward,
 ) -> Result<(), PlanError> {
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
     let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
-    let mut forward = |shape| forward_trial(probe, capacity, shape, || run(shape));
+    let mut forward = |shape| forward_trial(probe, capacity, shape, || model.blank(shape));
     let smaller = Smaller { what: "a shorter edge".to_owned(), skip: "" };
     let exact_peaks = has_exact_peaks(device);
     let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, smaller, longest: None };

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{Checkpoint, CheckpointError};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::StepShape;
 
 use super::album::squared;
@@ -66,19 +66,6 @@ impl Recognizer {
         &self.signature
     }
 
-    /// Does what questions of this shape do, without any.
-    ///
-    /// # Shapes
-    ///
-    /// - output: `[shape.samples · n_outputs]`
-    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
-        let sizes = self.signature.sizes();
-        let group = vec![vec![0; 3 * sizes.image * sizes.image]; shape.edge() as usize];
-        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; sizes.words]);
-        let loaded = (0..shape.samples).map(|_| blank()).collect();
-        self.forward(loaded, shape).unwrap_or_else(|reason| unreachable!("as many as there is room for: {reason}"))
-    }
-
     /// Returns how probable each answer of its task is for each of these questions.
     ///
     /// # Errors
@@ -127,5 +114,16 @@ impl Recognizer {
         let batch = MixedTensors::of(&buffer, 0..n, sizes, 0.0, &self.device);
         drop(buffer);
         Ok(Tensor::cat(self.model.log_probabilities(batch).map(Tensor::exp).collect(), 1).flatten(0, 1))
+    }
+}
+
+impl BlankForward for Recognizer {
+    /// Does what questions of this shape do, without any.
+    fn blank(&self, shape: StepShape) -> Tensor<1> {
+        let sizes = self.signature.sizes();
+        let group = vec![vec![0; 3 * sizes.image * sizes.image]; shape.edge() as usize];
+        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; sizes.words]);
+        let loaded = (0..shape.samples).map(|_| blank()).collect();
+        self.forward(loaded, shape).unwrap_or_else(|reason| unreachable!("as many as there is room for: {reason}"))
     }
 }

@@ -238,12 +238,11 @@ impl Samples {
         &self.pools[subject]
     }
 
-    /// Returns a number that differs, but for chance, when other lines, subjects or texts are trained on.
+    /// Returns a number that differs, but for chance, when other lines or texts are trained on, or for a model that
+    /// takes or gives something else.
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
-        for subject in &self.subjects {
-            checksum.text(subject);
-        }
+        checksum.text(&self.signature().to_json());
         for Sample { task, line, groups, tokens } in &self.train {
             checksum.number(*task as u64);
             checksum.number(*line as u64);

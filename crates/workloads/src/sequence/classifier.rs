@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{Checkpoint, CheckpointError, Item};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError, Item};
 use plimsoll_types::StepShape;
 
 use super::fault::Fault;
@@ -71,17 +71,6 @@ impl Classifier {
         Ok(self.form.n_frames(Seen::look(path)?)?.min(self.signature.longest()))
     }
 
-    /// Does what a batch of this shape does, without files.
-    ///
-    /// # Shapes
-    ///
-    /// - output: `[shape.samples · n_labels]`
-    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
-        let silence = || self.framed(vec![0.0; shape.edge() as usize * self.form.n_values()]);
-        let silence = (0..shape.samples).map(|_| silence()).collect();
-        self.forward(silence)
-    }
-
     /// Returns how probable each label is for each of these files, each with its frames when it was looked at.
     ///
     /// # Errors
@@ -124,5 +113,14 @@ impl Classifier {
         let (frames, mask) = padded(samples, values, self.form.n_values(), &self.device);
         drop(buffer);
         softmax(self.model.forward(frames, mask), 1).flatten(0, 1)
+    }
+}
+
+impl BlankForward for Classifier {
+    /// Does what a batch of this shape does, without files.
+    fn blank(&self, shape: StepShape) -> Tensor<1> {
+        let silence = || self.framed(vec![0.0; shape.edge() as usize * self.form.n_values()]);
+        let silence = (0..shape.samples).map(|_| silence()).collect();
+        self.forward(silence)
     }
 }

@@ -184,9 +184,11 @@ impl Recordings {
         }
     }
 
-    /// Returns a number that differs, but for chance, when other recordings are trained on.
+    /// Returns a number that differs, but for chance, when other recordings are trained on, or for a model that takes or
+    /// gives something else.
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
+        checksum.text(&Signature::of(self).to_json());
         for Recording { name, class, n_frames } in &self.train {
             checksum.text(name);
             checksum.number(*class as u64);

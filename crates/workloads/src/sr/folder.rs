@@ -69,8 +69,8 @@ pub enum DataError {
     /// An image is smaller than the smallest patch.
     #[error(
         "use {}: it has {width} × {height} pixels, the smallest patch of {patch} needs at least {needed} × {needed}; \
-         remove it, set `data.bad_sample = \"skip\"`, or set `batch.patch_min` to a multiple of \
-         `batch.patch_multiple` that is at most {}",
+         remove it, set `data.bad_sample = \"skip\"`, or lower `batch.patch_min`, and \
+         `batch.patch_multiple` where it is larger, to at most {}",
         path.display(),
         (width).min(height) / 2
     )]

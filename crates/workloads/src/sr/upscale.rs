@@ -6,7 +6,7 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Checkpoint, CheckpointError, StepError, uploaded};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError, StepError, uploaded};
 use plimsoll_types::{Bytes, StepShape};
 use png::{BitDepth, ColorType, Encoder};
 
@@ -93,17 +93,6 @@ impl Upscaler {
     pub fn open(config: EdsrConfig, checkpoint: &Checkpoint, device: Device) -> Result<Self, CheckpointError> {
         let model = checkpoint.load_model(config.init(&device))?;
         Ok(Self { model: model.valid(), halo: config.receptive_radius(), device: device.inner() })
-    }
-
-    /// Does what tiles of this shape do, without an image.
-    ///
-    /// # Shapes
-    ///
-    /// - output: `[n_values]`
-    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
-        let edge = shape.edge() as usize;
-        let tiles = Tensor::zeros([shape.samples as usize, RGB, edge, edge], &self.device);
-        self.model.forward(tiles).flatten(0, 3)
     }
 
     /// Writes an image of twice the sides as PNG, from tiles of at most `tile` pixels a side, `at_once` at a time; tells
@@ -201,6 +190,15 @@ impl Upscaler {
         }
         let tiles = Tensor::from_data(TensorData::new(planes, shape), &self.device);
         Ok(self.model.forward(uploaded(tiles, &self.device)).try_into_data()?)
+    }
+}
+
+impl BlankForward for Upscaler {
+    /// Does what tiles of this shape do, without an image.
+    fn blank(&self, shape: StepShape) -> Tensor<1> {
+        let edge = shape.edge() as usize;
+        let tiles = Tensor::zeros([shape.samples as usize, RGB, edge, edge], &self.device);
+        self.model.forward(tiles).flatten(0, 3)
     }
 }
 

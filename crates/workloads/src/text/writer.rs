@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{Checkpoint, CheckpointError};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::StepShape;
 
 use super::generate::{GenerateError, Generation, Prompt, blank_generation, generate};
@@ -31,15 +31,6 @@ impl Writer {
         Ok(Self { model: model.valid(), device: device.inner() })
     }
 
-    /// Does what writing texts of this shape does, without prompts; see [`blank_generation`].
-    ///
-    /// # Shapes
-    ///
-    /// - output: `[n_values]`
-    pub fn blank(&self, shape: StepShape) -> Tensor<1> {
-        blank_generation(&self.model, shape, &self.device)
-    }
-
     /// Writes on from some prompts at once; see [`generate`].
     ///
     /// # Errors
@@ -47,5 +38,12 @@ impl Writer {
     /// [`GenerateError`] names the prompt.
     pub fn write(&self, prompts: &[Prompt], generation: &Generation) -> Result<Vec<Vec<u16>>, GenerateError> {
         generate(&self.model, prompts, generation, &self.device)
+    }
+}
+
+impl BlankForward for Writer {
+    /// Does what writing texts of this shape does, without prompts; see [`blank_generation`].
+    fn blank(&self, shape: StepShape) -> Tensor<1> {
+        blank_generation(&self.model, shape, &self.device)
     }
 }

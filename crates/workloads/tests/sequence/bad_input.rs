@@ -212,6 +212,23 @@ fn the_fingerprint_tells_as_many_recordings_of_other_lengths_apart() {
     assert_ne!(fingerprint(), before);
 }
 
+#[test]
+fn the_fingerprint_tells_other_labels_and_another_rate_apart() {
+    let folder = folder();
+    let read = || Recordings::read(&config(folder.path())).unwrap();
+    let first = read();
+    fs::write(folder.path().join("labels.csv"), LABELS.replace("\na,", "\nA,")).unwrap();
+    let renamed = read();
+    for (at, name) in ["one.wav", "two.wav", "three.wav", "below/four.wav"].iter().enumerate() {
+        wav(&folder.path().join(name), 16_000, 2 * (900 + 400 * at));
+    }
+    let resampled = read();
+    let frames = |it: &Recordings| it.train.iter().map(|it| it.n_frames).collect::<Vec<_>>();
+    assert_eq!(frames(&first), frames(&resampled), "they are as long as before");
+    let [first, renamed, resampled] = [first, renamed, resampled].map(|it| job(it, true).fingerprint());
+    assert!(first != renamed && renamed != resampled, "{first} {renamed} {resampled}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_list_that_is_a_pipe_is_refused_and_not_waited_for() {
