@@ -25,7 +25,9 @@ const LAYERS: &[&[&str]] = &[
         "plimsoll-files",
     ],
     &["plimsoll-plan", "plimsoll-fixtures"],
+    &["plimsoll-step"],
     &["plimsoll-train"],
+    &["plimsoll"],
     &["plimsoll-workloads"],
     &["plimsoll-cli", "plimsoll-bench"],
 ];
@@ -38,7 +40,7 @@ const DRAWS: &str = "plimsoll-cli";
 
 /// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("burn", &["plimsoll-plan", "plimsoll-train", "plimsoll-workloads", "plimsoll-bench"]),
+    ("burn", &["plimsoll-plan", "plimsoll-step", "plimsoll-train", "plimsoll", "plimsoll-workloads", "plimsoll-bench"]),
     ("clap", &["plimsoll-cli"]),
     ("config", &["plimsoll-cli"]),
     ("criterion", &["plimsoll-bench"]),
@@ -86,8 +88,7 @@ fn violation(name: &str, dependency: &Value) -> Option<String> {
             .then(|| format!("{name} imports {imported} outside [dev-dependencies]"));
     }
     let is_below = layer(imported) < layer(name);
-    (imported.starts_with("plimsoll-") && !is_below)
-        .then(|| format!("{name} imports {imported}, which is not below it"))
+    (is_family(imported, "plimsoll") && !is_below).then(|| format!("{name} imports {imported}, which is not below it"))
 }
 
 fn is_family(name: &str, family: &str) -> bool {
@@ -151,7 +152,7 @@ mod tests {
                 "plimsoll-types imports plimsoll-train, which is not below it",
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
-                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-train and plimsoll-workloads and plimsoll-bench",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll and plimsoll-workloads and plimsoll-bench",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
                 "plimsoll-bench imports plimsoll-cli, which is not below it",
                 "plimsoll-new has no layer yet",

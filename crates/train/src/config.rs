@@ -1,5 +1,6 @@
 //! What a run is told.
 
+use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::Fraction;
 
 use crate::balance::BalanceConfig;
@@ -63,15 +64,4 @@ pub struct LongestEdges {
     pub train: Option<u32>,
     /// Of items of a validation: of one that is longer the job hears that it does not fit.
     pub validation: Option<u32>,
-}
-
-/// Where the state from before comes from, when the optimizer's step runs out of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OptimizerRecovery {
-    /// From the last checkpoint: costs nothing until it happens, and then the steps since.
-    #[default]
-    Restore,
-    /// From a copy of weights and moments that is kept until the step is known to be good: costs their memory, which the
-    /// plan includes, and one read of the device a step.
-    Keep,
 }

@@ -132,6 +132,17 @@ fn plain_device(kind: DeviceKind) -> Result<Device, DeviceMissing> {
     }
 }
 
+/// The most devices of a kind that are looked for.
+const MOST_DEVICES: usize = 64;
+
+/// Returns which device of ours one of Burn's is, with gradients or without; `None` for one that is not measured, or that
+/// this build leaves out.
+pub fn device_kind(device: &Device) -> Option<DeviceKind> {
+    let is_it = |kind: &DeviceKind| plain_device(*kind).is_ok_and(|it| it == *device);
+    let cards = (0..MOST_DEVICES).flat_map(|index| [DeviceKind::Cuda(index), DeviceKind::Vulkan(index)]);
+    [DeviceKind::Flex].into_iter().chain(cards).find(is_it)
+}
+
 /// Returns the name under which the probe opens the adapter.
 ///
 /// `CubeCL` keeps one allocator per device name: under another name of the same card the probe would measure an

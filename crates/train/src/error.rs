@@ -3,6 +3,7 @@
 use plimsoll_guard::GuardError;
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
+use plimsoll_step::StepError;
 use plimsoll_types::Bytes;
 
 use crate::balance::BalanceError;
@@ -10,7 +11,6 @@ use crate::checkpoint::CheckpointError;
 use crate::controller::ControllerError;
 use crate::loader::LoaderError;
 use crate::run_dir::RunDirError;
-use crate::step::StepError;
 
 /// A sample that does not fit, as its source speaks of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

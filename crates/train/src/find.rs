@@ -9,10 +9,10 @@ use plimsoll_finder::{Finder, FinderConfig, FinderError, Found, Outcome, Race, W
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_predict::{KEPT_SHARE, Phase, PredictError, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
+use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Attempt, Bytes, Features, StepShape};
 
 use self::by_probes::by_probes;
-use crate::config::OptimizerRecovery;
 use crate::controller::Keys;
 use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
+use plimsoll_step::{Loss, StepError};
 use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::inference::Inference;
-use crate::job::{Job, Loss, Unit, Validation};
+use crate::job::{Job, Unit, Validation};
 use crate::source::{Draw, Lengths, Source, SourceError};
-use crate::step::StepError;
 
 /// Told what a run asks of its job, and free to make it fail: how recovery is put to the test.
 ///

@@ -3,32 +3,26 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use plimsoll_guard::{Failure, Guard, GuardError};
-use plimsoll_predict::{Phase, Violation};
-use plimsoll_probe::{Probe, note_work};
-use plimsoll_types::{Budget, Bytes, ItemsMeasured, MemoryReading, Observation, StepShape};
+use plimsoll_guard::GuardError;
+use plimsoll_predict::Violation;
+use plimsoll_step::{ForwardPasses, Pass, StepError};
+use plimsoll_types::{Budget, Bytes, ItemsMeasured, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
-use crate::step::{LeastNeeds, Pages, StepError, step_error, unless_out_of_memory};
 use crate::validation::Amount;
 
 /// Runs items of one edge in batches as large as the budget allows.
 ///
-/// The first batch is a single item; its peak certifies the next ones. A batch that ran out of memory, or whose
-/// measured peak exceeded the capacity, is run again in two halves. A single item that was measured to need more than there
-/// is by now does not run, where peaks are exact.
+/// The first batch is a single item; its peak certifies the next ones. A batch that does not fit is run again in two
+/// halves: see [`ForwardPasses`].
 ///
 /// Where the device reports no exact peaks, what training has reserved goes back to it first, and a batch that is
 /// smaller than an earlier one teaches nothing, since its reading is the larger one's.
 pub struct Inference<'a> {
-    probe: &'a mut dyn Probe,
+    passes: ForwardPasses<'a>,
     controller: &'a mut Controller,
     budget: Budget,
-    pages: Pages,
-    /// What single items were measured to need, in earlier validations too.
-    needs: Option<&'a mut LeastNeeds>,
-    peak: Bytes,
     /// Readings above their bounds.
     violations: Vec<Violation>,
     /// Of the items that ran last.
@@ -74,25 +68,18 @@ type Tell = Box<dyn Fn(StepShape)>;
 
 type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
 
-type Tried = Result<(), Failure<Box<StepError>>>;
-
 impl<'a> Inference<'a> {
-    /// Measures with `probe`, predicts with `controller`, and ends early when `stop` asks for it.
-    pub fn new(probe: &'a mut dyn Probe, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
-        let pages = Pages::new(probe);
-        let (needs, peak, violations, longest) = (None, Bytes::ZERO, Vec::new(), None);
+    /// Predicts with `controller`, and ends early when `stop` asks for it.
+    pub fn new(passes: ForwardPasses<'a>, controller: &'a mut Controller, budget: Budget, stop: StopFlag) -> Self {
         Self {
-            probe,
+            passes,
             controller,
             budget,
-            pages,
-            needs,
-            peak,
-            violations,
+            violations: Vec::new(),
             edge: 0,
             stop,
             heeds: true,
-            longest,
+            longest: None,
             tell: None,
             items: Items::default(),
             deadline: None,
@@ -165,16 +152,11 @@ impl<'a> Inference<'a> {
         if is_over || self.stop.signal().is_some() { Err(StepError::Interrupted) } else { Ok(()) }
     }
 
-    /// Runs no item that was measured to need more than there is by now, and learns what they need.
-    #[must_use]
-    pub(crate) fn heeding(self, needs: &'a mut LeastNeeds) -> Self {
-        Self { needs: Some(needs), ..self }
-    }
-
     /// Lets no reading of memory decide anything: batches are as large as a plan allows, or single items without one.
     #[must_use]
     pub fn deterministic(self, is_so: bool) -> Self {
-        Self { heeds: !is_so, ..self }
+        let passes = if is_so { self.passes.unheeding() } else { self.passes };
+        Self { passes, heeds: !is_so, ..self }
     }
 
     /// Runs no item of a longer edge than this, and says at once that it does not fit.
@@ -190,7 +172,7 @@ impl<'a> Inference<'a> {
 
     /// Returns the high-water mark so far.
     pub fn peak(&self) -> Bytes {
-        self.peak
+        self.passes.peak()
     }
 
     /// Returns the readings that were above their bounds.
@@ -230,25 +212,17 @@ impl<'a> Inference<'a> {
         while next < n_items {
             self.go_on()?;
             let begun = Instant::now();
-            let resident = self.probe.read()?.in_use;
+            let resident = self.passes.resident()?;
             let n = (self.batch(edge, resident) as usize).min(n_items - next);
             // Where the clock decides nothing, batches are always the same.
             let n = if self.heeds { n.min(self.items.most_at_once()) } else { n };
-            let unknown = |_: &Range<usize>| None;
-            let too_much = self.too_much(edge, resident);
-            let guard = Guard { budget: self.budget.budget, predict: unknown, too_much: |_| too_much };
-            guard
-                .run(std::iter::once(next..next + n), |part| self.measured(part, edge, resident, forward))
-                .map_err(|error| step_error(error, self.budget.capacity))?;
+            let (controller, violations, tell) = (&mut *self.controller, &mut self.violations, self.tell.as_deref());
+            let mut batch = Batch { edge, controller, violations, tell, forward };
+            self.passes.run(next..next + n, (edge, resident), self.budget, &mut batch)?;
             next += n;
             self.items.note(n, begun.elapsed());
         }
         Ok(())
-    }
-
-    fn too_much(&self, edge: u32, resident: Bytes) -> Option<Bytes> {
-        let needs = self.needs.as_deref().filter(|_| self.heeds)?;
-        needs.too_much(Phase::Infer, StepShape::new(1, edge), resident, self.budget.capacity)
     }
 
     fn batch(&self, edge: u32, resident: Bytes) -> u32 {
@@ -257,47 +231,29 @@ impl<'a> Inference<'a> {
         }
         self.controller.planned_inference_batch(edge)
     }
+}
 
-    fn measured(&mut self, part: Range<usize>, edge: u32, resident: Bytes, forward: &mut Forward<'_>) -> Tried {
-        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
-        self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
-        self.probe.reset_peak().map_err(|it| other(it.into()))?;
-        self.tell.iter().for_each(|tell| tell(shape));
-        note_work(format_args!("{shape} without gradients"));
-        match unless_out_of_memory(|| forward(part)).map_err(other)? {
-            None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
-            Some(done) => done.map_err(other)?,
-        }
-        let MemoryReading { peak, in_use, .. } = self.probe.read().map_err(|it| other(it.into()))?;
-        if self.heeds {
-            self.learn(Observation { shape, resident, peak }, in_use.saturating_sub(resident))?;
-            if self.budget.capacity < peak {
-                return self.failed(Some(peak));
-            }
-            if let (true, Some(needs)) = (self.pages.are_exact(), self.needs.as_deref_mut()) {
-                needs.note(Phase::Infer, shape, resident, peak);
-            }
-        }
-        self.peak = self.peak.max(peak);
-        Ok(())
+/// A batch under way.
+struct Batch<'a> {
+    edge: u32,
+    controller: &'a mut Controller,
+    violations: &'a mut Vec<Violation>,
+    tell: Option<&'a dyn Fn(StepShape)>,
+    forward: &'a mut Forward<'a>,
+}
+
+impl Pass for Batch<'_> {
+    fn run(&mut self, items: Range<usize>) -> Result<(), StepError> {
+        let n = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        self.tell.iter().for_each(|tell| tell(StepShape::new(n, self.edge)));
+        (self.forward)(items)
     }
 
-    /// Learns what is a batch's own: one that needed nothing above what was resident teaches nothing, and what a loader takes
-    /// for good meanwhile is none of its need.
-    fn learn(&mut self, observation: Observation, kept: Bytes) -> Tried {
-        if observation.peak <= observation.resident || !self.pages.shows(observation.shape) {
-            return Ok(());
-        }
+    /// What a loader takes for good meanwhile is none of a batch's need.
+    fn learn(&mut self, observation: Observation, kept: Bytes) -> Result<(), StepError> {
         let learnt = self.controller.learn_inference(observation, kept);
-        self.violations.extend(learnt.map_err(|it| other(StepError::Device(it.to_string())))?);
+        self.violations.extend(learnt.map_err(|it| StepError::Device(it.to_string()))?);
         Ok(())
-    }
-
-    /// Tidies up after a batch; its tensors are gone, since `forward` has returned.
-    fn failed(&mut self, needed: Option<Bytes>) -> Tried {
-        let is_worth_a_retry = self.pages.were_shared();
-        self.pages.give_back(self.probe).map_err(|it| other(it.into()))?;
-        Err(Failure::OutOfMemory { needed, is_worth_a_retry })
     }
 }
 
@@ -348,10 +304,6 @@ fn mixed(seed: u64, at: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (z ^ (z >> 31)) >> 32
-}
-
-fn other(error: StepError) -> Failure<Box<StepError>> {
-    Failure::Other(Box::new(error))
 }
 
 #[cfg(test)]

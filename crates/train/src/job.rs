@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
+use plimsoll_step::{Loss, StepError};
 pub use plimsoll_types::Goal;
 use plimsoll_types::{Features, StepShape};
 
 use crate::inference::Inference;
 use crate::source::Source;
-use crate::step::StepError;
 
 /// A model, its data, its loss and its metric; everything else is the run's.
 pub trait Job {
@@ -127,21 +127,6 @@ impl Unit {
             Self::Samples => vec![1; lengths.len()],
             Self::Positions => lengths.iter().copied().map(u64::from).collect(),
         }
-    }
-}
-
-/// The loss of a batch.
-pub struct Loss {
-    /// The weighted mean over the batch, with its graph, of shape `[1]`.
-    pub mean: Tensor<1>,
-    /// For each task, what the batch adds to the task's mean loss over the whole step: without weights or graph, divided
-    /// by the batch's share of the step, of shape `[n_tasks]`.
-    pub of_tasks: Option<Tensor<1>>,
-}
-
-impl From<Tensor<1>> for Loss {
-    fn from(mean: Tensor<1>) -> Self {
-        Self { mean, of_tasks: None }
     }
 }
 

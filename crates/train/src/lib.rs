@@ -1,11 +1,9 @@
 //! Do it: the shell around the pure core, on Burn.
 //!
 //! Train is where the clock, the files, the threads and the device are.
-//! It wires probe, predict, policy, guard, sampler and monitor into a loop, and offers the pieces one by one:
+//! It wires the step, probe, predict, policy, sampler and monitor into a loop, and offers the pieces one by one:
 //!
 //! * [`Loader`] draws every sample of an epoch exactly once and collates ahead of need;
-//! * [`GuardedStep`] runs a step's forward and backward passes under a budget, in halves where it must;
-//! * [`WeightedAccumulator`] adds up the gradients of unequal parts;
 //! * [`Controller`] learns from events and decides; [`replay()`] does it again from a log;
 //! * [`fit()`] makes a whole run of a [`Job`].
 //!
@@ -13,15 +11,9 @@
 //!
 //! * Every decision about a training step depends on logged events alone, so that a log can be replayed. What a
 //!   validation needed is learned beside the log, and bounds the next validation's batches only.
-//! * The optimizer steps only after a scalar that depends on every gradient was read, and never on a discarded part.
 //! * No decision is taken here: the shell asks the controller.
 //! * Files appear whole or not at all.
 //!
-//! # Sources
-//!
-//! Gradient accumulation with sample weights: the sum over parts of `n_k / n · ∇l_k` is the gradient of the mean loss.
-//! What a failed allocation does in Burn 0.22: `cubecl-runtime` 0.11.3, `server/base.rs`.
-
 #![forbid(unsafe_code)]
 
 mod balance;
@@ -32,8 +24,6 @@ mod device;
 mod error;
 mod find;
 mod fit;
-mod gradients;
-mod graph;
 mod hooked;
 mod incident;
 mod incidents;
@@ -52,7 +42,6 @@ mod run;
 mod run_dir;
 mod signal;
 mod source;
-mod step;
 mod stopwatch;
 mod trial;
 mod validation;
@@ -60,25 +49,26 @@ mod workers;
 
 /// What a model is made on, and what [`open_device`] returns.
 pub use burn::tensor::Device;
+/// What a job and its configuration name of a step.
+pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepPart};
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
-pub use config::{FitConfig, LongestEdges, OptimizerRecovery};
+pub use config::{FitConfig, LongestEdges};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
-    DeviceMissing, beside_tensors, describe, has_autotune, has_exact_peaks, has_fusion, open_device, platform,
-    small_batch_regime, uploaded,
+    DeviceMissing, beside_tensors, describe, device_kind, has_autotune, has_exact_peaks, has_fusion, open_device,
+    platform, small_batch_regime, uploaded,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{
     FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
 };
 pub use fit::{Doing, Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
-pub use gradients::{WeightedAccumulator, squared_norm};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use incident::{Incident, IncidentError, Surroundings};
 pub use inference::{Inference, OF_A_GROUP};
-pub use job::{Goal, Job, Loss, Metric, Unit, Validation};
+pub use job::{Goal, Job, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
     BadSample, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition,
@@ -95,7 +85,6 @@ pub use run::{Death, Unfit};
 pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
-pub use step::{GuardedStep, MeanLoss, PredictShape, RanPart, StepError, StepOutcome, StepPart, StepRequest};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
 pub use trial::{Ran, Trial, TrialError, Trials};
 pub use validation::{Amount, ValidationState};

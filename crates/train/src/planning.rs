@@ -8,9 +8,9 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, PlannedNeed};
 use plimsoll_predict::{Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
+use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Fraction, StepShape};
 
-use crate::config::OptimizerRecovery;
 use crate::device::{has_autotune, has_fusion, open_device, platform};
 use crate::find::OpenProbe;
 use crate::job::Job;

@@ -12,11 +12,11 @@ mod start;
 mod tasks;
 mod validate;
 
-use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_policy::{CapacityWatch, Followed};
 use plimsoll_predict::Violation;
 use plimsoll_probe::note_work;
+use plimsoll_step::{GuardedStep, TrainState};
 use plimsoll_types::{
     Attempt, BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Knobs, Phase, Stage, StepFailed,
 };
@@ -34,7 +34,6 @@ use crate::meter::Meter;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::signal::StopFlag;
-use crate::step::GuardedStep;
 use crate::stopwatch::{Lap, Stopwatch};
 use crate::validation::ValidationState;
 
@@ -57,9 +56,7 @@ pub(crate) struct Run<'a, J: Job> {
     device: Device,
     guarded: GuardedStep,
     loader: Loader<J::Source>,
-    /// Empty only while the optimizer moves it.
-    model: Option<J::Model>,
-    optimizer: ModuleOptimizer,
+    state: TrainState<J::Model>,
     controller: Controller,
     balance: TaskBalance,
     stopwatch: Stopwatch,
@@ -198,10 +195,6 @@ impl<J: Job> Run<'_, J> {
 fn exceeded(step: u64, phase: Phase, violations: Vec<Violation>) -> impl Iterator<Item = Event> {
     let exceeded = move |Violation { shape, upper, peak }| BoundExceeded { step, phase, shape, upper, peak };
     violations.into_iter().map(exceeded).map(Event::BoundExceeded)
-}
-
-fn present<M>(model: Option<&M>) -> &M {
-    model.unwrap_or_else(|| unreachable!("only the optimizer takes it, and gives it back"))
 }
 
 /// What the next step is to be filled with.

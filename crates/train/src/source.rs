@@ -3,9 +3,8 @@
 use plimsoll_sampler::SampleIndex;
 /// Samples that get one edge.
 pub use plimsoll_sampler::StepBatch as Part;
+use plimsoll_step::StepPart;
 use plimsoll_types::{Bytes, StepShape};
-
-use crate::step::StepPart;
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::{PartReading, Peak, Phase};
-use plimsoll_probe::{Probe, note_work};
+use plimsoll_probe::Probe;
+use plimsoll_step::{GuardedStep, OptimizerRecovery, StepError, TrainState, run_forward};
 use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
 
-use crate::config::OptimizerRecovery;
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
-use crate::step::{GuardedStep, StepError, is_readable, unless_out_of_memory};
 
 pub use self::step::Ran;
 
@@ -29,8 +28,7 @@ pub struct Trials<'a, J: Job> {
     device: Device,
     guarded: GuardedStep,
     /// Made by the first step.
-    model: Option<J::Model>,
-    optimizer: ModuleOptimizer,
+    state: Option<TrainState<J::Model>>,
     recovery: OptimizerRecovery,
     capacity: Bytes,
     /// Those of a run's loader, where it is to be measured too.
@@ -123,11 +121,10 @@ impl<'a, J: Job> Trials<'a, J> {
     /// [`TrialError::Step`] when the device does not tell its capacity.
     pub fn try_new(job: &'a J, device: Device, probe: Box<dyn Probe>) -> Result<Self, TrialError> {
         let capacity = probe.capacity().map_err(StepError::from)?;
-        let optimizer = AdamConfig::new().init();
         let guarded = GuardedStep::new(probe, device.clone());
         let (buffers, room, recovery) = (Vec::new(), StepShape::new(0, 0), OptimizerRecovery::Restore);
         let source = job.source();
-        Ok(Self { job, source, device, guarded, model: None, optimizer, recovery, capacity, buffers, room })
+        Ok(Self { job, source, device, guarded, state: None, recovery, capacity, buffers, room })
     }
 
     /// Keeps what a run with this recovery keeps while the optimizer steps.
@@ -158,7 +155,7 @@ impl<'a, J: Job> Trials<'a, J> {
     ///
     /// [`TrialError::Step`] when the device refuses.
     pub fn forget(&mut self) -> Result<(), TrialError> {
-        (self.model, self.optimizer) = (None, AdamConfig::new().init());
+        self.state = None;
         Ok(self.guarded.probe_mut().cleanup().map_err(StepError::from)?)
     }
 
@@ -213,13 +210,17 @@ impl<'a, J: Job> Trials<'a, J> {
         self.step(&draw, &lengths, buffer, shape.samples)
     }
 
+    fn state(&mut self) -> &mut TrainState<J::Model> {
+        self.state.get_or_insert_with(|| TrainState::new(self.job.init(&self.device), AdamConfig::new().init()))
+    }
+
     /// Runs one forward pass of this shape without gradients, and reads its results.
     ///
     /// # Errors
     ///
     /// [`TrialError::OutOfMemory`] when it did not fit.
     pub fn infer(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
-        let model = self.model.get_or_insert_with(|| self.job.init(&self.device)).valid();
+        let model = self.state().model().valid();
         let forward = || self.job.blank_forward(&model, shape, &self.device.clone().inner());
         forward_trial(self.guarded.probe_mut(), self.capacity, shape, forward)
     }
@@ -236,10 +237,8 @@ pub(crate) fn forward_trial(
     probe.cleanup().map_err(StepError::from)?;
     probe.reset_peak().map_err(StepError::from)?;
     let resident = probe.read().map_err(StepError::from)?.in_use;
-    note_work(format_args!("{shape} without gradients"));
-    let read = unless_out_of_memory(forward)?.map_or(Ok(false), |it| is_readable(it, probe));
-    let reading = probe.read().map_err(StepError::from)?;
-    if !read? || capacity < reading.peak {
+    let (reading, is_read) = run_forward(probe, shape, forward)?;
+    if !is_read || capacity < reading.peak {
         let peak = Some(reading.peak).filter(|it| capacity < *it);
         return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
     }

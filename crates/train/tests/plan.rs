@@ -14,7 +14,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_plan::{Act, DryRunPlanner, Fit, PlanError, Pools, Program, STEPS, Sweep};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, ProbeError};
-use plimsoll_train::{WeightedAccumulator, has_fusion, open_device, squared_norm, uploaded};
+use plimsoll_step::{WeightedAccumulator, squared_norm};
+use plimsoll_train::{has_fusion, open_device, uploaded};
 use plimsoll_types::{Bytes, StepShape};
 
 const DEVICE: DeviceKind = DeviceKind::Vulkan(0);

@@ -12,7 +12,8 @@ use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
-use plimsoll_train::{GuardedStep, Loss, StepError, StepOutcome, StepRequest, Stopwatch, open_device};
+use plimsoll_step::{GuardedStep, Loss, StepError, StepOutcome, StepRequest};
+use plimsoll_train::open_device;
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
 /// Values per sample, so that 64 samples take 1 MiB, and few samples need several pages: sums over many samples would
@@ -67,7 +68,7 @@ fn step(guarded: &mut GuardedStep, net: &Net, device: &Device, n_samples: u32, c
     let knobs = Knobs { patch_size: 1, micro_batch_size: n_samples };
     let request = StepRequest::of_edge(n_samples as usize, knobs, Budget { capacity, budget: capacity });
     let mean_loss = |net: &Net, samples| Loss::from(net.mean_loss(samples, device));
-    guarded.run(net, &request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1)).unwrap()
+    guarded.attempt(net, &request, &|_, _| None, &mean_loss).unwrap()
 }
 
 /// Returns the global norm of the difference over the global norm of `expected`.
@@ -137,7 +138,7 @@ fn one_sample_that_never_fits_ends_with_the_numbers() {
     let knobs = Knobs { patch_size: 1, micro_batch_size: 2 };
     let request = StepRequest::of_edge(2, knobs, budget);
     let mean_loss = |net: &Net, samples| Loss::from(net.mean_loss(samples, &device));
-    let ran = guarded.run(&net, &request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1));
+    let ran = guarded.attempt(&net, &request, &|_, _| None, &mean_loss);
     let Err(error @ StepError::NeverFits { .. }) = ran else { panic!("a step of more than 1 MiB ran in 1 MiB") };
     assert!(error.to_string().contains("(capacity 1.00 MiB)"), "{error}");
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
-use plimsoll_train::{BadSample, Job, squared_norm};
+use plimsoll_step::squared_norm;
+use plimsoll_train::{BadSample, Job};
 use plimsoll_types::StepShape;
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};

@@ -11,7 +11,8 @@ use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use plimsoll_fixtures::copy_folder;
-use plimsoll_train::{BadSample, Draw, Item, Job, Part, Source, WeightedAccumulator};
+use plimsoll_step::WeightedAccumulator;
+use plimsoll_train::{BadSample, Draw, Item, Job, Part, Source};
 use plimsoll_types::StepShape;
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted, WeightedAccumulator};
+use plimsoll_step::WeightedAccumulator;
+use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};

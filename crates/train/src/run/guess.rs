@@ -1,13 +1,13 @@
 //! How much memory there is, as far as anybody can tell.
 
 use plimsoll_policy::CapacityWatch;
+use plimsoll_step::GuardedStep;
 use plimsoll_types::{Budget, Bytes};
 
 use super::Run;
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::step::GuardedStep;
 
 /// One part in so many is added to a guess that turns out too low.
 const GROWTH: u64 = 8;

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use burn::module::Module;
+use plimsoll_step::{RanPart, StepError, StepOutcome, StepRequest, StepTimes};
 use plimsoll_types::{Budget, Bytes, EpochDone, Event, Knobs, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::optimize::Optimized;
-use super::{Run, present, tasks};
+use super::{Run, tasks};
 use crate::config::FitConfig;
 use crate::device::uploaded;
 use crate::error::{Misfit, TrainError};
@@ -14,7 +15,6 @@ use crate::fit::Doing;
 use crate::job::Job;
 use crate::loader::{BadSample, StepSamples, StepUnit};
 use crate::source::Source;
-use crate::step::{RanPart, StepError, StepOutcome, StepRequest};
 use crate::stopwatch::Lap;
 
 /// Bytes of Adam's two moments of a parameter.
@@ -77,7 +77,7 @@ impl<J: Job> Run<'_, J> {
         StepRequest {
             micro_batches: samples.draw.micro_batches(most),
             units: self.job.unit().of(&samples.lengths),
-            task_probes: self.job.task_probes(present(self.model.as_ref())),
+            task_probes: self.job.task_probes(self.state.model()),
             budget: self.bound(),
         }
     }
@@ -143,19 +143,23 @@ impl<J: Job> Run<'_, J> {
         samples: &StepSamples<<J::Source as Source>::Buffer>,
     ) -> Result<StepOutcome, TrainError> {
         let (job, device, controller) = (self.job, &self.device, &self.controller);
-        let model = present(self.model.as_ref());
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
         let batch = |range| uploaded(job.batch(&samples.buffer, range, device), device);
         let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &weights);
         let to_come = self.to_come();
         let predict = |shape, resident: Bytes| controller.predict(shape, resident.saturating_add(to_come));
-        let outcome = self.guarded.run(model, request, &predict, &mean_loss, &mut self.stopwatch);
-        outcome.map_err(|source| TrainError::Step { step: self.step, source })
+        let attempted = self.guarded.attempt(self.state.model(), request, &predict, &mean_loss);
+        let outcome = attempted.map_err(|source| TrainError::Step { step: self.step, source })?;
+        let StepTimes { probe, check, guard } = outcome.times;
+        for (lap, time) in [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard)] {
+            self.stopwatch.book(lap, time);
+        }
+        Ok(outcome)
     }
 
     /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes.
     fn to_come(&self) -> Bytes {
-        let n_parameters = present(self.model.as_ref()).num_params() as u64;
+        let n_parameters = self.state.model().num_params() as u64;
         if self.step == 0 { Bytes(n_parameters.saturating_mul(MOMENTS)) } else { Bytes::ZERO }
     }
 

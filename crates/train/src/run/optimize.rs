@@ -1,14 +1,12 @@
 //! The optimizer's step, and the way back when it runs out of memory.
 
-use burn::optim::{GradientsParams, ModuleOptimizer};
-use plimsoll_probe::note_work;
+use burn::optim::GradientsParams;
+use plimsoll_step::{Commit, Update};
 use plimsoll_types::{Bytes, Knobs, MemoryReading, Stage};
 
-use super::{Run, present};
-use crate::config::OptimizerRecovery;
+use super::Run;
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::step::{StepError, unless_out_of_memory};
 use crate::stopwatch::Lap;
 
 /// Optimizer's steps out of memory between two checkpoints after which the run gives up: it gets nowhere.
@@ -29,59 +27,30 @@ pub(super) enum Optimized<T> {
 
 impl<J: Job> Run<'_, J> {
     /// Lets the optimizer step, and reads the memory after it.
-    ///
-    /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then.
     pub(super) fn optimize(
         &mut self,
         rate: f64,
         gradients: GradientsParams,
     ) -> Result<Optimized<MemoryReading>, TrainError> {
-        let kept = self.kept();
-        let stepped = self.below_line(|run| run.step_and_read(rate, gradients))?;
-        let mut peak = None;
-        if let Some(reading) = stepped.map_err(|source| TrainError::Step { step: self.step, source })? {
-            let is_exact = self.guarded.probe().has_exact_peak();
-            peak = Some(reading.peak).filter(|peak| is_exact && self.bound().capacity < *peak);
-            // Without a copy there is no hurry: the next step cannot read a loss of lost weights.
-            if peak.is_none() && (is_exact || kept.is_none() || self.has_whole_weights()?) {
-                return Ok(Optimized::Done(reading));
+        let (capacity, recovery) = (self.bound().capacity, self.config.optimizer_recovery);
+        let update = Update { gradients, rate, capacity, recovery };
+        let committed = self.below_line(|run| run.guarded.commit(&mut run.state, update))?;
+        match committed.map_err(|source| TrainError::Step { step: self.step, source })? {
+            Commit::Done { reading, probe_time, check_time } => {
+                self.stopwatch.book(Lap::Probe, probe_time);
+                self.stopwatch.book(Lap::Check, check_time);
+                Ok(Optimized::Done(reading))
             }
+            Commit::OutOfMemory { peak, is_back } => Ok(Optimized::OutOfMemory { peak, is_back }),
         }
-        let is_back = kept.is_some();
-        if let Some((model, optimizer)) = kept {
-            (self.model, self.optimizer) = (Some(model), optimizer);
-        }
-        Ok(Optimized::OutOfMemory { peak, is_back })
-    }
-
-    /// Lets the optimizer step, and reads the memory after it; `None` when it ran out of memory.
-    fn step_and_read(&mut self, rate: f64, gradients: GradientsParams) -> Result<Option<MemoryReading>, StepError> {
-        let (optimizer, model, guarded) = (&mut self.optimizer, &mut self.model, &self.guarded);
-        note_work(format_args!("the optimizer's step"));
-        // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
-        // reading is one, so that the panic is not taken for that of the next forward pass.
-        unless_out_of_memory(|| {
-            *model = model.take().map(|model| optimizer.step(rate, model, gradients));
-            self.stopwatch.time(Lap::Probe, || guarded.read())
-        })
-        .and_then(Option::transpose)
     }
 
     /// Whether the weights are there, for all that is known: where a failure is never silent, they are.
     pub(super) fn has_weights(&mut self) -> Result<bool, TrainError> {
-        Ok(self.guarded.probe().has_exact_peak() || self.has_whole_weights()?)
-    }
-
-    /// Whether every weight can be read.
-    fn has_whole_weights(&mut self) -> Result<bool, TrainError> {
-        let (guarded, model) = (&self.guarded, present(self.model.as_ref()));
-        let is_whole = self.stopwatch.time(Lap::Check, || guarded.weights_are_whole(model));
+        let (guarded, model) = (&self.guarded, self.state.model());
+        let is_whole = || Ok(guarded.probe().has_exact_peak() || guarded.weights_are_whole(model)?);
+        let is_whole = self.stopwatch.time(Lap::Check, is_whole);
         is_whole.map_err(|source| TrainError::Step { step: self.step, source })
-    }
-
-    fn kept(&self) -> Option<(J::Model, ModuleOptimizer)> {
-        let keeps = self.config.optimizer_recovery == OptimizerRecovery::Keep;
-        keeps.then(|| (present(self.model.as_ref()).clone(), self.optimizer.clone()))
     }
 
     /// Prepares for the same step again, from the copy that was kept.

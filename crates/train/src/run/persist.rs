@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use burn::optim::AdamConfig;
 use plimsoll_policy::CapacityWatch;
+use plimsoll_step::TrainState;
 use plimsoll_types::{CheckpointSaved, EndReason, Event, ItemsMeasured, RunEnded};
 
-use super::{Run, Unfit, present, wanted};
+use super::{Run, Unfit, wanted};
 use crate::checkpoint::{Best, Checkpoint, RunState, name, note_best, noted_best, prune, remove_after};
 use crate::error::TrainError;
 use crate::fit::{Doing, Outcome};
@@ -90,13 +91,13 @@ impl<J: Job> Run<'_, J> {
         (self.best, self.budget, self.controller, self.balance) = (best, budget, controller, balance);
         self.unfit = Unfit::stricter(unfit, self.unfit);
         // Dropped first, so that there are never two.
-        (self.model, self.optimizer) = (None, AdamConfig::new().init());
+        self.state.clear(AdamConfig::new().init());
         let plain = self.device.clone().inner().autodiff();
         self.device = if self.controller.is_checkpointing() { plain.gradient_checkpointing() } else { plain };
         self.guarded.set_device(self.device.clone());
         let model = self.job.init(&self.device);
         let (model, optimizer) = checkpoint.load(model, AdamConfig::new().build(), &self.device)?;
-        (self.model, self.optimizer) = (Some(model), optimizer);
+        self.state = TrainState::new(model, optimizer);
         let wanted = wanted(&self.controller);
         self.loader = Loader::try_new(&self.job.source(), Some(position), &wanted, &self.config.loader)?;
         // The time of steps that are undone has passed all the same.
@@ -183,8 +184,7 @@ impl<J: Job> Run<'_, J> {
             unfit: self.unfit,
             validation: self.validation,
         };
-        let model = present(self.model.as_ref());
-        state.save(self.dir.path(), model, &self.optimizer, self.config.keep_checkpoints)?;
+        state.save(self.dir.path(), self.state.model(), self.state.optimizer(), self.config.keep_checkpoints)?;
         self.stopwatch.book_checkpoint(start.elapsed());
         self.n_recoveries = 0;
         self.log_saved()

@@ -1,12 +1,12 @@
 //! Less memory for more time, when one sample alone does not fit.
 
 use burn::module::Module;
+use plimsoll_step::StepError;
 use plimsoll_types::{Event, GradientCheckpointing};
 
-use super::{Run, present};
+use super::Run;
 use crate::error::TrainError;
 use crate::job::Job;
-use crate::step::StepError;
 
 impl<J: Job> Run<'_, J> {
     /// Switches gradient checkpointing on and says so, unless it is on already or must not be.
@@ -51,10 +51,11 @@ impl<J: Job> Run<'_, J> {
         let step = self.step;
         let failed = |reason: String| TrainError::Step { step, source: StepError::Device(reason) };
         let device = self.device.clone().gradient_checkpointing();
-        let record = present(self.model.as_ref()).clone().into_record();
+        let record = self.state.model().clone().into_record();
         let model = self.job.init(&device).try_load_record(record).map_err(|error| failed(error.to_string()))?;
         self.guarded.set_device(device.clone());
-        (self.model, self.device) = (Some(model), device);
+        self.state.set_model(model);
+        self.device = device;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use burn::optim::AdamConfig;
 use plimsoll_policy::CapacityWatch;
+use plimsoll_step::{GuardedStep, TrainState};
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
 use super::guess::read_budget;
@@ -18,7 +19,6 @@ use crate::loader::Loader;
 use crate::meter::Meter;
 use crate::recorder::Recorder;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
-use crate::step::GuardedStep;
 use crate::stopwatch::Stopwatch;
 use crate::validation::ValidationState;
 
@@ -83,8 +83,7 @@ impl<'a, J: Job> Run<'a, J> {
             device,
             guarded,
             loader,
-            model: Some(model),
-            optimizer,
+            state: TrainState::new(model, optimizer),
             recorder: Recorder::new(controller.clone()),
             incidents,
             under_way: Vec::new(),

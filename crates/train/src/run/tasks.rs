@@ -1,9 +1,9 @@
 //! What a step did for each task.
 
+use plimsoll_step::StepOutcome;
 use plimsoll_types::TaskStep;
 
 use crate::balance::TaskBalance;
-use crate::step::StepOutcome;
 
 /// Gathers what a step showed of its tasks; `tasks` has that of every sample.
 ///

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_predict::Violation;
+use plimsoll_step::StepError;
 use plimsoll_types::{Bytes, Event, Fraction, ItemsMeasured, Phase, TaskMetric, Validated};
 
-use super::{Run, exceeded, present};
+use super::{Run, exceeded};
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::signal::StopFlag;
-use crate::step::StepError;
 use crate::validation::{Amount, Clock};
 
 /// What a validation may take that comes after a signal: whoever asked for the end waits for it.
@@ -139,9 +139,8 @@ impl<J: Job> Run<'_, J> {
 
     /// Lets the job measure the model.
     fn measure(&mut self, occasion: Occasion, amount: Amount) -> Measured {
-        let model = present(self.model.as_ref());
+        let (model, passes) = (self.state.model(), self.guarded.forward_passes());
         let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
-        let (probe, needs) = self.guarded.lend();
         let (meter, watching) = (&mut self.meter, &mut self.watching);
         let mut watch = |n_done, n| {
             let progress = meter.validating(n_done, n);
@@ -155,8 +154,8 @@ impl<J: Job> Run<'_, J> {
             Occasion::Due | Occasion::WholeSet => (self.stop.clone(), None),
         };
         let inference =
-            Inference::new(probe, &mut self.controller, self.budget, stop).measuring(amount, self.config.seed);
-        let inference = inference.heeding(needs).deterministic(self.config.deterministic).up_to(longest);
+            Inference::new(passes, &mut self.controller, self.budget, stop).measuring(amount, self.config.seed);
+        let inference = inference.deterministic(self.config.deterministic).up_to(longest);
         let mut inference = inference.watched(&mut watch).until(deadline);
         let validation = self.job.validate(model, &self.device, &mut inference);
         let (peak, edge, items) = (inference.peak(), inference.edge(), inference.chosen());

@@ -3,19 +3,16 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use burn::optim::{AdamConfig, GradientsParams};
+use burn::optim::GradientsParams;
 use plimsoll_guard::GuardError;
 use plimsoll_predict::{PartReading, Peak};
-use plimsoll_probe::note_work;
+use plimsoll_step::{Commit, MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest, Update};
 use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepShape};
 
 use super::{Trial, TrialError, Trials};
-use crate::config::OptimizerRecovery;
 use crate::device::uploaded;
 use crate::job::Job;
 use crate::source::{Draw, Source};
-use crate::step::{MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest, unless_out_of_memory};
-use crate::stopwatch::Stopwatch;
 
 /// Parts of a step of blank batches: the second finds the gradients of the first, and adds its own to them.
 const ACCUMULATED: usize = 2;
@@ -49,7 +46,10 @@ impl<J: Job> Trials<'_, J> {
         let task_weights = vec![1.0; job.tasks().len()];
         let batch = |range| uploaded(job.batch(buffer, range, &device), &device);
         let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &task_weights);
-        self.take(draw.micro_batches(most), self.job.unit().of(lengths), &mean_loss)
+        let task_probes = job.task_probes(self.state().model());
+        let (micro_batches, units) = (draw.micro_batches(most), job.unit().of(lengths));
+        let request = StepRequest { micro_batches, units, task_probes, budget: self.budget() };
+        self.take(&request, &mean_loss)
     }
 
     /// Runs one optimizer step of blank batches of this shape, with as many parts as accumulate gradients the way a step
@@ -71,46 +71,36 @@ impl<J: Job> Trials<'_, J> {
     pub fn blank_parts(&mut self, shapes: &[StepShape]) -> Result<Ran, TrialError> {
         let (job, device) = (self.job, self.device.clone());
         let task_weights = vec![1.0; job.tasks().len()];
-        let starts = shapes.iter().scan(0, |end, it| Some(std::mem::replace(end, *end + it.samples as usize)));
-        let part = |(start, it): (usize, &StepShape)| StepPart {
-            samples: start..start + it.samples as usize,
-            edge: it.edge(),
-        };
-        let parts: Vec<_> = starts.zip(shapes).map(part).collect();
-        let of_parts = parts.clone();
+        let task_probes = job.task_probes(self.state().model());
+        let request = StepRequest::of_shapes(shapes, task_probes, self.budget());
+        let parts = request.micro_batches.clone();
         let mean_loss = |model: &J::Model, range: Range<usize>| {
-            let at = of_parts.partition_point(|it| it.samples.end <= range.start);
+            let at = parts.partition_point(|it| it.samples.end <= range.start);
             let shape = shapes[at].with_samples(u32::try_from(range.len()).unwrap_or(u32::MAX));
             job.mean_loss(model, job.blank_batch(shape, &device), &task_weights)
         };
-        let n = parts.last().map_or(0, |it| it.samples.end);
-        self.take(parts, vec![1; n], &mean_loss)
+        self.take(&request, &mean_loss)
     }
 
-    /// Takes an optimizer step in these parts.
-    fn take(
-        &mut self,
-        micro_batches: Vec<StepPart>,
-        units: Vec<u64>,
-        mean_loss: MeanLoss<'_, J::Model>,
-    ) -> Result<Ran, TrialError> {
+    /// Returns what a trial may use: all that there is.
+    fn budget(&self) -> Budget {
+        Budget { capacity: self.capacity, budget: self.capacity }
+    }
+
+    /// Takes an optimizer step.
+    fn take(&mut self, request: &StepRequest, mean_loss: MeanLoss<'_, J::Model>) -> Result<Ran, TrialError> {
         let start = Instant::now();
-        let model = self.model.take().unwrap_or_else(|| self.job.init(&self.device));
-        let budget = Budget { capacity: self.capacity, budget: self.capacity };
-        let request = StepRequest { micro_batches, units, task_probes: self.job.task_probes(&model), budget };
-        let outcome = self.guarded.run(&model, &request, &|_, _| None, mean_loss, &mut Stopwatch::with_capacity(1));
+        self.state();
+        let Some(state) = &self.state else { unreachable!("it was made just now") };
+        let attempted = self.guarded.attempt(state.model(), request, &|_, _| None, mean_loss);
         let shapes = request.micro_batches.iter().map(StepPart::shape);
         let shape = shapes.max_by_key(|it| it.positions()).unwrap_or(StepShape::new(0, 0));
-        match outcome {
-            Ok(outcome) => self.committed(model, outcome, shape, start),
+        match attempted {
+            Ok(outcome) => self.committed(outcome, shape, start),
             Err(StepError::NeverFits { source: GuardError::NeverFits { needed: peak, .. }, .. }) => {
-                self.model = Some(model);
                 Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, Bytes::ZERO) }))
             }
-            Err(StepError::SumNeverFits { .. }) => {
-                self.model = Some(model);
-                Err(TrialError::OutOfMemory(Attempt::new(shape, Bytes::ZERO)))
-            }
+            Err(StepError::SumNeverFits { .. }) => Err(TrialError::OutOfMemory(Attempt::new(shape, Bytes::ZERO))),
             Err(error) => Err(error.into()),
         }
     }
@@ -126,13 +116,7 @@ impl<J: Job> Trials<'_, J> {
     }
 
     /// Lets the optimizer step, and reads what it took.
-    fn committed(
-        &mut self,
-        model: J::Model,
-        outcome: StepOutcome,
-        shape: StepShape,
-        start: Instant,
-    ) -> Result<Ran, TrialError> {
+    fn committed(&mut self, outcome: StepOutcome, shape: StepShape, start: Instant) -> Result<Ran, TrialError> {
         let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
         let is_exact = self.guarded.probe().has_exact_peak();
         let read = |it: RanPart| {
@@ -145,12 +129,11 @@ impl<J: Job> Trials<'_, J> {
         if is_exact {
             self.guarded.probe_mut().reset_peak().map_err(StepError::from)?;
         }
-        let kept = (self.recovery == OptimizerRecovery::Keep).then(|| (model.clone(), self.optimizer.clone()));
-        note_work(format_args!("the optimizer's step"));
-        let Some(reading) = self.optimize(model, gradients, kept)? else {
+        let Some(of_optimizer) = self.update(gradients)? else {
             return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
         };
-        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = reading;
+        // A copy that was kept is gone by now.
+        let MemoryReading { in_use, reserved, .. } = self.guarded.read()?;
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
             part(shape, resident, &parts, of_optimizer)
@@ -161,28 +144,18 @@ impl<J: Job> Trials<'_, J> {
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
     }
 
-    /// Lets the optimizer step, and reads the memory after it; `None` when it ran out of memory: the next step makes another
+    /// Lets the optimizer step, and returns what it reached; `None` when it ran out of memory: the next step makes another
     /// model then.
-    fn optimize(
-        &mut self,
-        model: J::Model,
-        gradients: GradientsParams,
-        kept: Option<impl Sized>,
-    ) -> Result<Option<MemoryReading>, StepError> {
-        let (optimizer, guarded) = (&mut self.optimizer, &self.guarded);
-        let stepped = unless_out_of_memory(|| {
-            let model = optimizer.step(0.0, model, gradients);
-            drop(kept);
-            (model, guarded.read())
-        })?;
-        if let Some((model, reading)) = stepped {
-            let reading = reading?;
-            if guarded.probe().has_exact_peak() || guarded.weights_are_whole(&model)? {
-                self.model = Some(model);
-                return Ok(Some(reading));
-            }
+    fn update(&mut self, gradients: GradientsParams) -> Result<Option<Bytes>, StepError> {
+        let update = Update { gradients, rate: 0.0, capacity: Bytes::MAX, recovery: self.recovery };
+        let Some(mut state) = self.state.take() else { unreachable!("its gradients are there") };
+        if let Commit::Done { reading, .. } = self.guarded.commit(&mut state, update)?
+            && (self.guarded.probe().has_exact_peak() || self.guarded.weights_are_whole(state.model())?)
+        {
+            self.state = Some(state);
+            return Ok(Some(reading.peak));
         }
-        self.optimizer = AdamConfig::new().init();
+        drop(state);
         self.guarded.give_back()?;
         Ok(None)
     }

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{
-    GuardedStep, Inference, Job, Loss, Source, StepError, StepRequest, Stopwatch, TrialError, Trials, Validation,
-};
+use plimsoll_step::{GuardedStep, StepRequest};
+use plimsoll_train::{Inference, Job, Loss, Source, StepError, TrialError, Trials, Validation};
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
 use crate::common::{alone, flex_with};
@@ -149,7 +148,7 @@ fn a_sum_of_gradients_that_does_not_fit_twice_is_blamed_on_no_sample() {
     let mean_loss = |net: &Fragile, samples: Range<usize>| {
         net.mean_loss(job.blank_batch(StepShape::new(u32::try_from(samples.len()).unwrap(), 1), &device))
     };
-    let ran = guarded.run(&net, &request, &|_, _| None, &mean_loss, &mut Stopwatch::with_capacity(1));
+    let ran = guarded.attempt(&net, &request, &|_, _| None, &mean_loss);
     let error = ran.err().unwrap();
     assert!(matches!(error, StepError::SumNeverFits { capacity } if capacity == Bytes::gib(8)), "{error}");
     assert!(error.to_string().contains("the sum of their gradients does not (capacity 8.00 GiB)"), "{error}");

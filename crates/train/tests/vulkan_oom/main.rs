@@ -14,7 +14,8 @@ use burn::tensor::Device;
 use net::{N_SAMPLES, Net, Values, mean_loss, values_of};
 use plimsoll_guard::{Cause, DeviceError, classify};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_train::{GuardedStep, Loss, StepOutcome, StepRequest, Stopwatch, open_device};
+use plimsoll_step::{GuardedStep, Loss, StepOutcome, StepRequest};
+use plimsoll_train::open_device;
 use plimsoll_types::{Budget, Bytes, Knobs};
 use shim::{Refusal, under_shim};
 
@@ -57,7 +58,7 @@ impl Bench {
             on(Moment::Backward);
             Loss::from(loss)
         };
-        guarded.run(net, &request, &|_, _| None, &loss, &mut Stopwatch::with_capacity(1)).unwrap()
+        guarded.attempt(net, &request, &|_, _| None, &loss).unwrap()
     }
 
     /// Runs a step whose first pass is refused such memory from a moment on.

@@ -3,7 +3,7 @@
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_train::{Controller, ControllerConfig, Inference, StopFlag};
+use plimsoll_train::{Controller, ControllerConfig, ForwardPasses, Inference, StopFlag};
 use plimsoll_types::{Budget, Bytes, Knobs};
 
 /// Validates as a run with fixed sizes does, under a capacity that holds whatever these tests measure.
@@ -21,5 +21,5 @@ pub(crate) fn with_inference<T>(validate: impl FnOnce(Inference<'_>) -> T) -> T 
     let capacity = Bytes::mib(512);
     let mut probe = open(DeviceKind::Flex, Some(capacity)).unwrap();
     let budget = Budget { capacity, budget: capacity };
-    validate(Inference::new(&mut *probe, &mut controller, budget, StopFlag::default()))
+    validate(Inference::new(ForwardPasses::new(&mut *probe), &mut controller, budget, StopFlag::default()))
 }

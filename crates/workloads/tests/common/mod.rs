@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::squared_norm;
+use plimsoll_step::squared_norm;
 
 /// Holds the gradient of every split against the one of the undivided step: within 1e-5 of its global norm.
 #[track_caller]

@@ -19,9 +19,8 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::EpochCursor;
-use plimsoll_train::{
-    BadSample, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted, WeightedAccumulator,
-};
+use plimsoll_step::WeightedAccumulator;
+use plimsoll_train::{BadSample, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::sequence::{Encoder, EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 

@@ -17,7 +17,7 @@ impl Nodes {
     }
 
     /// Returns how many were made since, or zero where they are few enough to have room in what every bound holds beside
-    /// tensors: see [`beside_tensors`](crate::beside_tensors).
+    /// tensors: see [`SMALL_GRAPH`].
     pub(crate) fn made(self) -> u64 {
         large(NodeId::new().value.saturating_sub(self.0).saturating_sub(1))
     }

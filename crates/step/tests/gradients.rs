@@ -7,7 +7,7 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Distribution, Tensor};
-use plimsoll_train::{WeightedAccumulator, squared_norm};
+use plimsoll_step::{WeightedAccumulator, squared_norm};
 
 #[derive(Module, Debug)]
 struct Net {

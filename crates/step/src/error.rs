@@ -67,7 +67,7 @@ pub enum StepError {
 
 impl StepError {
     /// Returns the place inside the step of the sample that does not fit.
-    pub(crate) fn sample(&self) -> Option<usize> {
+    pub fn sample(&self) -> Option<usize> {
         match self {
             Self::NeverFits { source: GuardError::NeverFits { sample, .. }, .. }
             | Self::NeverFits { source: GuardError::TensorNeverFits { sample, .. }, .. } => Some(*sample),
@@ -89,7 +89,7 @@ impl From<ExecutionError> for StepError {
 }
 
 /// Why values could not be read.
-pub(super) enum ReadError {
+pub(crate) enum ReadError {
     /// There was not enough memory for them, or for what they are made of.
     OutOfMemory {
         /// What the device refused.
@@ -103,7 +103,7 @@ pub(super) enum ReadError {
 
 impl ReadError {
     /// Says what it means for the part of a step.
-    pub(super) fn failure(self, needed: Option<Bytes>, is_worth_a_retry: bool) -> Failure<Box<StepError>> {
+    pub(crate) fn failure(self, needed: Option<Bytes>, is_worth_a_retry: bool) -> Failure<Box<StepError>> {
         match self {
             Self::OutOfMemory { .. } => Failure::OutOfMemory { needed, is_worth_a_retry },
             Self::NeverFits { allocation, largest } => Failure::NeverFits { allocation, largest },
@@ -113,7 +113,7 @@ impl ReadError {
 }
 
 /// Reads a vector from the device.
-pub(super) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
+pub(crate) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
     // A device that does not know its limit has none that a tensor could be above.
     let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
     // CubeCL panics at the next read when it had no memory to pass a kernel its arguments; a read ends where it is used.

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
 use plimsoll_guard::Failure;
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading, StepShape};
 
-use super::error::{ReadError, StepError, read_values, unless_out_of_memory};
-use super::{GuardedStep, MeanLoss, RanPart, StepOutcome, StepPart, StepRequest};
-use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
+use crate::error::{ReadError, StepError, read_values, unless_out_of_memory};
+use crate::gradients::WeightedAccumulator;
 use crate::graph::Nodes;
-use crate::stopwatch::{Lap, Stopwatch};
+use crate::guarded::{GuardedStep, MeanLoss, StepOutcome, StepTimes};
+use crate::issue::read_of_step;
+use crate::request::{RanPart, StepPart, StepRequest};
 
 /// The attempts at one step, and what they have gathered so far.
 pub(super) struct Attempts<'a, M: Module> {
@@ -33,14 +33,8 @@ pub(super) struct Attempts<'a, M: Module> {
     peak: Bytes,
     /// The part that failed last.
     failed: Option<StepPart>,
-    pub(super) times: Times,
-}
-
-#[derive(Default)]
-pub(super) struct Times {
-    pub(super) probe: Duration,
-    check: Duration,
-    pub(super) guard: Duration,
+    pub(super) times: StepTimes,
+    /// What all attempts took.
     pub(super) inside: Duration,
 }
 
@@ -66,21 +60,22 @@ impl<'a, M: Module> Attempts<'a, M> {
             in_use: Bytes::ZERO,
             peak: Bytes::ZERO,
             failed: None,
-            times: Times::default(),
+            times: StepTimes::default(),
+            inside: Duration::ZERO,
         }
     }
 
     /// Runs a part; a shape that does not fit on its own becomes `too_large` for the rest of the step.
     pub(super) fn run(&mut self, samples: &Range<usize>, too_large: &Cell<Option<StepShape>>) -> Tried {
         let start = Instant::now();
-        let part = self.request.run(samples);
+        let part = self.request.part(samples);
         let tried = self.try_part(&part);
         let is_hopeless =
             matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: false, .. } | Failure::NeverFits { .. }));
         if is_hopeless {
             too_large.set(Some(part.shape()));
         }
-        self.times.inside += start.elapsed();
+        self.inside += start.elapsed();
         tried
     }
 
@@ -160,13 +155,12 @@ impl<'a, M: Module> Attempts<'a, M> {
         Err(error.failure(attempt.peak, is_worth_a_retry))
     }
 
-    pub(super) fn finish(mut self, resident: Bytes, stopwatch: &mut Stopwatch) -> Result<StepOutcome, StepError> {
+    pub(super) fn finish(mut self, resident: Bytes) -> Result<StepOutcome, StepError> {
         let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
         let mut gradients = accumulator.finish();
         let start = Instant::now();
-        let of_probes = probe_squares(&mut gradients, &self.request.task_probes, &self.guarded.device);
-        let norm = squared_norm(self.model, &gradients, &self.guarded.device);
-        let values = Tensor::cat([norm].into_iter().chain(of_probes).collect(), 0);
+        let probes = &self.request.task_probes;
+        let values = read_of_step(self.model, &mut gradients, probes, &self.guarded.device);
         let mut norms = match read_values(values, self.guarded.probe()) {
             Ok(squares) => squares.into_iter().map(f64::sqrt),
             Err(ReadError::Other(error)) => return Err(*error),
@@ -178,12 +172,9 @@ impl<'a, M: Module> Attempts<'a, M> {
         if !(loss.is_finite() && gradient_norm.is_finite()) {
             return Err(StepError::NotFinite { loss, gradient_norm });
         }
-        stopwatch.book(Lap::Probe, self.times.probe);
-        stopwatch.book(Lap::Check, self.times.check);
-        stopwatch.book(Lap::Guard, self.times.guard);
         let (of_tasks, task_norms) = (losses.collect(), norms.collect());
-        let Self { parts, peak, .. } = self;
-        Ok(StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak })
+        let Self { parts, peak, times, .. } = self;
+        Ok(StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak, times })
     }
 
     fn probe_time<T>(&mut self, work: impl FnOnce(&mut GuardedStep) -> T) -> T {

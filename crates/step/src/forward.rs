@@ -1,0 +1,162 @@
+//! Forward passes without gradients.
+
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+use plimsoll_guard::{Failure, Guard};
+use plimsoll_predict::Phase;
+use plimsoll_probe::{Probe, note_work};
+use plimsoll_types::{Budget, Bytes, MemoryReading, Observation, StepShape};
+
+use crate::error::{StepError, is_readable, step_error, unless_out_of_memory};
+use crate::needs::LeastNeeds;
+use crate::pages::Pages;
+
+/// Runs forward passes under a budget, in halves where they must.
+///
+/// A pass that ran out of memory, or whose measured peak exceeded the capacity, is run again in two halves. A single item
+/// that was measured to need more than there is by now does not run, where peaks are exact.
+pub struct ForwardPasses<'a> {
+    probe: &'a mut dyn Probe,
+    pages: Pages,
+    /// What single items were measured to need, in earlier passes too.
+    needs: Option<&'a mut LeastNeeds>,
+    /// Whether readings decide anything.
+    heeds: bool,
+    peak: Bytes,
+}
+
+/// What is done with a pass.
+pub trait Pass {
+    /// Runs a range of the items; returns once its results are on the host.
+    ///
+    /// It may see the same range again, whole or in halves.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::OutOfMemory`] when the range is to be run in halves; anything else ends it.
+    fn run(&mut self, items: Range<usize>) -> Result<(), StepError>;
+
+    /// Learns what a pass showed that is its own, and how much of it is still in use.
+    ///
+    /// # Errors
+    ///
+    /// What ends the passes.
+    fn learn(&mut self, observation: Observation, kept: Bytes) -> Result<(), StepError>;
+}
+
+type Tried = Result<(), Failure<Box<StepError>>>;
+
+impl<'a> ForwardPasses<'a> {
+    /// Measures with `probe`; what was reserved before goes back to the device first.
+    pub fn new(probe: &'a mut dyn Probe) -> Self {
+        let pages = Pages::new(probe);
+        Self { probe, pages, needs: None, heeds: true, peak: Bytes::ZERO }
+    }
+
+    /// Runs no item that was measured to need more than there is by now, and learns what they need.
+    pub(crate) fn heeding(self, needs: &'a mut LeastNeeds) -> Self {
+        Self { needs: Some(needs), ..self }
+    }
+
+    /// Lets no reading of memory decide anything.
+    #[must_use]
+    pub fn unheeding(self) -> Self {
+        Self { heeds: false, ..self }
+    }
+
+    /// Returns the high-water mark so far.
+    pub fn peak(&self) -> Bytes {
+        self.peak
+    }
+
+    /// Returns what is in use.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Probe`] when memory cannot be measured.
+    pub fn resident(&self) -> Result<Bytes, StepError> {
+        Ok(self.probe.read()?.in_use)
+    }
+
+    /// Runs items of one edge that found `resident` in use.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::NeverFits`] when one item alone exceeds the capacity, or is known to, or the error of the pass.
+    pub fn run(
+        &mut self,
+        items: Range<usize>,
+        (edge, resident): (u32, Bytes),
+        budget: Budget,
+        pass: &mut dyn Pass,
+    ) -> Result<(), StepError> {
+        let needs = self.needs.as_deref().filter(|_| self.heeds);
+        let one = StepShape::new(1, edge);
+        let too_much = needs.and_then(|it| it.too_much(Phase::Infer, one, resident, budget.capacity));
+        let unknown = |_: &Range<usize>| None;
+        let guard = Guard { budget: budget.budget, predict: unknown, too_much: |_| too_much };
+        let ran = guard.run(std::iter::once(items), |part| self.measured(part, (edge, resident), budget, pass));
+        ran.map(drop).map_err(|error| step_error(error, budget.capacity))
+    }
+
+    fn measured(
+        &mut self,
+        part: Range<usize>,
+        (edge, resident): (u32, Bytes),
+        budget: Budget,
+        pass: &mut dyn Pass,
+    ) -> Tried {
+        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
+        self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
+        self.probe.reset_peak().map_err(|it| other(it.into()))?;
+        note_work(format_args!("{shape} without gradients"));
+        match unless_out_of_memory(|| pass.run(part)).map_err(other)? {
+            None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
+            Some(done) => done.map_err(other)?,
+        }
+        let MemoryReading { peak, in_use, .. } = self.probe.read().map_err(|it| other(it.into()))?;
+        if self.heeds {
+            // One that needed nothing above what was resident teaches nothing.
+            if resident < peak && self.pages.shows(shape) {
+                let observation = Observation { shape, resident, peak };
+                pass.learn(observation, in_use.saturating_sub(resident)).map_err(other)?;
+            }
+            if budget.capacity < peak {
+                return self.failed(Some(peak));
+            }
+            if let (true, Some(needs)) = (self.pages.are_exact(), self.needs.as_deref_mut()) {
+                needs.note(Phase::Infer, shape, resident, peak);
+            }
+        }
+        self.peak = self.peak.max(peak);
+        Ok(())
+    }
+
+    /// Tidies up after a pass; its tensors are gone, since it has returned.
+    fn failed(&mut self, needed: Option<Bytes>) -> Tried {
+        let is_worth_a_retry = self.pages.were_shared();
+        self.pages.give_back(self.probe).map_err(|it| other(it.into()))?;
+        Err(Failure::OutOfMemory { needed, is_worth_a_retry })
+    }
+}
+
+/// Runs one pass of this shape and reads its results; returns the memory after it, and whether there was enough.
+///
+/// # Errors
+///
+/// [`StepError`] when the device fails in another way.
+pub fn run_forward(
+    probe: &dyn Probe,
+    shape: StepShape,
+    forward: impl FnOnce() -> Tensor<1>,
+) -> Result<(MemoryReading, bool), StepError> {
+    note_work(format_args!("{shape} without gradients"));
+    let is_read = unless_out_of_memory(forward)?.map_or(Ok(false), |it| is_readable(it, probe));
+    let reading = probe.read()?;
+    Ok((reading, is_read?))
+}
+
+fn other(error: StepError) -> Failure<Box<StepError>> {
+    Failure::Other(Box::new(error))
+}
