@@ -51,7 +51,7 @@ fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Resu
 /// Tests every crate that does not run networks, in the profile that builds fastest.
 fn core_tests() -> anyhow::Result<()> {
     run_command(cargo(
-        "test --workspace --exclude plimsoll-plan --exclude plimsoll-step --exclude plimsoll-train \
+        "test --workspace --exclude plimsoll-plan --exclude plimsoll-step --exclude plimsoll-train --exclude plimsoll \
          --exclude plimsoll-workloads --exclude plimsoll-cli --exclude plimsoll-bench",
     ))
 }

@@ -19,8 +19,15 @@ const PROFILE: &str = "PLIMSOLL_PROFILE";
 /// The profile of the tests: an optimised Burn, which is 30 to 70 times faster, and our own crates with their checks.
 const TESTED: &str = "ci";
 
-const PACKAGES: [&str; 6] =
-    ["plimsoll-plan", "plimsoll-step", "plimsoll-train", "plimsoll-workloads", "plimsoll-cli", "plimsoll-bench"];
+const PACKAGES: [&str; 7] = [
+    "plimsoll-plan",
+    "plimsoll-step",
+    "plimsoll-train",
+    "plimsoll",
+    "plimsoll-workloads",
+    "plimsoll-cli",
+    "plimsoll-bench",
+];
 
 /// It runs no networks, and is tested with the core: its tests of a device, though, take what is built for networks.
 const WITH_DEVICE: &str = "plimsoll-probe";

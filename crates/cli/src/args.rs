@@ -225,6 +225,9 @@ pub(crate) struct PlaceArgs {
     /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; by default that of the run.
     #[arg(long, value_name = "KIND")]
     device: Option<String>,
+    /// The checkpoint that was best in validation, instead of the last.
+    #[arg(long)]
+    pub(crate) best: bool,
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +240,9 @@ pub(crate) struct UpscaleArgs {
     /// Folder for the results, each `NAME.x2.png`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
+    /// Replace results that are there already.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Edge of a tile in pixels; by default `sr.validation_tile` of the run.
     #[arg(long, value_name = "PIXELS", value_parser = value_parser!(u32).range(1..))]
     pub(crate) tile: Option<u32>,

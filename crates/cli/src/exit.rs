@@ -43,7 +43,7 @@ impl std::error::Error for UserError {}
 
 impl std::fmt::Display for Interrupted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "begin: interrupted by signal {}", self.signal)
+        write!(f, "interrupted by signal {}", self.signal)
     }
 }
 
@@ -82,15 +82,16 @@ fn is_bad_device(error: &ProbeError) -> bool {
     !matches!(error, ProbeError::Io { .. } | ProbeError::Driver { .. } | ProbeError::CleanupRefused { .. })
 }
 
-/// Whether a file cannot be where it was asked for; what else the system says, as of a disk that is full, is a failure.
+/// Whether a file cannot be where it was asked for, or is not what was asked for; what else the system says, as of a disk that is full, is a failure.
 fn is_bad_place(error: &io::Error) -> bool {
     use ErrorKind::{
-        AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
-        ReadOnlyFilesystem,
+        AlreadyExists, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+        PermissionDenied, ReadOnlyFilesystem,
     };
     matches!(
         error.kind(),
         AlreadyExists
+            | InvalidData
             | InvalidFilename
             | InvalidInput
             | IsADirectory

@@ -162,6 +162,7 @@ pub(crate) fn search<J: Job>(
         finder,
         phase,
         effective_batch_size,
+        loader: Some(prepared.loader.clone()),
         objective: match objective {
             FindObjective::Largest => Objective::Largest,
             FindObjective::Throughput => Objective::Throughput,
@@ -196,7 +197,11 @@ pub(crate) fn need(it: &Found) -> String {
 
 /// Returns how many real steps were made.
 fn n_steps(it: &FoundBatch) -> u32 {
-    it.found.n_trials.saturating_add(it.n_repeated)
+    it.found.n_trials.saturating_add(it.n_repeated).saturating_add(it.timed.n_steps)
+}
+
+fn n_out_of_memory(it: &FoundBatch) -> u32 {
+    it.found.n_out_of_memory.saturating_add(it.timed.n_out_of_memory)
 }
 
 fn name(phase: Phase) -> &'static str {
@@ -214,10 +219,10 @@ fn table(phase: Phase, it: &FoundBatch, limit: &str) -> String {
         ("largest that fits", largest),
         ("limited by", limit.to_owned()),
         ("memory at the start", found.start.to_string()),
-        ("peak", found.peak.to_string()),
+        ("peak", found.peak.max(it.timed.peak).to_string()),
         ("memory now", found.current.to_string()),
         ("memory per sample", found.per_sample.to_string()),
-        ("real steps", format!("{}, {} out of memory", n_steps(it), found.n_out_of_memory)),
+        ("real steps", format!("{}, {} out of memory", n_steps(it), n_out_of_memory(it))),
     ];
     if it.n_plans > 0 {
         rows.push(("dry runs", it.n_plans.to_string()));
@@ -250,11 +255,11 @@ fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
         "measured": it.found.is_measured,
         "budget": bytes(it.found.budget),
         "start": bytes(it.found.start),
-        "peak": bytes(it.found.peak),
+        "peak": bytes(it.found.peak.max(it.timed.peak)),
         "current": bytes(it.found.current),
         "per_sample": bytes(it.found.per_sample),
         "real_steps": n_steps(it),
-        "out_of_memory": it.found.n_out_of_memory,
+        "out_of_memory": n_out_of_memory(it),
         "samples_per_second": it.winner.map(|it| it.samples_per_second),
     })
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<
     let positions = u32::try_from(longest).unwrap_or(u32::MAX).saturating_add(args.max_tokens);
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, seed: args.seed };
     let generation = Generation { positions, new_tokens: args.max_tokens, sampling };
-    let (mut probe, writer) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
+    let (mut probe, writer) = trained::open((&args.run, args.place.best), harness, &settings, |checkpoint, device| {
         Writer::open(settings.gpt(), tokenizer.vocabulary(), checkpoint, device)
     })?;
     let files = Files::default();
@@ -59,7 +59,7 @@ fn prompts(args: &GenerateArgs, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Pro
     let mut texts = args.prompt.clone();
     if let Some(path) = &args.prompts {
         let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        texts.extend(text.lines().map(str::to_owned));
+        texts.extend(text.trim_start_matches('\u{feff}').lines().map(str::to_owned));
     }
     if texts.is_empty() {
         return Err(

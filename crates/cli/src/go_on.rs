@@ -11,6 +11,9 @@ pub(crate) fn command(args: &TrainArgs, out: &Path) -> String {
 }
 
 fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
+    // What begins as a flag does would be taken for one.
+    let out =
+        if out.as_os_str().as_encoded_bytes().starts_with(b"-") { Path::new(".").join(out) } else { out.to_owned() };
     let mut words = vec![program.to_owned(), "train".to_owned(), "--out".to_owned(), quoted(out.as_os_str())];
     words.push("--resume".to_owned());
     // The device decides what `cargo xtask` builds in.
@@ -42,6 +45,7 @@ mod tests {
         check(&["--device", "cuda:1"], "a b", "plimsoll train --out 'a b' --resume --device cuda:1");
         check(&["--no-supervise"], "it's", "plimsoll train --out 'it'\\''s' --resume --no-supervise");
         check(&[], "ภาพ$x", "plimsoll train --out 'ภาพ$x' --resume");
+        check(&[], "-x", "plimsoll train --out ./-x --resume");
         check(&[], "~/x", "plimsoll train --out '~/x' --resume");
     }
 }

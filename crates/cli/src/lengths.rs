@@ -19,6 +19,7 @@ fn lengths(text: &[u8], budget: u64) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Err("it is empty, one length per line is expected".to_owned());
     }
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n');
     let most = u32::try_from(budget).unwrap_or(u32::MAX);
     let checked = |(index, line): (usize, &[u8])| {

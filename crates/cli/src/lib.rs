@@ -17,7 +17,8 @@
 //! let code: std::process::ExitCode = plimsoll_cli::run(&plimsoll_cli::Plain);
 //! ```
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
+#[macro_use]
+mod say;
 
 mod args;
 mod beat;

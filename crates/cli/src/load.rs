@@ -93,7 +93,13 @@ fn read_file(
     let layer = path.display().to_string();
     let failed = |error: &dyn Display| user_error(format!("read the configuration from {layer}: {error}"));
     if !path.is_file() {
-        return Err(failed(&"there is no such file"));
+        let reason = match (path.exists(), path.is_dir()) {
+            (false, _) => "there is no such file",
+            (true, true) => "it is a folder, a file is needed",
+            // The worker of a run reads it too.
+            (true, false) => "it is no file that can be read more than once, as one on the disk can",
+        };
+        return Err(failed(&reason));
     }
     let file = File::from_str(&text_of(path)?, FileFormat::Toml);
     let tables = Config::builder().add_source(file.clone()).build().and_then(Config::try_deserialize);

@@ -1,6 +1,5 @@
 //! `plimsoll predict`.
 
-use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,16 +49,18 @@ pub(crate) fn run(args: &PredictArgs, harness: &dyn Harness) -> anyhow::Result<E
     let spoilt = |reason| user_error(format!("read {}: {reason}", args.run.join(SIGNATURE_FILE).display()));
     if settings.job == JobName::Sequence {
         let signature = sequence::Signature::from_json(&signature).map_err(spoilt)?;
-        let (mut probe, model) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
-            sequence::Classifier::open(settings.sequence().model, signature, checkpoint, device)
-        })?;
+        let (mut probe, model) =
+            trained::open((&args.run, args.place.best), harness, &settings, |checkpoint, device| {
+                sequence::Classifier::open(settings.sequence().model, signature, checkpoint, device)
+            })?;
         answer(args, harness, &settings, &mut *probe, &Recordings::look(model, &args.files)?)
     } else {
         let signature = multitask::Signature::from_json(&signature).map_err(spoilt)?;
         let questions = multitask::Question::all(&args.files, &signature).map_err(user_error)?;
-        let (mut probe, model) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
-            multitask::Recognizer::open(settings.multitask(), signature, checkpoint, device)
-        })?;
+        let (mut probe, model) =
+            trained::open((&args.run, args.place.best), harness, &settings, |checkpoint, device| {
+                multitask::Recognizer::open(settings.multitask(), signature, checkpoint, device)
+            })?;
         answer(args, harness, &settings, &mut *probe, &Questions { model, questions })
     }
 }
@@ -78,7 +79,6 @@ fn answer(
     let forward = Forward { harness, settings, items, edge, model: asked.model(), files };
     let batch = forward.at_once(args.batch_size, lengths.len(), probe)?;
     let (mut highest, mut n_printed) = (Bytes::ZERO, 0);
-    let mut printed = Ok(());
     let run = |chunk: &[usize]| {
         let found = asked.probabilities(chunk)?;
         chunk.iter().zip(&found).try_for_each(|(at, it)| numbers(&asked.name(*at), it))?;
@@ -87,15 +87,12 @@ fn answer(
     // In the order of the arguments, as soon as those before are there: what fails later loses nothing.
     let on_done = |_, peak, found: &[Option<Vec<f32>>]| {
         highest = peak;
-        while let Some(Some(probabilities)) = found.get(n_printed).filter(|_| printed.is_ok()) {
-            let named = best(&asked.labels(n_printed), probabilities, args.top);
-            printed = writeln!(stdout().lock(), "{}{named}", plain(&asked.name(n_printed)));
+        while let Some(Some(probabilities)) = found.get(n_printed) {
+            println!("{}{}", plain(&asked.name(n_printed)), best(&asked.labels(n_printed), probabilities, args.top));
             n_printed += 1;
         }
     };
     let found = in_batches(probe, (items, "predicting"), (&lengths, batch), run, on_done)?;
-    // Whoever reads may have enough.
-    printed.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })?;
     eprintln!("predicted   {} {items}, {batch} at a time, peak {highest}", found.len());
     Ok(ExitCode::SUCCESS)
 }

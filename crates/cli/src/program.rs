@@ -6,6 +6,7 @@ use clap::Parser;
 use plimsoll_probe::TrackingAllocator;
 
 use crate::args::{Cli, Command};
+use crate::exit::Interrupted;
 use crate::harness::Harness;
 use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, replay, train, upscale};
 
@@ -32,7 +33,10 @@ pub fn run(harness: &'static dyn Harness) -> ExitCode {
         }),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: failed to {}", exit::describe(error.as_ref()));
+        match error.downcast_ref::<Interrupted>() {
+            Some(interrupted) => eprintln!("{interrupted}"),
+            None => eprintln!("error: failed to {}", exit::describe(error.as_ref())),
+        }
         ExitCode::from(exit::exit_code(&error))
     })
 }

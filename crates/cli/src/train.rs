@@ -42,7 +42,8 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
         Some(out) => out.clone(),
         None => default_out(existing)?,
     };
-    let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file());
+    // A run that was killed before it wrote its own begins again with what is given.
+    let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file() || Checkpoint::is_any(&out));
     let loaded = args.values.layers(resumed)?.load()?;
     if is_supervised(args) {
         #[cfg(unix)]

@@ -34,9 +34,9 @@ pub(crate) fn settings(run: &Path, flags: Vec<Given>, jobs: &[JobName], wanted: 
     Ok(settings)
 }
 
-/// Opens the device, and loads what a run has trained onto it from the newest checkpoint that is whole.
+/// Opens the device, and loads what a run has trained onto it from the newest checkpoint that is whole, or from the best.
 pub(crate) fn open<M>(
-    run: &Path,
+    (run, is_best): (&Path, bool),
     harness: &dyn Harness,
     settings: &Settings,
     load: impl FnOnce(&Checkpoint, Device) -> Result<M, CheckpointError>,
@@ -45,19 +45,23 @@ pub(crate) fn open<M>(
     // The probe starts the device, and says what is missing where it cannot.
     let probe = open_probe(harness, settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
-    let model = load(&checkpoint(run)?, device).map_err(TrainError::from)?;
+    let model = load(&checkpoint(run, is_best)?, device).map_err(TrainError::from)?;
     Ok((probe, model))
 }
 
-/// Opens a run's newest checkpoint that is whole.
-fn checkpoint(run: &Path) -> anyhow::Result<Checkpoint> {
+fn checkpoint(run: &Path, is_best: bool) -> anyhow::Result<Checkpoint> {
     let beat = Beat::start("checkpoint");
-    let checkpoint = Checkpoint::of_any(run).map_err(TrainError::from)?;
+    let checkpoint = if is_best { Checkpoint::best(run) } else { Checkpoint::of_any(run) };
+    let checkpoint = checkpoint.map_err(TrainError::from)?;
     drop(beat);
     for damage in &checkpoint.passed_over {
         eprintln!("warning: passed over a damaged checkpoint: {damage}");
     }
-    eprintln!("model       {} after {} steps", run.display(), checkpoint.state.step);
+    let step = checkpoint.state.step;
+    eprintln!("model       {} after {step} steps", run.display());
+    if let Some(best) = Checkpoint::best_step(run).filter(|best| !is_best && *best != step) {
+        eprintln!("model       the best in validation was that after {best} steps, which `--best` takes");
+    }
     Ok(checkpoint)
 }
 
@@ -96,9 +100,10 @@ impl Forward<'_> {
         probe.draw_line(None)?;
         let held = self.hold_what_files_take(probe)?;
         let beat = Beat::start("sounding");
-        let certain = self.certain(asked.unwrap_or(1), probe)?;
+        let most = u32::try_from(n_items).unwrap_or(u32::MAX).max(1);
+        let certain = self.certain(asked.unwrap_or(1).min(most), probe)?;
         drop(beat);
-        let at_once = if asked.is_some() { certain } else { self.most(n_items)? };
+        let at_once = if asked.is_some() { certain } else { self.most(most)? };
         drop(held);
         probe.draw_line(Some(Bytes::MAX))?;
         Ok(at_once)
@@ -135,11 +140,11 @@ impl Forward<'_> {
         }
     }
 
-    fn most(&self, n_items: usize) -> anyhow::Result<u32> {
+    fn most(&self, n_items: u32) -> anyhow::Result<u32> {
         let finder = FinderConfig {
             edge: self.edge,
             batch_min: 1,
-            batch_max: u32::try_from(n_items).unwrap_or(u32::MAX),
+            batch_max: n_items,
             target: self.settings.memory.target,
             // The bound is certain, and the last item alone would be a batch of its own.
             batch_reduction: Fraction::ZERO,

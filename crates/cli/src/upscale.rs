@@ -29,9 +29,10 @@ pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<E
     let wanted = "`sr`, whose models upscale images";
     let settings = trained::settings(&args.run, args.place.flags(), &[JobName::Sr], wanted)?;
     let tasks = tasks(args)?;
-    let (mut probe, upscaler) = trained::open(&args.run, harness, &settings, |checkpoint, device| {
-        Upscaler::open(settings.sr().model, checkpoint, device)
-    })?;
+    let (mut probe, upscaler) =
+        trained::open((&args.run, args.place.best), harness, &settings, |checkpoint, device| {
+            Upscaler::open(settings.sr().model, checkpoint, device)
+        })?;
     let most = args.tile.unwrap_or(settings.sr.validation_tile);
     let tile = tasks.iter().map(|it| it.picture.tile(most)).max().unwrap_or(most);
     let n_tiles = tasks.iter().map(|it| it.picture.size().0.div_ceil(tile)).max().unwrap_or(1);
@@ -88,6 +89,10 @@ fn tasks(args: &UpscaleArgs) -> anyhow::Result<Vec<Task<'_>>> {
         let to = args.out.join(format!("{name}.x2.png"));
         if !taken.insert(to.clone()) {
             return Err(user_error(format!("upscale: two images would become {}: name them apart", to.display())));
+        }
+        if to.exists() && !args.overwrite {
+            let is_there = "it is there already; pass `--overwrite` to replace it, or another folder with `--out`";
+            return Err(user_error(format!("upscale: write {}: {is_there}", to.display())));
         }
         Ok((picture, to))
     };

@@ -217,6 +217,44 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_run_in_its_own_data_folder_reads_nothing_that_it_has_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..6_u8 {
+        image::RgbImage::from_fn(96, 96, |x, y| image::Rgb([(x + y).to_le_bytes()[0], n, 0]))
+            .save(folder.path().join(format!("{n}.png")))
+            .unwrap();
+    }
+    let run = |args: &[&str]| {
+        let small = ["--data", ".", "--set", "sr.channels=4", "--set", "sr.blocks=1"];
+        let output = plimsoll(&[args, &small].concat()).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    run(&["plan"]);
+    for args in [&["train", "--steps", "2"][..], &["train", "--steps", "3", "--resume"]] {
+        let said = run(args);
+        assert!(said.contains("5 images to train on, 1 held out"), "{said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_to_standard_output_is_an_error_and_no_panic() {
+    for (path, code) in [("/dev/full", 1), ("/dev/null", 0)] {
+        let full = fs::File::options().write(true).open(path).unwrap();
+        let output = plimsoll(&["config"]).stdout(full).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(
+            (output.status.code(), said.contains("failed to write to standard output")),
+            (Some(code), code == 1)
+        );
+    }
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let unheard = plimsoll(&["probe"]).stderr(full).output().unwrap();
+    assert!(unheard.status.success() && !unheard.stdout.is_empty());
+}
+
+#[test]
 fn a_configuration_file_with_a_mistake_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");

@@ -36,7 +36,10 @@ fn a_number_that_is_none_is_refused_by_every_command_that_takes_it() {
         }
     }
     for command in ["train", "plan", "find", "config"] {
-        check(&[command, "--seed", "1.5"], &["from --seed: `seed` is 1.5, allowed is a whole number, 0 and more"]);
+        check(
+            &[command, "--seed", "1.5"],
+            &["from --seed: `seed` is 1.5, allowed is a whole number, up to 9223372036854775807"],
+        );
         check(&[command, "--set", "batch.effective_batch_size=1.5"], &["`batch.effective_batch_size` is 1.5"]);
         check(&[command, "--set", "memory.target=nan"], &["`memory.target` is NaN", "above 0 and at most 1"]);
         check(&[command, "--set", "tarjet=0.8"], &["did you mean `memory.target`?"]);

@@ -92,7 +92,7 @@ fn steps_that_half_of_the_memory_does_not_hold_are_refused_with_what_would_help(
 fn advised(output: &Output) -> String {
     let told = text(&output.stderr);
     let after = told.split("a capacity of ").last().filter(|_| told.contains("a capacity of "));
-    let mut words = after.unwrap_or_else(|| panic!("{told}")).split([' ', ',', ';']);
+    let mut words = after.unwrap_or_else(|| panic!("{told}")).trim_start_matches("at least ").split([' ', ',', ';']);
     format!("{} {}", words.next().unwrap(), words.next().unwrap())
 }
 

@@ -117,6 +117,11 @@ fn as_many_of_the_held_out_files_are_named_right_as_the_run_has_measured() {
     let n_right = found.iter().zip(labels).filter(|(found, label)| found[1] == **label).count();
     let share = 100.0 * n_right as f64 / files.len() as f64;
     assert!((measured - share).abs() < 1e-9, "{measured} % were measured, {share} % are named right");
+    let best = &json(&Path::new(&run).join("checkpoints/best.json"))["step"];
+    let output = plimsoll(&["predict", &run, &files[0], "--best"]);
+    assert!(text(&output.stderr).contains(&format!("after {best} steps")), "{}", text(&output.stderr));
+    fs::remove_file(Path::new(&run).join("checkpoints/best.json")).unwrap();
+    refused(&plimsoll(&["predict", &run, &files[0], "--best"]), &["names no checkpoint that was best", "`--best`"]);
 }
 
 #[test]

@@ -52,13 +52,17 @@ fn images_of_any_size_are_upscaled_in_tiles_below_the_line() {
     let found = [read("wide.x2.png"), read("tall.x2.png")];
     assert_eq!(found.each_ref().map(RgbImage::dimensions), [(406, 180), (82, 666)]);
     // How many tiles run at a time changes nothing that can be seen, and neither does the size of a tile.
-    let few = plimsoll(&[&args[..], &["--batch-size", "1", "--tile", "24"]].concat());
+    refused(&plimsoll(&args), &["wide.x2.png: it is there already", "`--overwrite`"]);
+    let few = plimsoll(&[&args[..], &["--batch-size", "1", "--tile", "24", "--overwrite"]].concat());
     assert!(few.status.success(), "{}", text(&few.stderr));
     for (name, before) in ["wide.x2.png", "tall.x2.png"].into_iter().zip(&found) {
         let most = read(name).as_raw().iter().zip(before.as_raw()).map(|(a, b)| a.abs_diff(*b)).max();
         assert!(most <= Some(1), "{name} {most:?}");
     }
     assert_eq!(fs::read_dir(&out).unwrap().count(), 2, "nothing else is left");
+    // No more tiles are tried than an image has.
+    let many = plimsoll(&[&args[..], &["--batch-size", "100000", "--overwrite"]].concat());
+    assert!(many.status.success() && !text(&many.stderr).contains("certain"), "{}", text(&many.stderr));
 }
 
 #[test]

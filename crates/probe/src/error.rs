@@ -16,7 +16,7 @@ pub enum ProbeError {
     AllocatorNotInstalled,
     /// This build was made without the device.
     #[error(
-        "open {device}: this build leaves it out; `cargo xtask train --device {feature}` and `cargo build --features {feature}` build it in"
+        "open {device}: this build leaves it out; in the clone, `cargo install --locked --path crates/cli --features {feature}` and `cargo xtask COMMAND --device {feature}` build it in"
     )]
     FeatureMissing {
         /// The device that was asked for.
@@ -25,7 +25,7 @@ pub enum ProbeError {
         feature: &'static str,
     },
     /// The machine has fewer devices of this kind, or none.
-    #[error("open {device}: this machine has {available} of that kind, and indices count from 0")]
+    #[error("open {device}: drivers show {available} of that kind, and indices count from 0")]
     NoDevice {
         /// The device that was asked for.
         device: String,

@@ -57,8 +57,8 @@ mod tests {
             }
             let Err(error) = open(kind, None) else { panic!("{kind} opened without its feature") };
             let message = format!(
-                "open {kind}: this build leaves it out; `cargo xtask train --device {feature}` and \
-                 `cargo build --features {feature}` build it in"
+                "open {kind}: this build leaves it out; in the clone, `cargo install --locked --path crates/cli \
+                 --features {feature}` and `cargo xtask COMMAND --device {feature}` build it in"
             );
             assert_eq!(error.to_string(), message);
         }

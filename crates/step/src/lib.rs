@@ -26,6 +26,10 @@
 //! # use burn::tensor::Tensor;
 //! # use plimsoll_types::{Budget, Bytes, Knobs};
 //!
+//! // On a CPU the memory of the program is counted by its allocator.
+//! #[global_allocator]
+//! static HEAP: plimsoll_probe::TrackingAllocator = plimsoll_probe::TrackingAllocator::new();
+//!
 //! # #[derive(Module, Debug)]
 //! # struct Net { layer: Linear }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -78,6 +78,9 @@ pub enum CheckpointError {
     /// There is none.
     #[error("resume {}: it holds no checkpoint", .0.display())]
     None(PathBuf),
+    /// None was best in a validation.
+    #[error("use {}: it names no checkpoint that was best in a validation; the last one is used without `--best`", .0.display())]
+    NoBest(PathBuf),
     /// Not one of them is whole.
     #[error("resume {}: none of its checkpoints is whole: {}", path.display(), reasons.join("; "))]
     AllDamaged {
@@ -207,7 +210,7 @@ impl Checkpoint {
     ///
     /// [`CheckpointError`] when there is none, all are damaged, or one of the settings is not what it was.
     pub fn last(run_dir: &Path, now: &Kept) -> Result<Self, CheckpointError> {
-        let found = Self::newest(run_dir, |state| state.check_log(run_dir))?;
+        let found = Self::newest(run_dir, |_| true, |state| state.check_log(run_dir))?;
         match found.state.kept.change(now) {
             None => Ok(found),
             Some(change) => Err(CheckpointError::Changed { path: found.path, change }),
@@ -220,7 +223,22 @@ impl Checkpoint {
     ///
     /// [`CheckpointError`] when there is none, or all are damaged.
     pub fn of_any(run_dir: &Path) -> Result<Self, CheckpointError> {
-        Self::newest(run_dir, |_| Ok(()))
+        Self::newest(run_dir, |_| true, |_| Ok(()))
+    }
+
+    /// Reads the state of the one that was best in a validation.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError`] when none was, or it is damaged.
+    pub fn best(run_dir: &Path) -> Result<Self, CheckpointError> {
+        let best = Self::best_step(run_dir).ok_or_else(|| CheckpointError::NoBest(run_dir.to_owned()))?;
+        Self::newest(run_dir, |step| step == best, |_| Ok(()))
+    }
+
+    /// Returns the steps that were done before the best validation, where one was.
+    pub fn best_step(run_dir: &Path) -> Option<u64> {
+        noted_best(run_dir).map(|it| it.step)
     }
 
     /// Whether a run directory holds any, whole or not.
@@ -228,9 +246,13 @@ impl Checkpoint {
         !list(run_dir).is_empty()
     }
 
-    fn newest(run_dir: &Path, check: impl Fn(&RunState) -> Result<(), String>) -> Result<Self, CheckpointError> {
+    fn newest(
+        run_dir: &Path,
+        is_wanted: impl Fn(u64) -> bool,
+        check: impl Fn(&RunState) -> Result<(), String>,
+    ) -> Result<Self, CheckpointError> {
         let mut passed_over = Vec::new();
-        for (step, path) in list(run_dir).into_iter().rev() {
+        for (step, path) in list(run_dir).into_iter().rev().filter(|it| is_wanted(it.0)) {
             let read = RunState::read(&path)?.and_then(|state| match state.step {
                 is if is == step => check(&state).map(|()| state),
                 other => Err(format!("{STATE} is of step {other}")),

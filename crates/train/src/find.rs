@@ -16,6 +16,7 @@ use self::by_probes::by_probes;
 use crate::controller::Keys;
 use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
+use crate::loader::LoaderConfig;
 use crate::planning::BlankForward;
 use crate::rehearsal::JobProgram;
 use crate::trial::{Trial, TrialError, Trials, forward_trial};
@@ -36,9 +37,11 @@ pub struct FindRequest {
     pub phase: Phase,
     /// Samples of an optimizer step; `None` for one micro-batch a step, whatever its size.
     pub effective_batch_size: Option<u32>,
+    /// The loader of a run that is to use the answer: training steps run beside its buffers.
+    pub loader: Option<LoaderConfig>,
     /// What makes a batch the best.
     pub objective: Objective,
-    /// What a sounding has read of a small batch: only what needs no more by it than the process outlives runs first.
+    /// What a sounding has read of a small batch: only what fits by it runs first.
     pub sounded: Option<PlannedNeed>,
 }
 
@@ -76,6 +79,19 @@ pub struct FoundBatch {
     pub n_plans: usize,
     /// Real steps that were made once more, because the first of them made what stays for good.
     pub n_repeated: u32,
+    /// What was timed, where the fastest was asked for.
+    pub timed: Timed,
+}
+
+/// Steps that were timed, after the search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// How many there were.
+    pub n_steps: u32,
+    /// How many of them ran out of memory.
+    pub n_out_of_memory: u32,
+    /// Their high-water mark.
+    pub peak: Bytes,
 }
 
 impl FoundBatch {
@@ -134,7 +150,15 @@ pub fn find_batch_size<J: Job>(
     let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
     drop(probe);
     let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
-    let mut search = BatchSearch { request, features: job.features(), finder, trials, on_tried, n_repeated: 0 };
+    let mut search = BatchSearch {
+        request,
+        features: job.features(),
+        finder,
+        trials,
+        on_tried,
+        n_repeated: 0,
+        timed: Timed::default(),
+    };
     let (found, n_plans) = match request.device {
         DeviceKind::Flex => (search.by_probes(keys)?, 0),
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
@@ -145,7 +169,7 @@ pub fn find_batch_size<J: Job>(
         Objective::Largest => None,
         Objective::Throughput => search.race(found.batch)?,
     };
-    Ok(FoundBatch { found, winner, n_plans, n_repeated: search.n_repeated })
+    Ok(FoundBatch { found, winner, n_plans, n_repeated: search.n_repeated, timed: search.timed })
 }
 
 /// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.
@@ -180,7 +204,7 @@ impl FindRequest {
         // Without a gradient of weights there is one path only.
         let small_batch = if self.phase == Phase::Train { small_batch_regime(self.device) } else { 0 };
         let first = self.finder.batch_min.max(small_batch.saturating_add(1));
-        let survives = survives(self.device, capacity) && self.needed(first) <= capacity.saturating_mul(2);
+        let survives = survives(self.device, capacity) && self.needed(first) <= capacity;
         FinderConfig { small_batch, survives, ..self.finder.clone() }
     }
 
@@ -231,6 +255,7 @@ struct BatchSearch<'a, J: Job> {
     trials: Trials<'a, J>,
     on_tried: OnTried<'a>,
     n_repeated: u32,
+    timed: Timed,
 }
 
 impl<J: Job> BatchSearch<'_, J> {
@@ -239,9 +264,16 @@ impl<J: Job> BatchSearch<'_, J> {
         let mut race = Race::below(largest, self.request.finder.batch_min)?;
         while let Some(batch) = race.turn() {
             let tried = self.real(StepShape::new(batch, self.request.finder.edge))?;
+            self.timed.n_steps += 1;
             match tried.outcome {
-                Outcome::Measured { .. } => race.on_step(batch, tried.seconds)?,
-                Outcome::OutOfMemory => race.on_failure(batch)?,
+                Outcome::Measured { peak, .. } => {
+                    self.timed.peak = self.timed.peak.max(peak);
+                    race.on_step(batch, tried.seconds)?;
+                }
+                Outcome::OutOfMemory => {
+                    self.timed.n_out_of_memory += 1;
+                    race.on_failure(batch)?;
+                }
             }
         }
         Ok(race.winner())

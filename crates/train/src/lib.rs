@@ -62,7 +62,8 @@ pub use device::{
 };
 pub use error::{Misfit, TrainError};
 pub use find::{
-    FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Tried, find_batch_size, find_inference_batch,
+    FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Timed, Tried, find_batch_size,
+    find_inference_batch,
 };
 pub use fit::{Doing, Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};

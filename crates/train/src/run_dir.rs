@@ -25,6 +25,9 @@ pub enum RunDirError {
     /// Something is there already.
     #[error("write to {}: it exists already; pass `--resume` to go on from its last checkpoint, or `--overwrite` to start anew", .0.display())]
     Exists(PathBuf),
+    /// Something else than a run is there already.
+    #[error("write to {}: it holds something else than a run; choose a folder that is empty or not there", .0.display())]
+    NotEmpty(PathBuf),
     /// A file stands in its place.
     #[error("write to {}: it is no folder", .0.display())]
     NoFolder(PathBuf),
@@ -119,6 +122,7 @@ impl RunDir {
         }
         match existing {
             Existing::Resume if !holds_run => Err(RunDirError::NoRun(path.to_owned())),
+            Existing::Refuse if occupied(path) && !holds_run => Err(RunDirError::NotEmpty(path.to_owned())),
             Existing::Refuse if occupied(path) => Err(RunDirError::Exists(path.to_owned())),
             Existing::Overwrite if occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
             Existing::Resume => Self::begin(path, None, on_wait),

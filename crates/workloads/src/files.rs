@@ -1,8 +1,11 @@
 //! Finding the files of a folder, and opening what is one.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
+
+use plimsoll_train::EVENTS_FILE;
 
 /// Why a folder's files cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +66,8 @@ fn kind(of: FileType) -> &'static str {
     if of.is_dir() { "a folder" } else { "something else" }
 }
 
-/// Returns all files below a folder, in the order of their paths.
+/// Returns all files below a folder, in the order of their paths, but for what this program writes: the directories of runs,
+/// and pictures of plans.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     if !folder.is_dir() {
         return Err(FolderError::Missing(folder.to_owned()));
@@ -74,6 +78,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
         for entry in fs::read_dir(&next).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             match (entry.file_type().map_err(fail)?.is_dir(), entry.path()) {
+                (true, path) if path.join(EVENTS_FILE).is_file() => (),
                 (true, path) => waiting.push(path),
                 // A link to a folder may lead round in a circle, so it is not followed.
                 (false, path) if path.is_dir() => (),
@@ -82,7 +87,37 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
         }
     }
     found.sort();
+    let is_there = |path: &Path, extension: &str| found.binary_search(&path.with_extension(extension)).is_ok();
+    let is_plan =
+        |path: &Path| path.extension().is_some_and(|it| it == "png") && is_there(path, "json") && is_there(path, "svg");
+    let plans: BTreeSet<_> = found.iter().filter(|path| is_plan(path)).cloned().collect();
+    found.retain(|path| !plans.contains(path));
     Ok(found)
+}
+
+#[cfg(test)]
+mod listing {
+    use super::*;
+
+    #[test]
+    fn what_runs_and_plans_leave_in_a_folder_is_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        };
+        let data = ["a.png", "below/b.png", "a.json", "below/c.svg"];
+        let own = ["runs/run-0001/events.jsonl", "runs/run-0001/training_curves.png"];
+        let plan = ["memory_plan.png", "memory_plan.svg", "memory_plan.json"];
+        data.into_iter().chain(own).chain(plan).for_each(put);
+        let found = files(folder.path()).unwrap();
+        let names: Vec<_> = found.iter().map(|it| it.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+        let expected = ["a.json", "a.png", "below/b.png", "below/c.svg", "memory_plan.json", "memory_plan.svg"];
+        assert_eq!(names, expected);
+        // Whoever names a run's own folder wants what is in it.
+        assert_eq!(files(&folder.path().join("runs/run-0001")).unwrap().len(), 2);
+    }
 }
 
 #[cfg(all(test, unix))]

@@ -111,7 +111,7 @@ fn an_image_that_takes_too_much_is_named_or_left_out() {
     let (folder, store) = (folder("large.jpg", &drawing(2400, 1600)), tempfile::tempdir().unwrap());
     let config = config(folder.path(), in_use().saturating_add(Bytes::mib(4)), store.path());
     let error = Photos::read(&config).unwrap_err().to_string();
-    for part in ["large.jpg", "2400 × 1600", "a capacity of", "PNG", "bad_sample"] {
+    for part in ["large.jpg", "2400 × 1600", "a capacity of at least", "PNG", "bad_sample"] {
         assert!(error.contains(part), "{error}");
     }
     let photos = Photos::read(&PhotosConfig { bad_image: BadImage::Skip, ..config }).unwrap();
@@ -224,7 +224,7 @@ fn a_document_that_takes_too_much_is_named_or_left_out_before_it_is_read() {
     let (refused, peak) = measured(|| Corpus::read(&config(BadSample::Fail)).unwrap_err());
     assert!(matches!(refused, TextError::TooLarge { longest: None, .. }), "{refused}");
     let error = refused.to_string();
-    for part in ["large.txt", "3.01 MiB", "are left", "a capacity of", "bad_sample"] {
+    for part in ["large.txt", "3.01 MiB", "are left", "a capacity of at least", "bad_sample"] {
         assert!(error.contains(part), "`{error}` lacks `{part}`");
     }
     assert!(peak <= in_use().saturating_add(Bytes::mib(1)), "it was read: {peak}");

@@ -58,7 +58,7 @@ fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
         ("multitask.label_smoothing=-0.1", "from 0 to below 1"),
         ("text.vocabulary=256", "257 to 65535"),
         ("text.vocabulary=65536", "257 to 65535"),
-        ("text.longest=0", "1 and more"),
+        ("text.longest=0", "1 to 4294967295"),
         ("text.layers=0", "1 to 1024"),
         ("text.width=0", "1 to 65536"),
         ("text.heads=0", "1 to 65536"),

@@ -7,7 +7,7 @@ use plimsoll_workloads::multitask::N_HEADS;
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
-use crate::values::BatchSize;
+use crate::values::{BatchSize, EffectiveUnit, JobName};
 
 impl Settings {
     /// Refuses values that no type and no range refuses.
@@ -16,6 +16,10 @@ impl Settings {
             in_range(key, value, &(1..=LARGEST))?;
         }
         self.check_multiples()?;
+        if self.job == JobName::Sr && self.batch.effective_unit == EffectiveUnit::Tokens {
+            let allowed = "\"samples\" or \"batch\" for `sr`, whose samples have no lengths";
+            return refused("batch.effective_unit", "\"tokens\"", allowed);
+        }
         let (target, band) = (self.policy.stepwise_target, self.policy.stepwise_dead_band);
         if target < band {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));

@@ -6,7 +6,7 @@ use config::ValueKind;
 use plimsoll_policy::LARGEST;
 use plimsoll_workloads::text::{LEAST_VOCABULARY, MOST_VOCABULARY};
 
-use self::Range::{Above, Below, Closed, Whole};
+use self::Range::{Above, Below, Between, Closed, Whole};
 
 /// The most features, channels, heads or words: no product of two overflows, and no model of that size is small.
 const MOST: i64 = 1 << 16;
@@ -47,6 +47,8 @@ pub(crate) enum Range {
     Above(f64, f64),
     /// From the first to below the second.
     Below(f64, f64),
+    /// Above the first and below the second.
+    Between(f64, f64),
 }
 
 /// Every key whose default is a number.
@@ -76,7 +78,7 @@ pub(crate) const RANGES: [(&str, Range); 50] = [
     ("train.checkpoint_every", Whole(1, i64::MAX)),
     ("train.keep_checkpoints", Whole(1, MOST_COUNT)),
     ("train.max_restarts", Whole(0, MOST_COUNT)),
-    ("data.validation_share", Below(0.0, 1.0)),
+    ("data.validation_share", Between(0.0, 1.0)),
     ("data.workers", Whole(0, MOST_WORKERS)),
     ("data.look_ahead", Whole(2, MOST_HELD)),
     ("tasks.alpha", Closed(0.0, 100.0)),
@@ -116,6 +118,7 @@ impl Range {
             (Closed(least, most), ValueKind::Float(n)) => (*least..=*most).contains(n),
             (Above(least, most), ValueKind::Float(n)) => least < n && n <= most,
             (Below(least, most), ValueKind::Float(n)) => (*least..*most).contains(n),
+            (Between(least, most), ValueKind::Float(n)) => least < n && n < most,
             _ => false,
         }
     }
@@ -124,12 +127,12 @@ impl Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Whole(least, i64::MAX | MOST_COUNT) => write!(f, "{least} and more"),
             Whole(0, most) => write!(f, "up to {most}"),
             Whole(least, most) => write!(f, "{least} to {most}"),
             Closed(least, most) => write!(f, "from {least} to {most}"),
             Above(least, most) => write!(f, "above {least} and at most {most}"),
             Below(least, most) => write!(f, "from {least} to below {most}"),
+            Between(least, most) => write!(f, "above {least} and below {most}"),
         }
     }
 }

@@ -47,7 +47,13 @@ pub(super) fn by_probes(
 impl<J: Job> BatchSearch<'_, J> {
     pub(super) fn by_probes(&mut self, keys: Keys) -> Result<Found, FindError> {
         let (request, source) = (self.request, self.trials.source());
+        let loader = request.loader.as_ref().filter(|_| request.phase == Phase::Train);
+        if let Some(loader) = loader {
+            self.trials.hold_buffers(loader).map_err(TrialError::from)?;
+        }
         let host = |shape: StepShape| match request.phase {
+            // They are in use before each step, and no other is.
+            Phase::Train if loader.is_some() => Bytes::ZERO,
             Phase::Train => {
                 let n_samples = request.effective_batch_size.unwrap_or(0).max(shape.samples);
                 source.buffer_bytes(shape.with_samples(n_samples))

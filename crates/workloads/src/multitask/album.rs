@@ -59,7 +59,7 @@ impl Album {
         if left < needed {
             let (capacity, ImageFile { width, height, .. }) = (self.room.capacity_for(needed), file);
             return Err(format!(
-                "to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity} \
+                "to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of at least {capacity} \
                  or a smaller image would help"
             ));
         }

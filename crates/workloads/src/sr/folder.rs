@@ -88,7 +88,7 @@ pub enum DataError {
     },
     /// An image takes more memory to decode than there is.
     #[error(
-        "load {}: to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of {capacity}, \
+        "load {}: to decode its {width} × {height} pixels takes {needed}, and {left} are left; a capacity of at least {capacity}, \
          a smaller image{} would help, or set `data.bad_sample = \"skip\"`",
         path.display(), if *is_whole { " or one saved as PNG, which is decoded row by row," } else { "" }
     )]

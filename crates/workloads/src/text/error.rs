@@ -38,7 +38,7 @@ pub enum TextError {
     /// A document takes more memory to read and tokenize than there is.
     #[error(
         "load {}: to read and tokenize its {size} takes up to {needed} with the documents before it, and {left} are left; \
-         a capacity of {capacity}{} would help, or set `data.bad_sample = \"skip\"`",
+         a capacity of at least {capacity}{} would help, or set `data.bad_sample = \"skip\"`",
         path.display(), smaller(*.longest)
     )]
     TooLarge {

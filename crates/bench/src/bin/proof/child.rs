@@ -83,6 +83,7 @@ impl Order {
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
             effective_batch_size: None,
+            loader: None,
             objective: Objective::Largest,
             sounded: None,
         };

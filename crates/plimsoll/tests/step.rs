@@ -1,0 +1,163 @@
+//! A program's own loop, under a budget.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer};
+use burn::tensor::{Device, Tensor};
+use plimsoll::{Bytes, Error, Step, TrackingAllocator, step};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+const WIDTH: usize = 256;
+
+/// Tests share the heap that is measured, and the generator that weights are drawn from.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A sample: a row of numbers.
+type Row = Vec<f32>;
+
+#[derive(Module, Debug)]
+struct Net {
+    first: Linear,
+    last: Linear,
+}
+
+impl Net {
+    fn init(device: &Device) -> Self {
+        device.seed(7);
+        let layer = |wide| LinearConfig::new(WIDTH, wide).init(device);
+        Self { first: layer(WIDTH), last: layer(1) }
+    }
+
+    fn loss(&self, rows: &[Row], device: &Device) -> Tensor<1> {
+        let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let padded = |row: &Row| [row.as_slice(), &vec![0.0; longest - row.len()]].concat();
+        let values: Vec<f32> = rows.iter().flat_map(padded).collect();
+        let rows = Tensor::<1>::from_floats(&*values, device).reshape([rows.len() * longest / WIDTH, WIDTH]);
+        self.last.forward(self.first.forward(rows).tanh()).powi_scalar(2).mean()
+    }
+
+    fn weights(&self) -> Vec<f32> {
+        self.first.weight.val().into_data().iter().collect()
+    }
+}
+
+fn row(n_vectors: usize, seed: usize) -> Row {
+    (0..n_vectors * WIDTH).map(|at| ((at * 7919 + seed * 104_729) % 97) as f32 / 97.0).collect()
+}
+
+fn rows(n: usize) -> Vec<Row> {
+    (0..n).map(|seed| row(4, seed)).collect()
+}
+
+fn of_net(device: &Device, optimizer: ModuleOptimizer, capacity: Bytes) -> Step<Net> {
+    step(device, Net::init(device), optimizer).budget(0.9).capacity(capacity).build().unwrap()
+}
+
+#[test]
+fn parts_grow_to_what_is_certain_to_fit_and_never_pass_the_budget() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows = rows(512);
+    let held = rows.len() * rows[0].len() * size_of::<f32>();
+    let mut step = of_net(&device, AdamConfig::new().init(), Bytes(held as u64).saturating_add(Bytes::mib(8)));
+    let mut n_parts = Vec::new();
+    for _ in 0..6 {
+        let done = step.run(&rows, 1e-3, |net, part| net.loss(&part, &device)).unwrap();
+        assert!(done.failures.is_empty() && done.peak <= done.budget, "{} {}", done.peak, done.budget);
+        n_parts.push(done.parts.len());
+    }
+    assert_eq!(n_parts[0], 512, "nothing is known at first");
+    // All at once would take 2 MiB for each of some activations of the 512 samples and their gradients.
+    assert!((2..64).contains(n_parts.last().unwrap()), "{n_parts:?}");
+}
+
+#[test]
+fn parts_of_any_size_train_as_the_whole_step_does() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows = rows(24);
+    let train = |micro_batch: u32| {
+        let step = step(&device, Net::init(&device), AdamWConfig::new().init()).micro_batch(micro_batch);
+        let mut step = step.build().unwrap();
+        let losses: Vec<_> =
+            (0..3).map(|_| step.run(&rows, 1e-5, |net, part| net.loss(&part, &device)).unwrap().loss).collect();
+        (losses, step.into_model().weights())
+    };
+    let (losses, whole) = train(24);
+    assert!(losses.is_sorted_by(|a, b| b < a), "{losses:?}");
+    for micro_batch in [1, 7, 23] {
+        let (_, parts) = train(micro_batch);
+        let furthest = whole.iter().zip(&parts).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        // Each step moves a weight by about the rate.
+        assert!(furthest < 1e-6, "{furthest} in parts of {micro_batch}");
+    }
+}
+
+#[test]
+fn a_step_in_one_part_is_burns_own_to_the_bit() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows = rows(8);
+    let mut adopted = step(&device, Net::init(&device), AdamConfig::new().init()).micro_batch(8).build().unwrap();
+    let (mut own, mut optimizer) = (Net::init(&device), AdamConfig::new().init());
+    for _ in 0..3 {
+        adopted.run(&rows, 1e-2, |net, part| net.loss(&part, &device)).unwrap();
+        let gradients = GradientsParams::from_grads(own.loss(&rows, &device).backward(), &own);
+        own = optimizer.step(1e-2, own, gradients);
+    }
+    let bits = |net: &Net| net.weights().iter().map(|it| it.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(adopted.model()), bits(&own));
+}
+
+#[test]
+fn samples_of_many_lengths_run_longest_first_and_each_once() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows: Vec<Row> = [1, 8, 3, 8, 2].iter().enumerate().map(|(seed, n)| row(*n, seed)).collect();
+    let mut step = of_net(&device, AdamConfig::new().init(), Bytes::mib(64));
+    let length = |row: &Row| u32::try_from(row.len()).unwrap();
+    for _ in 0..2 {
+        let seen = std::cell::RefCell::new(Vec::new());
+        let loss = |net: &Net, part: Vec<Row>| {
+            seen.borrow_mut().extend(part.iter().map(|it| it.len() / WIDTH));
+            net.loss(&part, &device)
+        };
+        step.run_by(&rows, length, 1e-3, loss).unwrap();
+        assert_eq!(seen.into_inner(), [8, 8, 3, 2, 1]);
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_by_name() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let build =
+        |device: &Device, budget| step(device, Net::init(device), AdamConfig::new().init()).budget(budget).build();
+    let refused = |error: Option<Error>, part: &str| {
+        let text = error.unwrap().to_string();
+        assert!(text.contains(part), "{text}");
+    };
+    refused(build(&Device::flex(), 0.9).err(), "it has no gradients, `device.autodiff()` has");
+    for budget in [0.0, 1.5, f64::NAN] {
+        refused(build(&device, budget).err(), "a share of the capacity, above 0 and at most 1");
+    }
+    let mut step = build(&device, 0.9).unwrap();
+    let before = step.model().weights();
+    let none: [Row; 0] = [];
+    refused(step.run(&none, 1e-3, |net, part| net.loss(&part, &device)).err(), "there is no sample in it");
+    let several = |net: &Net, part: Vec<Row>| net.loss(&part, &device).repeat(&[3]);
+    refused(step.run(&rows(2), 1e-3, several).err(), "the loss has 3 values");
+    let endless = |net: &Net, part: Vec<Row>| net.loss(&part, &device) * f32::INFINITY;
+    refused(step.run(&rows(2), 1e-3, endless).err(), "is not finite");
+    assert_eq!(step.model().weights(), before, "nothing has happened");
+}
