@@ -1,15 +1,17 @@
 //! What comes after the first steps is bounded before it runs: validation and generation.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says what it skips")]
 
 mod common;
 
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{json, refused, text};
+use serde_json::Value;
 
 fn plimsoll(args: &[&str], sets: &[&str]) -> Output {
     let sets = sets.iter().flat_map(|it| ["--set", it]);
@@ -110,4 +112,47 @@ fn texts_are_written_as_many_at_a_time_as_are_certain_to_fit() {
         n_climbed += 1;
     }
     assert!(1 < n_climbed, "no capacity has room for some texts at a time and none for all");
+}
+
+/// Returns how many samples each part of each step had.
+fn parts(run: &Path) -> Vec<Vec<usize>> {
+    let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let events = log.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    let steps = events.filter(|it| it["event"] == "step_done");
+    let n_samples = |part: &Value| part["ids"].as_array().unwrap().len();
+    steps.map(|it| it["micro_batches"].as_array().unwrap().iter().map(n_samples).collect()).collect()
+}
+
+#[test]
+fn a_run_takes_the_micro_batch_that_was_found_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, found) = (folder.path().join("run"), folder.path().join("found.json"));
+    let small = ["sr.channels=4", "sr.blocks=1", "memory.capacity=12MiB"];
+    let search = plimsoll(&["find", "--out", &found.display().to_string()], &small);
+    assert!(search.status.success(), "{}", text(&search.stderr));
+    let batch = json(&found)[0]["batch"].as_u64().unwrap();
+    let of_found = format!("batch.batch_size={batch}");
+    let train = plimsoll(
+        &["train", "--no-supervise", "--steps", "3", "--out", &run.display().to_string()],
+        &[&small[..], &[&of_found]].concat(),
+    );
+    assert!(train.status.success(), "{}", text(&train.stderr));
+    let n = usize::try_from(batch).unwrap();
+    assert!(1 < n && parts(&run).iter().all(|it| it[0] == n), "{n}: {:?}", parts(&run));
+}
+
+#[test]
+fn a_planned_step_is_below_its_bound_after_a_validation_whose_results_are_as_large_as_it() {
+    let shown = text(&plimsoll(&["probe"], &[]).stdout);
+    if !shown.lines().any(|it| it.starts_with("vulkan:0: ") && it.contains("capacity")) {
+        eprintln!("skipped: this machine, or this build, has no Vulkan device");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let small = ["sr.channels=4", "sr.blocks=1", "memory.capacity=512MiB", "device=vulkan"];
+    let train = plimsoll(&["train", "--no-supervise", "--steps", "3", "--out", &run.display().to_string()], &small);
+    assert!(train.status.success(), "{}", text(&train.stderr));
+    let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    assert!(!log.contains("bound_exceeded"), "{log}");
 }

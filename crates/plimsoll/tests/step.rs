@@ -35,7 +35,10 @@ impl Net {
     fn init(device: &Device) -> Self {
         device.seed(7);
         let layer = |wide| LinearConfig::new(WIDTH, wide).init(device);
-        Self { first: layer(WIDTH), last: layer(1) }
+        let net = Self { first: layer(WIDTH), last: layer(1) };
+        // Weights are drawn when they are first used.
+        drop(net.loss(&[vec![0.0; WIDTH]], device));
+        net
     }
 
     fn loss(&self, rows: &[Row], device: &Device) -> Tensor<1> {

@@ -11,6 +11,9 @@ use crate::job::Job;
 use crate::rehearsal::JobProgram;
 use crate::trial::TrialError;
 
+/// Cells of each phase of which real steps run.
+const CORRECTED: usize = 2;
+
 impl<J: Job> Planning<'_, J> {
     pub(super) fn by_dry_run(
         &self,
@@ -27,10 +30,14 @@ impl<J: Job> Planning<'_, J> {
             if shapes.is_empty() {
                 continue;
             }
-            let mut on_cell = |n_done, n| progress(phase, n_done, n);
+            // Real steps of two of them follow.
+            let n_real = if self.request.is_corrected { CORRECTED } else { 0 };
+            let mut on_cell = |n_done, n| progress(phase, n_done, n + n_real);
             let mut rehearsed =
                 Sweep::try_new(&planner, &program, phase)?.cells(&shapes, self.n_samples(), &mut on_cell)?;
-            let correction = self.correction(&planner, phase, &rehearsed, plan.budget)?;
+            let n_cells = rehearsed.len();
+            let mut on_real = |n_done| progress(phase, n_cells + n_done, n_cells + n_real);
+            let correction = self.correction(&planner, phase, &rehearsed, plan.budget, &mut on_real)?;
             for it in &mut rehearsed {
                 it.correct(&correction);
             }
@@ -49,6 +56,7 @@ impl<J: Job> Planning<'_, J> {
         phase: Phase,
         rehearsed: &[Rehearsed],
         budget: Bytes,
+        on_real: &mut dyn FnMut(usize),
     ) -> Result<Correction, PlanError> {
         let mut correction = Correction::default();
         if !self.request.is_corrected {
@@ -58,7 +66,9 @@ impl<J: Job> Planning<'_, J> {
         let Some(smallest) = rehearsed.iter().filter(may_run).min_by_key(|it| it.cell.reserved) else {
             return Ok(correction);
         };
+        on_real(0);
         self.measure(planner, phase, smallest, &mut correction)?;
+        on_real(1);
         let upper = |it: &&Rehearsed| correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
         let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
         match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
@@ -101,7 +111,10 @@ impl<J: Job> Planning<'_, J> {
         Ok(())
     }
 
-    /// Plans what a run may use once more, as the run finds it: after the validation and the step that it begins with.
+    /// Plans what a run may use once more, as the run finds it: after the validation and the step that it begins with, beside
+    /// what the other phase leaves the runtime with. A staging buffer as large as the results of a validation that are
+    /// read stays whatever is cleaned up.
+    ///
     /// Plans a run of mixed shapes, too.
     fn plan_run(
         &self,
@@ -118,9 +131,11 @@ impl<J: Job> Planning<'_, J> {
         let used = plan.cells.iter_mut().filter(|it| it.fit == Fit::Fits && is_used(it.phase, it.shape()));
         for cell in used {
             let (pools, spare) = planner.after(program, &before, &Act::of(cell.phase, cell.shape(), n_samples))?;
-            let correction = &corrections[usize::from(cell.phase == Phase::Infer)];
-            let (expected, upper) =
-                (correction.expected(pools.booked()), correction.upper(pools.booked()).saturating_add(spare));
+            let [training, inference] = &corrections;
+            let (own, other) = if cell.phase == Phase::Train { (training, inference) } else { (inference, training) };
+            let mut booked = pools.booked();
+            booked.auxiliary = booked.auxiliary.saturating_add(other.auxiliary);
+            let (expected, upper) = (own.expected(booked), own.upper(booked).saturating_add(spare));
             cell.in_run = Some(Prediction { expected, upper });
         }
         let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);
