@@ -80,7 +80,7 @@ fn docs() -> anyhow::Result<()> {
 /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
 fn other_devices() -> anyhow::Result<()> {
     let mut command = cargo(
-        "clippy --target-dir target/cuda-check -p plimsoll-probe -p plimsoll-step -p plimsoll-train -p plimsoll-cli \
+        "clippy --target-dir target/cuda-check -p plimsoll-probe -p plimsoll-step -p plimsoll-train -p plimsoll -p plimsoll-cli \
          --features vulkan,cuda --all-targets -- -D warnings",
     );
     command.env("DOCS_RS", "1").env("CUDARC_CUDA_VERSION", "13000");

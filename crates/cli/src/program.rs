@@ -8,7 +8,7 @@ use plimsoll_probe::TrackingAllocator;
 use crate::args::{Cli, Command};
 use crate::exit::Interrupted;
 use crate::harness::Harness;
-use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, replay, train, upscale};
+use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, replay, say, train, upscale};
 
 /// Counts what the process allocates, so that the CPU's memory can be measured.
 #[global_allocator]
@@ -32,11 +32,12 @@ pub fn run(harness: &'static dyn Harness) -> ExitCode {
             ExitCode::SUCCESS
         }),
     };
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         match error.downcast_ref::<Interrupted>() {
             Some(interrupted) => eprintln!("{interrupted}"),
             None => eprintln!("error: failed to {}", exit::describe(error.as_ref())),
         }
         ExitCode::from(exit::exit_code(&error))
-    })
+    });
+    if code == ExitCode::SUCCESS && say::has_failed() { ExitCode::FAILURE } else { code }
 }

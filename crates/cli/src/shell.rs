@@ -14,10 +14,14 @@ pub(crate) fn program() -> String {
 
 /// Quotes a word for a shell, where it needs that.
 pub(crate) fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
+    let Some(text) = word.to_str() else {
+        // Bash and zsh read bytes so.
+        let bytes = word.as_encoded_bytes().iter();
+        return bytes.fold("$'".to_owned(), |text, byte| format!("{text}\\x{byte:02x}")) + "'";
+    };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
+        return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -25,6 +29,12 @@ pub(crate) fn quoted(word: &OsStr) -> String {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_text_is_written_byte_by_byte() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(quoted(OsStr::from_bytes(b"a'\xff")), "$'\\x61\\x27\\xff'");
+    }
 
     #[test]
     fn a_shell_reads_a_quoted_word_as_it_was() {

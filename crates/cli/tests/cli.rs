@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -249,6 +249,13 @@ fn what_cannot_be_written_to_standard_output_is_an_error_and_no_panic() {
             (Some(code), code == 1)
         );
     }
+    // Whoever reads has enough at once: the plan is written all the same.
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let mut command = plimsoll(&["plan", "--set", "sr.channels=4", "--set", "sr.blocks=1", "--out"]);
+    let mut child = command.arg(&plan).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success() && plan.is_file());
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let unheard = plimsoll(&["probe"]).stderr(full).output().unwrap();
     assert!(unheard.status.success() && !unheard.stdout.is_empty());

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
-use burn::tensor::Device;
+use burn::tensor::{Device, GradientCheckpointingStrategy};
 use plimsoll_predict::{Predictor, PredictorConfig};
 use plimsoll_probe::open;
 use plimsoll_step::{GuardedStep, OptimizerRecovery, TrainState};
@@ -10,12 +10,13 @@ use plimsoll_train::{beside_tensors, device_kind, platform, small_batch_regime};
 use plimsoll_types::{Bytes, Fraction};
 
 use crate::error::Error;
+use crate::known::Known;
 use crate::step::Step;
 
 /// Runs the steps of a model and its optimizer under a budget; both lie on `device`, which has gradients.
 pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) -> StepBuilder<M> {
     let (device, recovery) = (device.clone(), OptimizerRecovery::Restore);
-    StepBuilder { device, model, optimizer, budget: 0.9, capacity: None, micro_batch: None, recovery }
+    StepBuilder { device, model, optimizer, budget: 0.9, capacity: None, micro_batch: None, recovery, by_length: false }
 }
 
 /// How a step is to be run; see [`step()`].
@@ -27,6 +28,7 @@ pub struct StepBuilder<M> {
     capacity: Option<Bytes>,
     micro_batch: Option<u32>,
     recovery: OptimizerRecovery,
+    by_length: bool,
 }
 
 impl<M: Module> StepBuilder<M> {
@@ -42,7 +44,14 @@ impl<M: Module> StepBuilder<M> {
         Self { capacity: Some(capacity), ..self }
     }
 
-    /// Runs parts of so many samples, in halves where they do not fit, instead of as many as are certain to fit.
+    /// Takes the loss for a mean over all positions of a part's samples, such as their tokens, and not over the samples: each
+    /// then counts in the step's mean as its length.
+    #[must_use]
+    pub fn mean_over_positions(self) -> Self {
+        Self { by_length: true, ..self }
+    }
+
+    /// Runs parts of so many samples, one at least, in halves where they do not fit, instead of as many as are certain to fit.
     #[must_use]
     pub fn micro_batch(self, n_samples: u32) -> Self {
         Self { micro_batch: Some(n_samples), ..self }
@@ -71,16 +80,24 @@ impl<M: Module> StepBuilder<M> {
         let target =
             Fraction::try_new(self.budget).ok().filter(|it| 0.0 < it.get()).ok_or(Error::Budget(self.budget))?;
         let probe = open(kind, self.capacity)?;
-        let predictor = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+        let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+        let sparing = device.gradient_checkpointing_strategy();
         Ok(Step {
-            predictor: Predictor::try_new(predictor)?,
-            platform: platform(kind, &probe.name()),
-            small_batch: small_batch_regime(kind),
+            known: Known {
+                predictor: Predictor::try_new(config)?,
+                refused: Vec::new(),
+                platform: platform(kind, &probe.name()),
+                small_batch: small_batch_regime(kind),
+                checkpointing: sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled),
+                has_exact_peaks: probe.has_exact_peak(),
+                config,
+            },
             guarded: GuardedStep::new(probe, device),
             state: TrainState::new(self.model, self.optimizer),
             micro_batch: self.micro_batch,
             target,
             recovery: self.recovery,
+            by_length: self.by_length,
         })
     }
 }

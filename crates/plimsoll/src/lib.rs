@@ -7,7 +7,8 @@
 //!
 //! * The parts of a step change what it needs, not what it does: its gradient is that of the mean over all its samples.
 //! * A step happens with all its samples, or not at all.
-//! * No part runs that is not certain to fit by those before it, but for the very first, of one sample.
+//! * Of several samples, only as many run at a time as are certain to fit by what earlier steps have shown; what a program
+//!   asks for with [`StepBuilder::micro_batch`] runs, and in halves where it does not fit.
 //!
 //! # Example
 //!
@@ -37,7 +38,7 @@
 //!     let done = step.run(samples, 1e-3, |model, part| model.loss(batch(part, &device)))?;
 //!     println!("loss {:.4} in {} parts, peak {}", done.loss, done.parts.len(), done.peak);
 //! }
-//! let model = step.into_model();
+//! let model = step.into_model().expect("no step has failed");
 //! # Ok(())
 //! # }
 //! ```
@@ -46,11 +47,13 @@
 
 mod builder;
 mod error;
+mod known;
 mod step;
 
 pub use builder::{StepBuilder, step};
 pub use error::Error;
-pub use plimsoll_probe::TrackingAllocator;
+pub use plimsoll_predict::PredictError;
+pub use plimsoll_probe::{ProbeError, TrackingAllocator};
 pub use plimsoll_step::{StepError, StepPart};
-pub use plimsoll_types::Bytes;
+pub use plimsoll_types::{Attempt, Bytes, Prediction};
 pub use step::{Done, Step};

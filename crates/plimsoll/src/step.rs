@@ -6,14 +6,13 @@ use std::ops::Range;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
-use plimsoll_predict::{Key, PartReading, Phase, Platform, Predictor};
 use plimsoll_step::{
-    Commit, GuardedStep, Loss, OptimizerRecovery, RanPart, StepError, StepOutcome, StepPart, StepRequest, TrainState,
-    Update,
+    Commit, GuardedStep, Loss, OptimizerRecovery, StepError, StepOutcome, StepPart, StepRequest, TrainState, Update,
 };
-use plimsoll_types::{Attempt, Budget, Bytes, Fraction, Observation, Prediction, StepShape};
+use plimsoll_types::{Attempt, Budget, Bytes, Fraction, Prediction, StepShape};
 
 use crate::error::Error;
+use crate::known::Known;
 
 /// A model and its optimizer, whose steps run under a budget; [`step()`](crate::step()) makes one.
 ///
@@ -23,16 +22,21 @@ use crate::error::Error;
 /// What a part of `n` samples of length `e` needs is bounded by the [certificate](plimsoll_predict::Certificate) of all
 /// readings, for a program whose tensors grow with `1, e, e², n, n·e, n·e²`.
 /// Nothing is known before the first step, so its parts have one sample each.
+/// Flex runs other kernels from five samples on: of those, three times what fewer samples need is assumed until one ran.
+///
+/// # What is lost
+///
+/// On a CPU a step that fails has changed nothing.
+/// On a GPU an optimizer's step that runs out of memory fails silently, and takes the weights with it: unless a copy is
+/// kept, it shows as [`StepError::Damaged`] in the next step, or in [`Self::is_whole`] before a checkpoint.
 pub struct Step<M> {
     pub(crate) guarded: GuardedStep,
     pub(crate) state: TrainState<M>,
-    pub(crate) predictor: Predictor,
-    pub(crate) platform: Platform,
-    /// Batches up to this many samples run other kernels than larger ones.
-    pub(crate) small_batch: u32,
+    pub(crate) known: Known,
     pub(crate) micro_batch: Option<u32>,
     pub(crate) target: Fraction,
     pub(crate) recovery: OptimizerRecovery,
+    pub(crate) by_length: bool,
 }
 
 /// What a step did.
@@ -59,8 +63,8 @@ impl<M: Module> Step<M> {
     ///
     /// # Errors
     ///
-    /// [`Error`]; nothing has happened then, but for [`StepError::Damaged`]: an optimizer's step that ran out of memory with
-    /// no copy to go back to has lost the model, and [`Self::restore`] puts another in its place.
+    /// [`Error`]; nothing has happened then, unless the optimizer's step itself failed with no copy to go back to: then the
+    /// model is lost, every further step is [`StepError::Damaged`], and [`Self::restore`] puts another in its place.
     pub fn run<T: Clone>(
         &mut self,
         samples: &[T],
@@ -73,6 +77,9 @@ impl<M: Module> Step<M> {
     /// Runs one optimizer step of samples of these lengths, such as their tokens; those of one part are padded to the
     /// longest of it by whoever makes the batch.
     ///
+    /// The step's loss is the mean over its samples, or with
+    /// [`mean_over_positions`](crate::StepBuilder::mean_over_positions) over all their positions.
+    ///
     /// # Errors
     ///
     /// As [`Self::run`].
@@ -83,14 +90,19 @@ impl<M: Module> Step<M> {
         rate: f64,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
     ) -> Result<Done, Error> {
+        if self.state.is_lost() {
+            return Err(StepError::Damaged.into());
+        }
         let mut sorted: Vec<_> = samples.iter().map(|it| (length(it).max(1), it)).collect();
         // Of as long ones the order stays.
         sorted.sort_by_key(|it| std::cmp::Reverse(it.0));
         let budget = self.budget()?;
         let lengths: Vec<_> = sorted.iter().map(|it| it.0).collect();
+        let unit = |length: &u32| if self.by_length { u64::from(*length) } else { 1 };
         let request = StepRequest {
             micro_batches: self.parts(&lengths, budget)?,
-            units: vec![1; samples.len()],
+            units: lengths.iter().map(unit).collect(),
+            lengths,
             task_probes: Vec::new(),
             budget,
         };
@@ -100,23 +112,43 @@ impl<M: Module> Step<M> {
             n_values.set(n_values.get().max(loss.dims()[0]));
             Loss::from(loss.mean())
         };
-        let (keys, predictor) = (self.keys(), &self.predictor);
-        let predict = |shape: StepShape, resident| predictor.predict(keys.key(shape), shape, resident);
-        let outcome = self.guarded.attempt(self.state.model(), &request, &predict, &loss_of);
+        let known = &self.known;
+        let predict = |shape: StepShape, resident| known.predict(shape, resident);
+        let attempted = self.guarded.attempt(self.state.model(), &request, &predict, &loss_of);
+        let failures = self.guarded.take_failures();
+        self.known.learn_failures(&failures)?;
         if 1 < n_values.get() {
             return Err(Error::LossIsNotScalar { n_values: n_values.get() });
         }
-        self.commit(outcome?, rate, budget)
+        self.commit(attempted?, failures, rate, budget)
     }
 
     /// Returns the model.
+    ///
+    /// # Panics
+    ///
+    /// After [`StepError::Damaged`], until [`Self::restore`].
     pub fn model(&self) -> &M {
         self.state.model()
     }
 
-    /// Goes on with another model and optimizer, such as those of a checkpoint.
-    pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) {
+    /// Whether every weight can be read, as a checkpoint does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Step`] when the device fails in another way.
+    pub fn is_whole(&self) -> Result<bool, Error> {
+        Ok(!self.state.is_lost() && self.guarded.weights_are_whole(self.state.model())?)
+    }
+
+    /// Goes on with another model and optimizer, such as those of a checkpoint; what they need is learnt anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Predict`], which no settings of this crate lead to.
+    pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) -> Result<(), Error> {
         self.state = TrainState::new(model, optimizer);
+        Ok(self.known.forget()?)
     }
 
     /// Returns the optimizer, for a checkpoint.
@@ -124,9 +156,9 @@ impl<M: Module> Step<M> {
         self.state.optimizer()
     }
 
-    /// Gives the model back.
-    pub fn into_model(self) -> M {
-        self.state.model().clone()
+    /// Gives the model back; `None` after [`StepError::Damaged`].
+    pub fn into_model(self) -> Option<M> {
+        self.state.into_model()
     }
 
     /// Predicts what a part would reach that begins now; `None` before the first step.
@@ -136,7 +168,7 @@ impl<M: Module> Step<M> {
     /// [`Error::Step`] when memory cannot be measured.
     pub fn predict(&self, n_samples: u32, length: u32) -> Result<Option<Prediction>, Error> {
         let shape = StepShape::new(n_samples, length.max(1));
-        Ok(self.predictor.predict(self.keys().key(shape), shape, self.guarded.read()?.in_use))
+        Ok(self.known.predict(shape, self.guarded.read()?.in_use))
     }
 
     fn budget(&self) -> Result<Budget, Error> {
@@ -144,40 +176,32 @@ impl<M: Module> Step<M> {
         Ok(Budget { capacity, budget: capacity.scale(self.target) })
     }
 
-    fn keys(&self) -> Keys {
-        Keys { platform: self.platform, small_batch: self.small_batch }
-    }
-
     /// Divides samples of these lengths, the longest first.
-    fn parts(&self, lengths: &[u32], budget: Budget) -> Result<Vec<StepPart>, Error> {
+    fn parts(&self, lengths: &[u32], Budget { budget, .. }: Budget) -> Result<Vec<StepPart>, Error> {
+        let resident = self.guarded.read()?.in_use;
+        // Each part but the first finds the gradients of those before it.
+        let gradients = Bytes(self.state.model().num_params() as u64 * size_of::<f32>() as u64);
         let (mut parts, mut start) = (Vec::new(), 0);
         while start < lengths.len() {
             let (edge, left) = (lengths[start], lengths.len() - start);
-            let n = match self.micro_batch {
-                Some(n) => (n.max(1) as usize).min(left),
-                None => self.certain(edge, left, budget)?,
-            };
+            let found = if start == 0 { resident } else { resident.saturating_add(gradients) };
+            let shape = |n: usize| StepShape::new(u32::try_from(n).unwrap_or(u32::MAX), edge);
+            let fits = |n: usize| self.known.fits(shape(n), found, budget);
+            let n = self.micro_batch.map_or_else(|| most(left, fits), |n| (n.max(1) as usize).min(left));
             parts.push(StepPart { samples: start..start + n, edge });
             start += n;
         }
         if parts.is_empty() { Err(Error::NoSamples) } else { Ok(parts) }
     }
 
-    /// Returns how many samples of this length are certain to fit, one at least.
-    fn certain(&self, edge: u32, most: usize, budget: Budget) -> Result<usize, Error> {
-        let (mut least, mut beyond) = (1, most + 1);
-        while least + 1 < beyond {
-            let middle = least + (beyond - least) / 2;
-            let predicted = self.predict(u32::try_from(middle).unwrap_or(u32::MAX), edge)?;
-            let fits = predicted.is_some_and(|it| it.upper <= budget.budget);
-            if fits { least = middle } else { beyond = middle }
-        }
-        Ok(least)
-    }
-
-    fn commit(&mut self, outcome: StepOutcome, rate: f64, budget: Budget) -> Result<Done, Error> {
+    fn commit(
+        &mut self,
+        outcome: StepOutcome,
+        failures: Vec<Attempt>,
+        rate: f64,
+        Budget { budget, .. }: Budget,
+    ) -> Result<Done, Error> {
         let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, peak, .. } = outcome;
-        let failures = self.guarded.take_failures();
         // An update that is there is good, whatever it took; the next step knows it.
         let update = Update { gradients, rate, capacity: Bytes::MAX, recovery: self.recovery };
         let reading = match self.guarded.commit(&mut self.state, update)? {
@@ -190,36 +214,21 @@ impl<M: Module> Step<M> {
         };
         // The optimizer's step lies in the window of the last part.
         parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
-        self.learn(&parts, &failures, reading.in_use.saturating_sub(resident))?;
+        if self.known.learn(&parts, reading.in_use.saturating_sub(resident)).is_err() {
+            // The step is done; the next one begins with nothing known.
+            self.known.forget()?;
+        }
         let (parts, peak) = (parts.into_iter().map(|it| it.part).collect(), peak.max(reading.peak));
-        Ok(Done { loss, gradient_norm, parts, failures, peak, budget: budget.budget })
-    }
-
-    /// Learns what each part needed, of a step that kept so much.
-    fn learn(&mut self, parts: &[RanPart], failures: &[Attempt], kept: Bytes) -> Result<(), Error> {
-        let (keys, is_exact) = (self.keys(), self.guarded.probe().has_exact_peak());
-        let read = |shape: StepShape, resident, peak: Option<Bytes>, nodes| {
-            let read = PartReading::of(Observation { shape, resident, peak: peak? }, is_exact);
-            Some((keys.key(shape), read.with_nodes(nodes)))
-        };
-        let failed: Vec<_> = failures.iter().filter_map(|it| read(it.shape, it.resident, it.peak, it.nodes)).collect();
-        self.predictor.observe_step(&failed, Bytes::ZERO)?;
-        let ran: Vec<_> = parts.iter().filter_map(|it| read(it.part.shape(), it.resident, it.peak, it.nodes)).collect();
-        self.predictor.observe_step(&ran, kept)?;
-        Ok(())
+        Ok(Done { loss, gradient_norm, parts, failures, peak, budget })
     }
 }
 
-/// What the keys of a program have in common.
-#[derive(Clone, Copy)]
-struct Keys {
-    platform: Platform,
-    small_batch: u32,
-}
-
-impl Keys {
-    fn key(self, shape: StepShape) -> Key {
-        let regime = u16::from(shape.samples <= self.small_batch);
-        Key { phase: Phase::Train, checkpointing: false, platform: self.platform, regime }
+/// Returns how many of so many samples fit, one at least.
+fn most(n: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut least, mut beyond) = (1, n + 1);
+    while least + 1 < beyond {
+        let middle = least + (beyond - least) / 2;
+        if fits(middle) { least = middle } else { beyond = middle }
     }
+    least
 }

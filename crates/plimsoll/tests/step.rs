@@ -94,7 +94,7 @@ fn parts_of_any_size_train_as_the_whole_step_does() {
         let mut step = step.build().unwrap();
         let losses: Vec<_> =
             (0..3).map(|_| step.run(&rows, 1e-5, |net, part| net.loss(&part, &device)).unwrap().loss).collect();
-        (losses, step.into_model().weights())
+        (losses, step.into_model().unwrap().weights())
     };
     let (losses, whole) = train(24);
     assert!(losses.is_sorted_by(|a, b| b < a), "{losses:?}");
@@ -163,4 +163,49 @@ fn what_cannot_be_run_is_refused_by_name() {
     let endless = |net: &Net, part: Vec<Row>| net.loss(&part, &device) * f32::INFINITY;
     refused(step.run(&rows(2), 1e-3, endless).err(), "is not finite");
     assert_eq!(step.model().weights(), before, "nothing has happened");
+}
+
+#[test]
+fn halves_are_as_long_as_their_own_longest_sample_and_a_copy_costs_no_certainty() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows: Vec<Row> = [1, 1, 4096, 1, 1, 1, 1, 1].iter().enumerate().map(|(seed, n)| row(*n, seed)).collect();
+    let length = |row: &Row| u32::try_from(row.len()).unwrap();
+    // One of the longest takes 4 MiB for each of its tensors, and eight padded to it as many as these times eight.
+    let step = step(&device, Net::init(&device), AdamConfig::new().init()).keeping_a_copy().micro_batch(8);
+    let mut step = step.capacity(Bytes::mib(96)).build().unwrap();
+    let mut n_failures = Vec::new();
+    for _ in 0..3 {
+        let done = step.run_by(&rows, length, 1e-3, |net, part| net.loss(&part, &device)).unwrap();
+        let mut lengths: Vec<_> = rows.iter().map(length).collect();
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        for part in &done.parts {
+            assert_eq!(part.edge, lengths[part.samples.start], "{part:?}");
+        }
+        assert_eq!(done.parts.iter().map(|it| it.samples.len()).sum::<usize>(), 8);
+        assert!(1 < done.parts.len());
+        n_failures.push(done.failures.len());
+    }
+    assert!(0 < n_failures[0], "eight fit at once");
+    assert_eq!(n_failures[1..], [0, 0], "what does not fit is known by now");
+}
+
+#[test]
+fn tokens_may_count_instead_of_samples() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let rows: Vec<Row> = [4, 1, 2].iter().enumerate().map(|(seed, n)| row(*n, seed)).collect();
+    let length = |row: &Row| u32::try_from(row.len() / WIDTH).unwrap();
+    let loss = |micro_batch: u32| {
+        let step = step(&device, Net::init(&device), AdamConfig::new().init()).mean_over_positions();
+        let mut step = step.micro_batch(micro_batch).build().unwrap();
+        // The mean over all vectors, of which a row has several.
+        let mean = |net: &Net, part: Vec<Row>| {
+            let vectors: Vec<Row> = part.concat().chunks(WIDTH).map(<[f32]>::to_vec).collect();
+            net.loss(&vectors, &device)
+        };
+        step.run_by(&rows, length, 1e-3, mean).unwrap().loss
+    };
+    let (whole, parts) = (loss(3), loss(1));
+    assert!((whole - parts).abs() < 1e-6 * whole.abs(), "{whole} {parts}");
 }

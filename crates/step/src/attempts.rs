@@ -25,6 +25,7 @@ pub(super) struct Attempts<'a, M: Module> {
     request: &'a StepRequest,
     accumulator: WeightedAccumulator<M>,
     n_units: u64,
+    is_of_one_edge: bool,
     /// The mean loss, and that of each task.
     losses: Vec<f64>,
     parts: Vec<RanPart>,
@@ -55,6 +56,7 @@ impl<'a, M: Module> Attempts<'a, M> {
             request,
             accumulator: WeightedAccumulator::new(n_units),
             n_units,
+            is_of_one_edge: request.is_of_one_edge(),
             losses: Vec::new(),
             parts: Vec::new(),
             in_use: Bytes::ZERO,
@@ -81,7 +83,7 @@ impl<'a, M: Module> Attempts<'a, M> {
 
     fn try_part(&mut self, part: &StepPart) -> Tried {
         let (shape, n_units) = (part.shape(), self.request.n_units(part.samples.clone()));
-        if !self.request.is_of_one_edge() {
+        if !self.is_of_one_edge {
             // The pages of another shape would hide what this one needs.
             self.guarded.pages.begin();
         }

@@ -46,7 +46,7 @@ pub struct Update {
 pub enum Commit {
     /// As it should.
     Done {
-        /// The memory after it; its peak is since the last part began.
+        /// The memory after it, without the copy; its peak is since the last part began.
         reading: MemoryReading,
         /// What reading memory took.
         probe_time: Duration,
@@ -71,11 +71,36 @@ impl GuardedStep {
     ///
     /// # Errors
     ///
-    /// [`StepError`] when the device fails in another way; the state is lost then.
+    /// [`StepError`] when the device fails in another way; the state from before is back then, where a copy was kept, and
+    /// lost otherwise.
     pub fn commit<M: Module>(&mut self, state: &mut TrainState<M>, update: Update) -> Result<Commit, StepError> {
         let Update { gradients, rate, capacity, recovery } = update;
         let kept = recovery.kept(state);
+        let has_copy = kept.is_some();
         note_work(format_args!("the optimizer's step"));
+        let updated = self.updated(state, (gradients, rate), capacity, has_copy);
+        if let Ok(Commit::Done { reading, probe_time, check_time }) = updated {
+            drop(kept);
+            // What the copy held is in use no more.
+            let now = if has_copy { self.read().unwrap_or(reading) } else { reading };
+            let reading = MemoryReading { peak: reading.peak, ..now };
+            return Ok(Commit::Done { reading, probe_time, check_time });
+        }
+        match kept {
+            Some(kept) => *state = kept,
+            None => state.lose(),
+        }
+        updated
+    }
+
+    /// Lets the optimizer step, and says how that ended; what it ended badly with is no model.
+    fn updated<M: Module>(
+        &self,
+        state: &mut TrainState<M>,
+        (gradients, rate): (GradientsParams, f64),
+        capacity: Bytes,
+        has_copy: bool,
+    ) -> Result<Commit, StepError> {
         let mut probe_time = Duration::ZERO;
         // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
         // reading is one, so that the panic is not taken for that of the next forward pass.
@@ -86,19 +111,15 @@ impl GuardedStep {
             probe_time = start.elapsed();
             reading
         });
-        let mut peak = None;
-        if let Some(reading) = stepped.and_then(Option::transpose)? {
-            let (is_exact, start) = (self.probe().has_exact_peak(), Instant::now());
-            peak = Some(reading.peak).filter(|peak| is_exact && capacity < *peak);
-            if peak.is_none() && (is_exact || kept.is_none() || self.weights_are_whole(state.model())?) {
-                return Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() });
-            }
+        let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: has_copy });
+        let Some(reading) = stepped.and_then(Option::transpose)? else { return failed(None) };
+        let (is_exact, start) = (self.probe().has_exact_peak(), Instant::now());
+        if is_exact && capacity < reading.peak {
+            return failed(Some(reading.peak));
         }
-        let is_back = kept.is_some();
-        match kept {
-            Some(kept) => *state = kept,
-            None => state.lose(),
+        if is_exact || !has_copy || self.weights_are_whole(state.model())? {
+            return Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() });
         }
-        Ok(Commit::OutOfMemory { peak, is_back })
+        failed(None)
     }
 }

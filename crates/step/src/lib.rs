@@ -13,7 +13,8 @@
 //!
 //! * No files, no epochs, no log, and no policy: a step is told what it may use, and says what it took.
 //! * The optimizer steps only after a scalar that depends on every gradient was read, and never on a discarded part.
-//! * Live steps, trials and rehearsals issue the same operations in the same order, by the same code.
+//! * Live steps, trials and rehearsals issue the same operations in the same order, by the same code; but only a live
+//!   one reads its weights while a copy of them is kept.
 //!
 //! # Example
 //!

@@ -10,8 +10,10 @@ use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 pub struct StepRequest {
     /// The micro-batches, in order.
     pub micro_batches: Vec<StepPart>,
-    /// How much each sample counts in the step's mean: 1, or its tokens.
+    /// How much each sample counts in the step's mean: 1, or its tokens; one for each sample of the parts.
     pub units: Vec<u64>,
+    /// The length of each sample, where whoever makes a batch pads it to its own longest; empty where to the part's edge.
+    pub lengths: Vec<u32>,
     /// Parameters whose gradients are read and left out: one for each task, to measure its gradient by.
     pub task_probes: Vec<ParamId>,
     /// What there is.
@@ -57,7 +59,7 @@ impl StepRequest {
     /// Asks for samples of one edge that count one each.
     pub fn of_edge(n_samples: usize, knobs: Knobs, budget: Budget) -> Self {
         let micro_batches = StepPart::divide(0..n_samples, knobs.patch_size, knobs.micro_batch_size).collect();
-        Self { micro_batches, units: vec![1; n_samples], task_probes: Vec::new(), budget }
+        Self { micro_batches, units: vec![1; n_samples], lengths: Vec::new(), task_probes: Vec::new(), budget }
     }
 
     /// Asks for parts of these shapes, in order, whose samples count one each.
@@ -69,17 +71,21 @@ impl StepRequest {
         };
         let micro_batches: Vec<_> = starts.zip(shapes).map(part).collect();
         let n_samples = micro_batches.last().map_or(0, |it| it.samples.end);
-        Self { micro_batches, units: vec![1; n_samples], task_probes, budget }
+        Self { micro_batches, units: vec![1; n_samples], lengths: Vec::new(), task_probes, budget }
     }
 
     /// Returns the edge of a sample; zero of one that the step does not have.
     pub fn edge_of(&self, sample: usize) -> u32 {
+        if let Some(length) = self.lengths.get(sample) {
+            return *length;
+        }
         let at = self.micro_batches.partition_point(|it| it.samples.end <= sample);
         self.micro_batches.get(at).map_or(0, |it| it.edge)
     }
 
     pub(crate) fn part(&self, samples: &Range<usize>) -> StepPart {
-        StepPart { samples: samples.clone(), edge: self.edge_of(samples.start) }
+        let longest = self.lengths.get(samples.clone()).and_then(|it| it.iter().max());
+        StepPart { samples: samples.clone(), edge: longest.copied().unwrap_or_else(|| self.edge_of(samples.start)) }
     }
 
     pub(crate) fn is_of_one_edge(&self) -> bool {

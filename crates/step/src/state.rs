@@ -26,6 +26,16 @@ impl<M: Module> TrainState<M> {
         self.model.as_ref().unwrap_or_else(|| unreachable!("a state that was lost is replaced before it is used"))
     }
 
+    /// Whether a [`commit`](crate::GuardedStep::commit) has lost the model.
+    pub fn is_lost(&self) -> bool {
+        self.model.is_none()
+    }
+
+    /// Gives the model back, unless it is lost.
+    pub fn into_model(self) -> Option<M> {
+        self.model
+    }
+
     /// Returns the optimizer.
     pub fn optimizer(&self) -> &ModuleOptimizer {
         &self.optimizer

@@ -94,6 +94,7 @@ fn an_update_that_takes_more_than_there_is_leaves_no_state_where_none_was_kept()
     let mut bench = Bench::new();
     let ended = bench.take(Bytes(1), OptimizerRecovery::Restore);
     assert!(matches!(ended, Commit::OutOfMemory { is_back: false, .. }), "{ended:?}");
+    assert!(bench.state.is_lost());
 }
 
 #[test]

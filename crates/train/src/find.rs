@@ -146,7 +146,9 @@ pub fn find_batch_size<J: Job>(
         platform: platform(request.device, &probe.name()),
         small_batch: small_batch_regime(request.device),
     };
-    let finder = Finder::try_new(request.finder(capacity), capacity)?;
+    let loader = request.loader.as_ref().filter(|_| request.phase == Phase::Train);
+    let held = loader.map_or(Ok(Bytes::ZERO), |it| it.held(&*job.source())).map_err(TrialError::from)?;
+    let finder = Finder::try_new(request.finder(capacity, held), capacity)?;
     let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
     drop(probe);
     let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
@@ -199,12 +201,12 @@ pub fn find_inference_batch(
 }
 
 impl FindRequest {
-    /// Adds what the device decides.
-    fn finder(&self, capacity: Bytes) -> FinderConfig {
+    /// Adds what the device decides, where so much is held beside.
+    fn finder(&self, capacity: Bytes, held: Bytes) -> FinderConfig {
         // Without a gradient of weights there is one path only.
         let small_batch = if self.phase == Phase::Train { small_batch_regime(self.device) } else { 0 };
         let first = self.finder.batch_min.max(small_batch.saturating_add(1));
-        let survives = survives(self.device, capacity) && self.needed(first) <= capacity;
+        let survives = survives(self.device, capacity) && self.needed(first).saturating_add(held) <= capacity;
         FinderConfig { small_batch, survives, ..self.finder.clone() }
     }
 

@@ -13,7 +13,7 @@
 //!   validation needed is learned beside the log, and bounds the next validation's batches only.
 //! * No decision is taken here: the shell asks the controller.
 //! * Files appear whole or not at all.
-//!
+
 #![forbid(unsafe_code)]
 
 mod balance;

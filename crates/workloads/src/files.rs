@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileType};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use plimsoll_train::EVENTS_FILE;
+use plimsoll_train::{CONFIG_FILE, EVENTS_FILE};
 
 /// Why a folder's files cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,17 @@ fn kind(of: FileType) -> &'static str {
     if of.is_dir() { "a folder" } else { "something else" }
 }
 
+/// How much of a plan says that it is one.
+const HEAD: u64 = 1 << 10;
+
+/// Whether a file begins as a plan does.
+fn holds_plan(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = open_file(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok() && ["\"version\"", "\"fingerprint\""].iter().all(|it| head.contains(it))
+}
+
 /// Returns all files below a folder, in the order of their paths, but for what this program writes: the directories of runs,
 /// and pictures of plans.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
@@ -78,7 +89,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
         for entry in fs::read_dir(&next).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             match (entry.file_type().map_err(fail)?.is_dir(), entry.path()) {
-                (true, path) if path.join(EVENTS_FILE).is_file() => (),
+                (true, path) if [EVENTS_FILE, CONFIG_FILE].iter().all(|it| path.join(it).is_file()) => (),
                 (true, path) => waiting.push(path),
                 // A link to a folder may lead round in a circle, so it is not followed.
                 (false, path) if path.is_dir() => (),
@@ -88,8 +99,10 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     }
     found.sort();
     let is_there = |path: &Path, extension: &str| found.binary_search(&path.with_extension(extension)).is_ok();
-    let is_plan =
-        |path: &Path| path.extension().is_some_and(|it| it == "png") && is_there(path, "json") && is_there(path, "svg");
+    let is_plan = |path: &Path| {
+        let is_drawn = path.extension().is_some_and(|it| it == "png") && is_there(path, "svg");
+        is_drawn && is_there(path, "json") && holds_plan(&path.with_extension("json"))
+    };
     let plans: BTreeSet<_> = found.iter().filter(|path| is_plan(path)).cloned().collect();
     found.retain(|path| !plans.contains(path));
     Ok(found)
@@ -108,15 +121,20 @@ mod listing {
             fs::write(path, "").unwrap();
         };
         let data = ["a.png", "below/b.png", "a.json", "below/c.svg"];
-        let own = ["runs/run-0001/events.jsonl", "runs/run-0001/training_curves.png"];
-        let plan = ["memory_plan.png", "memory_plan.svg", "memory_plan.json"];
-        data.into_iter().chain(own).chain(plan).for_each(put);
+        let of_run = ["events.jsonl", "config.toml", "training_curves.png"].map(|it| format!("runs/run-0001/{it}"));
+        let of_plan = ["memory_plan.png", "memory_plan.svg", "memory_plan.json"].map(str::to_owned);
+        let drawing = ["c.png", "c.svg", "c.json"].map(|it| format!("drawn/{it}"));
+        let data = data.map(str::to_owned).into_iter().chain(drawing);
+        data.chain(of_run).chain(of_plan).for_each(|it| put(&it));
+        let plan = "{\n  \"version\": 9,\n  \"fingerprint\": {}\n}";
+        fs::write(folder.path().join("memory_plan.json"), plan).unwrap();
         let found = files(folder.path()).unwrap();
         let names: Vec<_> = found.iter().map(|it| it.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
-        let expected = ["a.json", "a.png", "below/b.png", "below/c.svg", "memory_plan.json", "memory_plan.svg"];
+        let kept = ["a.json", "a.png", "below/b.png", "below/c.svg", "drawn/c.json", "drawn/c.png", "drawn/c.svg"];
+        let expected = [&kept[..], &["memory_plan.json", "memory_plan.svg"]].concat();
         assert_eq!(names, expected);
         // Whoever names a run's own folder wants what is in it.
-        assert_eq!(files(&folder.path().join("runs/run-0001")).unwrap().len(), 2);
+        assert_eq!(files(&folder.path().join("runs/run-0001")).unwrap().len(), 3);
     }
 }
 

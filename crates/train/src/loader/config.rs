@@ -169,6 +169,11 @@ impl LoaderConfig {
         self.n_ahead(source).map(drop)
     }
 
+    /// Returns what the buffers of a loader take.
+    pub(crate) fn held<S: Source>(&self, source: &S) -> Result<Bytes, LoaderError> {
+        Ok(source.buffer_bytes(self.largest()).saturating_mul(self.n_ahead(source)?))
+    }
+
     /// Allocates the buffers of a loader.
     pub(crate) fn buffers<S: Source>(&self, source: &S) -> Result<Vec<S::Buffer>, LoaderError> {
         Ok((0..self.n_ahead(source)?).map(|_| source.buffer(self.largest())).collect())

@@ -77,6 +77,7 @@ impl<J: Job> Run<'_, J> {
         StepRequest {
             micro_batches: samples.draw.micro_batches(most),
             units: self.job.unit().of(&samples.lengths),
+            lengths: Vec::new(),
             task_probes: self.job.task_probes(self.state.model()),
             budget: self.bound(),
         }

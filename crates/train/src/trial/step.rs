@@ -6,7 +6,9 @@ use std::time::Instant;
 use burn::optim::GradientsParams;
 use plimsoll_guard::GuardError;
 use plimsoll_predict::{PartReading, Peak};
-use plimsoll_step::{Commit, MeanLoss, RanPart, StepError, StepOutcome, StepPart, StepRequest, Update};
+use plimsoll_step::{
+    Commit, MeanLoss, OptimizerRecovery, RanPart, StepError, StepOutcome, StepPart, StepRequest, Update,
+};
 use plimsoll_types::{Attempt, Budget, Bytes, MemoryReading, Observation, StepShape};
 
 use super::{Trial, TrialError, Trials};
@@ -48,7 +50,7 @@ impl<J: Job> Trials<'_, J> {
         let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &task_weights);
         let task_probes = job.task_probes(self.state().model());
         let (micro_batches, units) = (draw.micro_batches(most), job.unit().of(lengths));
-        let request = StepRequest { micro_batches, units, task_probes, budget: self.budget() };
+        let request = StepRequest { micro_batches, units, lengths: Vec::new(), task_probes, budget: self.budget() };
         self.take(&request, &mean_loss)
     }
 
@@ -129,11 +131,10 @@ impl<J: Job> Trials<'_, J> {
         if is_exact {
             self.guarded.probe_mut().reset_peak().map_err(StepError::from)?;
         }
-        let Some(of_optimizer) = self.update(gradients)? else {
+        let Some(reading) = self.update(gradients)? else {
             return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
         };
-        // A copy that was kept is gone by now.
-        let MemoryReading { in_use, reserved, .. } = self.guarded.read()?;
+        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = reading;
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
             part(shape, resident, &parts, of_optimizer)
@@ -144,16 +145,19 @@ impl<J: Job> Trials<'_, J> {
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
     }
 
-    /// Lets the optimizer step, and returns what it reached; `None` when it ran out of memory: the next step makes another
+    /// Lets the optimizer step, and returns the memory after it; `None` when it ran out of memory: the next step makes another
     /// model then.
-    fn update(&mut self, gradients: GradientsParams) -> Result<Option<Bytes>, StepError> {
+    fn update(&mut self, gradients: GradientsParams) -> Result<Option<MemoryReading>, StepError> {
         let update = Update { gradients, rate: 0.0, capacity: Bytes::MAX, recovery: self.recovery };
         let Some(mut state) = self.state.take() else { unreachable!("its gradients are there") };
         if let Commit::Done { reading, .. } = self.guarded.commit(&mut state, update)?
-            && (self.guarded.probe().has_exact_peak() || self.guarded.weights_are_whole(state.model())?)
+            && (self.guarded.probe().has_exact_peak()
+                // With a copy they were read.
+                || self.recovery == OptimizerRecovery::Keep
+                || self.guarded.weights_are_whole(state.model())?)
         {
             self.state = Some(state);
-            return Ok(Some(reading.peak));
+            return Ok(Some(reading));
         }
         drop(state);
         self.guarded.give_back()?;
