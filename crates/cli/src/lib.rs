@@ -52,6 +52,7 @@ mod settings;
 mod shell;
 mod signals;
 mod soundings;
+mod step_settings;
 #[cfg(unix)]
 mod supervise;
 mod train;

@@ -6,11 +6,10 @@ use plimsoll_monitor::{
     Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison,
     training_curves,
 };
-use plimsoll_train::{LoaderConfig, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, StepUnit, UNDONE_FILE, Why};
+use plimsoll_train::{Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
 use plimsoll_types::Event;
 
 use crate::loading::Loaded;
-use crate::settings::Settings;
 
 /// Gathers what the log does not say.
 pub(crate) fn facts(
@@ -32,24 +31,6 @@ pub(crate) fn facts(
         skipped_files,
         seconds: outcome.seconds,
         out_dir: run_dir.path().display().to_string(),
-    }
-}
-
-/// Returns how a step's samples are put together; `unit` is what the job's lengths count.
-pub(crate) fn step_settings(loader: &LoaderConfig, unit: &str, settings: &Settings) -> StepSettings {
-    let (counted, is_batch_a_step) = match loader.unit {
-        StepUnit::Samples => ("samples", false),
-        StepUnit::Positions => (unit, false),
-        StepUnit::Batch => ("samples", true),
-        StepUnit::BatchOfPositions => (unit, true),
-    };
-    let batches_per_step = (!loader.edges.is_empty()).then_some(loader.batches_per_step);
-    StepSettings {
-        effective_unit: counted.to_owned(),
-        batches_per_step,
-        is_batch_a_step,
-        is_capacity_set: settings.capacity().is_some(),
-        is_batch_max_set: settings.is_batch_max_set(),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_pr
 use crate::runs::default_out;
 use crate::settings::Settings;
 use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
+use crate::step_settings::Asked;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
 use crate::{find, go_on, reports, signals, use_it, worker};
 
@@ -151,6 +152,7 @@ impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let (settings, harness) = (&loaded.settings, self.harness);
         let Train { args, mut run_dir, existing, death, stop, .. } = run;
+        let step_settings = self.step_settings(settings, Asked(run.loaded.settings.batch.size));
         // Dropped before the run directory: one of them alone leaves the place as it was.
         let at_once = at_once;
         let out = &run_dir.path().to_owned();
@@ -204,11 +206,9 @@ impl<J: Job> Prepared<J> {
             plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
         };
         drop(at_once);
-        let job_unit = self.job.unit_of_length();
         let outcome = fit(&self.job, &config, shell);
         display.borrow_mut().end();
         let outcome = outcome?;
-        let step_settings = reports::step_settings(&self.loader, job_unit, settings);
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
         drop(display);

@@ -40,18 +40,19 @@ impl fmt::Display for Setting {
 }
 
 impl Adjustment {
-    /// Returns each parameter that changed, with its old value and its new one.
-    pub(crate) fn changes(&self, unit: &str) -> Vec<[String; 3]> {
+    /// Returns what changed, its old value and its new one: a row of a table, whatever one adjustment changes.
+    pub(crate) fn change(&self, unit: &str) -> [String; 3] {
         let (Setting::Knobs(from), Setting::Knobs(to)) = (&self.from, &self.to) else {
             let of_lengths = if unit.is_empty() { String::new() } else { format!(" by length in {unit}") };
-            return vec![[format!("micro_batch_size{of_lengths}"), self.from.to_string(), self.to.to_string()]];
+            return [format!("micro_batch_size{of_lengths}"), self.from.to_string(), self.to.to_string()];
         };
         let knobs = [
             ("patch_size", from.patch_size, to.patch_size),
             ("micro_batch_size", from.micro_batch_size, to.micro_batch_size),
         ];
-        let changed = knobs.into_iter().filter(|(_, from, to)| from != to);
-        changed.map(|(name, from, to)| [name.to_owned(), from.to_string(), to.to_string()]).collect()
+        let changed: Vec<_> = knobs.into_iter().filter(|(_, from, to)| from != to).collect();
+        let joined = |of: fn(&(&str, u32, u32)) -> String| changed.iter().map(of).collect::<Vec<_>>().join(", ");
+        [joined(|it| it.0.to_owned()), joined(|it| it.1.to_string()), joined(|it| it.2.to_string())]
     }
 }
 

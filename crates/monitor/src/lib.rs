@@ -38,7 +38,9 @@
 //! ```
 
 mod adjustment;
+mod gain;
 mod learning;
+mod levers;
 mod limit;
 mod log;
 mod metrics;
@@ -46,6 +48,7 @@ mod outlook;
 mod pace;
 mod plan;
 mod plots;
+mod policy;
 mod progress;
 mod report;
 mod run;
@@ -53,10 +56,12 @@ mod summary;
 mod table;
 mod task;
 mod text;
+mod usage;
+mod verdict;
 
 pub use adjustment::{Adjustment, Setting};
 pub use learning::ValidationReport;
-pub use limit::{Limit, StepSettings, Usage};
+pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 pub use log::{Log, LogError, decode, decode_bytes, encode};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
@@ -66,3 +71,4 @@ pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, task_comp
 pub use progress::{Progress, Validating};
 pub use summary::{Restart, RunFacts, TrainingReport};
 pub use task::TaskReport;
+pub use usage::Usage;

@@ -193,9 +193,8 @@ impl TrainingReport {
         }
         let mut text = "| after step | parameter | old | new | reason |\n|---:|---|---|---|---|\n".to_owned();
         for it in &self.decisions {
-            for [parameter, from, to] in it.changes(&self.unit_of_length) {
-                let _ = writeln!(text, "| {} | {parameter} | {from} | {to} | {} |", it.step, cell(&it.reason));
-            }
+            let [parameter, from, to] = it.change(&self.unit_of_length);
+            let _ = writeln!(text, "| {} | {parameter} | {from} | {to} | {} |", it.step, cell(&it.reason));
         }
         text
     }

@@ -57,6 +57,18 @@ impl<'a> Run<'a> {
         Self(&self.0[from..])
     }
 
+    /// Returns the events after the last adjustment that a committed step followed: all of them when there was none.
+    pub(crate) fn after_last_move_that_ran(&self) -> Self {
+        let last = self.0.iter().rposition(|it| matches!(it, Event::StepDone(it) if it.committed)).unwrap_or(0);
+        let from = self.0[..last].iter().rposition(|it| as_move(it).is_some()).map_or(0, |at| at + 1);
+        Self(&self.0[from..])
+    }
+
+    /// Returns the steps that the optimizer took.
+    pub(crate) fn committed(&self) -> impl Iterator<Item = &'a StepDone> {
+        self.steps().filter(|it| it.committed)
+    }
+
     /// Returns the highest mark of the steps and validations.
     pub(crate) fn peak(&self) -> Option<Bytes> {
         self.steps().map(|it| it.peak).chain(self.validations().map(|it| it.peak)).max()
@@ -78,6 +90,11 @@ impl Move<'_> {
             Self::Knobs(change) => change.reason,
             Self::Sizes(resize) => resize.reason,
         }
+    }
+
+    /// Whether more memory is taken than before.
+    pub(crate) const fn is_growth(&self) -> bool {
+        matches!(self.reason(), MoveReason::Certified { .. } | MoveReason::PeakTooLow { .. })
     }
 }
 

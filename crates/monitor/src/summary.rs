@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
 use crate::learning::{ValidationReport, best_validation, findings, last_validation};
-use crate::limit::{Limit, StepSettings, Usage, directions, limit, verdict};
+use crate::limit::{Limit, StepSettings, limit};
 use crate::metrics::{failures_by_step, rate};
 use crate::run::Run;
 use crate::task::{TaskReport, task_reports};
 use crate::text::{share, time};
+use crate::usage::Usage;
+use crate::verdict::verdict;
 
 /// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
 const WORTH_TELLING: f64 = 10.0;
@@ -239,6 +241,12 @@ fn count(items: impl Iterator) -> u64 {
     items.count() as u64
 }
 
+/// Counts the changes that took more memory, and those that took less.
+fn directions(run: &Run<'_>) -> (u64, u64) {
+    let n = |is: bool| run.moves().filter(|(_, it)| it.is_growth() == is).count() as u64;
+    (n(true), n(false))
+}
+
 fn final_budget(run: &Run<'_>) -> Option<Budget> {
     run.0.iter().rev().find_map(|event| match event {
         Event::RunStarted(it) => Some(it.budget),
@@ -260,13 +268,13 @@ fn oom_recoveries(run: &Run<'_>) -> u64 {
 
 /// Returns the median share of the budget that the committed steps after the last adjustment reached.
 pub(crate) fn steady_budget_share(run: &Run<'_>) -> Option<f64> {
-    let shares = run
-        .after_last_move()
-        .steps()
-        .filter(|it| it.committed && Bytes::ZERO < it.budget)
-        .map(|it| it.peak.share_of(it.budget))
-        .collect();
-    median(shares)
+    median_share(&run.after_last_move())
+}
+
+/// Returns the median share of the budget that committed steps reached.
+pub(crate) fn median_share(steps: &Run<'_>) -> Option<f64> {
+    let has_budget = |it: &&StepDone| Bytes::ZERO < it.budget;
+    median(steps.committed().filter(has_budget).map(|it| it.peak.share_of(it.budget)).collect())
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

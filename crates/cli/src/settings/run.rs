@@ -175,6 +175,11 @@ impl Settings {
         }
     }
 
+    /// Returns what kind of policy is asked for.
+    pub(crate) fn policy_kind(&self) -> PolicyKind {
+        self.policy.kind
+    }
+
     /// Whether micro-batches come from a plan alone.
     pub(crate) fn takes_sizes_from_plan(&self) -> bool {
         let is_given = matches!(self.batch.size, BatchSize::Fixed(_)) || self.policy.kind == PolicyKind::Fixed;

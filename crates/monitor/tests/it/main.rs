@@ -9,3 +9,4 @@ mod progress;
 mod report;
 mod run;
 mod tasks;
+mod verdicts;

@@ -80,6 +80,18 @@ fn peaks_above_their_bounds_are_counted_and_those_of_validations_named() {
 }
 
 #[test]
+fn an_adjustment_is_a_row_however_many_parameters_it_changes() {
+    let text = report(&run::small()).to_markdown();
+    let table = text.split("## Adjustments").nth(1).unwrap();
+    let rows: Vec<_> = table.lines().filter(|it| it.starts_with("| 1 |")).collect();
+    assert!(text.contains("| adjustments | 1: 1 up, 0 down |"), "{text}");
+    assert_eq!(
+        rows,
+        ["| 1 | patch_size, micro_batch_size | 16, 4 | 32, 8 | at most 120.00 MiB needed, 172.80 MiB allowed |"]
+    );
+}
+
+#[test]
 fn a_step_is_a_row() {
     assert_snapshot!(batch_metrics(&run::small()));
 }

@@ -1,0 +1,142 @@
+//! What would make steps larger where memory is left?
+
+use std::fmt::Write;
+
+use plimsoll_types::{Knobs, RunStarted, StepDone};
+
+use crate::limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
+use crate::policy::Policy;
+
+/// What bounds the sizes of a step, and what takes more.
+pub(crate) struct Levers<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) settings: &'a StepSettings,
+    pub(crate) start: &'a RunStarted,
+    pub(crate) last: &'a StepDone,
+}
+
+/// Something that keeps steps from being larger.
+struct Lever {
+    /// What it is, as the end of "the limit was".
+    what: String,
+    /// The key that moves it; none where no key does.
+    key: Option<&'static str>,
+    /// Whether a larger one changes what is learnt.
+    is_learnt: bool,
+}
+
+impl Levers<'_> {
+    /// Names what kept steps from being larger, and what would make them so.
+    pub(crate) fn told(&self, limit: Limit) -> String {
+        let levers = self.levers(limit);
+        let whats: Vec<_> = levers.iter().map(|it| it.what.clone()).collect();
+        let be = if whats.len() == 1 { "limit was" } else { "limits were" };
+        let whole = if limit == Limit::EffectiveBatch { ": a micro-batch holds all that a step has" } else { "" };
+        let mut text = format!("The {be} {}{whole}.", listed(&whats));
+        for (is_learnt, brings) in
+            [(false, "takes more memory for the same step"), (true, "takes more memory, and changes what is learnt")]
+        {
+            let keys: Vec<_> = levers.iter().filter(|it| it.is_learnt == is_learnt).filter_map(|it| it.key).collect();
+            if !keys.is_empty() {
+                let _ = write!(text, " A larger {} {brings}.", keys.join(" or "));
+            }
+        }
+        text + self.finds(limit)
+    }
+
+    /// Names the effective batch.
+    pub(crate) fn effective(&self) -> String {
+        let unit = if self.settings.effective_unit.is_empty() { "samples" } else { &self.settings.effective_unit };
+        format!("the effective batch of {} {unit}", self.start.effective_batch_size)
+    }
+
+    fn levers(&self, limit: Limit) -> Vec<Lever> {
+        let of_step = match limit {
+            Limit::EffectiveBatch => {
+                Lever { what: self.effective(), key: Some("`batch.effective_batch_size`"), is_learnt: true }
+            }
+            Limit::Fixed => self.given(),
+            _ => Lever {
+                what: bound("batch.batch_max", self.settings.batch_max, self.policy.batch_max) + &self.fewer(),
+                key: Some("`batch.batch_max`"),
+                is_learnt: false,
+            },
+        };
+        self.patch().into_iter().chain([of_step]).collect()
+    }
+
+    /// Names the largest patch, where samples are cut to it.
+    fn patch(&self) -> Option<Lever> {
+        let Self { policy, settings, start, last } = self;
+        if self.has_lengths() || (policy.patch_max, settings.patch_max) == (None, None) {
+            return None;
+        }
+        let is_top = policy.tops(last.rung, start.effective_batch_size, settings).patch;
+        let of_samples = settings.patch_max.filter(|it| it.origin == Origin::Data);
+        let lever = match of_samples {
+            Some(Bound { most, .. }) => {
+                Lever { what: format!("the smallest image (patch {most})"), key: None, is_learnt: true }
+            }
+            None => Lever {
+                what: bound("batch.patch_max", settings.patch_max, policy.patch_max),
+                key: Some("`batch.patch_max`"),
+                is_learnt: true,
+            },
+        };
+        is_top.then_some(lever)
+    }
+
+    /// Names the sizes that were given or found, and never change.
+    fn given(&self) -> Lever {
+        let Knobs { patch_size, micro_batch_size } = self.last.rung;
+        let n = self.policy.batch_max.unwrap_or(micro_batch_size);
+        let sizes = if self.has_lengths() { format!("batch {n}") } else { format!("patch {patch_size}, batch {n}") };
+        let (what, key) = match self.settings.chosen_by {
+            ChosenBy::BatchSize => (format!("`batch.batch_size = {n}`"), Some("`batch.batch_size`")),
+            ChosenBy::Search => (format!("the batch of {n} that `batch.batch_size = \"auto\"` found"), None),
+            ChosenBy::FixedPolicy => (format!("what `policy.kind = \"fixed\"` keeps: {sizes}"), None),
+            ChosenBy::Plan => (format!("what the plan was certain of: {sizes}"), None),
+            ChosenBy::Policy => (format!("the sizes that were given, and never change: {sizes}"), None),
+        };
+        Lever { what: what + &self.fewer(), key, is_learnt: false }
+    }
+
+    /// Says what finds larger sizes where they were given.
+    const fn finds(&self, limit: Limit) -> &'static str {
+        match (limit, self.settings.chosen_by) {
+            (Limit::Fixed, ChosenBy::BatchSize) => {
+                " `batch.batch_size = \"adaptive\"` with `policy.kind = \"certified\"` finds how much fits."
+            }
+            (Limit::Fixed, ChosenBy::Search) => {
+                " `batch.batch_size = \"adaptive\"` with `policy.kind = \"certified\"` follows what there is."
+            }
+            (Limit::Fixed, ChosenBy::FixedPolicy) => " `policy.kind = \"certified\"` finds how much fits.",
+            _ => "",
+        }
+    }
+
+    /// Says so where the longest samples have smaller batches, which only memory makes them.
+    fn fewer(&self) -> String {
+        let unit = if self.start.unit_of_length.is_empty() { "positions" } else { &self.start.unit_of_length };
+        self.policy.fewer().map_or_else(String::new, |(n, edge)| format!(" (of {edge} {unit} no more than {n} fit)"))
+    }
+
+    fn has_lengths(&self) -> bool {
+        !self.policy.edges.is_empty() || self.settings.batches_per_step.is_some()
+    }
+}
+
+/// Writes a key with its value, and who has set it if nobody has.
+fn bound(key: &str, bound: Option<Bound>, most: Option<u32>) -> String {
+    let most = bound.map(|it| it.most).or(most).map_or_else(String::new, |it| format!(" = {it}"));
+    let by = if bound.is_some_and(|it| it.origin == Origin::Preset) { " (the preset's)" } else { "" };
+    format!("`{key}{most}`{by}")
+}
+
+/// Writes a list as a sentence has it: "8, 8 and 7".
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => items.concat(),
+    }
+}

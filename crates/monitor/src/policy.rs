@@ -1,0 +1,125 @@
+//! What the log says of the policy that chose the sizes.
+
+use plimsoll_types::{BrakeReason, Decision, Event, KeepReason, Knobs};
+use serde_json::Value;
+
+use crate::limit::StepSettings;
+use crate::run::{Move, Run};
+
+/// A policy, as the head of a log describes it.
+pub(crate) struct Policy {
+    pub(crate) kind: String,
+    pub(crate) patch_max: Option<u32>,
+    pub(crate) batch_max: Option<u32>,
+    /// The edges of samples that have lengths.
+    pub(crate) edges: Vec<u32>,
+    /// The batch size of each edge, where samples have lengths: of the first step, until one is chosen.
+    sizes: Vec<u32>,
+    /// The share of the capacity from which a stepwise policy is content.
+    pub(crate) near_target: Option<f64>,
+    /// As often as a stepwise policy may change something.
+    pub(crate) max_adjustments: Option<u32>,
+}
+
+impl Policy {
+    pub(crate) fn of(run: &Run<'_>) -> Self {
+        let config: Value = run.start().and_then(|it| serde_json::from_str(&it.controller).ok()).unwrap_or(Value::Null);
+        let policy = &config["policy"];
+        let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
+        let numbers = |key: &str| policy[key].as_array().into_iter().flatten().filter_map(number).collect();
+        Self {
+            kind: policy["kind"].as_str().unwrap_or_default().to_owned(),
+            patch_max: number(&policy["bounds"]["patch_max"]),
+            batch_max: number(&policy["bounds"]["batch_max"]).or_else(|| number(&policy["batch_max"])),
+            edges: numbers("edges"),
+            sizes: run
+                .moves()
+                .filter_map(|(_, it)| it.sizes())
+                .last()
+                .map_or_else(|| numbers("start"), <[u32]>::to_vec),
+            near_target: policy["target"]
+                .as_f64()
+                .zip(policy["dead_band"].as_f64())
+                .map(|(target, band)| target - band),
+            max_adjustments: number(&policy["max_adjustments"]),
+        }
+    }
+
+    /// Returns how many samples of this edge a micro-batch may have in the end, where samples have lengths.
+    pub(crate) fn allowed(&self, edge: u32) -> Option<u32> {
+        let at = self.edges.iter().position(|it| edge <= *it)?;
+        if self.sizes.is_empty() { Some(1) } else { self.sizes.get(at).copied() }
+    }
+
+    /// Whether every edge has the largest batch in the end.
+    pub(crate) fn is_all_at_bound(&self) -> bool {
+        let at_bound = |size: &u32| self.batch_max.is_some_and(|bound| bound <= *size);
+        !self.sizes.is_empty() && self.sizes.iter().all(at_bound)
+    }
+
+    /// Returns the longest edge and how many samples of it a micro-batch may have, where that is less than the largest.
+    pub(crate) fn fewer(&self) -> Option<(u32, u32)> {
+        let (edge, size) = (*self.edges.last()?, *self.sizes.last()?);
+        self.batch_max.is_some_and(|bound| size < bound).then_some((size, edge))
+    }
+
+    /// Whether samples are cut to the largest patch, and a micro-batch has all that a step has, or as many as it may.
+    pub(crate) fn tops(&self, knobs: Knobs, effective: u32, settings: &StepSettings) -> Tops {
+        let is_top = |most: Option<u32>, is: u32| most.is_none_or(|most| most <= is);
+        Tops {
+            patch: is_top(self.patch_max.or(settings.patch_max.map(|it| it.most)), knobs.patch_size),
+            whole: effective <= knobs.micro_batch_size,
+            batch: is_top(self.batch_max.or(settings.batch_max.map(|it| it.most)), knobs.micro_batch_size),
+        }
+    }
+}
+
+/// What of a cut step cannot be larger.
+#[derive(Clone, Copy)]
+pub(crate) struct Tops {
+    /// The patch is as large as it may be.
+    pub(crate) patch: bool,
+    /// A micro-batch has all that a step has.
+    pub(crate) whole: bool,
+    /// A micro-batch is as large as it may be.
+    pub(crate) batch: bool,
+}
+
+impl Tops {
+    /// Whether nothing can grow, however much memory there is.
+    pub(crate) const fn is_all(self) -> bool {
+        self.patch && (self.whole || self.batch)
+    }
+}
+
+impl Run<'_> {
+    /// Whether a policy has changed something as often as it may, and keeps what there is.
+    pub(crate) fn is_braked(&self, policy: &Policy) -> bool {
+        let said = |it: &Event| matches!(it, Event::Decided(it) if is_brake(&it.decision));
+        let n_moves = self.moves().count();
+        let is_used_up = |most| usize::try_from(most).is_ok_and(|most| most <= n_moves);
+        self.0.iter().any(said) || policy.max_adjustments.is_some_and(is_used_up)
+    }
+
+    /// Whether the policy had judged the sizes last, and seen no reason to change them.
+    pub(crate) fn is_content(&self) -> bool {
+        let decided = |it: &Event| if let Event::Decided(it) = it { Some(it.decision.clone()) } else { None };
+        let Some(Decision::Keep { reason }) = self.0.iter().rev().find_map(decided) else { return false };
+        matches!(reason, KeepReason::HighestCertified | KeepReason::GainTooSmall | KeepReason::InDeadBand)
+    }
+
+    /// Whether sizes grew at the last adjustment, or none was made.
+    pub(crate) fn has_grown_last(&self) -> bool {
+        self.moves().last().is_none_or(|(_, it)| it.is_growth())
+    }
+}
+
+const fn is_brake(decision: &Decision) -> bool {
+    matches!(decision, Decision::Brake { reason: BrakeReason::Adjustments { .. } })
+}
+
+impl<'a> Move<'a> {
+    fn sizes(&self) -> Option<&'a [u32]> {
+        if let Self::Sizes(resize) = self { Some(&resize.to) } else { None }
+    }
+}
