@@ -1,6 +1,7 @@
 //! What a run leaves behind, besides its log and its checkpoints.
 
 use std::fs;
+use std::path::Path;
 
 use plimsoll_monitor::{
     Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison,
@@ -20,13 +21,15 @@ pub(crate) fn facts(
     skipped_files: Vec<String>,
     loaded: Loaded,
 ) -> RunFacts {
+    let (undone_steps, undone_seconds) = undone(run_dir.path());
     RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
         loading_peak: loaded.peak,
         step_settings,
-        restarts: restarts(run_dir),
-        undone_seconds: undone_seconds(run_dir),
+        restarts: restarts(run_dir.path()),
+        undone_steps,
+        undone_seconds,
         warnings,
         skipped_files,
         seconds: outcome.seconds,
@@ -34,24 +37,23 @@ pub(crate) fn facts(
     }
 }
 
-/// Returns the deaths that other processes of the run have noted; what cannot be read is left out.
-fn restarts(run_dir: &RunDir) -> Vec<Restart> {
-    let text = fs::read_to_string(run_dir.path().join(PROCESSES_FILE)).unwrap_or_default();
+/// Returns the deaths that other processes of the run have noted, whoever started them; what cannot be read is left out.
+fn restarts(run_dir: &Path) -> Vec<Restart> {
+    let text = fs::read_to_string(run_dir.join(PROCESSES_FILE)).unwrap_or_default();
     let processes = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     let restart = |Process { step, why, undone_steps, .. }: Process| match why {
-        Why::AfterDeath { death } => Some(Restart { step, death, undone_steps }),
-        Why::Started | Why::Resumed => None,
+        Why::AfterDeath { death } | Why::Resumed { death: Some(death) } => Some(Restart { step, death, undone_steps }),
+        Why::Started | Why::Resumed { death: None } => None,
     };
     processes.filter_map(restart).collect()
 }
 
-/// Returns what the steps took that were undone because a process died or a checkpoint was damaged.
-fn undone_seconds(run_dir: &RunDir) -> f64 {
-    let text = fs::read_to_string(run_dir.path().join(UNDONE_FILE)).unwrap_or_default();
+/// Returns how many steps were undone because a process died or a checkpoint was damaged, and what they took in seconds.
+fn undone(run_dir: &Path) -> (u64, f64) {
+    let text = fs::read_to_string(run_dir.join(UNDONE_FILE)).unwrap_or_default();
     let seconds =
         |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done.seconds) } else { None };
-    // Without any, the sum would be -0.
-    text.lines().filter_map(seconds).fold(0.0, |sum, it| sum + it)
+    text.lines().filter_map(seconds).fold((0, 0.0), |(n, sum), it| (n + 1, sum + it))
 }
 
 /// Writes reports and pictures from the log, and returns the report.
@@ -72,4 +74,27 @@ pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Res
         run_dir.write("overhead.json", overhead.to_json().as_bytes())?;
     }
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_process_that_died_is_counted_whoever_started_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = [
+            r#""why":"started""#,
+            r#""why":"after_death","death":"killed by SIGKILL after step 10""#,
+            r#""why":"resumed","death":"ended after step 77; nothing says of what""#,
+            r#""why":"resumed""#,
+        ];
+        let lines = (1..)
+            .zip(why)
+            .map(|(n, why)| format!("{{\"process\":{n},\"pid\":7,\"step\":0,{why},\"undone_steps\":9}}\n"));
+        fs::write(folder.path().join(PROCESSES_FILE), lines.collect::<String>()).unwrap();
+        let deaths: Vec<_> = restarts(folder.path()).into_iter().map(|it| it.death).collect();
+        assert_eq!(deaths, ["killed by SIGKILL after step 10", "ended after step 77; nothing says of what"]);
+        assert_eq!(undone(folder.path()), (0, 0.0));
+    }
 }

@@ -144,15 +144,7 @@ impl TrainingReport {
             ("out-of-memory recoveries", self.oom_recoveries.to_string()),
             ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
         ];
-        if !self.restarts.is_empty() {
-            let undone: u64 = self.restarts.iter().map(|it| it.undone_steps).sum();
-            let took = if 0.0 < self.undone_seconds {
-                format!(", {} of work", time(self.undone_seconds))
-            } else {
-                String::new()
-            };
-            rows.push(("restarts", format!("{}, for which {undone} steps were done again{took}", self.restarts.len())));
-        }
+        rows.extend(self.restart_row());
         if 0 < self.bounds_exceeded {
             let in_validations = match self.bounds_exceeded_in_validations {
                 0 => String::new(),
@@ -164,6 +156,18 @@ impl TrainingReport {
             rows.push(("peak while loading", size(self.loading_peak_bytes)));
         }
         rows
+    }
+
+    /// Returns how often another process took the run up after a death, and the steps that were done again.
+    fn restart_row(&self) -> Option<(&'static str, String)> {
+        let (n, undone) = (self.restarts.len(), self.undone_steps);
+        let took =
+            if 0.0 < self.undone_seconds { format!(", {} of work", time(self.undone_seconds)) } else { String::new() };
+        match (n, undone) {
+            (0, 0) => None,
+            (0, _) => Some(("steps done again", format!("{undone}{took}"))),
+            _ => Some(("restarts", format!("{n}, for which {undone} steps were done again{took}"))),
+        }
     }
 
     /// Returns the highest mark, with what made it.

@@ -35,6 +35,9 @@ pub struct RunFacts {
     /// The deaths after which the run was taken up again.
     #[serde(default)]
     pub restarts: Vec<Restart>,
+    /// Steps that were done again, whatever undid them.
+    #[serde(default)]
+    pub undone_steps: u64,
     /// What the steps took that were done again, in seconds.
     #[serde(default)]
     pub undone_seconds: f64,
@@ -153,6 +156,9 @@ pub struct TrainingReport {
     /// The deaths after which the run was taken up again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarts: Vec<Restart>,
+    /// Steps that were done again, whatever undid them.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub undone_steps: u64,
     /// What the steps took that were done again, in seconds; nothing where there are none.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub undone_seconds: f64,
@@ -211,6 +217,7 @@ impl TrainingReport {
             waiting_seconds: facts.waiting.map(|(seconds, _)| seconds),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
+            undone_steps: facts.undone_steps,
             undone_seconds: facts.undone_seconds,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::LogError;
+use plimsoll_monitor::{LogError, decode};
 use plimsoll_types::Event;
 
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
@@ -209,6 +209,18 @@ impl RunDir {
         self.log.undo_after(mark)
     }
 
+    /// Returns the last event that processes before this one have undone.
+    pub(crate) fn last_undone(&self) -> Result<Option<Event>, RunDirError> {
+        let path = self.path.join(UNDONE_FILE);
+        let undone = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            undone => undone.map_err(|source| io_error("read", &path, source))?,
+        };
+        // A line that a kill cut short is followed by others all the same.
+        let lines = undone.rsplit(|it| *it == b'\n').filter_map(|it| std::str::from_utf8(it).ok());
+        Ok(lines.filter_map(|it| decode(it).ok()).find_map(|mut log| log.events.pop()))
+    }
+
     /// Notes in `processes.jsonl` that this process works on the run.
     pub(crate) fn note_process(&self, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
         processes::note(&self.path, step, why, undone_steps)
@@ -318,6 +330,7 @@ mod tests {
         assert_eq!(run.undo_after(mark).unwrap(), [epoch(4)]);
         run.log(&[epoch(5)]).unwrap();
         assert_eq!(run.events().unwrap(), [epoch(1), epoch(5)]);
+        assert_eq!(run.last_undone().unwrap(), Some(epoch(4)));
         let undone = fs::read_to_string(folder.path().join(UNDONE_FILE)).unwrap();
         let ends: Vec<_> = undone.lines().map(|line| line.chars().last().unwrap()).collect();
         assert_eq!(ends, ['}', '}', 'd', '}'], "{undone}");

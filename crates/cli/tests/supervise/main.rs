@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod deaths;
 mod groups;
 
 use std::collections::BTreeSet;

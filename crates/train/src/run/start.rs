@@ -29,6 +29,7 @@ impl<'a, J: Job> Run<'a, J> {
         let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
         let mut run = Self::untrained(job, config, shell)?;
+        let before = run.dir.last_undone()?;
         let undone = match existing {
             Existing::Resume if goes_on => run.return_to_last()?,
             Existing::Resume => run.return_to_nothing()?,
@@ -39,7 +40,7 @@ impl<'a, J: Job> Run<'a, J> {
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
         let why = match (&death, existing) {
             (Some(death), _) => Why::AfterDeath { death: death.what.clone() },
-            (None, Existing::Resume) => Why::Resumed,
+            (None, Existing::Resume) => Why::Resumed { death: unlogged_end(&undone, before.as_ref(), run.step) },
             (None, Existing::Refuse | Existing::Overwrite) => Why::Started,
         };
         run.dir.note_process(run.step, why, undone_steps)?;
@@ -149,5 +150,41 @@ impl<'a, J: Job> Run<'a, J> {
         let target = self.config.target.get();
         let needed = Bytes::from_f64_ceil(resident.as_f64() / target);
         Err(TrainError::CapacityTooSmall { resident, budget, target, capacity, needed })
+    }
+}
+
+/// Says how a process ended that nobody watched, by what it logged after its last checkpoint: one that ends in order logs
+/// its end.
+///
+/// Where nothing is undone, a process that was refused before it did anything may have undone that end: it is the last
+/// that was undone `before`, at the `step` where the run goes on.
+fn unlogged_end(undone: &[Event], before: Option<&Event>, step: u64) -> Option<String> {
+    let is_end = |it: &Event| matches!(it, Event::RunEnded(end) if !undone.is_empty() || end.step == step);
+    if undone.last().or(before).is_some_and(is_end) {
+        return None;
+    }
+    let last = undone.iter().rev().find_map(|it| if let Event::StepDone(it) = it { Some(it.step) } else { None });
+    let place = last.map_or("before its next step".to_owned(), |step| format!("after step {step}"));
+    Some(format!("ended {place}; nothing says of what"))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::{CheckpointSaved, EndReason, RunEnded};
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_did_not_log_its_end_has_died() {
+        let saved = Event::CheckpointSaved(CheckpointSaved { step: 8, path: "checkpoints/step-00000008".to_owned() });
+        let ended = Event::RunEnded(RunEnded { step: 8, reason: EndReason::Interrupted, seconds: 1.0 });
+        let died = Some("ended before its next step; nothing says of what".to_owned());
+        assert_eq!(unlogged_end(std::slice::from_ref(&saved), None, 8), died);
+        assert_eq!(unlogged_end(&[saved.clone(), ended.clone()], None, 8), None);
+        // It died right after its checkpoint, perhaps after one that had ended in order.
+        assert_eq!(unlogged_end(&[], Some(&saved), 12), died);
+        assert_eq!(unlogged_end(&[], Some(&ended), 12), died);
+        // Another one was refused before it did anything.
+        assert_eq!(unlogged_end(&[], Some(&ended), 8), None);
     }
 }

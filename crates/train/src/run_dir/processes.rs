@@ -34,7 +34,11 @@ pub enum Why {
     /// The run is new.
     Started,
     /// Somebody asked for the run to go on.
-    Resumed,
+    Resumed {
+        /// How the process before it ended, where that was not in order.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        death: Option<String>,
+    },
     /// The process before it was killed.
     AfterDeath {
         /// By what.
@@ -78,5 +82,10 @@ mod tests {
         let third: Process = serde_json::from_str(lines[2]).unwrap();
         assert_eq!((third.process, third.step, third.undone_steps), (3, 8, 3));
         assert_eq!(third.why, Why::AfterDeath { death: "SIGKILL".to_owned() });
+        note(folder.path(), 8, Why::Resumed { death: None }, 0).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.ends_with("\"why\":\"resumed\",\"undone_steps\":0}\n"), "{text}");
+        let fourth: Process = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(fourth.why, Why::Resumed { death: None });
     }
 }
