@@ -25,8 +25,8 @@ impl<J: Job> Prepared<J> {
         let (patch_max, batch_max) = match &self.sizes {
             Sizes::Cut(bounds) => {
                 let preset = Preset::for_capacity(settings.capacity_of_presets(self.capacity)).bounds();
-                let (patch, batch) = origins(bounds, preset, self.largest_sample, loader.effective_batch_size);
-                (Some(patch), Some(batch))
+                let origins = origins(bounds, preset, self.largest_sample, settings.is_batch_max_set());
+                (Some(origins.0), Some(origins.1))
             }
             Sizes::Padded(buckets) => {
                 let origin = if settings.is_batch_max_set() { Origin::Set } else { Origin::Data };
@@ -57,18 +57,22 @@ fn chosen_by(settings: &Settings, Asked(asked): Asked) -> ChosenBy {
 
 /// Returns the largest patch and the largest batch with where each comes from.
 ///
-/// The values tell, and not the configuration: a run that goes on has the bounds of its beginning as numbers, whoever chose
-/// them, and one that nothing larger is possible beside is no bound of anybody's.
-fn origins(bounds: &Bounds, preset: Bounds, largest_sample: u32, effective_batch_size: u32) -> (Bound, Bound) {
+/// The values tell first, and then the configuration: a run that goes on has the bounds of its beginning as numbers,
+/// whoever chose them, and a patch beside which nothing larger is possible is no bound of anybody's.
+fn origins(bounds: &Bounds, preset: Bounds, largest_sample: u32, is_batch_set: bool) -> (Bound, Bound) {
     let Bounds { patch_min, patch_max, patch_multiple, batch_max, .. } = *bounds;
     let of_preset = (preset.patch_max / patch_multiple * patch_multiple).max(patch_min);
-    let origin = |is_of_data, is_of_preset| match (is_of_data, is_of_preset) {
-        (true, _) => Origin::Data,
-        (_, true) => Origin::Preset,
+    let patch = match patch_max {
+        _ if largest_sample < patch_max.saturating_add(patch_multiple) => Origin::Data,
+        most if most == of_preset => Origin::Preset,
         _ => Origin::Set,
     };
-    let patch = origin(largest_sample < patch_max.saturating_add(patch_multiple), patch_max == of_preset);
-    let batch = origin(effective_batch_size <= batch_max, batch_max == preset.batch_max);
+    let batch = match batch_max {
+        most if most == preset.batch_max => Origin::Preset,
+        _ if is_batch_set => Origin::Set,
+        // It is the effective batch.
+        _ => Origin::Data,
+    };
     (Bound { most: patch_max, origin: patch }, Bound { most: batch_max, origin: batch })
 }
 
@@ -97,14 +101,15 @@ mod tests {
     #[test]
     fn a_bound_is_the_samples_or_the_presets_or_was_set() {
         let preset = Preset::Small.bounds();
-        let of = |patch_max, batch_max, largest_sample, effective| {
+        let of = |patch_max, batch_max, largest_sample, is_batch_set| {
             let bounds = Bounds { patch_max, batch_max, ..preset };
-            let (patch, batch) = origins(&bounds, preset, largest_sample, effective);
+            let (patch, batch) = origins(&bounds, preset, largest_sample, is_batch_set);
             (patch.origin, batch.origin)
         };
-        assert_eq!(of(32, 32, 72, 32), (Origin::Preset, Origin::Data));
-        assert_eq!(of(72, 16, 72, 128), (Origin::Data, Origin::Set));
-        assert_eq!(of(72, 64, 75, 128), (Origin::Data, Origin::Preset));
-        assert_eq!(of(64, 64, 72, 128), (Origin::Set, Origin::Preset));
+        assert_eq!(of(32, 32, 72, false), (Origin::Preset, Origin::Data));
+        assert_eq!(of(72, 16, 72, true), (Origin::Data, Origin::Set));
+        assert_eq!(of(72, 64, 75, false), (Origin::Data, Origin::Preset));
+        // A run that goes on.
+        assert_eq!(of(64, 64, 72, true), (Origin::Set, Origin::Preset));
     }
 }

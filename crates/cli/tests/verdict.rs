@@ -27,9 +27,15 @@ fn report_of(out: &Path) -> Value {
 
 #[track_caller]
 fn trained(out: &Path, args: &[&str]) -> String {
-    let sets = SMALL.iter().flat_map(|it| ["--set", it]);
+    trained_on("text", &SMALL, out, args)
+}
+
+/// Trains a job, and returns what was said at the end.
+#[track_caller]
+fn trained_on(job: &str, sets: &[&str], out: &Path, args: &[&str]) -> String {
+    let sets = sets.iter().flat_map(|it| ["--set", it]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(["train", "--job", "text", "--no-supervise", "--seed", "1", "--out"]).arg(out).args(sets).args(args);
+    command.args(["train", "--job", job, "--no-supervise", "--seed", "1", "--out"]).arg(out).args(sets).args(args);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
@@ -62,4 +68,27 @@ fn the_metric_is_told_from_the_loss_and_a_length_is_called_what_it_is() {
     assert!(log.lines().next().unwrap().contains(r#""unit_of_length":"tokens""#), "{log}");
     let report = fs::read_to_string(out.join("training_report.md")).unwrap();
     assert!(report.contains("micro_batch_size by length in tokens"), "{report}");
+}
+
+#[test]
+fn the_first_line_names_who_chose_the_sizes_and_what_ran() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = ["sr.channels=4", "sr.blocks=1", "train.validate_every=100"];
+    let first = |name: &str, args: &[&str], limit: &str| {
+        let out = folder.path().join(name);
+        let shown = trained_on("sr", &sets, &out, &[&["--steps", "12"], args].concat());
+        assert_eq!(report_of(&out)["limit"], limit, "{shown}");
+        shown.lines().next().unwrap().to_owned()
+    };
+    let check = |said: &str, parts: &[&str]| parts.iter().for_each(|it| assert!(said.contains(it), "{said}"));
+    let levers = ["`batch.patch_max = 32` (the preset's) and the effective batch of 32 samples"];
+    check(&first("roomy", &[], "effective_batch"), &levers);
+    let fixed = ["--set", "policy.kind=fixed", "--capacity", "8MiB"];
+    let asked = ["Memory was the limit", "`policy.kind = \"fixed\"` keeps did not fit", "micro-batches of "];
+    check(&first("fixed", &fixed, "memory"), &asked);
+    let room = ["batch.effective_batch_size=128", "batch.batch_max=16", "data.buffer_limit=64 MiB"];
+    let room = room.iter().flat_map(|it| ["--set", it]).chain(["--capacity", "16GiB"]).collect::<Vec<_>>();
+    check(&first("images", &room, "bounds"), &["the smallest image (patch 72) and `batch.batch_max = 16`."]);
+    let given = first("given", &["--set", "batch.batch_size=8"], "fixed");
+    check(&given, &["(the preset's) and `batch.batch_size = 8`. A larger `batch.batch_size` takes more memory for"]);
 }

@@ -20,14 +20,14 @@ struct Lever {
     /// What it is, as the end of "the limit was".
     what: String,
     /// The key that moves it; none where no key does.
-    key: Option<&'static str>,
+    key: Option<String>,
     /// Whether a larger one changes what is learnt.
     is_learnt: bool,
 }
 
 impl Levers<'_> {
-    /// Names what kept steps from being larger, and what would make them so.
-    pub(crate) fn told(&self, limit: Limit) -> String {
+    /// Names what kept steps from being larger, and, where memory is left, what would make them so.
+    pub(crate) fn told(&self, limit: Limit, is_room: bool) -> String {
         let levers = self.levers(limit);
         let whats: Vec<_> = levers.iter().map(|it| it.what.clone()).collect();
         let be = if whats.len() == 1 { "limit was" } else { "limits were" };
@@ -36,8 +36,9 @@ impl Levers<'_> {
         for (is_learnt, brings) in
             [(false, "takes more memory for the same step"), (true, "takes more memory, and changes what is learnt")]
         {
-            let keys: Vec<_> = levers.iter().filter(|it| it.is_learnt == is_learnt).filter_map(|it| it.key).collect();
-            if !keys.is_empty() {
+            let keys: Vec<_> =
+                levers.iter().filter(|it| it.is_learnt == is_learnt).filter_map(|it| it.key.clone()).collect();
+            if is_room && !keys.is_empty() {
                 let _ = write!(text, " A larger {} {brings}.", keys.join(" or "));
             }
         }
@@ -50,15 +51,28 @@ impl Levers<'_> {
         format!("the effective batch of {} {unit}", self.start.effective_batch_size)
     }
 
+    /// Names the key that must be larger with the effective batch: a micro-batch holds all of it, and would not hold more.
+    fn also(&self) -> &'static str {
+        match (self.settings.chosen_by, self.settings.batch_max.map(|it| it.origin)) {
+            _ if self.has_lengths() => "",
+            (ChosenBy::BatchSize, _) => " (with a larger `batch.batch_size`)",
+            (ChosenBy::Policy | ChosenBy::FixedPolicy, Some(Origin::Set | Origin::Preset)) => {
+                " (with a larger `batch.batch_max`)"
+            }
+            _ => "",
+        }
+    }
+
     fn levers(&self, limit: Limit) -> Vec<Lever> {
         let of_step = match limit {
             Limit::EffectiveBatch => {
-                Lever { what: self.effective(), key: Some("`batch.effective_batch_size`"), is_learnt: true }
+                let key = "`batch.effective_batch_size`".to_owned() + self.also();
+                Lever { what: self.effective(), key: Some(key), is_learnt: true }
             }
             Limit::Fixed => self.given(),
             _ => Lever {
                 what: bound("batch.batch_max", self.settings.batch_max, self.policy.batch_max) + &self.fewer(),
-                key: Some("`batch.batch_max`"),
+                key: Some("`batch.batch_max`".to_owned()),
                 is_learnt: false,
             },
         };
@@ -79,7 +93,7 @@ impl Levers<'_> {
             }
             None => Lever {
                 what: bound("batch.patch_max", settings.patch_max, policy.patch_max),
-                key: Some("`batch.patch_max`"),
+                key: Some("`batch.patch_max`".to_owned()),
                 is_learnt: true,
             },
         };
@@ -90,9 +104,13 @@ impl Levers<'_> {
     fn given(&self) -> Lever {
         let Knobs { patch_size, micro_batch_size } = self.last.rung;
         let n = self.policy.batch_max.unwrap_or(micro_batch_size);
-        let sizes = if self.has_lengths() { format!("batch {n}") } else { format!("patch {patch_size}, batch {n}") };
+        let sizes = if self.has_lengths() {
+            format!("batch {micro_batch_size} of {patch_size} {}", self.unit())
+        } else {
+            self.last.rung.to_string()
+        };
         let (what, key) = match self.settings.chosen_by {
-            ChosenBy::BatchSize => (format!("`batch.batch_size = {n}`"), Some("`batch.batch_size`")),
+            ChosenBy::BatchSize => (format!("`batch.batch_size = {n}`"), Some("`batch.batch_size`".to_owned())),
             ChosenBy::Search => (format!("the batch of {n} that `batch.batch_size = \"auto\"` found"), None),
             ChosenBy::FixedPolicy => (format!("what `policy.kind = \"fixed\"` keeps: {sizes}"), None),
             ChosenBy::Plan => (format!("what the plan was certain of: {sizes}"), None),
@@ -117,8 +135,13 @@ impl Levers<'_> {
 
     /// Says so where the longest samples have smaller batches, which only memory makes them.
     fn fewer(&self) -> String {
-        let unit = if self.start.unit_of_length.is_empty() { "positions" } else { &self.start.unit_of_length };
+        let unit = self.unit();
         self.policy.fewer().map_or_else(String::new, |(n, edge)| format!(" (of {edge} {unit} no more than {n} fit)"))
+    }
+
+    /// Returns what a length counts.
+    fn unit(&self) -> &str {
+        if self.start.unit_of_length.is_empty() { "positions" } else { &self.start.unit_of_length }
     }
 
     fn has_lengths(&self) -> bool {

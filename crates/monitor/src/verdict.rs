@@ -33,7 +33,7 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
             )
         }
         Limit::EffectiveBatch | Limit::Fixed => {
-            format!("{unused}: {reached}. {}{}", levers.told(limit), enough(run, last))
+            format!("{unused}: {reached}. {}{}", levers.told(limit, used < WELL_USED), enough(run, last))
         }
         Limit::BatchesPerStep => {
             let (parts, effective) = (settings.batches_per_step.unwrap_or(1), levers.effective());
@@ -44,7 +44,9 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
                 enough(run, last)
             )
         }
-        Limit::Bounds => format!("{unused}: {reached}. {}{}{}", levers.told(limit), enough(run, last), gain(run)),
+        Limit::Bounds => {
+            format!("{unused}: {reached}. {}{}{}", levers.told(limit, used < WELL_USED), enough(run, last), gain(run))
+        }
         Limit::StepwiseTarget => format!(
             "The memory was used in part: {reached}. The limit was `policy.stepwise_target`, near which sizes no longer \
              grow; a higher one lets them."

@@ -39,7 +39,7 @@ impl Knobs<'_> {
         let (heading, sizes) = if sizes.is_empty() {
             ("micro-batch size (samples)", single(|it| it.rung.micro_batch_size))
         } else {
-            ("micro-batch size (samples): most that ran at the longest edge and at the shortest", sizes)
+            ("micro-batch size (samples): smallest and largest of a step", sizes)
         };
         self.panel(canvas, heading, &sizes, (lower, true))
     }
@@ -72,47 +72,21 @@ impl Knobs<'_> {
         self.run.steps().filter_map(edges).collect()
     }
 
-    /// The batch sizes of the longest edge that ran and of the shortest; none where the policy has one edge only.
+    /// The smallest and the largest micro-batch of each step, where a policy sizes them by length; none elsewhere.
+    ///
+    /// What it allows at a length is not what runs: a step need not hold as many samples of it.
     fn sizes(&self) -> Vec<Range> {
-        let ends = Ends::of(self.run);
-        let mut ranges = Vec::new();
-        for (step, it) in self.run.moves() {
-            let Move::Sizes(resize) = it else { continue };
-            if ranges.is_empty() {
-                ranges.extend(ends.sizes(&resize.from).map(|it| (0.0, it)));
-            }
-            ranges.extend(ends.sizes(&resize.to).map(|it| ((step + 1) as f64, it)));
+        if !self.run.moves().any(|(_, it)| matches!(it, Move::Sizes(_))) && Policy::of(self.run).edges.is_empty() {
+            return Vec::new();
         }
-        ranges
+        let sizes = |step: &StepDone| {
+            let sizes = || step.micro_batches.iter().map(|it| it.shape().samples);
+            Some((step.step as f64, [sizes().min()?, sizes().max()?]))
+        };
+        self.run.steps().filter_map(sizes).collect()
     }
 
     fn stairs(&self, values: impl Iterator<Item = Point>) -> Vec<Point> {
         thin(stairs(values, self.end))
-    }
-}
-
-/// The longest edge that ran and the shortest: where each is among the edges of the policy, and the most samples of it
-/// that a micro-batch had.
-struct Ends([Option<(usize, u32)>; 2]);
-
-impl Ends {
-    fn of(run: &Run<'_>) -> Self {
-        let edges = Policy::of(run).edges;
-        let at = |edge: u32| edges.iter().position(|it| edge <= *it);
-        let ran = || run.steps().flat_map(|it| &it.micro_batches).map(|it| (at(it.edges.edge()), it.shape().samples));
-        let most = |end: Option<usize>| Some((end?, ran().filter(|(at, _)| *at == end).map(|(_, n)| n).max()?));
-        let places = || ran().filter_map(|(at, _)| at);
-        Self([most(places().max()), most(places().min())])
-    }
-
-    /// Returns the sizes of both, of what a policy allows: a step may hold fewer samples of a length, and a size that
-    /// never ran is none.
-    fn sizes(&self, allowed: &[u32]) -> Option<[u32; 2]> {
-        let [longest, shortest] = self.0;
-        let size = |end: Option<(usize, u32)>, other: Option<&u32>| match end {
-            Some((at, most)) => allowed.get(at).map(|it| *it.min(&most)),
-            None => other.copied(),
-        };
-        Some([size(longest, allowed.last())?, size(shortest, allowed.first())?])
     }
 }

@@ -189,15 +189,11 @@ fn a_long_comparison_stays_light() {
 }
 
 #[test]
-fn a_size_that_a_policy_allows_and_no_step_can_fill_is_not_drawn() {
+fn a_size_that_a_policy_allows_and_no_step_fills_is_not_drawn() {
     let mut events = run_of(40, true);
-    if let Event::RunStarted(start) = &mut events[0] {
-        start.controller = r#"{"policy":{"kind":"bucketed","edges":[16,32,64,128,256]}}"#.into();
-    }
     let drawn = memory_timeline(&events).svg;
     let first = events.iter_mut().find_map(|it| if let Event::Decided(it) = it { Some(it) } else { None });
     let Some(Decided { decision: Decision::Resize(resize), .. }) = first else { unreachable!("an adjustment") };
-    // An edge of which there is no sample, and room for many more of the others.
-    resize.to = vec![86; 5];
+    resize.to = vec![860; 4];
     assert!(drawn == memory_timeline(&events).svg);
 }

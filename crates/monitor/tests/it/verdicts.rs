@@ -221,11 +221,18 @@ fn micro_batches_that_did_not_fit_are_told_with_what_ran_in_their_place() {
 fn what_a_line_advises_can_be_done() {
     let preset = bound(32, Origin::Preset);
     // The batch is as large as the effective batch already.
-    for chosen_by in [ChosenBy::BatchSize, ChosenBy::FixedPolicy, ChosenBy::Search] {
+    let data = bound(32, Origin::Data);
+    let effective = "A larger `batch.patch_max` or `batch.effective_batch_size`";
+    for (chosen_by, batch_max, also) in [
+        (ChosenBy::BatchSize, data, " (with a larger `batch.batch_size`) takes more"),
+        (ChosenBy::FixedPolicy, data, " takes more"),
+        (ChosenBy::FixedPolicy, bound(32, Origin::Set), " (with a larger `batch.batch_max`) takes more"),
+        (ChosenBy::Search, data, " takes more"),
+    ] {
         let events = run_of_cuts(FIXED, 32, knobs(32, 32), 30);
-        let (limit, whole) = said(&events, cut(chosen_by, preset, preset));
+        let (limit, whole) = said(&events, cut(chosen_by, preset, batch_max));
         assert_eq!(limit, Some(Limit::EffectiveBatch));
-        check(&whole, &["`batch.effective_batch_size`"], &["batch.batch_size", "adaptive", "given"]);
+        check(&whole, &[&format!("{effective}{also}")], &["A larger `batch.batch_size`", "adaptive", "given"]);
     }
     let events = run_of_cuts(FIXED, 32, knobs(32, 8), 30);
     let (limit, given) = said(&events, cut(ChosenBy::BatchSize, preset, preset));
@@ -280,7 +287,7 @@ fn sizes_that_cannot_grow_are_not_told_that_memory_was_the_limit_however_full_it
     let events = run_of_cuts(&policy("certified", 32, 32), 32, knobs(32, 32), 97);
     let (limit, said) = said(&events, cut(ChosenBy::Policy, bound(32, Origin::Preset), None));
     assert_eq!(limit, Some(Limit::EffectiveBatch));
-    check(&said, &["The memory was used well: steps reached 97 %"], &["memory.capacity", "was the limit"]);
+    check(&said, &["The memory was used well: steps reached 97 %"], &["memory.capacity", "was the limit", "A larger"]);
 }
 
 #[test]
