@@ -1,6 +1,6 @@
 //! What the log says of the policy that chose the sizes.
 
-use plimsoll_types::{BrakeReason, Decision, Event, KeepReason, Knobs};
+use plimsoll_types::{Decision, Event, KeepReason, Knobs};
 use serde_json::Value;
 
 use crate::limit::StepSettings;
@@ -95,10 +95,8 @@ impl Tops {
 impl Run<'_> {
     /// Whether a policy has changed something as often as it may, and keeps what there is.
     pub(crate) fn is_braked(&self, policy: &Policy) -> bool {
-        let said = |it: &Event| matches!(it, Event::Decided(it) if is_brake(&it.decision));
         let n_moves = self.moves().count();
-        let is_used_up = |most| usize::try_from(most).is_ok_and(|most| most <= n_moves);
-        self.0.iter().any(said) || policy.max_adjustments.is_some_and(is_used_up)
+        policy.max_adjustments.is_some_and(|most| usize::try_from(most).is_ok_and(|most| most <= n_moves))
     }
 
     /// Whether the policy had judged the sizes last, and seen no reason to change them.
@@ -112,10 +110,6 @@ impl Run<'_> {
     pub(crate) fn has_grown_last(&self) -> bool {
         self.moves().last().is_none_or(|(_, it)| it.is_growth())
     }
-}
-
-const fn is_brake(decision: &Decision) -> bool {
-    matches!(decision, Decision::Brake { reason: BrakeReason::Adjustments { .. } })
 }
 
 impl<'a> Move<'a> {

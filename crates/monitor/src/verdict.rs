@@ -73,8 +73,9 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
 
 /// Says what is known where no step was done since the last change.
 fn changed_last(run: &Run<'_>, reached: &str) -> String {
-    let change = adjustments(run).pop();
-    let change = change.map_or_else(String::new, |it| format!(", from {} to {}", it.from, it.to));
+    // Of many lengths only the ends are named, which may be as they were.
+    let change = adjustments(run).pop().map(|it| (it.from.to_string(), it.to.to_string())).filter(|(a, b)| a != b);
+    let change = change.map_or_else(String::new, |(from, to)| format!(", from {from} to {to}"));
     format!(
         "The run ended as its sizes changed{change}: {reached} before that. More `train.steps` would show what the new \
          sizes reach."

@@ -2,8 +2,7 @@
 
 use plimsoll_monitor::{Bound, ChosenBy, Limit, Origin, StepSettings, TrainingReport};
 use plimsoll_types::{
-    BrakeReason, Budget, Bytes, Decided, Decision, Event, KeepReason, Knobs, MicroBatch, MoveReason, Resize,
-    RunStarted, StepDone,
+    Budget, Bytes, Decided, Decision, Event, KeepReason, Knobs, MicroBatch, MoveReason, Resize, RunStarted, StepDone,
 };
 
 use crate::answers::report;
@@ -170,11 +169,6 @@ fn grown() -> MoveReason {
     MoveReason::Certified { upper: Bytes::mib(160), limit: Bytes::mib(170) }
 }
 
-fn brake(step: u64) -> Event {
-    let reason = BrakeReason::Adjustments { count: 2 };
-    Event::Decided(Decided { step, decision: Decision::Brake { reason } })
-}
-
 /// The words of the first line.
 fn said(events: &[Event], settings: StepSettings) -> (Option<Limit>, String) {
     let report = report(events, settings);
@@ -325,13 +319,11 @@ fn more_steps_are_advised_only_where_sizes_may_still_grow() {
     let low = run_of_cuts(&policy("stepwise", 32, 32), 32, knobs(32, 8), 16);
     let moves = [(3, 16, 24), (6, 24, 32)];
     let moves = moves.map(|(step, from, to)| run::moved(step, knobs(from, 8), knobs(to, 8), grown()));
-    let braked = [&low[..1], &moves, &[brake(7)], &low[1..]].concat();
     let settings = || cut(ChosenBy::Policy, bound(32, Origin::Preset), bound(32, Origin::Data));
-    for events in [braked, [&low[..1], &moves, &low[1..]].concat()] {
-        let (limit, said) = said(&events, settings());
-        assert_eq!(limit, Some(Limit::Adjustments));
-        check(&said, &["steps reached 16 %", "`policy.max_adjustments = 2`"], &["train.steps"]);
-    }
+    let (limit, text) = said(&[&low[..1], &moves, &low[1..]].concat(), settings());
+    assert_eq!(limit, Some(Limit::Adjustments));
+    check(&text, &["steps reached 16 %", "`policy.max_adjustments = 2`"], &["train.steps"]);
+    assert_eq!(said(&[&low[..1], &moves[..1], &low[1..]].concat(), settings()).0, Some(Limit::Length));
     // Everything is at its bounds, a step after the last growth.
     let top = run_of_cuts(&policy("certified", 32, 32), 32, knobs(32, 32), 35);
     let grew = run::moved(2, knobs(16, 8), knobs(32, 32), grown());
@@ -359,6 +351,11 @@ fn sizes_that_changed_after_the_last_step_are_told_with_what_was_reached_before(
     let told = report(&[&of_lengths(4, 4, 8)[..], &[resized(39, fell)]].concat(), tokens(1));
     assert_eq!(told.limit, None);
     let first = "The run ended as its sizes changed, from batches of 8, 5 to batches of 8, 4: steps reached 0.5 % of";
+    assert!(told.verdict.as_deref().is_some_and(|it| it.starts_with(first)), "{:?}", told.verdict);
+    // Of many lengths only the ends are named.
+    let many = Resize { from: vec![8, 8, 8, 8, 8, 8, 4], to: vec![8, 8, 8, 8, 8, 7, 4], reason: grown() };
+    let told = report(&[&of_lengths(4, 4, 8)[..], &[resized(39, many)]].concat(), tokens(1));
+    let first = "The run ended as its sizes changed: steps reached 0.5 % of";
     assert!(told.verdict.as_deref().is_some_and(|it| it.starts_with(first)), "{:?}", told.verdict);
     assert_eq!(report(&low[..1], cut(ChosenBy::Policy, None, None)).verdict, None);
 }
