@@ -102,7 +102,7 @@ mod tests {
     fn a_bound_is_the_samples_or_the_presets_or_was_set() {
         let preset = Preset::Small.bounds();
         let of = |patch_max, batch_max, largest_sample, is_batch_set| {
-            let bounds = Bounds { patch_max, batch_max, ..preset };
+            let bounds = Bounds { patch_max, patch_multiple: 4, batch_max, ..preset };
             let (patch, batch) = origins(&bounds, preset, largest_sample, is_batch_set);
             (patch.origin, batch.origin)
         };
