@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -14,6 +15,8 @@ use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
 #[global_allocator]
 static ALLOCATOR: TrackingAllocator = TrackingAllocator::new();
+
+static DRAWING: Mutex<()> = Mutex::new(());
 
 const N_SAMPLES: usize = 7;
 const WIDTH: usize = 4;
@@ -32,11 +35,15 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        // Whoever draws weights in another test draws from the same generator.
+        let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
         let device = Device::flex().autodiff();
         device.seed(3);
         let values: Vec<f32> = (0..N_SAMPLES * WIDTH).map(|at| (at % 5) as f32 - 2.0).collect();
         let samples = Tensor::<1>::from_floats(&*values, &device).reshape([N_SAMPLES, WIDTH]);
         let net = Net { layer: LinearConfig::new(WIDTH, 2).init(&device) };
+        // They are drawn when they are first used.
+        drop(mean_loss(&net, samples.clone()));
         let step = GuardedStep::new(open(DeviceKind::Flex, None).unwrap(), device.clone());
         Self { device, step, state: TrainState::new(net, AdamConfig::new().init()), samples }
     }
