@@ -36,8 +36,8 @@ bench end-to-end [--data-text DIR] [--data-sequence DIR]
     Trains with planned batches and with batches drawn at random, at one capacity, and writes
     target/bench/end-to-end.json; the data are read from there, or else from ../shared/data/text-docs and
     ../shared/data/seq-fsdd if they are there, or else from fixtures. Takes some ten minutes on two idle cores.
-    What runs networks shares the build of `check`, with Burn as fast as it ships and the checks on in our own crates;
-    PLIMSOLL_PROFILE=release measures what ships.
+    What runs networks is built as it ships; PLIMSOLL_PROFILE=ci shares the build of `check` instead, whose own crates are
+    slower.
 ";
 
 const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 
 /// Returns a command that writes the report of that name.
 fn report(name: &str, args: &[OsString]) -> anyhow::Result<Command> {
-    proof(networks::command("build"), name, &root().join(format!("target/bench/{name}.json")), args)
+    proof(networks::shipped("build"), name, &root().join(format!("target/bench/{name}.json")), args)
 }
 
 fn predict(args: &[OsString]) -> anyhow::Result<()> {
@@ -76,7 +76,7 @@ fn predict(args: &[OsString]) -> anyhow::Result<()> {
 fn overhead() -> anyhow::Result<()> {
     let folder = root().join("target/bench");
     let out = folder.join("overhead-run");
-    let mut command = Command::new(networks::program("plimsoll")?);
+    let mut command = Command::new(networks::shipped_program("plimsoll")?);
     command.args(["train", "--steps", "200", "--overwrite", "--out"]).arg(&out).current_dir(root());
     fs::create_dir_all(&folder)?;
     run_command(command)?;
@@ -134,7 +134,7 @@ fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
     }
     println!("text of {}, recordings of {}", text.display(), sequence.display());
     let out = root().join("target/bench/end-to-end.json");
-    run_command(proof(networks::command("build"), "end-to-end", &out, &[text.into(), sequence.into()])?)
+    run_command(proof(networks::shipped("build"), "end-to-end", &out, &[text.into(), sequence.into()])?)
 }
 
 /// Returns the folder of a data pack, or of the fixtures of a job where there is none.

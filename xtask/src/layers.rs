@@ -24,9 +24,10 @@ const LAYERS: &[&[&str]] = &[
         "plimsoll-monitor",
         "plimsoll-files",
     ],
-    &["plimsoll-plan", "plimsoll-fixtures"],
-    &["plimsoll-step"],
+    &["plimsoll-step", "plimsoll-fixtures"],
+    &["plimsoll-plan"],
     &["plimsoll-train"],
+    &["plimsoll-learner"],
     &["plimsoll"],
     &["plimsoll-workloads"],
     &["plimsoll-cli", "plimsoll-bench"],
@@ -40,7 +41,18 @@ const DRAWS: &str = "plimsoll-cli";
 
 /// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("burn", &["plimsoll-plan", "plimsoll-step", "plimsoll-train", "plimsoll", "plimsoll-workloads", "plimsoll-bench"]),
+    (
+        "burn",
+        &[
+            "plimsoll-plan",
+            "plimsoll-step",
+            "plimsoll-train",
+            "plimsoll-learner",
+            "plimsoll",
+            "plimsoll-workloads",
+            "plimsoll-bench",
+        ],
+    ),
     ("clap", &["plimsoll-cli"]),
     ("config", &["plimsoll-cli"]),
     ("criterion", &["plimsoll-bench"]),
@@ -152,7 +164,7 @@ mod tests {
                 "plimsoll-types imports plimsoll-train, which is not below it",
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
-                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll and plimsoll-workloads and plimsoll-bench",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll-learner and plimsoll and plimsoll-workloads and plimsoll-bench",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
                 "plimsoll-bench imports plimsoll-cli, which is not below it",
                 "plimsoll-new has no layer yet",

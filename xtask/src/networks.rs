@@ -16,7 +16,8 @@ use crate::vulkan::{self, Vulkan};
 /// The variable that names the cargo profile.
 const PROFILE: &str = "PLIMSOLL_PROFILE";
 
-/// The profile of the tests: an optimised Burn, which is 30 to 70 times faster, and our own crates with their checks.
+/// The profile of the tests: Burn's kernels optimised, 30 to 70 times faster, all else built fast, and our own crates with
+/// their checks.
 const TESTED: &str = "ci";
 
 const PACKAGES: [&str; 7] = [
@@ -31,6 +32,9 @@ const PACKAGES: [&str; 7] = [
 
 /// It runs no networks, and is tested with the core: its tests of a device, though, take what is built for networks.
 const WITH_DEVICE: &str = "plimsoll-probe";
+
+/// What stands on Burn's own training, which what ships does without.
+const LEARNER: &str = "plimsoll-learner";
 
 /// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
 /// plimsoll-bench, because criterion changes those of Burn's dependencies.
@@ -52,9 +56,14 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     for package in PACKAGES {
         command.args(["-p", package]);
     }
+    if profile == TESTED {
+        command.args(["-p", LEARNER, "--features", "plimsoll/learner"]);
+    }
     if let Some(vulkan) = vulkan {
         command.args(["-p", WITH_DEVICE]);
         with_device(&mut command, "vulkan");
+        // What users name has tests of that device too.
+        command.arg("--features=plimsoll/vulkan");
         vulkan.equip(&mut command);
     }
     command
@@ -68,6 +77,13 @@ pub(crate) fn with_device(command: &mut Command, name: &str) {
 /// Builds a program, and returns where it is.
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
     let mut command = command("build");
+    command.args(["--bin", name]);
+    built(command)
+}
+
+/// As [`program`], as it ships.
+pub(crate) fn shipped_program(name: &str) -> anyhow::Result<PathBuf> {
+    let mut command = shipped("build");
     command.args(["--bin", name]);
     built(command)
 }
@@ -99,8 +115,14 @@ mod tests {
             let args: Vec<_> = command.get_args().map(|it| it.to_string_lossy().into_owned()).collect();
             args.windows(2).filter(|it| it[0] == "-p").map(|it| it[1].clone()).collect::<Vec<_>>()
         };
-        assert_eq!(packages(None), PACKAGES);
-        assert_eq!(packages(Some(&Vulkan::Installed)), [&PACKAGES[..], &["plimsoll-probe"]].concat());
+        assert_eq!(packages(None), [&PACKAGES[..], &[LEARNER]].concat());
+        assert_eq!(packages(Some(&Vulkan::Installed)), [&PACKAGES[..], &[LEARNER, WITH_DEVICE]].concat());
+    }
+
+    #[test]
+    fn what_ships_is_built_without_what_only_tests_need() {
+        let command = command_in("release", "build", None);
+        assert!(!command.get_args().any(|it| it.to_string_lossy().contains("learner")));
     }
 
     #[test]

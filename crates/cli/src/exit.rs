@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind};
 
-use plimsoll_plan::PlanError;
+use plimsoll_plan::{FindError, PlanError};
 use plimsoll_probe::ProbeError;
-use plimsoll_train::{CheckpointError, FindError, LoaderError, RunDirError, StepError, TrainError};
+use plimsoll_train::{CheckpointError, LoaderError, RunDirError, StepError, TrainError};
 
 /// The exit code of a failure that is not the user's.
 const FAILED: u8 = 1;
@@ -82,7 +82,8 @@ fn is_bad_device(error: &ProbeError) -> bool {
     !matches!(error, ProbeError::Io { .. } | ProbeError::Driver { .. } | ProbeError::CleanupRefused { .. })
 }
 
-/// Whether a file cannot be where it was asked for, or is not what was asked for; what else the system says, as of a disk that is full, is a failure.
+/// Whether a file cannot be where it was asked for, or is not what was asked for; what else the system says, as of a disk
+/// that is full, is a failure.
 fn is_bad_place(error: &io::Error) -> bool {
     use ErrorKind::{
         AlreadyExists, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,

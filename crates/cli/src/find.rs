@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use plimsoll_files::write_whole;
 use plimsoll_finder::{FinderConfig, Found, Limit, Outcome, Winner};
+use plimsoll_plan::{FoundBatch, Objective, Tried};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{FindRequest, FoundBatch, Job, MAX_INFERENCE_BATCH, Objective, Tried, find_batch_size, sound_one};
+use plimsoll_train::{FindRequest, Job, MAX_INFERENCE_BATCH, find_batch_size, sound_one};
 use plimsoll_types::{Bytes, Fraction, StepShape};
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ impl WithJob for Find<'_> {
                 ..FinderConfig::default()
             };
             let batch_max = finder.batch_max;
-            let found = search(&prepared, settings, finder, phase, step, args.objective)?;
+            let found = search(&prepared, settings, finder, phase, args.objective)?;
             let limit = match step {
                 Some(step) if found.found.limit == Limit::BatchMax && step == batch_max => of_a_step(settings, step),
                 _ => found.found.limit.to_string(),
@@ -141,7 +142,6 @@ pub(crate) fn search<J: Job>(
     settings: &Settings,
     finder: FinderConfig,
     phase: Phase,
-    effective_batch_size: Option<u32>,
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
     let open = || open_probe(prepared.harness, settings);
@@ -161,7 +161,6 @@ pub(crate) fn search<J: Job>(
         checkpointing: settings.memory.begins_with_checkpointing(),
         finder,
         phase,
-        effective_batch_size,
         loader: Some(prepared.loader.clone()),
         objective: match objective {
             FindObjective::Largest => Objective::Largest,

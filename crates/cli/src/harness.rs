@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
-use plimsoll_train::Hooks;
 use plimsoll_types::Bytes;
+use plimsoll_workloads::Hooks;
 
 /// Opens the devices of the program, and has a say in what its jobs do: here it is put to the test.
 ///

@@ -8,12 +8,13 @@ mod text;
 
 use std::path::PathBuf;
 
-use plimsoll_train::{Job, StopFlag, TrainError};
+use plimsoll_train::{Job, StopFlag, TrainError, compute_alone, replicas};
 
 pub(crate) use self::multitask::scarce;
 pub(crate) use self::sr::narrow;
 pub(crate) use self::text::TOKENIZER_FILE;
 use crate::beat::Beat;
+use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::load::Loaded;
 use crate::loading::{Loading, host_memory};
@@ -75,9 +76,16 @@ pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>,
     }
 }
 
-/// Draws the line, and gives the samples that wait for a step the memory that they may hold.
+/// Draws the line, starts what runs parts of a step, and gives the samples that wait for a step the memory that they may hold.
+///
+/// From then on this thread computes alone: other cores have parts of their own. Reading the data has used them all.
 fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<Prepared<J>> {
     let beat = Beat::start("preparing");
+    compute_alone();
+    if 1 < settings.replicas() {
+        // What they keep is there before anything is sounded or planned.
+        replicas(settings.replicas() as usize).map_err(|error| user_error(describe(&error)))?;
+    }
     let mut prepared = below_line(prepared)?;
     let (source, loader) = (prepared.job.source(), &mut prepared.loader);
     let checked = match settings.data.buffer_limit.0 {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
-use plimsoll_train::{Hooked, Hooks, HostMemory, StopFlag};
+use plimsoll_train::{HostMemory, StopFlag};
 use plimsoll_types::{Bytes, MemoryReading};
-use plimsoll_workloads::{AboutFolder, Room, StoreConfig, Watch};
+use plimsoll_workloads::{AboutFolder, Hooked, Hooks, Room, StoreConfig, Watch};
 
 use crate::beat::Beat;
 use crate::exit::{Interrupted, describe, user_error};

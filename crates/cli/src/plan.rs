@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use plimsoll_files::write_whole;
 use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
-use plimsoll_plan::{Fit, MemoryPlan, PlannedCell};
+use plimsoll_plan::{Fit, MemoryPlan, PlannedCell, RealSteps};
 use plimsoll_predict::{Phase, Source};
 use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
 use plimsoll_types::Bytes;

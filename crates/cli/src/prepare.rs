@@ -3,8 +3,9 @@
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
 use plimsoll_probe::{Probe, ProbeError};
-use plimsoll_train::{Hooked, Hooks, Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
+use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
+use plimsoll_workloads::{Hooked, Hooks};
 
 use crate::exit::{UserError, user_error};
 use crate::harness::Harness;

@@ -18,8 +18,8 @@ pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
 use crate::nearest::hint;
 use crate::values::{
-    AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, EffectiveUnit, JobName, Most,
-    OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
+    AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, Cores, EffectiveUnit, JobName,
+    Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -90,6 +90,7 @@ pub(crate) struct Policy {
 pub(crate) struct Train {
     pub(crate) steps: u64,
     pub(crate) deterministic: bool,
+    replicas: Cores,
     learning_rate: f64,
     warm_up_steps: u64,
     final_learning_rate_share: Fraction,

@@ -1,10 +1,10 @@
 //! How a run makes sure of what it begins with, and what it leaves out.
 
-use plimsoll_plan::{MemoryPlan, PlanError};
+use plimsoll_plan::{MemoryPlan, OpenProbe, PlanError};
 use plimsoll_policy::{Policy, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, OpenProbe, PlanRequest, Source, plan_memory, sound};
+use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Source, plan_memory, sound};
 use plimsoll_types::StepShape;
 
 use crate::display::progress_of_planning;

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
+use plimsoll_plan::{FindError, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FindError, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell,
-    StopFlag, TrainError, fingerprint, fit, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
+    TrainError, fingerprint, fit, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -105,8 +105,7 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
     let found = loop {
         let finder = FinderConfig { edge, batch_min, batch_max, target, ..FinderConfig::default() };
-        let n_samples = Some(prepared.loader.samples_of(edge));
-        let error = match find::search(prepared, &tried, finder, Phase::Train, n_samples, FindObjective::Largest) {
+        let error = match find::search(prepared, &tried, finder, Phase::Train, FindObjective::Largest) {
             Ok(found) => break found,
             Err(error) => error,
         };

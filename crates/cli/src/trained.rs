@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_finder::FinderConfig;
-use plimsoll_plan::PlanError;
+use plimsoll_plan::{PlanError, Tried};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_train::{
-    BlankForward, CONFIG_FILE, Checkpoint, CheckpointError, Device, HostMemory, TrainError, Tried,
+    BlankForward, CONFIG_FILE, Checkpoint, CheckpointError, Device, HostMemory, TrainError, compute_alone,
     find_inference_batch, open_device, sound_forward,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
@@ -42,6 +42,7 @@ pub(crate) fn open<M>(
     load: impl FnOnce(&Checkpoint, Device) -> Result<M, CheckpointError>,
 ) -> anyhow::Result<(Box<dyn Probe>, M)> {
     let _beat = Beat::start("model");
+    compute_alone();
     // The probe starts the device, and says what is missing where it cannot.
     let probe = open_probe(harness, settings)?;
     let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
@@ -113,12 +114,15 @@ impl Forward<'_> {
     /// same.
     fn hold_what_files_take(&self, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
         let (Files { what, needed }, is_one) = (&self.files, self.settings.device == DeviceKind::Flex);
+        if *needed == Bytes::ZERO {
+            return Ok(Vec::new());
+        }
         let all = if is_one { probe.read()?.in_use } else { held() }.saturating_add(*needed);
         let (memory, wanted) = match host_memory(self.settings, probe.capacity()?) {
             HostMemory::Capacity(capacity) => (capacity, "give more with `--capacity`"),
             HostMemory::BesideDevice(memory) => (memory, "the host has no more"),
         };
-        if *needed != Bytes::ZERO && memory < all {
+        if memory < all {
             return Err(user_error(format!("{what} takes {all} in all, of {memory}: {wanted}")).into());
         }
         Ok(if is_one { Vec::with_capacity(usize::try_from(needed.0).unwrap_or(usize::MAX)) } else { Vec::new() })

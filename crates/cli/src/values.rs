@@ -34,6 +34,11 @@ pub(crate) struct Most(pub(crate) Option<u32>);
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
 
+/// A number, or `"cores"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Cores(pub(crate) Option<u32>);
+
 /// The largest weight or share of a task: their sums stay numbers.
 const MOST_WEIGHT: f64 = 1e6;
 
@@ -168,6 +173,14 @@ impl TryFrom<TextOrNumber> for Bound {
 
     fn try_from(value: TextOrNumber) -> Result<Self, String> {
         value.number_or("preset").map(Self)
+    }
+}
+
+impl TryFrom<TextOrNumber> for Cores {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        value.number_or("cores").map(Self)
     }
 }
 

@@ -31,15 +31,25 @@ fn commands() -> Vec<String> {
 
 /// Every line of a block of commands, and every span between backticks.
 fn spans(markdown: &str) -> Vec<String> {
-    let (mut spans, mut is_block) = (Vec::new(), false);
+    // Whether the lines of a block are commands.
+    let (mut spans, mut block) = (Vec::new(), None);
     for line in markdown.lines() {
-        if line.starts_with("```") {
-            is_block = !is_block && ["```sh", "```", "```bash", "```console"].contains(&line.trim());
-        } else if is_block {
-            let line = line.trim_start_matches("$ ");
-            spans.push(line.split(" #").next().unwrap().trim().to_owned());
-        } else {
-            spans.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        let is_fence = line.starts_with("```");
+        block = match block {
+            None if is_fence => Some(["```sh", "```", "```bash", "```console"].contains(&line.trim())),
+            Some(_) if is_fence => None,
+            block => block,
+        };
+        if is_fence {
+            continue;
+        }
+        match block {
+            Some(true) => {
+                let line = line.trim_start_matches("$ ");
+                spans.push(line.split(" #").next().unwrap().trim().to_owned());
+            }
+            Some(false) => {}
+            None => spans.extend(line.split('`').skip(1).step_by(2).map(str::to_owned)),
         }
     }
     spans

@@ -30,7 +30,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 91] = [
+const CASES: [Case; 92] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -71,6 +71,7 @@ const CASES: [Case; 91] = [
     ("sr", "policy.stepwise_target", "0.8", GOES_ON),
     ("sr", "train.steps", "4", GOES_ON),
     ("sr", "train.deterministic", "true", Some("`train.deterministic`")),
+    ("sr", "train.replicas", "3", GOES_ON),
     ("sr", "train.learning_rate", "1e-3", GOES_ON),
     ("sr", "train.warm_up_steps", "1", GOES_ON),
     ("sr", "train.final_learning_rate_share", "0.5", GOES_ON),

@@ -53,6 +53,69 @@ pub fn write_whole_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result
     written.and_then(|()| path.parent().map_or(Ok(()), sync_folder))
 }
 
+/// Fills a folder by a function, which has its name only when all of it is whole and on the disk; the function flushes its
+/// files. What had the name is removed at last.
+///
+/// A process that is killed while the names change leaves the folder that was there under another name, where
+/// [`whole_folder`] finds it.
+///
+/// # Errors
+///
+/// What the function or the system says; what had the name has it still. [`ErrorKind::InvalidInput`] where the path names no
+/// folder, or something that is none.
+pub fn write_whole_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|it| !it.is_dir()) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no folder"));
+    }
+    let (unfinished, replaced) = (beside(path, "unfinished")?, beside(path, "replaced")?);
+    let written = fill_folder(&unfinished, fill).and_then(|()| {
+        if !path.exists() {
+            return fs::rename(&unfinished, path);
+        }
+        // One that a kill has left is older than what is there now.
+        remove_folder(&replaced)?;
+        fs::rename(path, &replaced)?;
+        fs::rename(&unfinished, path).inspect_err(|_| drop(fs::rename(&replaced, path)))
+    });
+    if written.is_err() {
+        drop(fs::remove_dir_all(&unfinished));
+    }
+    written?;
+    path.parent().map_or(Ok(()), sync_folder)?;
+    remove_folder(&replaced)
+}
+
+/// Returns where the folder is that [`write_whole_folder`] has written: under its name, or where a kill has left it; `None`
+/// where there is none.
+pub fn whole_folder(path: &Path) -> Option<PathBuf> {
+    let replaced = beside(path, "replaced").ok();
+    [Some(path.to_owned()), replaced].into_iter().flatten().find(|it| it.is_dir())
+}
+
+fn fill_folder(unfinished: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    remove_folder(unfinished)?;
+    fs::create_dir_all(unfinished)?;
+    fill(unfinished)?;
+    sync_folder(unfinished)
+}
+
+fn remove_folder(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns a hidden name beside a folder.
+fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is no folder"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".");
+    hidden.push(ending);
+    Ok(path.with_file_name(hidden))
+}
+
 /// Flushes the names in a folder to the disk: a file that is renamed into it is there for good only then.
 ///
 /// Systems other than Unix do not open folders, and flush names by themselves.

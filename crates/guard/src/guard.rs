@@ -1,12 +1,25 @@
-//! The preflight check and the retry in halves.
+//! What now, after what happened.
 
 use std::ops::Range;
 
-use plimsoll_types::{Bytes, Prediction};
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::parts::Parts;
+
+/// What is known of a part before it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its shape, where one that failed says something of others like it.
+    pub shape: Option<StepShape>,
+    /// The most that it is predicted to need; `None` while nothing is known.
+    pub upper: Option<Bytes>,
+    /// What a part of one sample was measured to need at the very least, where that is more than there is.
+    pub too_much: Option<Bytes>,
+}
 
 /// Why a part did not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure<E> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
     /// It ran out of memory.
     OutOfMemory {
         /// What the part needed, where that could be measured.
@@ -21,13 +34,11 @@ pub enum Failure<E> {
         /// The largest that the device serves.
         largest: Bytes,
     },
-    /// Something that has nothing to do with memory.
-    Other(E),
 }
 
-/// Why a step did not happen.
+/// What of a step does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuardError<E> {
+pub enum GuardError {
     /// One sample alone does not fit.
     #[error("one sample alone does not fit: {}", needs(*.needed, *.budget))]
     NeverFits {
@@ -48,9 +59,26 @@ pub enum GuardError<E> {
         /// The largest that the device serves.
         largest: Bytes,
     },
-    /// The part failed for another reason.
-    #[error("{0}")]
-    Other(E),
+    /// A part does not fit, and may not run in halves.
+    #[error("{n_samples} samples do not fit at once, and are not to be divided: {}", needs(*.needed, *.budget))]
+    NotDivided {
+        /// How many the part has.
+        n_samples: usize,
+        /// What it needs, where that is known.
+        needed: Option<Bytes>,
+        /// What it may use.
+        budget: Bytes,
+    },
+}
+
+impl GuardError {
+    /// Returns the place inside the step of the sample that alone does not fit.
+    pub fn sample(&self) -> Option<usize> {
+        match self {
+            Self::NeverFits { sample, .. } | Self::TensorNeverFits { sample, .. } => Some(*sample),
+            Self::NotDivided { .. } => None,
+        }
+    }
 }
 
 fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
@@ -60,73 +88,232 @@ fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
     }
 }
 
-/// What holds a step under its budget.
-#[derive(Clone, Copy, Debug)]
-pub struct Guard<P, L> {
-    /// What a part may use.
-    pub budget: Bytes,
-    /// Predicts a part; `None` while nothing is known.
-    pub predict: P,
-    /// Returns what a single sample, by its index, needs at the very least, where that was measured and is more than there
-    /// is; `None` for one that may be tried.
-    pub too_much: L,
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The part was looked at.
+    Seen(Ahead),
+    /// The part ran.
+    Ran,
+    /// The part did not; the device has been cleaned up since.
+    Failed(Failure),
+    /// What all parts have added up to is there.
+    SumFits,
+    /// It is not, though each part is.
+    SumFailed,
+    /// The only part was read with what it added up to, and the two cannot be told apart.
+    Unread,
+    /// The device has been cleaned up, and nothing of the step is left.
+    CleanedUp,
+    /// The weights were read.
+    Weights {
+        /// Whether all of them could be.
+        are_whole: bool,
+    },
+    /// The optimizer's step ran out of memory.
+    UpdateFailed {
+        /// Whether the state from before is there again.
+        has_copy: bool,
+    },
+    /// An earlier one has lost the weights, and only now does it show.
+    WeightsLost,
+    /// An item of a validation alone does not fit.
+    ItemNeverFits,
+    /// Whoever runs the step says what else can be done.
+    Asked(Means),
 }
 
-impl<P: Fn(&Range<usize>) -> Option<Prediction>, L: Fn(usize) -> Option<Bytes>> Guard<P, L> {
-    /// Runs all parts, halving those that are predicted not to fit and those that ran out of memory.
-    ///
-    /// A part that is worth a retry is tried once more before it is halved.
-    /// A single sample is tried though its upper bound says no, since that may be far too high; what it was measured to
-    /// need is no such bound, and where that is too much it is not tried.
-    /// Returns the parts that ran, in order. A part of `n` samples is tried in at most `⌈log2 n⌉ + 1` sizes on the way
-    /// down to any one of its samples, in each at most twice.
-    ///
-    /// # Errors
-    ///
-    /// [`GuardError::NeverFits`] when one sample alone ran out of memory, or is known to need too much,
-    /// [`GuardError::TensorNeverFits`] when one of its tensors is above what the device serves, [`GuardError::Other`] with
-    /// the closure's own error.
-    pub fn run<E>(
-        &self,
-        parts: impl IntoIterator<Item = Range<usize>>,
-        mut attempt: impl FnMut(Range<usize>) -> Result<(), Failure<E>>,
-    ) -> Result<Vec<Range<usize>>, GuardError<E>> {
-        let mut waiting: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        waiting.reverse();
-        let mut ran = Vec::with_capacity(waiting.len());
-        while let Some(part) = waiting.pop() {
-            if part.len() > 1 && !self.fits(&part) {
-                waiting.extend(halves(&part));
-                continue;
-            }
-            let sample = part.start;
-            if let (1, Some(needed)) = (part.len(), (self.too_much)(sample)) {
-                return Err(GuardError::NeverFits { sample, needed: Some(needed), budget: self.budget });
-            }
-            let mut tried = attempt(part.clone());
-            if matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: true, .. })) {
-                tried = attempt(part.clone());
-            }
-            match tried {
-                Ok(()) => ran.push(part),
-                Err(Failure::Other(error)) => return Err(GuardError::Other(error)),
-                Err(_) if part.len() > 1 => waiting.extend(halves(&part)),
-                Err(Failure::OutOfMemory { needed, .. }) => {
-                    return Err(GuardError::NeverFits { sample, needed, budget: self.budget });
-                }
-                Err(Failure::NeverFits { allocation, largest }) => {
-                    return Err(GuardError::TensorNeverFits { sample, allocation, largest });
-                }
-            }
-        }
-        Ok(ran)
+/// What whoever runs a step can do when it does not go on by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    /// The step, by its number: one that comes again has failed before.
+    pub step: u64,
+    /// Whether there may be more memory than it goes by.
+    pub may_raise_budget: bool,
+    /// Whether activations can be recomputed, and are not yet.
+    pub may_recompute: bool,
+    /// Whether the sample that does not fit can be left out.
+    pub may_leave_out: bool,
+}
+
+/// What now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Now {
+    /// Say what is known of this part.
+    Look(Range<usize>),
+    /// Run it.
+    Run(Range<usize>),
+    /// Check what all parts have added up to.
+    CheckSum,
+    /// Drop all that there is of the step, and clean up.
+    CleanUp,
+    /// Let the optimizer step.
+    Update,
+    /// Read the weights: where a failure is silent, lost ones fit nowhere.
+    ReadWeights,
+    /// Say what else can be done: this is in the way, and the step does not go on by itself.
+    Ask(Obstacle),
+    /// Go by more memory, and begin the step again.
+    RaiseBudget,
+    /// Recompute activations from here on, and begin the step again.
+    Recompute,
+    /// Leave this sample out, and begin the step again without it.
+    LeaveOut(usize),
+    /// Clean up, and begin the step again with the state from before.
+    TakeAgain,
+    /// Go back to the last checkpoint.
+    GoBack,
+    /// Nothing is left to be done against this.
+    GiveUp(Obstacle),
+}
+
+/// What stands in the way of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Some of its samples, or one alone, do not fit.
+    Samples(GuardError),
+    /// The gradients of all parts together do not fit, though each part does.
+    Sum,
+    /// An item of a validation does not fit.
+    Item,
+    /// The optimizer's step ran out of memory.
+    Update {
+        /// Whether the state from before is there again; else the weights are lost.
+        has_copy: bool,
+    },
+}
+
+/// Optimizer's steps out of memory between two checkpoints after which there is no further try: the run gets nowhere.
+const MOST_RECOVERIES: u32 = 5;
+
+/// Decides what is done with a step: in which parts it runs, and what now when one of them, their sum or the optimizer ran
+/// out of memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    parts: Parts,
+    /// Where a failure is silent, what does not fit may be for want of whole weights.
+    fails_silently: bool,
+    /// Whether the sum of this step has failed before.
+    sum_failed: bool,
+    obstacle: Option<Obstacle>,
+    /// The last step whose optimizer ran out of memory.
+    last: Option<u64>,
+    /// How often it has since the last checkpoint, or since one that was taken again got on.
+    n_recoveries: u32,
+    /// Whether the step is taken again from a copy.
+    takes_again: bool,
+}
+
+impl Guard {
+    /// Guards steps on a device that tells of each failure, or `fails_silently`.
+    pub fn new(fails_silently: bool) -> Self {
+        Self { fails_silently, ..Self::default() }
     }
 
-    /// The preflight check: whether the upper bound of a part is inside the budget.
+    /// Begins a step, or an attempt at the same one after [`Now::Ask`].
     ///
-    /// Without a prediction the answer is yes: something must run first, and the recovery is there for it.
-    pub fn fits(&self, part: &Range<usize>) -> bool {
-        (self.predict)(part).is_none_or(|it| it.upper <= self.budget)
+    /// Where parts may not be halved, one that does not fit stands in the way at once.
+    pub fn begin(&mut self, parts: impl IntoIterator<Item = Range<usize>>, budget: Bytes, may_halve: bool) -> Now {
+        (self.parts, self.sum_failed, self.obstacle) = (Parts::new(parts, budget, may_halve), false, None);
+        self.next()
+    }
+
+    /// Whether something stands in the way that nobody has asked about.
+    pub fn is_stopped(&self) -> bool {
+        self.obstacle.is_some()
+    }
+
+    /// Something else stands in the way, against which nothing can be done here.
+    pub fn forget(&mut self) {
+        self.obstacle = None;
+    }
+
+    /// The optimizer's step is done: one that was taken again got on.
+    pub fn note_updated(&mut self) {
+        if std::mem::take(&mut self.takes_again) {
+            (self.last, self.n_recoveries) = (None, 0);
+        }
+    }
+
+    /// A checkpoint is there from which the run gets on.
+    pub fn note_saved(&mut self) {
+        self.n_recoveries = 0;
+    }
+
+    /// Returns the parts of the step that ran, in order.
+    pub fn ran(&self) -> &[Range<usize>] {
+        self.parts.ran()
+    }
+
+    /// Answers what happened.
+    pub fn on(&mut self, happened: Happened) -> Now {
+        match happened {
+            Happened::Seen(ahead) => match self.parts.look(ahead) {
+                Ok(Some(part)) => Now::Run(part),
+                Ok(None) => self.next(),
+                Err(misfit) => self.stop(Obstacle::Samples(misfit)),
+            },
+            Happened::Ran => {
+                self.parts.note_ran();
+                self.next()
+            }
+            Happened::Failed(failure) => match self.parts.note_failed(failure) {
+                Ok(Some(part)) => Now::Run(part),
+                Ok(None) => self.next(),
+                Err(misfit) => self.stop(Obstacle::Samples(misfit)),
+            },
+            Happened::SumFits => Now::Update,
+            // The pages of all parts together may have been too much.
+            Happened::SumFailed if !std::mem::replace(&mut self.sum_failed, true) => Now::CleanUp,
+            Happened::SumFailed => self.stop(Obstacle::Sum),
+            // Whoever takes all parts again reads them one by one.
+            Happened::Unread => Now::CleanUp,
+            Happened::CleanedUp => {
+                self.parts.begin_again();
+                self.next()
+            }
+            Happened::Weights { are_whole: true } => self.obstacle.clone().map_or(Now::Update, Now::Ask),
+            Happened::Weights { are_whole: false } | Happened::WeightsLost => {
+                self.stop(Obstacle::Update { has_copy: false })
+            }
+            Happened::UpdateFailed { has_copy } => self.stop(Obstacle::Update { has_copy }),
+            Happened::ItemNeverFits => self.stop(Obstacle::Item),
+            Happened::Asked(means) => self.ways_out(means),
+        }
+    }
+
+    fn next(&mut self) -> Now {
+        self.parts.next().map_or(Now::CheckSum, Now::Look)
+    }
+
+    fn stop(&mut self, obstacle: Obstacle) -> Now {
+        let may_be_lost = self.fails_silently && matches!(obstacle, Obstacle::Samples(_) | Obstacle::Item);
+        self.obstacle = Some(obstacle.clone());
+        if may_be_lost { Now::ReadWeights } else { Now::Ask(obstacle) }
+    }
+
+    /// Answers with the first that can be done of what costs least.
+    fn ways_out(&mut self, means: Means) -> Now {
+        let Some(obstacle) = self.obstacle.take() else { return Now::Update };
+        match &obstacle {
+            Obstacle::Update { has_copy } => self.recover(means.step, *has_copy),
+            _ if means.may_raise_budget => Now::RaiseBudget,
+            Obstacle::Samples(_) | Obstacle::Sum if means.may_recompute => Now::Recompute,
+            Obstacle::Samples(misfit) => match misfit.sample().filter(|_| means.may_leave_out) {
+                Some(sample) => Now::LeaveOut(sample),
+                None => Now::GiveUp(obstacle),
+            },
+            Obstacle::Sum | Obstacle::Item => Now::GiveUp(obstacle),
+        }
+    }
+
+    fn recover(&mut self, step: u64, has_copy: bool) -> Now {
+        self.n_recoveries += 1;
+        if self.last.replace(step) == Some(step) || MOST_RECOVERIES < self.n_recoveries {
+            return Now::GiveUp(Obstacle::Update { has_copy });
+        }
+        self.takes_again = has_copy;
+        if has_copy { Now::TakeAgain } else { Now::GoBack }
     }
 }
 
@@ -135,140 +322,5 @@ pub fn weight(n_units: u64, n_total: u64) -> f64 {
     n_units as f64 / n_total as f64
 }
 
-/// Splits a part in two, later half first, so that the earlier one is popped first.
-fn halves(part: &Range<usize>) -> [Range<usize>; 2] {
-    let middle = part.start + part.len().div_ceil(2);
-    [middle..part.end, part.start..middle]
-}
-
 #[cfg(test)]
-mod tests {
-    use std::iter::once;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const BUDGET: Bytes = Bytes::mib(90);
-
-    fn unknown(_: &Range<usize>) -> Option<Prediction> {
-        None
-    }
-
-    /// A guard that knows of no sample that needs too much.
-    fn guard<P>(predict: P) -> Guard<P, impl Fn(usize) -> Option<Bytes>> {
-        Guard { budget: BUDGET, predict, too_much: |_| None }
-    }
-
-    fn out_of_memory() -> Failure<String> {
-        Failure::OutOfMemory { needed: Some(Bytes::mib(100)), is_worth_a_retry: false }
-    }
-
-    #[test]
-    fn what_is_predicted_not_to_fit_is_halved_before_it_is_tried() {
-        let per_sample = |part: &Range<usize>| {
-            let upper = Bytes::mib(20).saturating_mul(part.len() as u64);
-            Some(Prediction { expected: upper, upper })
-        };
-        let mut tried = Vec::new();
-        let ran = guard(per_sample).run([0..10, 10..12], |part| {
-            tried.push(part);
-            Ok::<_, Failure<String>>(())
-        });
-        assert_eq!(ran.unwrap(), [0..3, 3..5, 5..8, 8..10, 10..12]);
-        assert_eq!(tried.len(), 5);
-    }
-
-    #[test]
-    fn a_single_sample_is_tried_even_when_the_bound_says_no() {
-        let hopeless = |_: &Range<usize>| Some(Prediction { expected: Bytes::gib(1), upper: Bytes::gib(1) });
-        let ran = guard(hopeless).run(once(0..2), |_| Ok::<_, Failure<String>>(()));
-        assert_eq!(ran.unwrap(), [0..1, 1..2]);
-    }
-
-    #[test]
-    fn a_single_sample_that_was_measured_to_need_too_much_is_not_tried() {
-        let too_much = |sample| (sample == 1).then_some(Bytes::mib(100));
-        let mut tried = Vec::new();
-        let error = Guard { budget: BUDGET, predict: unknown, too_much }.run([0..1, 1..2, 2..3], |part| {
-            tried.push(part.start);
-            Ok::<_, Failure<String>>(())
-        });
-        assert_eq!(error, Err(GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET }));
-        assert_eq!(tried, [0]);
-        // What several samples need together says nothing of one.
-        let ran =
-            Guard { budget: BUDGET, predict: unknown, too_much }.run(once(0..2), |_| Ok::<_, Failure<String>>(()));
-        assert_eq!(ran.unwrap().len(), 1);
-    }
-
-    #[test]
-    fn one_sample_that_does_not_fit_ends_the_step_with_the_numbers() {
-        let error = guard(unknown)
-            .run(once(0..4), |part| if part.contains(&1) { Err(out_of_memory()) } else { Ok(()) })
-            .unwrap_err();
-        assert_eq!(error, GuardError::NeverFits { sample: 1, needed: Some(Bytes::mib(100)), budget: BUDGET });
-        assert_eq!(error.to_string(), "one sample alone does not fit: needs 100.00 MiB, budget 90.00 MiB");
-    }
-
-    #[test]
-    fn what_a_cleanup_may_help_is_tried_once_more_before_it_is_halved() {
-        let mut tried = Vec::new();
-        let ran = guard(unknown).run(once(0..4), |part| {
-            tried.push(part.clone());
-            // The first part fits after a cleanup, as if something else had held the memory.
-            let fits = part.len() <= 2 && tried.iter().filter(|it| **it == part).count() > 1;
-            if fits { Ok(()) } else { Err(Failure::<String>::OutOfMemory { needed: None, is_worth_a_retry: true }) }
-        });
-        assert_eq!(ran.unwrap(), [0..2, 2..4]);
-        assert_eq!(tried, [0..4, 0..4, 0..2, 0..2, 2..4, 2..4]);
-    }
-
-    #[test]
-    fn a_tensor_that_is_never_served_is_halved_at_once_and_at_last_named() {
-        let (allocation, largest) = (Bytes::gib(5), Bytes::gib(4));
-        let mut tries = 0;
-        let error = guard(unknown)
-            .run(once(0..2), |_| {
-                tries += 1;
-                Err(Failure::<String>::NeverFits { allocation, largest })
-            })
-            .unwrap_err();
-        assert_eq!((tries, &error), (2, &GuardError::TensorNeverFits { sample: 0, allocation, largest }));
-        assert!(error.to_string().contains("5.00 GiB") && error.to_string().contains("4.00 GiB"), "{error}");
-    }
-
-    #[test]
-    fn a_failure_that_is_not_about_memory_is_not_retried() {
-        let mut tries = 0;
-        let error = guard(unknown).run(once(0..4), |_| {
-            tries += 1;
-            Err(Failure::Other("shape mismatch"))
-        });
-        assert_eq!((error, tries), (Err(GuardError::Other("shape mismatch")), 1));
-    }
-
-    proptest! {
-        #[test]
-        fn samples_are_conserved_in_order_and_tries_are_bounded(
-            sizes in prop::collection::vec(0usize..70, 1..6),
-            limit in 1usize..40,
-        ) {
-            let mut start = 0;
-            let parts: Vec<_> = sizes.iter().map(|n| { start += n; start - n..start }).collect();
-            let mut tries = vec![0usize; start];
-            let ran = guard(unknown)
-                .run(parts, |part| {
-                    part.clone().for_each(|it| tries[it] += 1);
-                    if part.len() <= limit { Ok(()) } else { Err(out_of_memory()) }
-                })
-                .unwrap();
-            prop_assert_eq!(ran.iter().cloned().flatten().collect::<Vec<_>>(), (0..start).collect::<Vec<_>>());
-            prop_assert!(ran.iter().all(|part| part.len() <= limit));
-            let total: f64 = ran.iter().map(|part| weight(part.len() as u64, start as u64)).sum();
-            prop_assert!(start == 0 || (total - 1.0).abs() < 1e-9);
-            let depth = sizes.iter().max().unwrap().max(&1).next_power_of_two().trailing_zeros() as usize;
-            prop_assert!(tries.iter().all(|it| *it <= depth + 1));
-        }
-    }
-}
+mod tests;

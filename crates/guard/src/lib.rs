@@ -1,34 +1,42 @@
-//! Is it safe to try, and what if it fails?
+//! Is it safe to try, and what now that it failed?
 //!
-//! A step is a list of parts, each a range of the step's samples.
+//! A step is a list of parts, each a range of the step's samples, and [`Guard`] a machine that is told what
+//! [`Happened`] and answers what [`Now`].
 //! Before a part runs, its predicted upper bound is held against the budget and the part is halved until it fits.
 //! When a part runs out of memory all the same, it is tried once more where a cleanup may help, and then in halves: the
 //! *same* samples, in the same order, so that the accumulated gradient is the one that was asked for.
 //! A single sample that was measured to need more than there is does not run at all: not every device refuses.
+//! When a step does not go on by itself, the answer is the first of what can be done, in the order of what it costs:
+//! go by more memory, recompute activations, leave the sample out; take the step again from a copy, or go back to a
+//! checkpoint, where the optimizer ran out of memory; and give up, with the reason, when nothing is left.
 //! What an error of a device means is told by [`classify`].
 //!
 //! # Invariants
 //!
-//! * Guard knows no tensor and no device: a part is run by a closure, and memory arrives as values.
+//! * Guard knows no tensor and no device, and does nothing: whoever asks carries out what it answers.
 //! * What ran is a partition of what was asked for, in order; nothing is dropped and nothing runs twice.
-//! * A part of one sample that does not fit ends the step with [`GuardError::NeverFits`] or
-//!   [`GuardError::TensorNeverFits`]: there is no endless retry.
-//! * A failure that is not about memory passes through untouched and is never taken for memory.
+//! * Each part is tried in a bounded number of sizes, in each at most twice, their sum is made at most twice, and an
+//!   optimizer's step that fails at the same step again is given up: there is no endless retry.
+//! * It does not give up while anything is left that would help.
 //!
 //! # Example
 //!
 //! ```
-//! use plimsoll_guard::{Failure, Guard};
+//! use plimsoll_guard::{Ahead, Failure, Guard, Happened, Now};
 //! use plimsoll_types::Bytes;
 //!
 //! // A device on which at most 3 samples fit, and no prediction yet.
-//! let predict = |_part: &std::ops::Range<usize>| None;
-//! let guard = Guard { budget: Bytes::mib(90), predict, too_much: |_sample| None };
-//! let ran = guard.run(std::iter::once(0..8), |part| {
-//!     if part.len() <= 3 { Ok(()) } else { Err(Failure::<String>::OutOfMemory { needed: None, is_worth_a_retry: false }) }
-//! })?;
-//! assert_eq!(ran, [0..2, 2..4, 4..6, 6..8]);
-//! # Ok::<(), plimsoll_guard::GuardError<String>>(())
+//! let mut guard = Guard::new(false);
+//! let mut now = guard.begin([0..8], Bytes::mib(90), true);
+//! while now != Now::CheckSum {
+//!     now = guard.on(match now {
+//!         Now::Look(_) => Happened::Seen(Ahead::default()),
+//!         Now::Run(part) if part.len() <= 3 => Happened::Ran,
+//!         Now::Run(_) => Happened::Failed(Failure::OutOfMemory { needed: None, is_worth_a_retry: false }),
+//!         _ => unreachable!("every sample fits alone"),
+//!     });
+//! }
+//! assert_eq!(guard.ran(), [0..2, 2..4, 4..6, 6..8]);
 //! ```
 //!
 //! # Sources
@@ -40,6 +48,7 @@
 
 mod classify;
 mod guard;
+mod parts;
 
 pub use classify::{Cause, DeviceError, classify};
-pub use guard::{Failure, Guard, GuardError, weight};
+pub use guard::{Ahead, Failure, Guard, GuardError, Happened, Means, Now, Obstacle, weight};

@@ -104,7 +104,7 @@ pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
         return run.committed().last().filter(|_| has_grown).map(|_| Limit::Length);
     };
     let share = steady_budget_share(run)?;
-    if is_cut_by_memory(&tail, settings) {
+    if is_cut_by_memory(&policy, &tail, settings) {
         return Some(Limit::Memory);
     }
     let effective = run.start()?.effective_batch_size;
@@ -144,16 +144,18 @@ pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
 }
 
 /// Whether most steps ran as parts of the micro-batches that were asked for: these did not fit.
-pub(crate) fn is_cut_by_memory(tail: &Run<'_>, settings: &StepSettings) -> bool {
-    let is_cut = |it: &&StepDone| settings.batches_per_step.is_none() && is_halved(it);
+pub(crate) fn is_cut_by_memory(policy: &Policy, tail: &Run<'_>, settings: &StepSettings) -> bool {
+    let is_cut = |it: &&StepDone| settings.batches_per_step.is_none() && is_halved(it, policy.replicas);
     2 * tail.committed().filter(is_cut).count() > tail.committed().count()
 }
 
 /// Whether two micro-batches that follow one another would have been one, had it fitted; one that is smaller because samples
 /// could not be read is none.
-fn is_halved(step: &StepDone) -> bool {
-    let whole = step.rung.micro_batch_size as usize;
-    let of_one = |pair: &[MicroBatch]| pair[0].ids.len() + pair[1].ids.len() + step.skipped.len() <= whole;
+fn is_halved(step: &StepDone, replicas: u32) -> bool {
+    let (n, at_once) = (step.n_samples(), u64::from(step.rung.micro_batch_size).max(1));
+    // Replicas have parts alike.
+    let whole = if 1 < replicas { n.div_ceil(n.div_ceil(at_once).max(1) * u64::from(replicas)) } else { at_once };
+    let of_one = |pair: &[MicroBatch]| (pair[0].ids.len() + pair[1].ids.len() + step.skipped.len()) as u64 <= whole;
     step.micro_batches.windows(2).any(of_one)
 }
 

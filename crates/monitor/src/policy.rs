@@ -19,6 +19,8 @@ pub(crate) struct Policy {
     pub(crate) near_target: Option<f64>,
     /// As often as a stepwise policy may change something.
     pub(crate) max_adjustments: Option<u32>,
+    /// Between how many threads a micro-batch is divided.
+    pub(crate) replicas: u32,
 }
 
 impl Policy {
@@ -42,6 +44,7 @@ impl Policy {
                 .zip(policy["dead_band"].as_f64())
                 .map(|(target, band)| target - band),
             max_adjustments: number(&policy["max_adjustments"]),
+            replicas: number(&config["replicas"]).unwrap_or(1),
         }
     }
 

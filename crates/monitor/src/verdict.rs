@@ -24,7 +24,7 @@ pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> 
     let levers = Levers { policy: &policy, settings, start, last };
     let unused = if WELL_USED <= used { "The memory was used well" } else { "Memory was not the limit" };
     Some(match limit {
-        Limit::Memory if is_cut_by_memory(&tail, settings) => halved(last, settings, &reached),
+        Limit::Memory if is_cut_by_memory(&policy, &tail, settings) => halved(last, settings, &reached),
         Limit::Memory => {
             format!(
                 "The memory was used well, and was the limit: {reached}.{}{}",

@@ -11,10 +11,20 @@
 //! Both make the cells of a [`MemoryPlan`], which is written to `memory_plan.json` and reused while its [`Fingerprint`]
 //! is that of the run.
 //!
+//! What is asked for is asked over a program and whoever runs a real step of it, [`RealSteps`]:
+//!
+//! * [`Planning`] makes a whole plan, with dry runs that few real steps correct, and what a run of mixed shapes holds;
+//! * [`Sounding`] approaches a shape in real steps of which each is certain to fit, as a run without a plan begins;
+//! * [`Finding`] wires the finder to dry runs, or to real steps that bound each other.
+//!
+//! A model, its loss and what makes its batches are enough for both sides: of a [`Blank`] step, [`BlankProgram`] is what is
+//! rehearsed, and [`BlankTrials`] runs it.
+//!
 //! # Invariants
 //!
 //! * Nothing is trained: a rehearsal makes a model and an optimizer of its own, in buffers that nobody else holds, and
 //!   drops them. What lives on the device before is the same afterwards, bit for bit.
+//! * No job, no loader and no files of a run: whoever has those runs the real steps.
 //! * One dry run at a time. `CubeCL`'s switch is process-wide and drops the launches of *every* thread, so planning
 //!   belongs before the data workers start, or into a process of its own.
 //! * A plan is written whole or not at all, and never used for another program.
@@ -46,6 +56,7 @@
 //! `dry_run.rs` of cubecl-runtime 0.11.3; `memory_management` of cubecl-server 0.11.3.
 
 mod act;
+mod blank;
 mod cell;
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 mod dry_run;
@@ -54,26 +65,37 @@ mod dry_run;
 mod dry_run;
 mod error;
 mod file;
+mod find;
 mod fingerprint;
 mod limit;
 mod plan;
+mod planning;
 mod pools;
 mod probes;
 mod program;
+mod real;
 mod rehearsal;
 mod schedule;
+mod sounding;
 mod sweep;
+mod trials;
 
 pub use act::Act;
+pub use blank::{Blank, BlankProgram};
 pub use cell::{Fit, PlannedCell, PlannedNeed, micro_batches};
 pub use dry_run::DryRunPlanner;
 pub use error::{CHECKPOINTING_WAS_TRIED, PlanError};
 pub use file::PLAN_FILE;
+pub use find::{FindError, Finding, FoundBatch, Objective, OnTried, Timed, Tried};
 pub use fingerprint::Fingerprint;
 pub use plan::{MemoryPlan, PLAN_VERSION};
+pub use planning::{OnPlanned, Planning};
 pub use pools::{Pages, Pools};
 pub use probes::{Measure, ProbePlanner};
 pub use program::Program;
+pub use real::{OpenProbe, OpenSteps, RealSteps, Trial, TrialError};
 pub use rehearsal::Rehearsal;
 pub use schedule::Schedule;
-pub use sweep::{OnProgress, Rehearsed, STEPS, Sweep};
+pub use sounding::{Aim, Enough, Sounding};
+pub use sweep::{NSamples, OnProgress, Rehearsed, STEPS, Sweep};
+pub use trials::{BlankTrials, Ran};

@@ -23,6 +23,10 @@ const TIGHT: f64 = 1.02;
 pub struct ProbePlanner {
     /// How needs are bounded.
     pub predictor: PredictorConfig,
+    /// The edge that the way up to the longest begins with; see [`Approach::SHORTEST`].
+    pub shortest: u32,
+    /// What edges on this way grow by multiples of.
+    pub multiple: u32,
     /// What a step may use.
     pub budget: Bytes,
     /// Most real steps for cells that are certain to fit.
@@ -84,7 +88,7 @@ impl ProbePlanner {
 
     /// Runs trials up to a shape, or as far as they are certain to fit.
     fn approach(&self, target: StepShape, known: &mut Known<'_>, measure: Measure<'_>) -> Result<Reach, PlanError> {
-        let mut approach = Approach::new(Approach::SHORTEST, target, self.budget);
+        let mut approach = Approach::new(self.shortest, target, self.budget).in_multiples_of(self.multiple);
         loop {
             match approach.next(|it| known.predict(it)) {
                 Reach::Measure(shape) => {
@@ -185,7 +189,13 @@ mod tests {
 
     #[test]
     fn few_trials_plan_every_cell_and_none_is_above_the_budget() {
-        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget: Bytes::mib(500), max_trials: 8 };
+        let planner = ProbePlanner {
+            predictor: PredictorConfig::default(),
+            shortest: Approach::SHORTEST,
+            multiple: 1,
+            budget: Bytes::mib(500),
+            max_trials: 8,
+        };
         let shapes: Vec<_> =
             [16, 32, 64].into_iter().flat_map(|edge| (1..=40).map(move |n| StepShape::new(n, edge))).collect();
         let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
@@ -214,7 +224,13 @@ mod tests {
     fn a_step_of_one_part_tells_nothing_wrong_of_steps_that_accumulate_gradients() {
         const N_SAMPLES: u32 = 64;
         let (base, sum) = (Bytes::mib(10), Bytes::mib(16));
-        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget: Bytes::gib(1), max_trials: 4 };
+        let planner = ProbePlanner {
+            predictor: PredictorConfig::default(),
+            shortest: Approach::SHORTEST,
+            multiple: 1,
+            budget: Bytes::gib(1),
+            max_trials: 4,
+        };
         let shapes: Vec<_> = [1, 2, 4, 8, 16, 24, 32, 48, 64].map(|n| StepShape::new(n, 32)).to_vec();
         let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };
         // Every part makes gradients of its own; a later one finds the sum of those before it besides.
@@ -230,7 +246,13 @@ mod tests {
     #[test]
     fn an_edge_that_is_out_of_reach_is_planned_without_having_run() {
         let budget = Bytes::mib(100);
-        let planner = ProbePlanner { predictor: PredictorConfig::default(), budget, max_trials: 8 };
+        let planner = ProbePlanner {
+            predictor: PredictorConfig::default(),
+            shortest: Approach::SHORTEST,
+            multiple: 1,
+            budget,
+            max_trials: 8,
+        };
         let shapes: Vec<_> =
             [32, 64, 4096].into_iter().flat_map(|edge| (1..=4).map(move |n| StepShape::new(n, edge))).collect();
         let key = |_| Key { phase: Phase::Train, checkpointing: false, platform: Platform::default(), regime: 0 };

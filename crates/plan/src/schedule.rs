@@ -4,7 +4,7 @@ use plimsoll_predict::Correction;
 use plimsoll_types::{Bytes, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::{Act, DryRunPlanner, PlanError, Program, Rehearsal, micro_batches};
+use crate::{Act, DryRunPlanner, NSamples, PlanError, Program, Rehearsal, micro_batches};
 
 /// The high-water mark of a run of mixed shapes, planned as a whole.
 ///
@@ -34,7 +34,7 @@ impl Schedule {
 }
 
 impl DryRunPlanner {
-    /// Plans a run of these shapes, each a step of `n_samples`: as drawn, and with `first` before all others.
+    /// Plans a run of these shapes, each a step of as many samples as `n_samples` says: as drawn, and with `first` before all others.
     ///
     /// # Errors
     ///
@@ -44,13 +44,13 @@ impl DryRunPlanner {
         program: &P,
         drawn: &[StepShape],
         first: StepShape,
-        n_samples: u32,
+        n_samples: NSamples<'_>,
         correction: &Correction,
     ) -> Result<Schedule, PlanError> {
         if drawn.is_empty() {
             return Err(PlanError::NoCell);
         }
-        let step = |shape: StepShape| Act::Train(micro_batches(shape, n_samples));
+        let step = |shape: StepShape| Act::Train(micro_batches(shape, n_samples(shape)));
         let drawn: Vec<_> = drawn.iter().copied().map(step).collect();
         let first_first: Vec<_> = std::iter::once(step(first)).chain(drawn.iter().cloned()).collect();
         let returned = first_first.chunk_by(|a, b| a == b).flat_map(|same| same.iter().cloned().chain([Act::CleanUp]));

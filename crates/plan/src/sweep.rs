@@ -11,6 +11,9 @@ use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
 /// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
 pub const STEPS: usize = 2;
 
+/// Says how many samples an optimizer step in micro-batches of a shape has.
+pub type NSamples<'a> = &'a dyn Fn(StepShape) -> u32;
+
 /// Told how many cells of how many are planned.
 pub type OnProgress<'a> = &'a mut dyn FnMut(usize, usize);
 
@@ -83,7 +86,7 @@ impl<'a, P: Program> Sweep<'a, P> {
         Ok(Rehearsed { cell: planned(self.phase, shape, &steady, failed, milliseconds), first, steady, spare })
     }
 
-    /// Plans every shape, from small to large.
+    /// Plans every shape, from small to large, each in a step of as many samples as `n_samples` says.
     ///
     /// # Errors
     ///
@@ -92,7 +95,7 @@ impl<'a, P: Program> Sweep<'a, P> {
     pub fn cells(
         &mut self,
         shapes: &[StepShape],
-        n_samples: u32,
+        n_samples: NSamples<'_>,
         progress: OnProgress<'_>,
     ) -> Result<Vec<Rehearsed>, PlanError> {
         let mut shapes = shapes.to_vec();
@@ -101,7 +104,7 @@ impl<'a, P: Program> Sweep<'a, P> {
         let mut cells = Vec::with_capacity(shapes.len());
         for (n_done, shape) in shapes.iter().enumerate() {
             progress(n_done, shapes.len());
-            let rehearsed = self.cell(*shape, n_samples)?;
+            let rehearsed = self.cell(*shape, n_samples(*shape))?;
             if rehearsed.cell.fit == Fit::NeverFits && *shape == smallest {
                 let (tensor, limit) = (rehearsed.cell.largest_allocation, self.limit);
                 return Err(PlanError::NeverFits { shape: *shape, tensor, limit });

@@ -8,20 +8,20 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 
 /// A point, and the height above it.
-type Sample = ([f32; 2], f32);
+pub(crate) type Sample = ([f32; 2], f32);
 
 #[derive(Module, Debug)]
-struct Net {
+pub(crate) struct Net {
     hidden: Linear,
     output: Linear,
 }
 
 impl Net {
-    fn init(device: &Device) -> Self {
+    pub(crate) fn init(device: &Device) -> Self {
         Self { hidden: LinearConfig::new(2, 64).init(device), output: LinearConfig::new(64, 1).init(device) }
     }
 
-    fn loss(&self, samples: &[Sample], device: &Device) -> Tensor<1> {
+    pub(crate) fn loss(&self, samples: &[Sample], device: &Device) -> Tensor<1> {
         let points: Vec<f32> = samples.iter().flat_map(|(point, _)| *point).collect();
         let heights: Vec<f32> = samples.iter().map(|(_, height)| *height).collect();
         let points = Tensor::<1>::from_floats(&*points, device).reshape([samples.len(), 2]);
@@ -31,7 +31,7 @@ impl Net {
 }
 
 /// Returns points of a grid, with the height of a saddle above them.
-fn saddle(n: u16) -> Vec<Sample> {
+pub(crate) fn saddle(n: u16) -> Vec<Sample> {
     let at = |it: u16| f32::from(it) / f32::from(n) * 2.0 - 1.0;
     let points = (0..n).flat_map(|x| (0..n).map(move |y| [at(x), at(y)]));
     points.map(|[x, y]| ([x, y], x * x - y * y)).collect()

@@ -2,21 +2,28 @@
 
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
-use burn::tensor::{Device, GradientCheckpointingStrategy};
-use plimsoll_predict::{Predictor, PredictorConfig};
+use burn::tensor::Device;
 use plimsoll_probe::open;
 use plimsoll_step::{GuardedStep, OptimizerRecovery, TrainState};
-use plimsoll_train::{beside_tensors, device_kind, platform, small_batch_regime};
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_train::{device_kind, program_needs};
+use plimsoll_types::Bytes;
 
 use crate::error::Error;
-use crate::known::Known;
+use crate::scale::LossScale;
 use crate::step::Step;
 
 /// Runs the steps of a model and its optimizer under a budget; both lie on `device`, which has gradients.
 pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) -> StepBuilder<M> {
-    let (device, recovery) = (device.clone(), OptimizerRecovery::Restore);
-    StepBuilder { device, model, optimizer, budget: 0.9, capacity: None, micro_batch: None, recovery, by_length: false }
+    let rules = Rules {
+        micro_batch: None,
+        may_divide: true,
+        recovery: OptimizerRecovery::Restore,
+        by_length: false,
+        seed: None,
+        max_norm: None,
+        average: None,
+    };
+    StepBuilder { device: device.clone(), model, optimizer, budget: 0.9, capacity: None, scale: None, rules }
 }
 
 /// How a step is to be run; see [`step()`].
@@ -26,9 +33,20 @@ pub struct StepBuilder<M> {
     optimizer: ModuleOptimizer,
     budget: f64,
     capacity: Option<Bytes>,
-    micro_batch: Option<u32>,
-    recovery: OptimizerRecovery,
-    by_length: bool,
+    scale: Option<LossScale>,
+    rules: Rules,
+}
+
+/// What stays from step to step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) micro_batch: Option<u32>,
+    pub(crate) may_divide: bool,
+    pub(crate) recovery: OptimizerRecovery,
+    pub(crate) by_length: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) max_norm: Option<f64>,
+    pub(crate) average: Option<f64>,
 }
 
 impl<M: Module> StepBuilder<M> {
@@ -47,57 +65,116 @@ impl<M: Module> StepBuilder<M> {
     /// Takes the loss for a mean over all positions of a part's samples, such as their tokens, and not over the samples: each
     /// then counts in the step's mean as its length.
     #[must_use]
-    pub fn mean_over_positions(self) -> Self {
-        Self { by_length: true, ..self }
+    pub fn mean_over_positions(mut self) -> Self {
+        self.rules.by_length = true;
+        self
     }
 
-    /// Runs parts of so many samples, one at least, in halves where they do not fit, instead of as many as are certain to fit.
+    /// Runs parts of so many samples, from 1, in halves where they do not fit, instead of as many as are certain to fit.
     #[must_use]
-    pub fn micro_batch(self, n_samples: u32) -> Self {
-        Self { micro_batch: Some(n_samples), ..self }
+    pub fn micro_batch(mut self, n_samples: u32) -> Self {
+        self.rules.micro_batch = Some(n_samples);
+        self
+    }
+
+    /// Runs every step in one part, or not at all: for a model in which a sample's result depends on the samples beside it,
+    /// as under a batch normalisation, where that is to stay so.
+    ///
+    /// A step that does not fit is [`StepError::NotDivided`](crate::StepError::NotDivided).
+    #[must_use]
+    pub fn in_one_part(mut self) -> Self {
+        self.rules.may_divide = false;
+        self
     }
 
     /// Keeps a copy of weights and moments while the optimizer steps, to go back to where that runs out of memory.
     #[must_use]
-    pub fn keeping_a_copy(self) -> Self {
-        Self { recovery: OptimizerRecovery::Keep, ..self }
+    pub fn keeping_a_copy(mut self) -> Self {
+        self.rules.recovery = OptimizerRecovery::Keep;
+        self
+    }
+
+    /// Shortens a gradient whose global norm, over all parameters, is above this, which is above 0.
+    ///
+    /// Clipping by value or by the norm of each tensor is a setting of Burn's optimizers.
+    #[must_use]
+    pub fn max_norm(mut self, norm: f64) -> Self {
+        self.rules.max_norm = Some(norm);
+        self
+    }
+
+    /// Multiplies losses before the backward pass, for gradients of 16 bits, and passes over steps that overflow.
+    #[must_use]
+    pub fn loss_scale(self, scale: LossScale) -> Self {
+        Self { scale: Some(scale), ..self }
+    }
+
+    /// Keeps an exponential moving average of the weights, which moves by `1 - decay` of the way at each step; `decay` is
+    /// above 0 and below 1. It has the precision of the weights: of 16 bits, those of a decay near 1 do not move. See
+    /// [`Step::average`].
+    #[must_use]
+    pub fn average(mut self, decay: f64) -> Self {
+        self.rules.average = Some(decay);
+        self
+    }
+
+    /// Seeds the device before each step from this and the step's number, so that what is random in a step, such as a dropout,
+    /// is the same after [`Step::load`], where the parts are the same.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.rules.seed = Some(seed);
+        self
     }
 
     /// Opens what measures the device.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Budget`];
-    /// [`Error::Probe`] when a driver is missing.
+    /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Setting`];
+    /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing.
     pub fn build(self) -> Result<Step<M>, Error> {
-        let device = self.device;
+        let (device, rules) = (self.device, self.rules);
         let refused = |reason| Error::Device { device: format!("{device:?}"), reason };
         if !device.is_autodiff() {
             return Err(refused("it has no gradients, `device.autodiff()` has"));
         }
         let wanted = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
         let kind = device_kind(&device).ok_or_else(|| refused(wanted))?;
-        let target =
-            Fraction::try_new(self.budget).ok().filter(|it| 0.0 < it.get()).ok_or(Error::Budget(self.budget))?;
+        rules.check()?;
+        self.scale.as_ref().map_or(Ok(()), LossScale::check)?;
+        let target = Error::check_budget(self.budget)?;
+        let is_elsewhere = |it: &Device| it.clone().inner() != device.clone().inner();
+        if let Some(other) = self.model.devices().into_iter().find(is_elsewhere) {
+            return Err(Error::Device {
+                device: format!("{other:?}"),
+                reason: "the model lies there, and not on the step's",
+            });
+        }
+        if self.model.num_params() == 0 {
+            return Err(Error::NoParameters { model: std::any::type_name::<M>() });
+        }
         let probe = open(kind, self.capacity)?;
-        let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
-        let sparing = device.gradient_checkpointing_strategy();
-        Ok(Step {
-            known: Known {
-                predictor: Predictor::try_new(config)?,
-                refused: Vec::new(),
-                platform: platform(kind, &probe.name()),
-                small_batch: small_batch_regime(kind),
-                checkpointing: sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled),
-                has_exact_peaks: probe.has_exact_peak(),
-                config,
-            },
-            guarded: GuardedStep::new(probe, device),
-            state: TrainState::new(self.model, self.optimizer),
-            micro_batch: self.micro_batch,
-            target,
-            recovery: self.recovery,
-            by_length: self.by_length,
-        })
+        let known = program_needs(kind, &device, &*probe)?;
+        let state = TrainState::new(self.model, self.optimizer);
+        Ok(Step::new(GuardedStep::new(probe, device), state, known, target, rules, self.scale))
+    }
+}
+
+impl Rules {
+    fn check(&self) -> Result<(), Error> {
+        let refused = |name, value, wanted| Err(Error::Setting { name, value, wanted });
+        if self.micro_batch == Some(0) {
+            return refused("micro_batch", 0.0, "a number of samples from 1");
+        }
+        if let Some(norm) = self.max_norm.filter(|it| !(it.is_finite() && 0.0 < *it)) {
+            return refused("max_norm", norm, "a finite number above 0");
+        }
+        if let Some(decay) = self.average.filter(|it| !(0.0 < *it && *it < 1.0)) {
+            return refused("average", decay, "a decay above 0 and below 1");
+        }
+        if let (false, Some(n)) = (self.may_divide, self.micro_batch) {
+            return refused("micro_batch", n.into(), "left out beside `in_one_part`");
+        }
+        Ok(())
     }
 }

@@ -1,10 +1,16 @@
 //! What can go wrong.
 
+use std::io;
+use std::path::PathBuf;
+
+use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
 use plimsoll_step::StepError;
+use plimsoll_train::BatchesError;
+use plimsoll_types::{Fraction, StepShape};
 
-/// Why there is no step, or why one did not happen; but for [`StepError::Damaged`], the model is as it was before then.
+/// Why there is no step, or why one did not happen; see [`Step::run`](crate::Step::run) for what has happened then.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The device cannot be measured.
@@ -18,9 +24,16 @@ pub enum Error {
     /// Memory cannot be measured.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// A budget that is no share.
-    #[error("use a budget of {0}: it is a share of the capacity, above 0 and at most 1")]
-    Budget(f64),
+    /// A setting that makes no sense.
+    #[error("use `{name}` of {value}: it is {wanted}")]
+    Setting {
+        /// The method of the builder.
+        name: &'static str,
+        /// What it was given.
+        value: f64,
+        /// What would do.
+        wanted: &'static str,
+    },
     /// A step of nothing.
     #[error("run a step: there is no sample in it")]
     NoSamples,
@@ -30,10 +43,71 @@ pub enum Error {
         /// How many it has.
         n_values: usize,
     },
+    /// The samples make no batch.
+    #[error("run a step: {0}")]
+    Batches(#[from] BatchesError),
+    /// A model with nothing to train.
+    #[error("run a step of {model}: it has no parameters, so that there is nothing to train")]
+    NoParameters {
+        /// The type of the model.
+        model: &'static str,
+    },
+    /// Nothing to plan.
+    #[error("plan: no shape was asked for; `shapes([(8, 128)])` asks for 8 samples of edge 128")]
+    NoShapes,
+    /// A batch of nothing.
+    #[error("plan a step of shape {shape}: it is empty; a batch has a sample at least, and an edge is 1 or more")]
+    EmptyShape {
+        /// What was asked for.
+        shape: StepShape,
+    },
+    /// The program panicked.
+    #[error("{doing}: the program panicked: {message}")]
+    Panicked {
+        /// What it was asked to do.
+        doing: String,
+        /// What it said.
+        message: String,
+    },
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is no batch size.
+    #[error(transparent)]
+    Find(#[from] FindError),
     /// A reading makes no sense.
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// The step did not happen.
     #[error("run a step: {0}")]
     Step(#[from] StepError),
+    /// The model cannot be kept: some of its weights, or of their average, were lost when the device ran out of memory.
+    #[error("save {}: some weights were lost, because the device ran out of memory after the last check; go on from the \
+             checkpoint before", .0.display())]
+    Lost(PathBuf),
+    /// A checkpoint cannot be written.
+    #[error("save {}: {source}", path.display())]
+    Save {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A checkpoint cannot be used.
+    #[error("load {}: {reason}", path.display())]
+    Load {
+        /// The checkpoint, or its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Returns the share of the capacity that may be used.
+    pub(crate) fn check_budget(share: f64) -> Result<Fraction, Self> {
+        let wanted = "a share of the capacity, above 0 and at most 1";
+        let target = Fraction::try_new(share).ok().filter(|it| 0.0 < it.get());
+        target.ok_or(Self::Setting { name: "budget", value: share, wanted })
+    }
 }

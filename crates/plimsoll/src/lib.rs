@@ -1,12 +1,19 @@
 //! Memory-aware training for any Burn program.
 //!
-//! [`step()`] takes a model and an optimizer, and runs each optimizer step in as few parts as are certain to fit: the same
-//! samples, the same gradient, below the line. Model, loss, data, optimizer, schedule and loop stay the program's own.
+//! Model, loss, data, optimizer, schedule and loop stay the program's own. Each of these is useful alone:
+//!
+//! * [`step()`] takes a model and an optimizer, and runs each optimizer step in as few parts as are certain to fit: the same
+//!   samples, the same gradient, below the line;
+//! * [`batches`] makes the samples of such steps out of Burn's `Dataset` and `Batcher`, of alike lengths together, each once
+//!   an epoch, and gives them to loops of others as Burn's `DataLoader`;
+//! * [`plan()`] says what steps would need before one is run, [`find_batch_size`] and [`find_inference_batch`] which batch is
+//!   the largest that fits;
+//! * `learner`, with the feature of that name, does the same under Burn's own `Learner`, with metrics for its dashboard.
 //!
 //! # Invariants
 //!
 //! * The parts of a step change what it needs, not what it does: its gradient is that of the mean over all its samples.
-//! * A step happens with all its samples, or not at all.
+//! * A step happens with all its samples, or not at all; what an optimizer's step may lose says [`Step`].
 //! * Of several samples, only as many run at a time as are certain to fit by what earlier steps have shown; what a program
 //!   asks for with [`StepBuilder::micro_batch`] runs, and in halves where it does not fit.
 //!
@@ -45,15 +52,45 @@
 
 #![forbid(unsafe_code)]
 
+mod average;
+mod batches;
 mod builder;
+mod checkpoint;
+mod done;
 mod error;
-mod known;
+mod find;
+mod limits;
+mod own;
+mod place;
+mod plan;
+mod scale;
 mod step;
 
 pub use builder::{StepBuilder, step};
+pub use done::Done;
 pub use error::Error;
+pub use find::{FindBuilder, InferenceBuilder, find_batch_size, find_inference_batch};
+pub use limits::StepLimits;
+pub use plan::{Plan, PlanBuilder, PlannedShape, plan};
+pub use plimsoll_finder::{FinderError, Found, Limit, Winner};
+/// Burn's `Learner` under a budget.
+#[cfg(feature = "learner")]
+pub use plimsoll_learner as learner;
+pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed};
 pub use plimsoll_predict::PredictError;
 pub use plimsoll_probe::{ProbeError, TrackingAllocator};
 pub use plimsoll_step::{StepError, StepPart};
+pub use plimsoll_train::{
+    BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
+};
 pub use plimsoll_types::{Attempt, Bytes, Prediction};
-pub use step::{Done, Step};
+pub use scale::LossScale;
+pub use step::Step;
+
+/// What most programs name.
+pub mod prelude {
+    pub use crate::{
+        Batches, Bytes, Done, LossScale, Plan, Step, TrackingAllocator, batches, find_batch_size, find_inference_batch,
+        plan, step,
+    };
+}

@@ -3,63 +3,92 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use plimsoll_step::{
-    Commit, GuardedStep, Loss, OptimizerRecovery, StepError, StepOutcome, StepPart, StepRequest, TrainState, Update,
+    Commit, GuardedStep, Loss, OptimizerRecovery, ProgramNeeds, Rescale, Room, StepError, StepOutcome, StepPart,
+    StepRequest, TrainState, Update, gradient_bytes,
 };
 use plimsoll_types::{Attempt, Budget, Bytes, Fraction, Prediction, StepShape};
 
+use crate::average::Average;
+use crate::builder::Rules;
+use crate::done::Done;
 use crate::error::Error;
-use crate::known::Known;
+use crate::limits::StepLimits;
+use crate::scale::LossScale;
 
 /// A model and its optimizer, whose steps run under a budget; [`step()`](crate::step()) makes one.
 ///
 /// # Why these parts
 ///
-/// A step runs its longest samples first, as many at a time as are certain to fit by what was read before.
-/// What a part of `n` samples of length `e` needs is bounded by the [certificate](plimsoll_predict::Certificate) of all
-/// readings, for a program whose tensors grow with `1, e, e², n, n·e, n·e²`.
-/// Nothing is known before the first step, so its parts have one sample each.
-/// Flex runs other kernels from five samples on: of those, three times what fewer samples need is assumed until one ran.
+/// A step runs its longest samples first, as many at a time as are certain to fit by what was read before, see
+/// [`ProgramNeeds`].
+/// Before the first step nothing is known: one, two and eight of its longest samples run forward and backward, as far as they
+/// fit, and what they need is all that is taken from them.
+/// Flex runs other kernels from five samples on: of those, three times what fewer samples need is assumed until eight ran.
+/// On a CPU what a batch is made from counts too. A [`Vec`] that doubles as it is filled takes up to three times its content
+/// at some sizes, which smaller parts do not show: give it its capacity.
 ///
 /// # What is lost
 ///
 /// On a CPU a step that fails has changed nothing.
 /// On a GPU an optimizer's step that runs out of memory fails silently, and takes the weights with it: unless a copy is
 /// kept, it shows as [`StepError::Damaged`] in the next step, or in [`Self::is_whole`] before a checkpoint.
+///
+/// # Statistics of a batch
+///
+/// What a forward pass changes in a model, such as the running statistics of a batch normalisation, belongs to the step: of
+/// passes that are discarded nothing stays.
+/// But a layer that looks at all samples of a batch sees those of a part, which are fewer: [`Done::changes_statistics`] says
+/// so once, and [`in_one_part`](crate::StepBuilder::in_one_part) forbids it.
+///
+/// # Several optimizers
+///
+/// Parameter groups are Burn's own matter. Models that are trained against each other are a [`Step`] each on one device:
+/// each finds the other's memory in use.
+/// Of passes that are discarded nothing stays in the step's own model; what a loss runs another model for, with gradients,
+/// changes that one's running statistics each time, as it does without this crate.
+///
+/// # Models that need several samples
+///
+/// One sample may run alone: before the first step, and where no more fit.
+/// A model whose loss needs two, or whose shapes do, takes [`micro_batch`](crate::StepBuilder::micro_batch) or
+/// [`in_one_part`](crate::StepBuilder::in_one_part); then nothing runs before the first step, and nothing bounds it.
 pub struct Step<M> {
     pub(crate) guarded: GuardedStep,
     pub(crate) state: TrainState<M>,
-    pub(crate) known: Known,
-    pub(crate) micro_batch: Option<u32>,
-    pub(crate) target: Fraction,
-    pub(crate) recovery: OptimizerRecovery,
-    pub(crate) by_length: bool,
-}
-
-/// What a step did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Done {
-    /// The mean loss over all samples.
-    pub loss: f64,
-    /// The global norm of the gradient.
-    pub gradient_norm: f64,
-    /// The parts that ran; a range counts the samples from the longest on.
-    pub parts: Vec<StepPart>,
-    /// Parts that ran out of memory, and ran again in halves.
-    pub failures: Vec<Attempt>,
-    /// The high-water mark.
-    pub peak: Bytes,
-    /// What was not to be exceeded.
-    pub budget: Bytes,
+    pub(crate) known: ProgramNeeds,
+    target: Fraction,
+    rules: Rules,
+    pub(crate) scale: Option<LossScale>,
+    pub(crate) average: Option<Average<M>>,
+    pub(crate) n_steps: u64,
+    pub(crate) n_skipped: u64,
+    /// Whether it is known whether forward passes change the model.
+    has_looked: bool,
+    pub(crate) limits: Option<StepLimits>,
 }
 
 impl<M: Module> Step<M> {
+    pub(crate) fn new(
+        guarded: GuardedStep,
+        state: TrainState<M>,
+        known: ProgramNeeds,
+        target: Fraction,
+        rules: Rules,
+        scale: Option<LossScale>,
+    ) -> Self {
+        let (average, n_steps, n_skipped, has_looked, limits) = (None, 0, 0, false, None);
+        Self { guarded, state, known, target, rules, scale, average, n_steps, n_skipped, has_looked, limits }
+    }
+
     /// Runs one optimizer step of samples that are all as long.
     ///
-    /// `mean_loss` makes the mean loss over some of the samples, of shape `[1]`.
+    /// `rate` is the learning rate, or what a scheduler of Burn returned; `mean_loss` makes the mean loss over some of the
+    /// samples, of shape `[1]`.
     ///
     /// # Errors
     ///
@@ -68,7 +97,7 @@ impl<M: Module> Step<M> {
     pub fn run<T: Clone>(
         &mut self,
         samples: &[T],
-        rate: f64,
+        rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
     ) -> Result<Done, Error> {
         self.run_by(samples, |_| 1, rate, mean_loss)
@@ -87,40 +116,39 @@ impl<M: Module> Step<M> {
         &mut self,
         samples: &[T],
         length: impl Fn(&T) -> u32,
-        rate: f64,
+        rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
     ) -> Result<Done, Error> {
         if self.state.is_lost() {
             return Err(StepError::Damaged.into());
         }
+        if samples.is_empty() {
+            return Err(Error::NoSamples);
+        }
         let mut sorted: Vec<_> = samples.iter().map(|it| (length(it).max(1), it)).collect();
         // Of as long ones the order stays.
         sorted.sort_by_key(|it| std::cmp::Reverse(it.0));
-        let budget = self.budget()?;
         let lengths: Vec<_> = sorted.iter().map(|it| it.0).collect();
-        let unit = |length: &u32| if self.by_length { u64::from(*length) } else { 1 };
-        let request = StepRequest {
-            micro_batches: self.parts(&lengths, budget)?,
-            units: lengths.iter().map(unit).collect(),
-            lengths,
-            task_probes: Vec::new(),
-            budget,
-        };
         let n_values = Cell::new(1);
         let loss_of = |model: &M, part: Range<usize>| {
             let loss = mean_loss(model, sorted[part].iter().map(|(_, sample)| (*sample).clone()).collect());
             n_values.set(n_values.get().max(loss.dims()[0]));
             Loss::from(loss.mean())
         };
-        let known = &self.known;
-        let predict = |shape: StepShape, resident| known.predict(shape, resident);
-        let attempted = self.guarded.attempt(self.state.model(), &request, &predict, &loss_of);
-        let failures = self.guarded.take_failures();
-        self.known.learn_failures(&failures)?;
+        let budget = self.budget()?;
+        let ran = self.sound(&lengths, budget, &loss_of).and_then(|()| self.attempt(&lengths, budget, &loss_of));
         if 1 < n_values.get() {
+            self.guarded.discard(self.state.model());
             return Err(Error::LossIsNotScalar { n_values: n_values.get() });
         }
-        self.commit(attempted?, failures, rate, budget)
+        let (ran, failures) = ran?;
+        match ran {
+            Ok(outcome) => self.commit(outcome, failures, rate.into(), budget),
+            Err(StepError::NotFinite { loss: Some(loss), gradient_norm }) => {
+                self.skip(failures, (loss, gradient_norm), budget)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the model.
@@ -132,26 +160,54 @@ impl<M: Module> Step<M> {
         self.state.model()
     }
 
-    /// Whether every weight can be read, as a checkpoint does.
+    /// Changes the model between two steps, such as by keeping its weights in a range.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::model`].
+    pub fn change(&mut self, change: impl FnOnce(M) -> M) {
+        let model = self.state.model().clone();
+        self.state.set_model(change(model));
+    }
+
+    /// Returns the average of the weights, without gradients; `None` before the first step, or where none is
+    /// [asked for](crate::StepBuilder::average).
+    pub fn average(&self) -> Option<&M> {
+        self.average.as_ref().and_then(Average::model)
+    }
+
+    /// Returns how many steps happened, those of the processes before this one included.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// Returns how many steps were passed over because a multiplied gradient overflowed.
+    pub fn n_skipped(&self) -> u64 {
+        self.n_skipped
+    }
+
+    /// Whether every weight can be read, and every one of the average, as a checkpoint does.
     ///
     /// # Errors
     ///
     /// [`Error::Step`] when the device fails in another way.
     pub fn is_whole(&self) -> Result<bool, Error> {
-        Ok(!self.state.is_lost() && self.guarded.weights_are_whole(self.state.model())?)
+        let is_whole = |model: &M| self.guarded.weights_are_whole(model);
+        Ok(!self.state.is_lost() && is_whole(self.state.model())? && self.average().map_or(Ok(true), is_whole)?)
     }
 
-    /// Goes on with another model and optimizer, such as those of a checkpoint; what they need is learnt anew.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Predict`], which no settings of this crate lead to.
-    pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) -> Result<(), Error> {
+    /// Goes on with another model and optimizer; what they need is learnt anew, and an average begins anew.
+    pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) {
         self.state = TrainState::new(model, optimizer);
-        Ok(self.known.forget()?)
+        self.average = None;
+        self.known.forget();
     }
 
-    /// Returns the optimizer, for a checkpoint.
+    pub(crate) fn decay(&self) -> Option<f64> {
+        self.rules.average
+    }
+
+    /// Returns the optimizer.
     pub fn optimizer(&self) -> &ModuleOptimizer {
         self.state.optimizer()
     }
@@ -171,40 +227,108 @@ impl<M: Module> Step<M> {
         Ok(self.known.predict(shape, self.guarded.read()?.in_use))
     }
 
-    fn budget(&self) -> Result<Budget, Error> {
+    pub(crate) fn budget(&self) -> Result<Budget, Error> {
         let capacity = self.guarded.probe().capacity()?;
         Ok(Budget { capacity, budget: capacity.scale(self.target) })
     }
 
+    /// Runs some of the longest samples where nothing is known yet of as long ones, and keeps what they need.
+    fn sound(
+        &mut self,
+        lengths: &[u32],
+        budget: Budget,
+        mean_loss: &dyn Fn(&M, Range<usize>) -> Loss,
+    ) -> Result<(), Error> {
+        let Rules { micro_batch: None, may_divide: true, .. } = self.rules else { return Ok(()) };
+        for n_done in 0.. {
+            let resident = self.guarded.read()?.in_use;
+            let room = Room { resident, gradients: Bytes::ZERO, budget: budget.budget };
+            let Some(part) = self.known.sounding(n_done, lengths, self.n_steps == 0, room) else { break };
+            self.seed();
+            let lengths = &lengths[part.samples.clone()];
+            // What it needs does not depend on a scale, by which a gradient may overflow.
+            let request = StepRequest { rescale: Rescale::default(), ..self.request(vec![part], lengths, budget) };
+            let sounded = self.guarded.attempt(self.state.model(), &request, &|_, _| None, mean_loss);
+            self.known.learn_failures(&self.guarded.take_failures(), &[]);
+            match sounded {
+                Ok(StepOutcome { parts, gradients, .. }) => {
+                    drop(gradients);
+                    self.guarded.discard(self.state.model());
+                    let kept = self.guarded.read()?.in_use.saturating_sub(resident);
+                    self.known.learn(&parts, kept);
+                }
+                // The step itself says what is to be said.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the passes of all samples, and learns from those that ran out of memory.
+    fn attempt(
+        &mut self,
+        lengths: &[u32],
+        budget: Budget,
+        mean_loss: &dyn Fn(&M, Range<usize>) -> Loss,
+    ) -> Result<(Result<StepOutcome, StepError>, Vec<Attempt>), Error> {
+        let request = self.request(self.parts(lengths, budget)?, lengths, budget);
+        self.seed();
+        let known = &self.known;
+        let predict = |shape: StepShape, resident| known.predict(shape, resident);
+        let attempted = self.guarded.attempt(self.state.model(), &request, &predict, mean_loss);
+        let failures = self.guarded.take_failures();
+        self.known.learn_failures(&failures, attempted.as_ref().map_or(&[], |it| &it.parts));
+        Ok((attempted, failures))
+    }
+
+    fn request(&self, micro_batches: Vec<StepPart>, lengths: &[u32], budget: Budget) -> StepRequest {
+        let unit = |length: &u32| if self.rules.by_length { u64::from(*length) } else { 1 };
+        StepRequest {
+            micro_batches,
+            units: lengths.iter().map(unit).collect(),
+            lengths: lengths.to_vec(),
+            task_probes: Vec::new(),
+            budget,
+            rescale: Rescale { loss_scale: self.scale.map(|it| it.get()), max_norm: self.rules.max_norm },
+            may_halve: self.rules.may_divide,
+        }
+    }
+
     /// Divides samples of these lengths, the longest first.
     fn parts(&self, lengths: &[u32], Budget { budget, .. }: Budget) -> Result<Vec<StepPart>, Error> {
-        let resident = self.guarded.read()?.in_use;
-        // Each part but the first finds the gradients of those before it.
-        let gradients = Bytes(self.state.model().num_params() as u64 * size_of::<f32>() as u64);
-        let (mut parts, mut start) = (Vec::new(), 0);
-        while start < lengths.len() {
-            let (edge, left) = (lengths[start], lengths.len() - start);
-            let found = if start == 0 { resident } else { resident.saturating_add(gradients) };
-            let shape = |n: usize| StepShape::new(u32::try_from(n).unwrap_or(u32::MAX), edge);
-            let fits = |n: usize| self.known.fits(shape(n), found, budget);
-            let n = self.micro_batch.map_or_else(|| most(left, fits), |n| (n.max(1) as usize).min(left));
-            parts.push(StepPart { samples: start..start + n, edge });
-            start += n;
+        let micro_batch = if self.rules.may_divide { self.rules.micro_batch } else { Some(u32::MAX) };
+        let gradients = gradient_bytes(self.state.model());
+        // The first step of an optimizer makes what later ones find: two moments of each weight, for most.
+        let moments = if self.n_steps == 0 { gradients.saturating_mul(2) } else { Bytes::ZERO };
+        let room = Room { resident: self.guarded.read()?.in_use.saturating_add(moments), gradients, budget };
+        Ok(self.known.divide(lengths, micro_batch, room))
+    }
+
+    /// Seeds the device, where that is wanted.
+    fn seed(&self) {
+        if let Some(seed) = self.rules.seed {
+            self.guarded.seed_step(seed, self.n_steps + self.n_skipped);
         }
-        if parts.is_empty() { Err(Error::NoSamples) } else { Ok(parts) }
     }
 
     fn commit(
         &mut self,
         outcome: StepOutcome,
         failures: Vec<Attempt>,
-        rate: f64,
-        Budget { budget, .. }: Budget,
+        rate: ModuleLearningRate,
+        Budget { budget, capacity }: Budget,
     ) -> Result<Done, Error> {
+        let changes_statistics = self.changes_statistics(outcome.parts.len());
+        let changes_statistics = changes_statistics.inspect_err(|_| self.guarded.discard(self.state.model()))?;
+        if let (None, Some(decay)) = (&self.average, self.rules.average) {
+            self.average = Some(Average::new(decay, self.state.model()));
+        }
         let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, peak, .. } = outcome;
-        // An update that is there is good, whatever it took; the next step knows it.
-        let update = Update { gradients, rate, capacity: Bytes::MAX, recovery: self.recovery };
-        let reading = match self.guarded.commit(&mut self.state, update)? {
+        // Where there is no way back, an update that is there is good, whatever it took; the next step knows it.
+        let recovery = self.rules.recovery;
+        let capacity = if recovery == OptimizerRecovery::Keep { capacity } else { Bytes::MAX };
+        let update = Update { gradients, rate, capacity, recovery };
+        let mut reading = match self.guarded.commit(&mut self.state, update)? {
             Commit::Done { reading, .. } => reading,
             Commit::OutOfMemory { is_back: true, .. } => {
                 self.guarded.give_back()?;
@@ -212,23 +336,43 @@ impl<M: Module> Step<M> {
             }
             Commit::OutOfMemory { is_back: false, .. } => return Err(StepError::Damaged.into()),
         };
+        if let Some(average) = &mut self.average {
+            average.follow(self.state.model());
+            reading = self.guarded.read()?;
+        }
+        self.n_steps += 1;
+        self.scale.iter_mut().for_each(LossScale::on_step);
         // The optimizer's step lies in the window of the last part.
         parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
-        if self.known.learn(&parts, reading.in_use.saturating_sub(resident)).is_err() {
-            // The step is done; the next one begins with nothing known.
-            self.known.forget()?;
-        }
+        self.known.learn(&parts, reading.in_use.saturating_sub(resident));
+        self.limits.iter().for_each(|it| it.follow(&self.known, reading.in_use, budget));
         let (parts, peak) = (parts.into_iter().map(|it| it.part).collect(), peak.max(reading.peak));
-        Ok(Done { loss, gradient_norm, parts, failures, peak, budget })
+        let loss = loss.unwrap_or(f64::NAN);
+        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: false, changes_statistics })
     }
-}
 
-/// Returns how many of so many samples fit, one at least.
-fn most(n: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut least, mut beyond) = (1, n + 1);
-    while least + 1 < beyond {
-        let middle = least + (beyond - least) / 2;
-        if fits(middle) { least = middle } else { beyond = middle }
+    /// Passes over a step whose gradient is not finite, where a scale may be the reason.
+    fn skip(
+        &mut self,
+        failures: Vec<Attempt>,
+        (loss, gradient_norm): (f64, f64),
+        Budget { budget, .. }: Budget,
+    ) -> Result<Done, Error> {
+        let may_overflow = loss.is_finite() && self.scale.as_mut().is_some_and(LossScale::on_overflow);
+        if !may_overflow {
+            return Err(StepError::NotFinite { loss: Some(loss), gradient_norm }.into());
+        }
+        self.n_skipped += 1;
+        let (parts, peak, changes_statistics) = (Vec::new(), self.guarded.read()?.peak, false);
+        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: true, changes_statistics })
     }
-    least
+
+    /// Whether the forward passes of this step have changed the model, where it ran in several parts for the first time.
+    fn changes_statistics(&mut self, n_parts: usize) -> Result<bool, Error> {
+        if self.has_looked || n_parts < 2 {
+            return Ok(false);
+        }
+        self.has_looked = true;
+        Ok(self.guarded.has_changed(self.state.model())?)
+    }
 }

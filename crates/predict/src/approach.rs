@@ -54,6 +54,8 @@ const MOST_TRIALS: usize = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approach {
     shortest: u32,
+    /// What an edge grows by at least, but for the target's.
+    multiple: u32,
     target: StepShape,
     limit: Bytes,
     tried: Vec<StepShape>,
@@ -80,7 +82,13 @@ impl Approach {
     /// Starts at one sample of the `shortest` edge, or of the target's where that is shorter; `limit` is what a trial may
     /// reach.
     pub fn new(shortest: u32, target: StepShape, limit: Bytes) -> Self {
-        Self { shortest: shortest.clamp(1, longest(target)), target, limit, tried: Vec::new() }
+        Self { shortest: shortest.clamp(1, longest(target)), multiple: 1, target, limit, tried: Vec::new() }
+    }
+
+    /// Lets edges grow by multiples of this only, such as the stride of a model that takes no others.
+    #[must_use]
+    pub fn in_multiples_of(self, multiple: u32) -> Self {
+        Self { multiple: multiple.max(1), ..self }
     }
 
     /// Returns the next trial, or how it ended, given what is predicted now.
@@ -115,13 +123,18 @@ impl Approach {
 
     /// Returns how many shapes on the way are larger than the first.
     fn length(&self) -> u64 {
-        u64::from(longest(self.target) - self.shortest) + u64::from(self.target.samples.saturating_sub(1))
+        u64::from(self.n_longer()) + u64::from(self.target.samples.saturating_sub(1))
+    }
+
+    /// Returns how many edges on the way are longer than the first.
+    fn n_longer(&self) -> u32 {
+        (longest(self.target) - self.shortest).div_ceil(self.multiple)
     }
 
     fn on_the_way(&self, at: u64) -> StepShape {
-        let most_longer = longest(self.target) - self.shortest;
-        let longer = u32::try_from(at).map_or(most_longer, |at| at.min(most_longer));
-        let cut: Vec<_> = self.target.edges().iter().map(|edge| (*edge).min(self.shortest + longer)).collect();
+        let longer = u32::try_from(at).map_or(self.n_longer(), |at| at.min(self.n_longer()));
+        let most = self.shortest.saturating_add(longer.saturating_mul(self.multiple));
+        let cut: Vec<_> = self.target.edges().iter().map(|edge| (*edge).min(most)).collect();
         // What is cut has as many axes, and none is empty.
         let extent = Extent::try_new(&cut).unwrap_or(self.target.extent());
         let more = u32::try_from(at - u64::from(longer)).unwrap_or(u32::MAX);
@@ -165,6 +178,17 @@ mod tests {
                 reach => return (approach.tried, reach),
             }
         }
+    }
+
+    #[test]
+    fn a_model_that_takes_multiples_only_is_given_no_other_edge() {
+        let target = StepShape::new(3, 100);
+        let mut approach = Approach::new(16, target, Bytes::gib(1)).in_multiples_of(32);
+        let shapes: Vec<_> = (0..=approach.length()).map(|at| approach.on_the_way(at)).collect();
+        let expected = [(1, 16), (1, 48), (1, 80), (1, 100), (2, 100), (3, 100)];
+        assert_eq!(shapes, expected.map(|(n, edge)| StepShape::new(n, edge)));
+        approach.on_trial_done(target);
+        assert_eq!(approach.next(|_| None), Reach::Arrived);
     }
 
     #[test]

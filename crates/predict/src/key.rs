@@ -1,6 +1,6 @@
 //! Which steps may share a model.
 
-use plimsoll_types::Phase;
+use plimsoll_types::{Phase, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::Platform;
@@ -28,9 +28,38 @@ impl Key {
     }
 }
 
+/// What the keys of one program have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    /// Whether activations are recomputed in the backward pass instead of kept.
+    pub checkpointing: bool,
+    /// What the program runs on.
+    pub platform: Platform,
+    /// Batches up to this many samples run other kernels than larger ones, where gradients are computed.
+    pub small_batch: u32,
+}
+
+impl Keys {
+    /// Returns the key of a part of this shape.
+    pub fn key(self, phase: Phase, shape: StepShape) -> Key {
+        // Without a gradient of weights there is one path only.
+        let regime = u16::from(phase == Phase::Train && shape.samples <= self.small_batch);
+        Key { phase, checkpointing: self.checkpointing, platform: self.platform, regime }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_batches_have_a_regime_of_their_own_where_gradients_are_computed() {
+        let keys = Keys { checkpointing: true, platform: Platform::default(), small_batch: 4 };
+        let regime = |phase, n| keys.key(phase, StepShape::new(n, 8)).regime;
+        assert_eq!([4, 5].map(|n| regime(Phase::Train, n)), [1, 0]);
+        assert_eq!([4, 5].map(|n| regime(Phase::Infer, n)), [0, 0]);
+        assert!(keys.key(Phase::Train, StepShape::new(1, 8)).checkpointing);
+    }
 
     #[test]
     fn siblings_share_all_but_the_regime() {

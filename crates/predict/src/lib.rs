@@ -119,7 +119,7 @@ pub use edges::{Edges, edges};
 pub use error::PredictError;
 pub use explorer::{Explorer, Probe, StopReason};
 pub use graph::SMALL_GRAPH;
-pub use key::Key;
+pub use key::{Key, Keys};
 pub use page::page_for;
 pub use page_owner::PageOwner;
 pub use platform::{Dtype, Platform};

@@ -1,25 +1,6 @@
 //! What threads hold beside the work that is measured.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
-
-thread_local! {
-    static IS_BESIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Counts what this thread takes and returns from now on beside the work that is measured: for a thread that reads ahead
-/// while a step runs.
-///
-/// What such threads hold goes up and down as they please. In a reading it stands with the most that they held lately, the
-/// same from one [`reset_peak`](crate::Probe::reset_peak) to the next, so that it is never taken for a need of what runs
-/// between the two. What is held against the line is what is held.
-pub fn count_beside() {
-    IS_BESIDE.set(true);
-}
-
-pub(crate) fn is_beside() -> bool {
-    IS_BESIDE.try_with(Cell::get).unwrap_or(false)
-}
 
 /// After so many resets, the most that was held begins anew; that of the resets before counts until the next turn.
 ///

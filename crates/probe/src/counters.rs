@@ -2,16 +2,20 @@
 
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 
-use crate::beside::{Beside, is_beside};
+use crate::beside::Beside;
+use crate::share;
+use crate::threads::{Part, count_as_own, part};
+use crate::workers::Workers;
 
 /// Bytes held, and the most that were held since the last reset; lock-free.
 ///
 /// What the threads hold that [`count_beside`](crate::count_beside) was called on is counted apart, and has no part in
-/// the peak but by the most that it was lately: the same from one reset to the next.
+/// the peak but by the most that it was lately: the same from one reset to the next. Of what
+/// [workers](crate::count_as_worker) hold, the peak has what it would be if all held at once the most that one has taken.
 ///
 /// A block counts from before the system is asked for it until after the system has it back, so the count is never
 /// below what is held, and the peak never below the true simultaneous maximum.
-/// With one thread both are exact; with several, the peak may exceed the truth by the blocks that were just being taken
+/// With one thread both are exact; with several that are counted alike, the peak may exceed the truth by the blocks that were just being taken
 /// or returned at that moment.
 #[derive(Debug, Default)]
 pub struct HeapCounters {
@@ -19,6 +23,7 @@ pub struct HeapCounters {
     own: Line<AtomicIsize>,
     own_peak: Line<AtomicIsize>,
     beside: Line<Beside>,
+    workers: Line<Workers>,
     largest: Line,
     /// One more than the bytes that may be held; zero without a limit.
     limit: Line,
@@ -44,15 +49,18 @@ struct Line<T = AtomicUsize>(T);
 pub(crate) struct Held {
     /// By the whole program.
     pub(crate) all: usize,
-    /// By the threads of its kind.
-    of_kind: isize,
-    is_beside: bool,
+    /// By the threads of its part; of workers, by this one.
+    of_part: isize,
+    /// By this thread.
+    of_thread: isize,
+    part: Part,
 }
 
 impl Held {
     /// The same without another block of this thread, to [`raise`](HeapCounters::raise) the peak to.
     pub(crate) fn without(self, size: usize) -> Self {
-        Self { of_kind: self.of_kind - size.cast_signed(), ..self }
+        let [of_part, of_thread] = [self.of_part, self.of_thread].map(|it| it - size.cast_signed());
+        Self { of_part, of_thread, ..self }
     }
 }
 
@@ -67,6 +75,7 @@ impl HeapCounters {
             own: Line(AtomicIsize::new(0)),
             own_peak: Line(AtomicIsize::new(0)),
             beside: Line(Beside::new()),
+            workers: Line(Workers::new()),
             largest: Line(AtomicUsize::new(0)),
             limit: Line(AtomicUsize::new(0)),
             line: Line(AtomicUsize::new(0)),
@@ -81,17 +90,17 @@ impl HeapCounters {
 
     /// Returns the bytes that are held.
     pub fn current(&self) -> usize {
-        unsigned(self.own.0.load(SeqCst) + self.beside.0.current())
+        unsigned(self.own.0.load(SeqCst) + self.beside.0.current() + self.workers.0.current())
     }
 
     /// Returns the bytes that are held, with the most that threads beside held lately in place of what they hold now.
     pub fn steady(&self) -> usize {
-        unsigned(self.own.0.load(SeqCst) + self.beside.0.most())
+        unsigned(self.own.0.load(SeqCst) + self.beside.0.most() + self.workers.0.current())
     }
 
     /// Returns the most bytes that were held at once since the last reset.
     pub fn peak(&self) -> usize {
-        unsigned(self.own_peak.0.load(SeqCst) + self.beside.0.most())
+        unsigned(self.own_peak.0.load(SeqCst) + self.beside.0.most() + self.workers.0.peak())
     }
 
     /// Returns the size of the largest block that was asked for since the last reset, whether it was given or not.
@@ -99,9 +108,13 @@ impl HeapCounters {
         self.largest.0.load(SeqCst)
     }
 
-    /// Starts a new peak at what is held now.
+    /// Starts a new peak at what is held now, of work that this thread has a part in.
     pub fn reset_peak(&self) {
+        if part() == Part::Worker {
+            count_as_own();
+        }
         self.largest.0.store(0, SeqCst);
+        self.workers.0.turn();
         self.beside.0.turn();
         // A block that is counted between the two lines raises the peak by itself.
         self.own_peak.0.store(isize::MIN / 2, SeqCst);
@@ -148,28 +161,45 @@ impl HeapCounters {
         if self.largest.0.load(SeqCst) < size {
             self.largest.0.fetch_max(size, SeqCst);
         }
-        let (is_beside, signed) = (is_beside(), size.cast_signed());
-        let (of_kind, others) = if is_beside {
-            (self.beside.0.add(signed), self.own.0.load(SeqCst))
-        } else {
-            (self.own.0.fetch_add(signed, SeqCst) + signed, self.beside.0.current())
+        let (part, signed) = (part(), size.cast_signed());
+        let (own, beside, workers) = (&self.own.0, &self.beside.0, &self.workers.0);
+        let of_thread = share::add(signed);
+        let (all, of_part) = match part {
+            Part::Own => {
+                let held = own.fetch_add(signed, SeqCst) + signed;
+                (held + beside.current() + workers.current(), held)
+            }
+            Part::Beside => {
+                let held = beside.add(signed);
+                (own.load(SeqCst) + held + workers.current(), held)
+            }
+            Part::Worker => {
+                let (held, taken) = workers.add(signed, of_thread);
+                (own.load(SeqCst) + beside.current() + held, taken)
+            }
         };
-        Held { all: unsigned(of_kind + others), of_kind, is_beside }
+        Held { all: unsigned(all), of_part, of_thread, part }
     }
 
     /// Stops counting a block that the system has back, or has refused.
     pub(crate) fn end(&self, size: usize) {
         let signed = size.cast_signed();
-        if is_beside() {
-            self.beside.0.add(-signed);
-        } else {
-            self.own.0.fetch_sub(signed, SeqCst);
+        let of_thread = share::add(-signed);
+        match part() {
+            Part::Own => _ = self.own.0.fetch_sub(signed, SeqCst),
+            Part::Beside => _ = self.beside.0.add(-signed),
+            Part::Worker => _ = self.workers.0.add(-signed, of_thread),
         }
     }
 
     /// Raises the peak to what is held.
     pub(crate) fn raise(&self, held: Held) {
-        if held.is_beside { self.beside.0.raise(held.of_kind) } else { self.raise_own(held.of_kind) }
+        share::raise(held.of_thread);
+        match held.part {
+            Part::Own => self.raise_own(held.of_part),
+            Part::Beside => self.beside.0.raise(held.of_part),
+            Part::Worker => self.workers.0.raise(held.of_part),
+        }
     }
 
     fn raise_own(&self, held: isize) {
@@ -179,7 +209,7 @@ impl HeapCounters {
     }
 }
 
-/// What is held is not less than nothing, unless a block changes hands while both kinds of threads are counted.
+/// What is held is not less than nothing, unless a block changes hands while several parts are counted.
 fn unsigned(bytes: isize) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
@@ -201,6 +231,49 @@ mod tests {
         assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 150, 100));
         counters.reset_peak();
         assert_eq!((counters.current(), counters.peak(), counters.largest()), (100, 100, 0));
+    }
+
+    #[test]
+    fn every_worker_may_hold_what_any_has_taken() {
+        let counters = HeapCounters::new();
+        counters.raise(counters.begin(100));
+        counters.reset_peak();
+        // One after the other, so that they never hold anything at once.
+        for size in [10, 30] {
+            let work = || {
+                crate::count_as_worker();
+                counters.raise(counters.begin(size));
+                let held = (counters.current(), counters.peak());
+                counters.end(size);
+                held
+            };
+            let held = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+            assert_eq!(held.0, 100 + size);
+        }
+        assert_eq!((counters.current(), counters.peak()), (100, 100 + 2 * 30));
+        let alone = || {
+            crate::count_as_worker();
+            counters.reset_peak();
+            counters.raise(counters.begin(50));
+            counters.end(50);
+        };
+        std::thread::scope(|scope| scope.spawn(alone).join().unwrap());
+        assert_eq!((counters.current(), counters.peak()), (100, 150), "whoever resets the peak is no worker");
+    }
+
+    #[test]
+    fn a_share_is_what_one_thread_has_taken_whatever_others_take() {
+        let counters = HeapCounters::new();
+        let take = |size: usize| counters.raise(counters.begin(size));
+        take(7);
+        let share = crate::Share::begin();
+        take(100);
+        std::thread::scope(|scope| scope.spawn(|| take(1000)).join().unwrap());
+        counters.end(100);
+        take(60);
+        assert_eq!((share.most().0, share.held().0, counters.peak()), (100, 60, 1107));
+        counters.end(60);
+        assert_eq!(crate::Share::begin().most().0, 0);
     }
 
     #[test]

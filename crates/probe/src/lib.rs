@@ -46,6 +46,9 @@ mod beside;
 mod counters;
 mod heap;
 mod refusal;
+mod share;
+mod threads;
+mod workers;
 
 mod cgroup;
 mod holes;
@@ -66,7 +69,6 @@ mod open;
 mod survey;
 
 pub use allocator::TrackingAllocator;
-pub use beside::count_beside;
 pub use capped::CappedProbe;
 pub use cgroup::CgroupLimit;
 pub use counters::HeapCounters;
@@ -80,6 +82,8 @@ pub use kind::{DeviceKind, ParseDeviceKindError};
 pub use open::open;
 pub use probe::Probe;
 pub use refusal::{ParseRefusalError, Refusal, note_refusals_in, note_work, say_refusals_to};
+pub use share::Share;
 pub use survey::{Survey, SurveyEntry, survey};
+pub use threads::{count_as_worker, count_beside};
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 pub use vulkan::VulkanAdapter;

@@ -1,27 +1,56 @@
 //! The attempts at the parts of one step.
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use plimsoll_guard::Failure;
-use plimsoll_probe::note_work;
-use plimsoll_types::{Attempt, Bytes, MemoryReading, StepShape};
+use burn::tensor::{Device, Tensor};
+use plimsoll_guard::{Ahead, Failure, Happened};
+use plimsoll_probe::{Probe, note_work};
+use plimsoll_types::{Attempt, Bytes, MemoryReading};
 
+use crate::beside::{Beside, Made};
 use crate::error::{ReadError, StepError, read_values, unless_out_of_memory};
-use crate::gradients::WeightedAccumulator;
+use crate::gradients::{WeightedAccumulator, scaled, squared_norm};
 use crate::graph::Nodes;
-use crate::guarded::{GuardedStep, MeanLoss, StepOutcome, StepTimes};
-use crate::issue::read_of_step;
+use crate::guarded::{GuardedStep, Passes, PredictShape};
+use crate::issue::{Loss, read_of_part, read_of_step};
+use crate::outcome::{StepOutcome, StepTimes};
 use crate::request::{RanPart, StepPart, StepRequest};
+use crate::running::RunningStates;
+
+/// What a part has computed, and nobody has read.
+pub(super) struct Unread {
+    /// The losses, and what depends on everything else that the part has made.
+    pub(super) values: Option<Tensor<1>>,
+    /// How many of the values are losses.
+    pub(super) n_losses: usize,
+}
+
+impl Unread {
+    /// Gathers what is read of a part; see [`read_of_part`].
+    pub(super) fn of<M: Module>(loss: Option<Loss>, checked: Option<(&M, &GradientsParams, &Device)>) -> Self {
+        let n_losses = loss.as_ref().map_or(0, |it| 1 + it.of_tasks.as_ref().map_or(0, |it| it.dims()[0]));
+        Self { values: read_of_part(loss, checked), n_losses }
+    }
+
+    /// Reads the losses, which are there only where everything else is.
+    fn read(self, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
+        let Some(values) = self.values else { return Ok(Vec::new()) };
+        let mut values = read_values(values, probe)?;
+        values.truncate(self.n_losses);
+        Ok(values)
+    }
+}
 
 /// The attempts at one step, and what they have gathered so far.
-pub(super) struct Attempts<'a, M: Module> {
+pub(super) struct Attempts<'a, M: Module, T> {
     guarded: &'a mut GuardedStep,
     model: &'a M,
-    mean_loss: MeanLoss<'a, M>,
+    passes: Passes<'a, M, T>,
+    /// Parts that run at once, where some may.
+    beside: Option<Beside<'a, M>>,
     request: &'a StepRequest,
     accumulator: WeightedAccumulator<M>,
     n_units: u64,
@@ -29,102 +58,223 @@ pub(super) struct Attempts<'a, M: Module> {
     /// The mean loss, and that of each task.
     losses: Vec<f64>,
     parts: Vec<RanPart>,
+    /// How many parts, or groups of parts that ran at once, have ended.
+    n_groups: usize,
+    /// What the passes of each part have brought beside its gradients.
+    brought: Vec<T>,
+    /// Bytes in use before the first part.
+    resident: Bytes,
     /// Bytes in use after the last part that ran.
-    pub(super) in_use: Bytes,
+    in_use: Bytes,
     peak: Bytes,
-    /// The part that failed last.
-    failed: Option<StepPart>,
-    pub(super) times: StepTimes,
+    /// What the forward pass of the part under way changes in the model, from before it.
+    before: RunningStates,
+    /// Whether what is read of a part that is the whole step is read with the step.
+    reads_once: bool,
+    /// That, once the part has run.
+    unread: Option<(Attempt, Unread)>,
+    times: StepTimes,
+    begun: Instant,
     /// What all attempts took.
-    pub(super) inside: Duration,
+    inside: Duration,
 }
 
-type Tried = Result<(), Failure<Box<StepError>>>;
-
-impl<'a, M: Module> Attempts<'a, M> {
+impl<'a, M: Module, T> Attempts<'a, M, T> {
     pub(super) fn new(
         guarded: &'a mut GuardedStep,
         model: &'a M,
-        mean_loss: MeanLoss<'a, M>,
+        passes: Passes<'a, M, T>,
         request: &'a StepRequest,
+        (resident, probe): (Bytes, Duration),
     ) -> Self {
         let n_units = request.n_units(0..request.units.len());
+        let side_by_side = passes.side_by_side.filter(|_| guarded.runs_beside());
+        let (waiting, has_large_graph) = (guarded.waiting(model), guarded.has_large_graph());
         Self {
             guarded,
             model,
-            mean_loss,
+            passes,
+            beside: side_by_side.map(|how| Beside::new(how, waiting, has_large_graph)),
             request,
-            accumulator: WeightedAccumulator::new(n_units),
+            accumulator: request.accumulator(),
             n_units,
             is_of_one_edge: request.is_of_one_edge(),
             losses: Vec::new(),
             parts: Vec::new(),
-            in_use: Bytes::ZERO,
+            n_groups: 0,
+            brought: Vec::new(),
+            resident,
+            in_use: resident,
             peak: Bytes::ZERO,
-            failed: None,
-            times: StepTimes::default(),
+            before: RunningStates::default(),
+            reads_once: false,
+            unread: None,
+            times: StepTimes { probe, ..StepTimes::default() },
+            begun: Instant::now(),
             inside: Duration::ZERO,
         }
     }
 
-    /// Runs a part; a shape that does not fit on its own becomes `too_large` for the rest of the step.
-    pub(super) fn run(&mut self, samples: &Range<usize>, too_large: &Cell<Option<StepShape>>) -> Tried {
+    /// Reads a part that is the whole step with the step, where its shape is known to fit and the device works beside the
+    /// host: waiting twice costs more than doing the step once more when it has failed after all.
+    pub(super) fn reading_once(self) -> Self {
+        Self { reads_once: !self.guarded.pages.are_exact(), ..self }
+    }
+
+    /// Says what is known of a part.
+    pub(super) fn ahead(&mut self, samples: &Range<usize>, predict: PredictShape<'_>) -> Ahead {
+        let (shape, capacity) = (self.request.part(samples).shape(), self.request.budget.capacity);
+        if let Some(beside) = &mut self.beside {
+            if beside.has_made(samples) {
+                return Ahead { shape: None, upper: None, too_much: None };
+            }
+            beside.gather(samples, self.request, predict, self.in_use);
+        }
+        // Each part but the first finds the gradients of those before it.
+        let upper = predict(shape, self.in_use).map(|it| it.upper);
+        let is_certified = upper.is_some_and(|upper| upper <= self.request.budget.budget);
+        self.reads_once &= is_certified && samples.len() == self.request.units.len();
+        Ahead { shape: Some(shape), upper, too_much: self.guarded.too_much(shape, self.in_use, capacity) }
+    }
+
+    /// Runs a part, and cleans up where it ran out of memory.
+    pub(super) fn run(&mut self, samples: &Range<usize>) -> Result<Happened, StepError> {
         let start = Instant::now();
         let part = self.request.part(samples);
-        let tried = self.try_part(&part);
-        let is_hopeless =
-            matches!(tried, Err(Failure::OutOfMemory { is_worth_a_retry: false, .. } | Failure::NeverFits { .. }));
-        if is_hopeless {
-            too_large.set(Some(part.shape()));
-        }
+        let tried = if let Some(made) = self.made_beside(&part)? {
+            self.take(made)
+        } else {
+            self.before = RunningStates::of(self.model);
+            self.try_part(&part)
+        };
         self.inside += start.elapsed();
         tried
     }
 
-    fn try_part(&mut self, part: &StepPart) -> Tried {
+    /// Returns what a part has made beside others, where it may run so; they run here where it is the first of them.
+    fn made_beside(&mut self, part: &StepPart) -> Result<Option<Made>, StepError> {
+        let Some(beside) = &mut self.beside else { return Ok(None) };
+        if beside.is_gathered(&part.samples) {
+            beside.prepare(self.model, &self.guarded.device);
+            let resident = self.guarded.open_window(part.shape())?.in_use;
+            note_work(format_args!("{} and others beside it, with gradients", part.shape()));
+            beside.run(self.request, &self.accumulator, resident);
+            let peak = self.guarded.read()?.peak;
+            self.peak = self.peak.max(peak);
+            if self.request.budget.capacity < peak {
+                // One after the other, each shows by itself whether it fits.
+                if let Some(Made { part, need, nodes, .. }) = beside.take(&part.samples) {
+                    let peak = Some(resident.saturating_add(need));
+                    self.guarded.failures.push(Attempt { peak, nodes, ..Attempt::new(part.shape(), resident) });
+                }
+                self.beside = None;
+                return Ok(None);
+            }
+        }
+        Ok(beside.take(&part.samples))
+    }
+
+    /// Adds what a part has made beside others.
+    fn take(&mut self, made: Made) -> Result<Happened, StepError> {
+        let Made { part, gradients, unread, need, nodes, replica, waiting, resident, is_last } = made;
+        self.guarded.note_beside(waiting, nodes);
+        let n_units = self.request.n_units(part.samples.clone());
+        let losses = match self.check_time(|guarded| unread.read(guarded.probe())) {
+            Ok(losses) => losses,
+            Err(ReadError::Other(error)) => return Err(*error),
+            Err(_) => return Ok(Happened::SumFailed),
+        };
+        self.accumulator.add(self.model, gradients);
+        self.add_losses(&losses, n_units);
+        let peak = Some(resident.saturating_add(need));
+        self.parts.push(RanPart { part, resident, peak, nodes, group: self.n_groups, replica, waiting });
+        if is_last {
+            self.n_groups += 1;
+            // Adding them takes memory too; what follows has a high-water mark of its own, which is not that of all of these.
+            self.peak = self.peak.max(self.probe_time(|guarded| guarded.read())?.peak);
+            self.in_use = self.probe_time(GuardedStep::begin_window)?.in_use;
+        }
+        Ok(Happened::Ran)
+    }
+
+    fn try_part(&mut self, part: &StepPart) -> Result<Happened, StepError> {
         let (shape, n_units) = (part.shape(), self.request.n_units(part.samples.clone()));
         if !self.is_of_one_edge {
             // The pages of another shape would hide what this one needs.
             self.guarded.pages.begin();
         }
-        let resident = self.probe_time(|guarded| guarded.open_window(shape)).map_err(other)?.in_use;
+        let resident = self.probe_time(|guarded| guarded.open_window(shape))?.in_use;
         let (mut attempt, nodes) = (Attempt::new(shape, resident), Nodes::count());
         note_work(format_args!("{shape} with gradients"));
         // CubeCL panics where it has no memory to pass a kernel its arguments.
-        let (mean_loss, model, accumulator) = (self.mean_loss, self.model, &self.accumulator);
-        let passed = unless_out_of_memory(|| {
-            let loss = mean_loss(model, part.samples.clone());
-            let gradients = accumulator.backward(model, &loss.mean, n_units);
-            (loss, gradients)
+        let (passes, model, accumulator) = (self.passes, self.model, &self.accumulator);
+        let made = unless_out_of_memory(|| {
+            (passes.one_by_one)(model, part.samples.clone()).gradients(accumulator, model, n_units)
         });
         if self.guarded.pages.are_exact() {
             attempt.nodes = nodes.made();
         }
-        let Some((loss, gradients)) = passed.map_err(other)? else {
-            return self.clear(part, attempt, ReadError::OutOfMemory { refused: None }, GradientsParams::new());
+        let Some((gradients, loss, brought)) = made? else {
+            return self.clear(attempt, ReadError::OutOfMemory { refused: None }, None);
         };
-        let losses = match self.guarded.read_loss(self.model, loss, &gradients) {
-            Ok(losses) => losses,
-            Err(error) => return self.clear(part, attempt, error, gradients),
+        let unread = self.guarded.unread(self.model, loss, &gradients);
+        let losses = if self.reads_once {
+            self.unread = Some((attempt, unread));
+            Vec::new()
+        } else {
+            match self.check_time(|guarded| unread.read(guarded.probe())) {
+                Ok(losses) => losses,
+                Err(error) => return self.clear(attempt, error, Some((gradients, brought))),
+            }
         };
-        let peak = self.probe_time(|guarded| guarded.read()).map_err(other)?.peak;
+        let (is_unread, flushed) = (self.unread.is_some(), self.guarded.device.clone());
+        // What was not read yet is waited for here, and a panic for want of memory is that of the part.
+        let read = self.probe_time(|guarded| {
+            unless_out_of_memory(|| {
+                if is_unread {
+                    drop(flushed.flush());
+                }
+                guarded.read()
+            })
+        });
+        let Some(MemoryReading { peak, .. }) = read.and_then(Option::transpose)? else {
+            return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
+        };
         if self.request.budget.capacity < peak {
             // Pages that an earlier, larger part reserved say nothing of this one.
-            let peak = self.guarded.pages.shows(shape).then_some(peak);
-            return self.clear(part, Attempt { peak, ..attempt }, ReadError::OutOfMemory { refused: None }, gradients);
+            let attempt = Attempt { peak: self.guarded.pages.shows(shape).then_some(peak), ..attempt };
+            return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
         }
-        let (accumulator, model) = (&mut self.accumulator, self.model);
-        if unless_out_of_memory(|| accumulator.add(model, gradients)).map_err(other)?.is_none() {
-            // Nobody knows what is in the sum now.
-            return Err(other(StepError::OutOfMemory("the sum of the step's gradients".to_owned())));
-        }
-        self.add_losses(&losses, n_units);
+        let (accumulator, model, guarded) = (&mut self.accumulator, self.model, &self.guarded);
+        let probe_time = &mut self.times.probe;
         // Adding takes memory too, and the next part starts a new high-water mark.
-        let MemoryReading { in_use, peak, .. } = self.probe_time(|guarded| guarded.read()).map_err(other)?;
+        let added = unless_out_of_memory(|| {
+            accumulator.add(model, gradients);
+            let start = Instant::now();
+            let reading = guarded.read();
+            *probe_time += start.elapsed();
+            reading
+        });
+        let Some(MemoryReading { in_use, peak, .. }) = added.and_then(Option::transpose)? else {
+            // Nobody knows what is in the sum now.
+            return Ok(Happened::SumFailed);
+        };
+        self.add_losses(&losses, n_units);
+        self.brought.extend(brought);
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.shows(shape).then_some(peak);
-        self.parts.push(RanPart { part: part.clone(), resident, peak, nodes: attempt.nodes });
-        Ok(())
+        let nodes = attempt.nodes;
+        self.parts.push(RanPart {
+            part: part.clone(),
+            resident,
+            peak,
+            nodes,
+            group: self.n_groups,
+            replica: 0,
+            waiting: Bytes::ZERO,
+        });
+        self.n_groups += 1;
+        Ok(Happened::Ran)
     }
 
     fn add_losses(&mut self, losses: &[f64], n_units: u64) {
@@ -137,56 +287,108 @@ impl<'a, M: Module> Attempts<'a, M> {
 
     /// Drops what the attempt made, tidies up, and says what kind of failure it was.
     ///
-    /// A part is worth another try once: without the pages of earlier ones it may fit, and what the device refused it may
-    /// grant when whoever else held the memory is gone.
-    fn clear(&mut self, part: &StepPart, mut attempt: Attempt, error: ReadError, gradients: GradientsParams) -> Tried {
-        drop(gradients);
-        let mut was_refused = false;
-        match error {
-            ReadError::Other(error) => return Err(Failure::Other(error)),
+    /// A part is worth another try: without the pages of earlier ones it may fit, and what the device refused it may grant
+    /// when whoever else held the memory is gone.
+    fn clear(
+        &mut self,
+        mut attempt: Attempt,
+        error: ReadError,
+        made: Option<(GradientsParams, Option<T>)>,
+    ) -> Result<Happened, StepError> {
+        drop(made);
+        (self.reads_once, self.unread) = (false, None);
+        std::mem::take(&mut self.before).put_back(self.model);
+        let failure = match error {
+            ReadError::Other(error) => return Err(*error),
             ReadError::OutOfMemory { refused } => {
-                was_refused = attempt.peak.is_none();
                 attempt.refused = refused;
+                let is_worth_a_retry = attempt.peak.is_none() || self.guarded.pages.were_shared();
+                Failure::OutOfMemory { needed: attempt.peak, is_worth_a_retry }
             }
-            ReadError::NeverFits { allocation, .. } => attempt.refused = Some(allocation),
-        }
+            ReadError::NeverFits { allocation, largest } => {
+                attempt.refused = Some(allocation);
+                Failure::NeverFits { allocation, largest }
+            }
+        };
         self.guarded.failures.push(attempt);
-        let is_second = self.failed.replace(part.clone()).as_ref() == Some(part);
-        let is_worth_a_retry = !is_second && (was_refused || self.guarded.pages.were_shared());
-        self.probe_time(GuardedStep::give_back).map_err(other)?;
-        Err(error.failure(attempt.peak, is_worth_a_retry))
+        self.probe_time(GuardedStep::give_back)?;
+        Ok(Happened::Failed(failure))
     }
 
-    pub(super) fn finish(mut self, resident: Bytes) -> Result<StepOutcome, StepError> {
+    /// Checks what all parts have added up to; returns none where that did not fit.
+    pub(super) fn finish(&mut self) -> Result<Option<(StepOutcome, Vec<T>)>, StepError> {
+        self.times.guard = self.begun.elapsed().saturating_sub(self.inside);
+        // What forward passes have changed is there from now on.
+        drop(RunningStates::of(self.model));
         let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
         let mut gradients = accumulator.finish();
         let start = Instant::now();
-        let probes = &self.request.task_probes;
-        let values = read_of_step(self.model, &mut gradients, probes, &self.guarded.device);
-        let mut norms = match read_values(values, self.guarded.probe()) {
-            Ok(squares) => squares.into_iter().map(f64::sqrt),
-            Err(ReadError::Other(error)) => return Err(*error),
-            Err(_) => return Err(StepError::OutOfMemory("the sum of the step's gradients".to_owned())),
-        };
-        self.times.check += start.elapsed();
-        let (gradient_norm, mut losses) = (norms.next().unwrap_or(0.0), self.losses.into_iter());
-        let loss = losses.next().unwrap_or(0.0);
-        if !(loss.is_finite() && gradient_norm.is_finite()) {
+        let StepRequest { task_probes, rescale, .. } = self.request;
+        let unread = self.unread.as_ref().and_then(|it| it.1.values.clone());
+        let n_unread = unread.as_ref().map_or(0, |it| it.dims()[0]);
+        let values = read_of_step(self.model, &mut gradients, task_probes, (unread, &self.guarded.device));
+        let Some(mut values) = self.values(values)? else { return Ok(None) };
+        let squares = values.split_off(n_unread);
+        if let Some((_, Unread { n_losses, .. })) = self.unread.take() {
+            values.truncate(n_losses);
+            self.add_losses(&values, self.n_units);
+        }
+        let mut norms = squares.into_iter().map(|square| square.sqrt() / rescale.scale());
+        let (gradient_norm, mut losses) = (norms.next().unwrap_or(0.0), std::mem::take(&mut self.losses).into_iter());
+        let loss = losses.next();
+        if !(loss.is_none_or(f64::is_finite) && gradient_norm.is_finite()) {
             return Err(StepError::NotFinite { loss, gradient_norm });
         }
+        if let Some(factor) = rescale.factor(gradient_norm) {
+            gradients = scaled(self.model, gradients, factor);
+            // Where a failed allocation is silent, what was multiplied is to be read once more.
+            let is_silent = !self.guarded.pages.are_exact();
+            if is_silent && self.values(squared_norm(self.model, &gradients, &self.guarded.device))?.is_none() {
+                return Ok(None);
+            }
+        }
+        self.times.check += start.elapsed();
         let (of_tasks, task_norms) = (losses.collect(), norms.collect());
-        let Self { parts, peak, times, .. } = self;
-        Ok(StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak, times })
+        let (parts, resident, peak, times) = (std::mem::take(&mut self.parts), self.resident, self.peak, self.times);
+        let outcome =
+            StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak, times };
+        Ok(Some((outcome, std::mem::take(&mut self.brought))))
     }
 
-    fn probe_time<T>(&mut self, work: impl FnOnce(&mut GuardedStep) -> T) -> T {
+    /// Whether the only part of the step was read with the step, and not by itself.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Reads what depends on every gradient; returns none where there was not enough memory for them.
+    fn values(&mut self, values: Tensor<1>) -> Result<Option<Vec<f64>>, StepError> {
+        self.times.n_reads += 1;
+        let refused = match read_values(values, self.guarded.probe()) {
+            Ok(values) => return Ok(Some(values)),
+            Err(ReadError::Other(error)) => return Err(*error),
+            Err(ReadError::OutOfMemory { refused }) => refused,
+            Err(ReadError::NeverFits { allocation, .. }) => Some(allocation),
+        };
+        // Nobody has read the part alone: it is to blame for all that is known.
+        self.guarded.failures.extend(self.unread.take().map(|(attempt, _)| Attempt { refused, ..attempt }));
+        Ok(None)
+    }
+
+    pub(super) fn weights_are_whole(&self) -> Result<bool, StepError> {
+        self.guarded.weights_are_whole(self.model)
+    }
+
+    fn check_time<R>(&mut self, work: impl FnOnce(&mut GuardedStep) -> R) -> R {
+        let start = Instant::now();
+        let result = work(self.guarded);
+        (self.times.check, self.times.n_reads) = (self.times.check + start.elapsed(), self.times.n_reads + 1);
+        result
+    }
+
+    fn probe_time<R>(&mut self, work: impl FnOnce(&mut GuardedStep) -> R) -> R {
         let start = Instant::now();
         let result = work(self.guarded);
         self.times.probe += start.elapsed();
         result
     }
-}
-
-fn other(error: StepError) -> Failure<Box<StepError>> {
-    Failure::Other(Box::new(error))
 }

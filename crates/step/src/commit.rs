@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::GradientsParams;
+use plimsoll_guard::Happened;
 use plimsoll_probe::note_work;
 use plimsoll_types::{Bytes, MemoryReading};
 
@@ -33,8 +35,8 @@ impl OptimizerRecovery {
 pub struct Update {
     /// Of the mean loss over the step.
     pub gradients: GradientsParams,
-    /// The learning rate.
-    pub rate: f64,
+    /// The learning rate, or that of each group of parameters.
+    pub rate: ModuleLearningRate,
     /// What there is: more than that is none, where peaks are exact.
     pub capacity: Bytes,
     /// Where the state from before comes from.
@@ -62,12 +64,15 @@ pub enum Commit {
     },
 }
 
+/// Says whether all weights of a state can be read.
+pub type IsWhole<'a, S> = &'a dyn Fn(&GuardedStep, &S) -> Result<bool, StepError>;
+
 impl GuardedStep {
     /// Lets the optimizer step, and reads the memory after it.
     ///
-    /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then. Where a failure is
-    /// silent, the weights are read at once if there is a copy. Without one there is no hurry: the next step cannot read
-    /// a loss of lost weights.
+    /// What it ran out of memory with is no model any more, unless a copy was kept: that is back then, with what the forward
+    /// passes of the step have changed. Where a failure is silent, the weights are read at once if there is a copy. Without
+    /// one there is no hurry: the next step cannot read a loss of lost weights.
     ///
     /// # Errors
     ///
@@ -76,9 +81,10 @@ impl GuardedStep {
     pub fn commit<M: Module>(&mut self, state: &mut TrainState<M>, update: Update) -> Result<Commit, StepError> {
         let Update { gradients, rate, capacity, recovery } = update;
         let kept = recovery.kept(state);
+        let is_whole = |step: &Self, state: &TrainState<M>| step.weights_are_whole(state.model());
         let has_copy = kept.is_some();
-        note_work(format_args!("the optimizer's step"));
-        let updated = self.updated(state, (gradients, rate), capacity, has_copy);
+        let is_whole: Option<IsWhole<'_, _>> = if has_copy { Some(&is_whole) } else { None };
+        let updated = self.commit_by(state, capacity, |state| state.update(rate, gradients), is_whole);
         if let Ok(Commit::Done { reading, probe_time, check_time }) = updated {
             drop(kept);
             // What the copy held is in use no more.
@@ -86,40 +92,73 @@ impl GuardedStep {
             let reading = MemoryReading { peak: reading.peak, ..now };
             return Ok(Commit::Done { reading, probe_time, check_time });
         }
-        match kept {
-            Some(kept) => *state = kept,
-            None => state.lose(),
+        if let Some(kept) = kept {
+            *state = kept;
+            self.discard(state.model());
+        } else {
+            state.lose();
+            self.keep();
         }
         updated
     }
 
-    /// Lets the optimizer step, and says how that ended; what it ended badly with is no model.
-    fn updated<M: Module>(
-        &self,
-        state: &mut TrainState<M>,
-        (gradients, rate): (GradientsParams, f64),
+    /// Lets somebody else's state step, as [`Self::commit`] does, and says how that ended.
+    ///
+    /// Where there is a copy of the state, `is_whole` says whether all weights can be read. After any other end than
+    /// [`Commit::Done`], what it ended badly with is no model: whoever has a copy puts that back, and then what forward passes
+    /// have changed, by [`Self::discard`].
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] when the device fails in another way.
+    pub fn commit_by<S>(
+        &mut self,
+        state: &mut S,
         capacity: Bytes,
-        has_copy: bool,
+        update: impl FnOnce(&mut S),
+        is_whole: Option<IsWhole<'_, S>>,
+    ) -> Result<Commit, StepError> {
+        note_work(format_args!("the optimizer's step"));
+        let updated = self.updated(state, capacity, update, is_whole);
+        match updated {
+            Ok(Commit::Done { .. }) => {
+                self.keep();
+                self.guard().note_updated();
+            }
+            Ok(Commit::OutOfMemory { is_back, .. }) => {
+                self.guard().on(Happened::UpdateFailed { has_copy: is_back });
+            }
+            Err(_) => (),
+        }
+        updated
+    }
+
+    fn updated<S>(
+        &self,
+        state: &mut S,
+        capacity: Bytes,
+        update: impl FnOnce(&mut S),
+        is_whole: Option<IsWhole<'_, S>>,
     ) -> Result<Commit, StepError> {
         let mut probe_time = Duration::ZERO;
         // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
         // reading is one, so that the panic is not taken for that of the next forward pass.
         let stepped = unless_out_of_memory(|| {
-            state.update(rate, gradients);
+            update(state);
             let start = Instant::now();
             let reading = self.read();
             probe_time = start.elapsed();
             reading
         });
-        let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: has_copy });
+        let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: is_whole.is_some() });
         let Some(reading) = stepped.and_then(Option::transpose)? else { return failed(None) };
         let (is_exact, start) = (self.probe().has_exact_peak(), Instant::now());
         if is_exact && capacity < reading.peak {
             return failed(Some(reading.peak));
         }
-        if is_exact || !has_copy || self.weights_are_whole(state.model())? {
-            return Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() });
+        match is_whole.filter(|_| !is_exact) {
+            Some(is_whole) if !is_whole(self, state)? => failed(None),
+            _ => Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() }),
         }
-        failed(None)
     }
 }

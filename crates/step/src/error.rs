@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use burn::tensor::{ExecutionError, Tensor};
-use plimsoll_guard::{Cause, DeviceError, Failure, GuardError, classify};
+use plimsoll_guard::{Cause, DeviceError, GuardError, Obstacle, classify};
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::Bytes;
 
@@ -18,7 +18,21 @@ pub enum StepError {
     #[error("{source} (capacity {capacity})")]
     NeverFits {
         /// The numbers.
-        source: GuardError<Box<Self>>,
+        source: GuardError,
+        /// What there is.
+        capacity: Bytes,
+    },
+    /// A part does not fit, and may not run in halves.
+    #[error(
+        "{n_samples} samples do not fit at once, and are not to be divided: {}capacity {capacity}; fewer samples or more \
+         memory would help",
+        reached(*.needed)
+    )]
+    NotDivided {
+        /// How many the part has.
+        n_samples: usize,
+        /// What it needs, where that is known.
+        needed: Option<Bytes>,
         /// What there is.
         capacity: Bytes,
     },
@@ -56,22 +70,39 @@ pub enum StepError {
     #[error("{0}")]
     Data(String),
     /// Loss or gradient is no finite number.
-    #[error("loss {loss} or gradient norm {gradient_norm} is not finite: a lower learning rate may help")]
+    #[error("{}gradient norm {gradient_norm} is not finite: a lower learning rate may help", loss_or(*.loss))]
     NotFinite {
-        /// The step's loss.
-        loss: f64,
+        /// The step's loss, where it is known.
+        loss: Option<f64>,
         /// The global norm of its gradient.
         gradient_norm: f64,
     },
 }
 
+fn reached(needed: Option<Bytes>) -> String {
+    needed.map_or_else(String::new, |needed| format!("needed {needed}, "))
+}
+
+fn loss_or(loss: Option<f64>) -> String {
+    loss.map_or_else(String::new, |loss| format!("loss {loss} or "))
+}
+
 impl StepError {
     /// Returns the place inside the step of the sample that does not fit.
     pub fn sample(&self) -> Option<usize> {
-        match self {
-            Self::NeverFits { source: GuardError::NeverFits { sample, .. }, .. }
-            | Self::NeverFits { source: GuardError::TensorNeverFits { sample, .. }, .. } => Some(*sample),
-            _ => None,
+        if let Self::NeverFits { source, .. } = self { source.sample() } else { None }
+    }
+
+    /// Says what stands in the way, with what there is.
+    pub(crate) fn of(obstacle: Obstacle, capacity: Bytes) -> Self {
+        match obstacle {
+            Obstacle::Samples(GuardError::NotDivided { n_samples, needed, .. }) => {
+                Self::NotDivided { n_samples, needed, capacity }
+            }
+            Obstacle::Samples(source) => Self::NeverFits { source, capacity },
+            Obstacle::Sum => Self::SumNeverFits { capacity },
+            Obstacle::Update { .. } => Self::Damaged,
+            Obstacle::Item => unreachable!("an item of a validation is no part of a step"),
         }
     }
 }
@@ -99,17 +130,6 @@ pub(crate) enum ReadError {
     NeverFits { allocation: Bytes, largest: Bytes },
     /// Anything else.
     Other(Box<StepError>),
-}
-
-impl ReadError {
-    /// Says what it means for the part of a step.
-    pub(crate) fn failure(self, needed: Option<Bytes>, is_worth_a_retry: bool) -> Failure<Box<StepError>> {
-        match self {
-            Self::OutOfMemory { .. } => Failure::OutOfMemory { needed, is_worth_a_retry },
-            Self::NeverFits { allocation, largest } => Failure::NeverFits { allocation, largest },
-            Self::Other(error) => Failure::Other(error),
-        }
-    }
 }
 
 /// Reads a vector from the device.
@@ -158,16 +178,6 @@ pub(crate) fn is_readable(tensor: Tensor<1>, probe: &dyn Probe) -> Result<bool, 
 
 fn cause(error: &ExecutionError, largest: Bytes) -> Cause {
     classify(DeviceError { text: error.reason(), is_poisoned: error.is_device_poisoned() }, largest)
-}
-
-/// Says what the guard says, with the capacity.
-pub(crate) fn step_error(error: GuardError<Box<StepError>>, capacity: Bytes) -> StepError {
-    match error {
-        GuardError::Other(error) => *error,
-        source @ (GuardError::NeverFits { .. } | GuardError::TensorNeverFits { .. }) => {
-            StepError::NeverFits { source, capacity }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use burn::tensor::Tensor;
-use plimsoll_guard::{Failure, Guard};
+use plimsoll_guard::{Ahead, Failure, Guard, Happened, Now};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, MemoryReading, Observation, StepShape};
 
-use crate::error::{StepError, is_readable, step_error, unless_out_of_memory};
+use crate::error::{StepError, is_readable, unless_out_of_memory};
 use crate::needs::LeastNeeds;
 use crate::pages::Pages;
 
@@ -44,8 +44,6 @@ pub trait Pass {
     /// What ends the passes.
     fn learn(&mut self, observation: Observation, kept: Bytes) -> Result<(), StepError>;
 }
-
-type Tried = Result<(), Failure<Box<StepError>>>;
 
 impl<'a> ForwardPasses<'a> {
     /// Measures with `probe`; what was reserved before goes back to the device first.
@@ -94,10 +92,17 @@ impl<'a> ForwardPasses<'a> {
         let needs = self.needs.as_deref().filter(|_| self.heeds);
         let one = StepShape::new(1, edge);
         let too_much = needs.and_then(|it| it.too_much(Phase::Infer, one, resident, budget.capacity));
-        let unknown = |_: &Range<usize>| None;
-        let guard = Guard { budget: budget.budget, predict: unknown, too_much: |_| too_much };
-        let ran = guard.run(std::iter::once(items), |part| self.measured(part, (edge, resident), budget, pass));
-        ran.map(drop).map_err(|error| step_error(error, budget.capacity))
+        let (mut guard, ahead) = (Guard::new(false), Ahead { too_much, ..Ahead::default() });
+        let mut now = guard.begin([items], budget.budget, true);
+        loop {
+            now = guard.on(match now {
+                Now::Look(_) => Happened::Seen(ahead),
+                Now::Run(part) => self.measured(part, (edge, resident), budget, pass)?,
+                Now::CheckSum => return Ok(()),
+                Now::Ask(obstacle) => return Err(StepError::of(obstacle, budget.capacity)),
+                _ => unreachable!("nobody was asked what else can be done"),
+            });
+        }
     }
 
     fn measured(
@@ -106,21 +111,21 @@ impl<'a> ForwardPasses<'a> {
         (edge, resident): (u32, Bytes),
         budget: Budget,
         pass: &mut dyn Pass,
-    ) -> Tried {
+    ) -> Result<Happened, StepError> {
         let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
-        self.pages.enter(self.probe, shape).map_err(|it| other(it.into()))?;
-        self.probe.reset_peak().map_err(|it| other(it.into()))?;
+        self.pages.enter(self.probe, shape)?;
+        self.probe.reset_peak()?;
         note_work(format_args!("{shape} without gradients"));
-        match unless_out_of_memory(|| pass.run(part)).map_err(other)? {
+        match unless_out_of_memory(|| pass.run(part))? {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
-            Some(done) => done.map_err(other)?,
+            Some(done) => done?,
         }
-        let MemoryReading { peak, in_use, .. } = self.probe.read().map_err(|it| other(it.into()))?;
+        let MemoryReading { peak, in_use, .. } = self.probe.read()?;
         if self.heeds {
             // One that needed nothing above what was resident teaches nothing.
             if resident < peak && self.pages.shows(shape) {
                 let observation = Observation { shape, resident, peak };
-                pass.learn(observation, in_use.saturating_sub(resident)).map_err(other)?;
+                pass.learn(observation, in_use.saturating_sub(resident))?;
             }
             if budget.capacity < peak {
                 return self.failed(Some(peak));
@@ -130,14 +135,14 @@ impl<'a> ForwardPasses<'a> {
             }
         }
         self.peak = self.peak.max(peak);
-        Ok(())
+        Ok(Happened::Ran)
     }
 
     /// Tidies up after a pass; its tensors are gone, since it has returned.
-    fn failed(&mut self, needed: Option<Bytes>) -> Tried {
+    fn failed(&mut self, needed: Option<Bytes>) -> Result<Happened, StepError> {
         let is_worth_a_retry = self.pages.were_shared();
-        self.pages.give_back(self.probe).map_err(|it| other(it.into()))?;
-        Err(Failure::OutOfMemory { needed, is_worth_a_retry })
+        self.pages.give_back(self.probe)?;
+        Ok(Happened::Failed(Failure::OutOfMemory { needed, is_worth_a_retry }))
     }
 }
 
@@ -155,8 +160,4 @@ pub fn run_forward(
     let is_read = unless_out_of_memory(forward)?.map_or(Ok(false), |it| is_readable(it, probe));
     let reading = probe.read()?;
     Ok((reading, is_read?))
-}
-
-fn other(error: StepError) -> Failure<Box<StepError>> {
-    Failure::Other(Box::new(error))
 }

@@ -2,7 +2,8 @@
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, FloatDType, Tensor};
+use plimsoll_types::Bytes;
 
 /// Accumulates the gradients of a step's parts, so that their sum is the gradient of the mean over all samples.
 ///
@@ -13,12 +14,18 @@ use burn::tensor::{Device, Tensor};
 pub struct WeightedAccumulator<M> {
     sum: GradientsAccumulator<M>,
     n_total: u64,
+    loss_scale: Option<f64>,
 }
 
 impl<M: Module> WeightedAccumulator<M> {
     /// Starts a step of `n_total` samples (or tokens, or whatever the losses are means over).
     pub fn new(n_total: u64) -> Self {
-        Self { sum: GradientsAccumulator::new(), n_total }
+        Self { sum: GradientsAccumulator::new(), n_total, loss_scale: None }
+    }
+
+    /// Multiplies every loss, so that small gradients of 16 bits do not vanish; their sum is as many times too large.
+    pub(crate) fn with_loss_scale(self, loss_scale: Option<f64>) -> Self {
+        Self { loss_scale, ..self }
     }
 
     /// Returns the weighted gradients of one part, without adding them.
@@ -27,8 +34,20 @@ impl<M: Module> WeightedAccumulator<M> {
     ///
     /// - `mean_loss`: `[1]`, the mean over the part's `n_units`.
     pub fn backward(&self, model: &M, mean_loss: &Tensor<1>, n_units: u64) -> GradientsParams {
-        let weighted = mean_loss.clone() * plimsoll_guard::weight(n_units, self.n_total);
-        GradientsParams::from_grads(weighted.backward(), model)
+        weighted_backward(model, mean_loss, self.weight(n_units))
+    }
+
+    /// Weighs the gradients of one part's mean loss, as [`Self::backward`] does; those of a whole step stay as they are.
+    pub fn weigh(&self, model: &M, gradients: GradientsParams, n_units: u64) -> GradientsParams {
+        if n_units == self.n_total && self.loss_scale.is_none() {
+            return gradients;
+        }
+        scaled(model, gradients, self.weight(n_units))
+    }
+
+    /// Returns what a part's mean loss is multiplied by.
+    pub(crate) fn weight(&self, n_units: u64) -> f64 {
+        plimsoll_guard::weight(n_units, self.n_total) * self.loss_scale.unwrap_or(1.0)
     }
 
     /// Adds what [`Self::backward`] returned.
@@ -40,6 +59,12 @@ impl<M: Module> WeightedAccumulator<M> {
     pub fn finish(mut self) -> GradientsParams {
         self.sum.grads()
     }
+}
+
+/// Returns the gradients of a mean loss, of shape `[1]`, times a weight.
+pub(crate) fn weighted_backward<M: Module>(model: &M, mean_loss: &Tensor<1>, weight: f64) -> GradientsParams {
+    let weighted = mean_loss.clone() * weight;
+    GradientsParams::from_grads(weighted.backward(), model)
 }
 
 /// Returns the square of the global norm of the gradients, as a tensor of shape `[1]`.
@@ -69,22 +94,70 @@ pub(crate) fn squared_weights<M: Module>(model: &M, device: &Device) -> Tensor<1
     visitor.or_zero(device)
 }
 
+/// Returns what the gradients of a model hold: those of its trained weights, in their precision.
+pub fn gradient_bytes<M: Module>(model: &M) -> Bytes {
+    #[derive(Default)]
+    struct Trained(usize);
+
+    impl ModuleVisitor for Trained {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if !param.is_initialized() {
+                self.0 += param.lazy_shape().num_elements() * size_of::<f32>();
+            } else if param.base().is_require_grad() {
+                self.0 += param.base().shape().num_elements() * param.base().dtype().size();
+            }
+        }
+    }
+    let mut trained = Trained::default();
+    model.visit(&mut trained);
+    Bytes(trained.0 as u64)
+}
+
+/// Multiplies gradients.
+pub(crate) fn scaled<M: Module>(model: &M, gradients: GradientsParams, factor: f64) -> GradientsParams {
+    let mut visitor = Scale { gradients, factor };
+    model.visit(&mut visitor);
+    visitor.gradients
+}
+
+struct Scale {
+    gradients: GradientsParams,
+    factor: f64,
+}
+
+impl ModuleVisitor for Scale {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            self.gradients.register(param.id, gradient * self.factor);
+        }
+    }
+}
+
+/// Returns numbers of 16 bits as such of 32.
+pub(crate) fn widened<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    match tensor.dtype() {
+        DType::F16 | DType::BF16 => tensor.cast(FloatDType::F32),
+        _ => tensor,
+    }
+}
+
 /// A sum of squares, without a graph.
 #[derive(Default)]
-struct Squares {
+pub(crate) struct Squares {
     sum: Option<Tensor<1>>,
 }
 
 impl Squares {
-    fn add<const D: usize>(&mut self, tensor: Tensor<D>) {
-        let square = tensor.powi_scalar(2).sum();
+    pub(crate) fn add<const D: usize>(&mut self, tensor: Tensor<D>) {
+        // The square of a number of 16 bits is soon above the largest of them.
+        let square = widened(tensor).powi_scalar(2).sum();
         self.sum = Some(match self.sum.take() {
             Some(sum) => sum + square,
             None => square,
         });
     }
 
-    fn or_zero(self, device: &Device) -> Tensor<1> {
+    pub(crate) fn or_zero(self, device: &Device) -> Tensor<1> {
         self.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
     }
 }

@@ -19,7 +19,18 @@ impl Nodes {
     /// Returns how many were made since, or zero where they are few enough to have room in what every bound holds beside
     /// tensors: see [`SMALL_GRAPH`].
     pub(crate) fn made(self) -> u64 {
-        large(NodeId::new().value.saturating_sub(self.0).saturating_sub(1))
+        large(self.all())
+    }
+
+    /// Returns, for each of several parts of these edges that were made since, side by side by one program, no more than its
+    /// own: some nodes are the same for each, and others grow with its edge.
+    pub(crate) fn made_by(self, edges: &[u32]) -> Vec<u64> {
+        let (all, n, sum) = (self.all(), edges.len().max(1) as u64, edges.iter().copied().map(u64::from).sum::<u64>());
+        edges.iter().map(|edge| large((all / n).min(all * u64::from(*edge) / sum.max(1)))).collect()
+    }
+
+    fn all(self) -> u64 {
+        NodeId::new().value.saturating_sub(self.0).saturating_sub(1)
     }
 }
 

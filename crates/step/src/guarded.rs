@@ -1,58 +1,28 @@
 //! One optimizer step that either happens with exactly its samples, or does not happen.
 
-use std::cell::Cell;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
-use plimsoll_guard::Guard;
+use plimsoll_guard::{Guard, Happened, Now};
 use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, MemoryReading, Prediction, StepShape};
 
-use crate::attempts::Attempts;
-use crate::error::{ReadError, StepError, is_readable, read_values, step_error, unless_out_of_memory};
+use crate::attempts::{Attempts, Unread};
+use crate::beside::SharedMeanLoss;
+use crate::error::{ReadError, StepError, is_readable, read_values, unless_out_of_memory};
 use crate::forward::ForwardPasses;
-use crate::gradients::squared_weights;
-use crate::issue::{Loss, read_of_part};
+use crate::gradients::{gradient_bytes, squared_weights};
+use crate::issue::{Loss, Passed};
 use crate::needs::LeastNeeds;
+use crate::outcome::StepOutcome;
 use crate::pages::Pages;
+use crate::replicas::Replicas;
 use crate::request::{RanPart, StepRequest};
-
-/// A step that is ready for the optimizer.
-pub struct StepOutcome {
-    /// The gradient of the mean loss over all samples of the step.
-    pub gradients: GradientsParams,
-    /// The mean loss over all samples.
-    pub loss: f64,
-    /// The global norm of the gradient.
-    pub gradient_norm: f64,
-    /// Of each task, the mean loss over its samples; see [`Loss::of_tasks`].
-    pub of_tasks: Vec<f64>,
-    /// Of each probe that was asked for, the norm of its gradient.
-    pub task_norms: Vec<f64>,
-    /// The parts that ran, in order.
-    pub parts: Vec<RanPart>,
-    /// Bytes in use before the step.
-    pub resident: Bytes,
-    /// High-water mark of the parts that ran.
-    pub peak: Bytes,
-    /// What watching over it took.
-    pub times: StepTimes,
-}
-
-/// What watching over a step took, beside the step itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepTimes {
-    /// Reading memory.
-    pub probe: Duration,
-    /// Reading what depends on every gradient.
-    pub check: Duration,
-    /// Looking ahead, and dividing.
-    pub guard: Duration,
-}
+use crate::running::RunningStates;
 
 /// Runs the forward and backward passes of optimizer steps under a budget.
 ///
@@ -72,12 +42,21 @@ pub struct GuardedStep {
     pub(crate) device: Device,
     pub(crate) pages: Pages,
     needs: LeastNeeds,
+    /// The most that a part held which ran beside others, and waited.
+    waiting: Bytes,
+    /// Whether such a part had a graph whose tables count.
+    has_large_graph: bool,
     /// The parts of the last step that ran out of memory.
     pub(crate) failures: Vec<Attempt>,
+    /// What forward passes change in the model, from before the last step.
+    before: RunningStates,
+    /// What decides what is done with a step.
+    guard: Guard,
 }
 
-/// The prediction for a size that has just run out of memory.
-const BEYOND: Prediction = Prediction { expected: Bytes::MAX, upper: Bytes::MAX };
+/// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
+/// of runs with seeds that are near to each other share none.
+const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Predicts the peak of a shape, given the bytes that are resident.
 pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
@@ -85,16 +64,50 @@ pub type PredictShape<'a> = &'a dyn Fn(StepShape, Bytes) -> Option<Prediction>;
 /// Returns the mean loss over a range of a step's samples.
 pub type MeanLoss<'a, M> = &'a dyn Fn(&M, Range<usize>) -> Loss;
 
+/// Returns the gradients of the mean loss over a range of a step's samples, and whatever else is made of these.
+pub type MeanGradients<'a, M, T> = &'a dyn Fn(&M, Range<usize>) -> (GradientsParams, T);
+
+/// Runs the passes over a range of a step's samples.
+pub(crate) struct Passes<'a, M, T> {
+    pub(crate) one_by_one: &'a dyn Fn(&M, Range<usize>) -> Passed<T>,
+    /// What runs several parts at once, where that is asked for.
+    pub(crate) side_by_side: Option<(&'a Replicas, SharedMeanLoss<'a, M>)>,
+}
+
+impl<M, T> Clone for Passes<'_, M, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M, T> Copy for Passes<'_, M, T> {}
+
 impl GuardedStep {
     /// Measures with `probe` what happens on `device`.
     pub fn new(probe: Box<dyn Probe>, device: Device) -> Self {
         let pages = Pages::new(&*probe);
-        Self { probe, device, pages, needs: LeastNeeds::default(), failures: Vec::new() }
+        let (before, guard) = (RunningStates::default(), Guard::new(!probe.has_exact_peak()));
+        Self {
+            probe,
+            device,
+            pages,
+            needs: LeastNeeds::default(),
+            waiting: Bytes::ZERO,
+            has_large_graph: false,
+            failures: Vec::new(),
+            before,
+            guard,
+        }
     }
 
     /// Returns the parts of the last step that ran out of memory, whether it happened or not; none the second time.
     pub fn take_failures(&mut self) -> Vec<Attempt> {
         std::mem::take(&mut self.failures)
+    }
+
+    /// The device that steps run on.
+    pub const fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Goes on with the same device under another strategy of its gradients.
@@ -149,68 +162,178 @@ impl GuardedStep {
         predict: PredictShape<'_>,
         mean_loss: MeanLoss<'_, M>,
     ) -> Result<StepOutcome, StepError> {
-        self.failures.clear();
-        match self.attempt_once(model, request, predict, mean_loss) {
-            // Each part was whole, and their sum is not: the pages of all of them together were too much.
-            Err(StepError::OutOfMemory(_)) => self.give_back()?,
-            ran => return ran,
-        }
-        self.attempt_once(model, request, predict, mean_loss).map_err(|error| match error {
-            StepError::OutOfMemory(_) => StepError::SumNeverFits { capacity: request.budget.capacity },
-            error => error,
-        })
+        let one_by_one = |model: &M, part| Passed::<()>::Loss(mean_loss(model, part));
+        let passes = Passes { one_by_one: &one_by_one, side_by_side: None };
+        self.attempt_passes(model, request, predict, passes).map(|(outcome, _)| outcome)
     }
 
-    fn attempt_once<M: Module>(
+    /// Does what [`Self::attempt`] does, with as many parts at once as there are replicas and are certain to fit together.
+    ///
+    /// Each of them runs on a replica's thread. What comes out is, to the last bit, what parts come to that run one after the
+    /// other, unless something random is drawn in a forward pass, whose order is that of the threads then. Parts run one after
+    /// the other where nothing is known of their needs, where peaks are not exact, and where forward passes change the model.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::attempt`].
+    pub fn attempt_beside<M: Module>(
         &mut self,
         model: &M,
         request: &StepRequest,
         predict: PredictShape<'_>,
-        mean_loss: MeanLoss<'_, M>,
+        (replicas, mean_loss): (&Replicas, SharedMeanLoss<'_, M>),
     ) -> Result<StepOutcome, StepError> {
+        let one_by_one = |model: &M, part| Passed::<()>::Loss(mean_loss(model, part));
+        let passes = Passes { one_by_one: &one_by_one, side_by_side: Some((replicas, mean_loss)) };
+        self.attempt_passes(model, request, predict, passes).map(|(outcome, _)| outcome)
+    }
+
+    /// Does what [`Self::attempt`] does, with passes that make the gradients of their mean loss themselves.
+    ///
+    /// What an automatic differentiation returns has a gradient for each parameter that the loss depends on. What the passes
+    /// make beside gradients, such as a model's output, comes back for each of the outcome's parts, and is dropped with a part
+    /// that is discarded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::attempt`].
+    pub fn attempt_gradients<M: Module, T>(
+        &mut self,
+        model: &M,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        mean_gradients: MeanGradients<'_, M, T>,
+    ) -> Result<(StepOutcome, Vec<T>), StepError> {
+        let one_by_one = |model: &M, part| {
+            let (gradients, brought) = mean_gradients(model, part);
+            Passed::Gradients(gradients, brought)
+        };
+        self.attempt_passes(model, request, predict, Passes { one_by_one: &one_by_one, side_by_side: None })
+    }
+
+    fn attempt_passes<M: Module, T>(
+        &mut self,
+        model: &M,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        passes: Passes<'_, M, T>,
+    ) -> Result<(StepOutcome, Vec<T>), StepError> {
+        self.failures.clear();
+        self.before = RunningStates::of(model);
+        // A panic of somebody's passes leaves it as it was.
+        let mut guard = self.guard.clone();
+        let ran = self.carry_out(&mut guard, model, request, predict, passes);
+        self.guard = guard;
+        if ran.is_err() {
+            self.discard(model);
+        }
+        ran
+    }
+
+    /// Does what the guard says, until the step is ready for the optimizer or does not go on.
+    fn carry_out<M: Module, T>(
+        &mut self,
+        guard: &mut Guard,
+        model: &M,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        passes: Passes<'_, M, T>,
+    ) -> Result<(StepOutcome, Vec<T>), StepError> {
+        let parts = request.micro_batches.iter().map(|it| it.samples.clone());
+        let mut now = guard.begin(parts, request.budget.budget, request.may_halve);
+        let mut attempts = self.attempts(model, request, predict, passes)?.reading_once();
+        loop {
+            let happened = match now {
+                Now::Look(part) => Happened::Seen(attempts.ahead(&part, predict)),
+                Now::Run(part) => attempts.run(&part)?,
+                Now::CheckSum => {
+                    let is_unread = attempts.is_unread();
+                    match attempts.finish()? {
+                        Some((outcome, brought)) => {
+                            guard.on(Happened::SumFits);
+                            self.note_needs(&outcome.parts);
+                            return Ok((outcome, brought));
+                        }
+                        None if is_unread => Happened::Unread,
+                        None => Happened::SumFailed,
+                    }
+                }
+                Now::CleanUp => {
+                    drop(attempts);
+                    self.before.put_back(model);
+                    self.give_back()?;
+                    attempts = self.attempts(model, request, predict, passes)?;
+                    Happened::CleanedUp
+                }
+                Now::ReadWeights => {
+                    let read = attempts.weights_are_whole();
+                    Happened::Weights { are_whole: read.inspect_err(|_| guard.forget())? }
+                }
+                Now::Ask(obstacle) => return Err(StepError::of(obstacle, request.budget.capacity)),
+                _ => unreachable!("nobody was asked what else can be done"),
+            };
+            now = guard.on(happened);
+        }
+    }
+
+    /// Begins an attempt.
+    fn attempts<'a, M: Module, T>(
+        &'a mut self,
+        model: &'a M,
+        request: &'a StepRequest,
+        predict: PredictShape<'_>,
+        passes: Passes<'a, M, T>,
+    ) -> Result<Attempts<'a, M, T>, StepError> {
         let start = Instant::now();
-        let reading = self.probe.read()?;
-        let resident = reading.in_use;
+        let MemoryReading { in_use, reserved, .. } = self.probe.read()?;
         self.pages.begin();
-        let first = request.micro_batches.first().and_then(|it| predict(it.shape(), resident));
-        if first.is_some_and(|it| it.upper < reading.reserved) {
-            self.pages.outgrown(&mut *self.probe, reading.reserved)?;
+        let first = request.micro_batches.first().and_then(|it| predict(it.shape(), in_use));
+        if first.is_some_and(|it| it.upper < reserved) {
+            self.pages.outgrown(&mut *self.probe, reserved)?;
         }
-        let needs = self.needs.clone();
-        let mut attempts = Attempts::new(self, model, mean_loss, request);
-        attempts.times.probe = start.elapsed();
-        let (too_large, in_use) = (Cell::new(None), Cell::new(resident));
-        let known = |samples: &Range<usize>| {
-            let shape = request.part(samples).shape();
-            let failed = too_large.get().is_some_and(|it: StepShape| shape.covers(it));
-            // Each part but the first finds the gradients of those before it.
-            if failed { Some(BEYOND) } else { predict(shape, in_use.get()) }
-        };
-        let too_much = |sample: usize| {
-            let shape = StepShape::new(1, request.edge_of(sample));
-            needs.too_much(Phase::Train, shape, in_use.get(), request.budget.capacity)
-        };
-        let guard = Guard { budget: request.budget.budget, predict: known, too_much };
-        let whole = request.micro_batches.iter().map(|it| it.samples.clone());
-        let begun = Instant::now();
-        let ran = guard.run(whole, |part| {
-            let tried = attempts.run(&part, &too_large);
-            in_use.set(attempts.in_use.max(resident));
-            tried
-        });
-        attempts.times.guard = begun.elapsed().saturating_sub(attempts.inside);
-        match ran.map_err(|error| step_error(error, request.budget.capacity)) {
-            Ok(_) => {
-                let outcome = attempts.finish(resident)?;
-                self.note_needs(&outcome.parts);
-                Ok(outcome)
-            }
-            // With weights that an earlier optimizer's step has lost, nothing fits.
-            Err(StepError::NeverFits { .. }) if !self.pages.are_exact() && !self.weights_are_whole(model)? => {
-                Err(StepError::Damaged)
-            }
-            Err(error) => Err(error),
+        Ok(Attempts::new(self, model, passes, request, (in_use, start.elapsed())))
+    }
+
+    /// Returns what decides what is done with a step, and what now that one has stopped.
+    pub fn guard(&mut self) -> &mut Guard {
+        &mut self.guard
+    }
+
+    /// Returns what a single sample would reach at the very least, where that is known to be more than there is.
+    pub(crate) fn too_much(&self, shape: StepShape, in_use: Bytes, capacity: Bytes) -> Option<Bytes> {
+        self.needs.too_much(Phase::Train, StepShape::new(1, shape.edge()), in_use, capacity)
+    }
+
+    /// Puts back what the forward passes of the last step have changed in the model, such as running statistics, where that
+    /// step is not committed.
+    pub fn discard<M: Module>(&mut self, model: &M) {
+        std::mem::take(&mut self.before).put_back(model);
+    }
+
+    /// Whether the forward passes of the last attempt have changed the model, as a batch normalisation does; not committed yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] when the device fails.
+    pub fn has_changed<M: Module>(&self, model: &M) -> Result<bool, StepError> {
+        let Some(difference) = self.before.difference(model, &self.device) else { return Ok(false) };
+        let difference = unless_out_of_memory(|| read_values(difference, self.probe()))?;
+        match difference {
+            Some(Ok(values)) => Ok(values.iter().any(|it| *it != 0.0)),
+            Some(Err(ReadError::Other(error))) => Err(*error),
+            // What cannot be said now is said by the next step.
+            Some(Err(_)) | None => Ok(false),
         }
+    }
+
+    /// Seeds the device for a step, so that what is random in it depends on the seed and its number alone.
+    pub fn seed_step(&self, seed: u64, step: u64) {
+        self.device.seed(seed.wrapping_add(step.wrapping_mul(SEED_STRIDE)));
+    }
+
+    /// Lets what the forward passes of the last step have changed stay.
+    pub(crate) fn keep(&mut self) {
+        self.before = RunningStates::default();
     }
 
     /// Learns what single samples need, where peaks are their own.
@@ -248,8 +371,34 @@ impl GuardedStep {
     pub(crate) fn open_window(&mut self, shape: StepShape) -> Result<MemoryReading, StepError> {
         self.pages.enter(&mut *self.probe, shape)?;
         self.probe.announce(shape);
+        self.begin_window()
+    }
+
+    /// Starts a new high-water mark.
+    pub(crate) fn begin_window(&mut self) -> Result<MemoryReading, StepError> {
         self.probe.reset_peak()?;
         Ok(self.probe.read()?)
+    }
+
+    /// Notes what a part holds that waits, and the nodes of its graph.
+    pub(crate) fn note_beside(&mut self, waiting: Bytes, nodes: u64) {
+        self.waiting = self.waiting.max(waiting);
+        self.has_large_graph |= 0 < nodes;
+    }
+
+    /// Returns what a part holds that waits: its gradients at least, once it was noted.
+    pub(crate) fn waiting<M: Module>(&self, model: &M) -> Option<Bytes> {
+        (self.waiting != Bytes::ZERO).then(|| self.waiting.max(gradient_bytes(model)))
+    }
+
+    /// Whether the tables of some graph count.
+    pub(crate) fn has_large_graph(&self) -> bool {
+        self.has_large_graph
+    }
+
+    /// Whether parts may run side by side: where each thread tells what it takes, and no pass changes what others see.
+    pub(crate) fn runs_beside(&self) -> bool {
+        self.pages.are_exact() && self.before.is_empty()
     }
 
     /// Returns to the device what nobody holds any more, such as what a failure has left reserved.
@@ -261,17 +410,9 @@ impl GuardedStep {
         Ok(self.pages.give_back(&mut *self.probe)?)
     }
 
-    /// Reads the loss and what belongs to tasks, and on devices that fail silently the norm of the part's gradients with it.
-    pub(crate) fn read_loss<M: Module>(
-        &self,
-        model: &M,
-        loss: Loss,
-        gradients: &GradientsParams,
-    ) -> Result<Vec<f64>, ReadError> {
-        let is_exact = self.pages.are_exact();
-        let checked = (!is_exact).then_some((model, gradients, &self.device));
-        let mut values = read_values(read_of_part(loss, checked), self.probe())?;
-        values.truncate(values.len() - usize::from(!is_exact));
-        Ok(values)
+    /// Gathers what is read of a part: the loss and what belongs to tasks, and on devices that fail silently the norm of the
+    /// part's gradients with it.
+    pub(crate) fn unread<M: Module>(&self, model: &M, loss: Option<Loss>, gradients: &GradientsParams) -> Unread {
+        Unread::of(loss, (!self.pages.are_exact()).then_some((model, gradients, &self.device)))
     }
 }

@@ -5,8 +5,9 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 
 use crate::commit::OptimizerRecovery;
-use crate::gradients::{WeightedAccumulator, probe_squares, squared_norm};
+use crate::gradients::{WeightedAccumulator, probe_squares, scaled, squared_norm, widened};
 use crate::request::{StepPart, StepRequest};
+use crate::running::RunningStates;
 use crate::state::TrainState;
 
 /// The loss of a batch.
@@ -24,33 +25,69 @@ impl From<Tensor<1>> for Loss {
     }
 }
 
-/// What is read of a part.
-///
-/// # Shapes
-///
-/// - output: `[1 + n_tasks]`, the mean loss and those of the tasks, and one more with the part's gradients: where a failed
-///   allocation is silent, it shows in the norm of what was made of it.
-pub(crate) fn read_of_part<M: Module>(loss: Loss, checked: Option<(&M, &GradientsParams, &Device)>) -> Tensor<1> {
-    let mut read = vec![loss.mean.inner()];
-    read.extend(loss.of_tasks);
-    read.extend(checked.map(|(model, gradients, device)| squared_norm(model, gradients, device)));
-    Tensor::cat(read, 0)
+/// What the passes of a part have made.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(crate) enum Passed<T> {
+    /// A loss, whose backward pass is still to come.
+    Loss(Loss),
+    /// The gradients of the part's mean loss, and what else there is.
+    Gradients(GradientsParams, T),
 }
 
-/// What is read of a step before the optimizer may take it; takes the gradients of probes out.
+impl<T> Passed<T> {
+    /// Returns the part's weighted gradients, its loss where that is known, and what else there is.
+    pub(crate) fn gradients<M: Module>(
+        self,
+        accumulator: &WeightedAccumulator<M>,
+        model: &M,
+        n_units: u64,
+    ) -> (GradientsParams, Option<Loss>, Option<T>) {
+        match self {
+            Self::Loss(loss) => (accumulator.backward(model, &loss.mean, n_units), Some(loss), None),
+            Self::Gradients(gradients, brought) => (accumulator.weigh(model, gradients, n_units), None, Some(brought)),
+        }
+    }
+}
+
+/// What is read of a part, if anything.
 ///
 /// # Shapes
 ///
-/// - output: `[1 + n_probes]`, the squares of the norms of all gradients and of each probe's
+/// - output: `[n_values]`: the mean loss and those of the tasks, where a loss is known, and more with the part's gradients:
+///   where a failed allocation is silent, it shows in the norm of what was made of it, and of what the forward pass changed.
+pub(crate) fn read_of_part<M: Module>(
+    loss: Option<Loss>,
+    checked: Option<(&M, &GradientsParams, &Device)>,
+) -> Option<Tensor<1>> {
+    let mut read = Vec::new();
+    if let Some(Loss { mean, of_tasks }) = loss {
+        // They are read together with squares, which have 32 bits.
+        read.push(widened(mean.inner()));
+        read.extend(of_tasks.map(widened));
+    }
+    if let Some((model, gradients, device)) = checked {
+        read.push(squared_norm(model, gradients, device));
+        read.extend(RunningStates::squares(model, device));
+    }
+    if read.is_empty() { None } else { Some(Tensor::cat(read, 0)) }
+}
+
+/// What is read of a step before the optimizer may take it, what of its only part is not read yet included; takes the
+/// gradients of probes out.
+///
+/// # Shapes
+///
+/// - `unread`: `[n_unread]`
+/// - output: `[n_unread + 1 + n_probes]`, the squares of the norms of all gradients and of each probe's at the end
 pub(crate) fn read_of_step<M: Module>(
     model: &M,
     gradients: &mut GradientsParams,
     probes: &[ParamId],
-    device: &Device,
+    (unread, device): (Option<Tensor<1>>, &Device),
 ) -> Tensor<1> {
     let of_probes = probe_squares(gradients, probes, device);
     let norm = squared_norm(model, gradients, device);
-    Tensor::cat([norm].into_iter().chain(of_probes).collect(), 0)
+    Tensor::cat(unread.into_iter().chain([norm]).chain(of_probes).collect(), 0)
 }
 
 /// Issues the operations of a step on a device whose failures are silent, in the order of
@@ -60,7 +97,7 @@ pub(crate) fn read_of_step<M: Module>(
 ///
 /// # Shapes
 ///
-/// - output: the state, and what is read of it last, `[1 + n_probes]`
+/// - output: the state, and what is read of it last, `[n_values]`
 pub fn rehearse<M: Module>(
     mut state: TrainState<M>,
     device: &Device,
@@ -68,20 +105,28 @@ pub fn rehearse<M: Module>(
     mean_loss: impl Fn(&M, &StepPart) -> Loss,
     recovery: OptimizerRecovery,
 ) -> (TrainState<M>, Tensor<1>) {
-    let mut accumulator = WeightedAccumulator::new(request.n_units(0..request.units.len()));
+    let mut accumulator = request.accumulator();
+    // What a step could go back to is in use meanwhile.
+    let states = RunningStates::of(state.model());
+    let mut unread = None;
     for part in &request.micro_batches {
         let model = state.model();
         let loss = mean_loss(model, part);
         let gradients = accumulator.backward(model, &loss.mean, request.n_units(part.samples.clone()));
-        drop(read_of_part(loss, Some((model, &gradients, device))));
-        // A step reads here what this says, and waits for all that the part has written.
+        let read = read_of_part(Some(loss), Some((model, &gradients, device)));
+        // A step of several parts reads here what this says, and waits for all that the part has written.
         drop(device.flush());
         accumulator.add(model, gradients);
+        unread = read.filter(|_| request.micro_batches.len() == 1);
     }
     let mut gradients = accumulator.finish();
-    let read = read_of_step(state.model(), &mut gradients, &request.task_probes, device);
+    let mut read = read_of_step(state.model(), &mut gradients, &request.task_probes, (unread, device));
+    if request.rescales() {
+        gradients = scaled(state.model(), gradients, 0.5);
+        read = squared_norm(state.model(), &gradients, device);
+    }
     let kept = recovery.kept(&state);
-    state.update(0.0, gradients);
-    drop(kept);
+    state.update(0.0.into(), gradients);
+    drop((kept, states));
     (state, read)
 }

@@ -3,10 +3,11 @@
 //! A step is a transaction over a model and its optimizer, [`TrainState`]:
 //!
 //! * [`GuardedStep::attempt`] runs the forward and backward passes of all samples under a budget, in halves where it must,
-//!   and checks what came of them; nothing has happened until then;
+//!   and checks what came of them; nothing has happened until then, and what forward passes change is put back otherwise;
 //! * [`GuardedStep::commit`] lets the optimizer step, and undoes it where that ran out of memory and a copy was kept;
 //! * [`rehearse`] issues the operations of both and reads nothing: what a planner asks for.
 //!
+//! [`ProgramNeeds`] knows what the steps of a program have shown, and divides those to come.
 //! [`ForwardPasses`] runs passes without gradients on the same device, under the same rules.
 //!
 //! # Invariants
@@ -47,8 +48,8 @@
 //! let request = StepRequest::of_edge(8, knobs, Budget { capacity, budget: capacity });
 //! let mean_loss = |net: &Net, part: std::ops::Range<usize>| net.layer.forward(samples.clone().slice([part])).mean().into();
 //! let done = step.attempt(state.model(), &request, &|_shape, _resident| None, &mean_loss)?;
-//! assert!(done.loss.is_finite());
-//! let update = Update { gradients: done.gradients, rate: 1e-3, capacity, recovery: OptimizerRecovery::Keep };
+//! assert!(done.loss.is_some_and(f64::is_finite));
+//! let update = Update { gradients: done.gradients, rate: 1e-3.into(), capacity, recovery: OptimizerRecovery::Keep };
 //! assert!(matches!(step.commit(&mut state, update)?, Commit::Done { .. }));
 //! # Ok(())
 //! # }
@@ -62,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod beside;
 mod commit;
 mod error;
 mod forward;
@@ -70,15 +72,24 @@ mod graph;
 mod guarded;
 mod issue;
 mod needs;
+mod outcome;
 mod pages;
+mod program;
+mod replicas;
 mod request;
+mod running;
 mod state;
 
-pub use commit::{Commit, OptimizerRecovery, Update};
+pub use beside::SharedMeanLoss;
+pub use commit::{Commit, IsWhole, OptimizerRecovery, Update};
 pub use error::StepError;
 pub use forward::{ForwardPasses, Pass, run_forward};
-pub use gradients::{WeightedAccumulator, squared_norm};
-pub use guarded::{GuardedStep, MeanLoss, PredictShape, StepOutcome, StepTimes};
+pub use gradients::{WeightedAccumulator, gradient_bytes, squared_norm};
+pub use guarded::{GuardedStep, MeanGradients, MeanLoss, PredictShape};
 pub use issue::{Loss, rehearse};
-pub use request::{RanPart, StepPart, StepRequest};
+pub use outcome::{StepOutcome, StepTimes};
+pub use program::{ProgramNeeds, Room, Shown};
+pub use replicas::Replicas;
+pub use request::{RanPart, Rescale, StepPart, StepRequest};
+pub use running::or_put_back;
 pub use state::TrainState;

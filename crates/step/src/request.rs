@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
-use burn::module::ParamId;
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use burn::module::{Module, ParamId};
+use plimsoll_predict::PartReading;
+use plimsoll_types::{Budget, Bytes, Knobs, Observation, StepShape};
+
+use crate::gradients::WeightedAccumulator;
 
 /// What a step is asked to do.
 #[derive(Clone, Debug)]
@@ -18,6 +21,34 @@ pub struct StepRequest {
     pub task_probes: Vec<ParamId>,
     /// What there is.
     pub budget: Budget,
+    /// What the gradient becomes before the optimizer takes it.
+    pub rescale: Rescale,
+    /// Whether a part that does not fit may run in halves: it may not where a sample's result depends on the others beside it,
+    /// and that is to stay so.
+    pub may_halve: bool,
+}
+
+/// What a gradient becomes between the backward pass and the optimizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rescale {
+    /// Losses are multiplied by this, above 0, and the gradient is divided by it: so that what is small in 16 bits does not
+    /// vanish. `None` where they are not.
+    pub loss_scale: Option<f64>,
+    /// The largest global norm, above 0: a gradient with a larger one is shortened to it. `None` for no limit.
+    pub max_norm: Option<f64>,
+}
+
+impl Rescale {
+    /// Returns the scale of losses.
+    pub(crate) fn scale(self) -> f64 {
+        self.loss_scale.unwrap_or(1.0)
+    }
+
+    /// Returns what a gradient of this norm is multiplied by, once its loss was scaled; `None` where it stays as it is.
+    pub(crate) fn factor(self, norm: f64) -> Option<f64> {
+        let clip = self.max_norm.filter(|most| *most < norm).map(|most| most / norm);
+        if clip.is_none() && self.loss_scale.is_none() { None } else { Some(clip.unwrap_or(1.0) / self.scale()) }
+    }
 }
 
 /// Samples that run together, all with one edge.
@@ -53,13 +84,28 @@ pub struct RanPart {
     pub peak: Option<Bytes>,
     /// The nodes of its graph; zero where that is small, and where peaks are not exact.
     pub nodes: u64,
+    /// Counts the groups of parts in a step; those of one group ran side by side.
+    pub group: usize,
+    /// Which replica of a group ran it.
+    pub replica: usize,
+    /// What it held until it was its turn, where it ran beside others: its gradients above all.
+    pub waiting: Bytes,
+}
+
+impl RanPart {
+    /// Returns what a predictor learns of it, where its high-water mark is known; `is_exact` says whether that is of the bytes
+    /// in use, and not merely of what is reserved.
+    pub fn reading(&self, is_exact: bool) -> Option<PartReading> {
+        let read = Observation { shape: self.part.shape(), resident: self.resident, peak: self.peak? };
+        Some(PartReading::of(read, is_exact).with_nodes(self.nodes))
+    }
 }
 
 impl StepRequest {
     /// Asks for samples of one edge that count one each.
     pub fn of_edge(n_samples: usize, knobs: Knobs, budget: Budget) -> Self {
         let micro_batches = StepPart::divide(0..n_samples, knobs.patch_size, knobs.micro_batch_size).collect();
-        Self { micro_batches, units: vec![1; n_samples], lengths: Vec::new(), task_probes: Vec::new(), budget }
+        Self::of_parts(micro_batches, n_samples, budget)
     }
 
     /// Asks for parts of these shapes, in order, whose samples count one each.
@@ -71,7 +117,23 @@ impl StepRequest {
         };
         let micro_batches: Vec<_> = starts.zip(shapes).map(part).collect();
         let n_samples = micro_batches.last().map_or(0, |it| it.samples.end);
-        Self { micro_batches, units: vec![1; n_samples], lengths: Vec::new(), task_probes, budget }
+        Self { task_probes, ..Self::of_parts(micro_batches, n_samples, budget) }
+    }
+
+    /// Asks for parts whose samples count one each.
+    fn of_parts(micro_batches: Vec<StepPart>, n_samples: usize, budget: Budget) -> Self {
+        let (units, rescale) = (vec![1; n_samples], Rescale::default());
+        let (lengths, task_probes) = (Vec::new(), Vec::new());
+        Self { micro_batches, units, lengths, task_probes, budget, rescale, may_halve: true }
+    }
+
+    pub(crate) fn accumulator<M: Module>(&self) -> WeightedAccumulator<M> {
+        WeightedAccumulator::new(self.n_units(0..self.units.len())).with_loss_scale(self.rescale.loss_scale)
+    }
+
+    /// Whether the gradient may be multiplied before the optimizer takes it.
+    pub(crate) fn rescales(&self) -> bool {
+        self.rescale != Rescale::default()
     }
 
     /// Returns the edge of a sample; zero of one that the step does not have.
@@ -89,7 +151,8 @@ impl StepRequest {
     }
 
     pub(crate) fn is_of_one_edge(&self) -> bool {
-        self.micro_batches.windows(2).all(|pair| pair[0].edge == pair[1].edge)
+        let is_one_length = self.lengths.windows(2).all(|pair| pair[0] == pair[1]);
+        is_one_length && self.micro_batches.windows(2).all(|pair| pair[0].edge == pair[1].edge)
     }
 
     pub(crate) fn n_units(&self, samples: Range<usize>) -> u64 {

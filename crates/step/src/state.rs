@@ -1,5 +1,6 @@
 //! What an optimizer's step changes.
 
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 
@@ -52,7 +53,7 @@ impl<M: Module> TrainState<M> {
     }
 
     /// Lets the optimizer step.
-    pub(crate) fn update(&mut self, rate: f64, gradients: GradientsParams) {
+    pub(crate) fn update(&mut self, rate: ModuleLearningRate, gradients: GradientsParams) {
         self.model = self.model.take().map(|model| self.optimizer.step(rate, model, gradients));
     }
 

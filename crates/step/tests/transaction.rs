@@ -60,7 +60,7 @@ impl Bench {
         let samples = self.samples.clone();
         let mean_loss = |net: &Net, part: Range<usize>| mean_loss(net, samples.clone().slice([part]));
         let outcome = self.step.attempt(self.state.model(), &request, &|_, _| None, &mean_loss).unwrap();
-        let update = Update { gradients: outcome.gradients, rate: 0.1, capacity, recovery };
+        let update = Update { gradients: outcome.gradients, rate: 0.1.into(), capacity, recovery };
         self.step.commit(&mut self.state, update).unwrap()
     }
 }

@@ -1,5 +1,6 @@
 //! Everything that a run needs to go on.
 
+mod background;
 mod checksums;
 mod folder;
 mod weights;
@@ -20,9 +21,10 @@ use crate::loader::LoaderPosition;
 use crate::optimizer::load_optimizer;
 use crate::resume::{Change, Kept};
 use crate::run::Unfit;
-use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, write_atomically};
+use crate::run_dir::{EVENTS_FILE, RunDirError, io_error};
 use crate::validation::ValidationState;
 
+pub(crate) use self::background::{Background, Unpublished};
 pub use self::folder::Best;
 use self::folder::list;
 pub(crate) use self::folder::{name, note_best, noted_best, prune, remove_after};
@@ -124,31 +126,27 @@ impl RunState {
     /// The version that this program writes.
     pub const VERSION: u32 = VERSION;
 
-    /// Writes a checkpoint under a temporary name, flushes it to the disk, renames it, and removes all but the last `keep`
-    /// and the best.
+    /// Writes a checkpoint under a temporary name; [`Unpublished::publish`] makes it one.
     ///
-    /// Returns its path inside the run directory.
+    /// All that is read of the model and of the optimizer is read here: what is left to do needs neither.
     ///
     /// # Errors
     ///
     /// [`CheckpointError`]; earlier checkpoints are untouched then, and nothing of this one stays.
-    pub fn save<M: Module>(
+    pub(crate) fn write<M: Module>(
         &self,
         run_dir: &Path,
         model: &M,
         optimizer: &ModuleOptimizer,
         keep: usize,
-    ) -> Result<String, CheckpointError> {
-        let unfinished = folder::unfinished(run_dir)?;
-        let filled = self.fill(&unfinished, model, optimizer);
-        let saved = filled.and_then(|()| Ok(folder::publish(run_dir, &unfinished, self.step)?));
-        if saved.is_err() {
-            // The error says more than a folder that cannot be removed either; the next checkpoint removes it.
-            drop(fs::remove_dir_all(&unfinished));
+    ) -> Result<Unpublished, CheckpointError> {
+        let folder = folder::unfinished(run_dir)?;
+        let unpublished =
+            Unpublished { run_dir: run_dir.to_owned(), folder, step: self.step, keep, best: self.best.clone() };
+        match self.fill(&unpublished.folder, model, optimizer) {
+            Ok(()) => Ok(unpublished),
+            Err(error) => Err(unpublished.discarded(error)),
         }
-        saved?;
-        prune(run_dir, keep, self.best.as_ref())?;
-        Ok(name(self.step))
     }
 
     fn fill<M: Module>(&self, folder: &Path, model: &M, optimizer: &ModuleOptimizer) -> Result<(), CheckpointError> {
@@ -161,8 +159,8 @@ impl RunState {
         let path = folder.join(OPTIMIZER);
         optimizer.save(&path).map_err(|error| record_error("write", &path, &error))?;
         let state = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"));
-        write_atomically(&folder.join(STATE), &state)?;
-        Ok(checksums::write(folder)?)
+        let path = folder.join(STATE);
+        Ok(fs::write(&path, state).map_err(|source| io_error("write", &path, source))?)
     }
 
     /// Reads the state of a checkpoint; the inner error says what is damaged.

@@ -1,12 +1,16 @@
 //! What a run is told.
 
+use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, PolicyConfig};
+use plimsoll_predict::PredictorConfig;
+use plimsoll_probe::{DeviceKind, ProbeError, open};
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::Fraction;
 
 use crate::balance::BalanceConfig;
 use crate::controller::ControllerConfig;
-use crate::learning_rate::LearningRate;
-use crate::loader::LoaderConfig;
+use crate::device::{beside_tensors, describe, has_exact_peaks, platform, small_batch_regime};
+use crate::learning_rate::{LearningRate, Scaling};
+use crate::loader::{LoaderConfig, USUAL_BUFFERS};
 
 /// The settings of a run that do not belong to its job.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,94 @@ pub struct FitConfig {
     pub checkpoint_every: u64,
     /// Checkpoints kept.
     pub keep_checkpoints: usize,
+}
+
+/// The part of the capacity that steps may use by default: readings of a machine that others use too move by less.
+const TARGET: f64 = 0.9;
+
+/// A run validates and saves so often by default.
+const PAUSES: u64 = 10;
+
+/// Micro-batches are no larger than this by default, however much memory there is: more gains no time.
+const MOST_SAMPLES: u32 = 64;
+
+impl FitConfig {
+    /// Trains on samples of one size, in micro-batches as large as the memory allows; what else there is to set can be set
+    /// in what is returned.
+    ///
+    /// By default steps may use 0.9 of the capacity, the learning rate falls from 10⁻³, and activations are recomputed only
+    /// where one sample alone does not fit without.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError`] when the device cannot be opened.
+    pub fn of_one_size(device: DeviceKind, n_steps: u64, effective_batch_size: u32) -> Result<Self, ProbeError> {
+        let batch_max = effective_batch_size.min(MOST_SAMPLES);
+        let bounds = Bounds { patch_min: 1, patch_max: 1, patch_multiple: 1, batch_min: 1, batch_max };
+        let policy = PolicyConfig::Certified(CertifiedConfig { bounds, ..CertifiedConfig::default() });
+        Self::of_policy(device, n_steps, LoaderConfig::cut(0, effective_batch_size, 1, USUAL_BUFFERS), policy)
+    }
+
+    /// As [`Self::of_one_size`], for samples that are padded to the shortest of these `edges` that holds them, such as those
+    /// that [`plimsoll_predict::edges`] chooses.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError`] when the device cannot be opened.
+    pub fn padded(
+        device: DeviceKind,
+        n_steps: u64,
+        effective_batch_size: u32,
+        edges: Vec<u32>,
+    ) -> Result<Self, ProbeError> {
+        let batch_max = effective_batch_size.min(MOST_SAMPLES);
+        let policy = BucketedConfig { edges: edges.clone(), batch_max, ..BucketedConfig::default() };
+        let largest = edges.last().copied().unwrap_or(1);
+        let loader = LoaderConfig { edges, ..LoaderConfig::cut(0, effective_batch_size, largest, USUAL_BUFFERS) };
+        Self::of_policy(device, n_steps, loader, PolicyConfig::Bucketed(policy))
+    }
+
+    fn of_policy(
+        device: DeviceKind,
+        n_steps: u64,
+        loader: LoaderConfig,
+        policy: PolicyConfig,
+    ) -> Result<Self, ProbeError> {
+        let every = (n_steps / PAUSES).max(1);
+        Ok(Self {
+            device: describe(device),
+            seed: 0,
+            deterministic: false,
+            n_steps,
+            learning_rate: LearningRate {
+                peak: 1e-3,
+                warm_up_steps: n_steps / 20,
+                final_share: 0.1,
+                scaling: Scaling::None,
+            },
+            target: Fraction::try_new(TARGET).unwrap_or(Fraction::ONE),
+            draws_line: false,
+            may_checkpoint: true,
+            optimizer_recovery: OptimizerRecovery::Restore,
+            controller: ControllerConfig {
+                predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },
+                policy,
+                checkpointing: false,
+                platform: platform(device, &open(device, None)?.name()),
+                exact_peaks: has_exact_peaks(device),
+                small_batch: small_batch_regime(device),
+                planned: Vec::new(),
+                replicas: 1,
+            },
+            tasks: BalanceConfig::default(),
+            loader,
+            longest: LongestEdges::default(),
+            validate_every: every,
+            validation_share: Fraction::ONE,
+            checkpoint_every: every,
+            keep_checkpoints: 2,
+        })
+    }
 }
 
 /// The longest edges of which one sample alone is certain to fit, where some are not.

@@ -2,14 +2,16 @@
 
 use plimsoll_plan::PlannedNeed;
 use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
-use plimsoll_predict::{Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation};
+use plimsoll_predict::{
+    Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
+};
 use plimsoll_types::{
     Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape,
 };
 use serde::{Deserialize, Serialize};
 
 use self::gradients::GradientSum;
-use self::signal::signal;
+use self::signal::{part_size, share, signal};
 
 mod gradients;
 mod signal;
@@ -34,6 +36,18 @@ pub struct ControllerConfig {
     pub small_batch: u32,
     /// What a plan says; empty without one.
     pub planned: Vec<PlannedNeed>,
+    /// Between how many threads of a CPU what runs at once is divided, if forward passes change nothing in the model.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(n: &u32) -> bool {
+    *n == 1
 }
 
 impl ControllerConfig {
@@ -70,6 +84,9 @@ pub struct Controller {
     /// What its later parts find besides.
     #[serde(default)]
     sum: GradientSum,
+    /// How many parts are to fit at once.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    replicas: u32,
 }
 
 impl Controller {
@@ -79,11 +96,15 @@ impl Controller {
     ///
     /// [`ControllerError`] when predictor or policy refuse their configuration.
     pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
-        let (keys, exact_peaks) = (Keys::of(&config), config.exact_peaks);
-        let predictor = Predictor::try_new(config.predictor)?;
+        let ControllerConfig { checkpointing, platform, small_batch, exact_peaks, replicas, .. } = config;
+        let keys = Keys { checkpointing, platform, small_batch };
+        let replicas = replicas.max(1);
+        // Where graphs lie beside each other, their common tables grow once more.
+        let beside = config.predictor.beside.saturating_mul(replicas.min(2).into());
+        let predictor = Predictor::try_new(PredictorConfig { beside, ..config.predictor })?;
         let policy = Policy::try_new(config.policy)?;
         let (resident, sum) = (Bytes::ZERO, GradientSum::default());
-        let mut controller = Self { predictor, policy, keys, exact_peaks, resident, sum };
+        let mut controller = Self { predictor, policy, keys, exact_peaks, resident, sum, replicas };
         controller.plan(&config.planned)?;
         Ok(controller)
     }
@@ -160,11 +181,22 @@ impl Controller {
 
     /// Answers an event, after [`Self::learn`] has seen it.
     pub fn decide(&mut self, event: &Event) -> Option<Decision> {
-        let Self { policy, predictor, keys, resident, sum, .. } = self;
+        let shared = self.shared();
+        let Self { policy, predictor, keys, resident, sum, replicas, .. } = self;
         let predict = |shape: StepShape| {
-            predictor.predict(keys.key(Phase::Train, shape), shape, resident.saturating_add(sum.beside(shape)))
+            let before = resident.saturating_add(sum.beside(shape));
+            // What runs at once is the knob where samples are cut; where they are padded, it is as many parts.
+            let (part, n) = match shared {
+                Some(replicas) => {
+                    let share = share(shape.samples, replicas, keys.small_batch);
+                    (StepShape::new(share, shape.edge()), shape.samples.div_ceil(share))
+                }
+                None => (shape, *replicas),
+            };
+            Some(predictor.predict(keys.key(Phase::Train, part), part, before)?.of_many(n, before))
         };
-        policy.on_signal(&signal(event)?, &predict)
+        let parts = |n_samples, most| part_size(n_samples, most, shared.unwrap_or(1), keys.small_batch);
+        policy.on_signal(&signal(event, &parts)?, &predict)
     }
 
     /// Predicts a part of a training step that begins with `resident` bytes in use.
@@ -207,6 +239,22 @@ impl Controller {
         Ok(self.predictor.observe_step(&[part], kept)?.pop())
     }
 
+    /// Returns between how many replicas the samples are divided that run at once, where samples are cut and their number is
+    /// this controller's to choose.
+    fn shared(&self) -> Option<u32> {
+        let is_chosen = self.policy.batch_sizes().is_none() && !matches!(self.policy, Policy::Fixed(_));
+        is_chosen.then_some(self.replicas)
+    }
+
+    /// Returns the most samples of a part, in a step of so many: where samples are padded, each micro-batch is one.
+    pub(crate) fn part_size(&self, n_samples: usize) -> u32 {
+        if self.policy.batch_sizes().is_some() {
+            return u32::MAX;
+        }
+        let (most, replicas) = (self.policy.knobs().micro_batch_size, self.shared().unwrap_or(1));
+        part_size(n_samples as u64, most, replicas, self.keys.small_batch)
+    }
+
     /// Whether activations are recomputed in the backward pass.
     pub fn is_checkpointing(&self) -> bool {
         self.keys.checkpointing
@@ -215,27 +263,5 @@ impl Controller {
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-}
-
-/// What the keys of a run have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Keys {
-    pub(crate) checkpointing: bool,
-    pub(crate) platform: Platform,
-    /// Batches up to this many samples run other kernels than larger ones, where gradients are computed.
-    pub(crate) small_batch: u32,
-}
-
-impl Keys {
-    fn of(config: &ControllerConfig) -> Self {
-        let ControllerConfig { checkpointing, platform, small_batch, .. } = *config;
-        Self { checkpointing, platform, small_batch }
-    }
-
-    pub(crate) fn key(self, phase: Phase, shape: StepShape) -> Key {
-        // Without a gradient of weights there is one path only.
-        let regime = u16::from(phase == Phase::Train && shape.samples <= self.small_batch);
-        Key { phase, checkpointing: self.checkpointing, platform: self.platform, regime }
     }
 }

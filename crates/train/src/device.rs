@@ -1,9 +1,14 @@
 //! From a device's name to Burn's device.
 
-use burn::tensor::Device;
-use plimsoll_predict::{Dtype, Platform};
-use plimsoll_probe::{DeviceKind, ProbeError, open};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor};
+use plimsoll_predict::{Dtype, Keys, Platform, PredictError, PredictorConfig};
+use plimsoll_probe::{DeviceKind, Probe, ProbeError, count_as_worker, open};
+use plimsoll_step::{ProgramNeeds, Replicas, StepError};
 use plimsoll_types::Bytes;
+
+use crate::names::checksum;
 
 /// A device that this build, or this machine, does not have.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +23,9 @@ pub struct DeviceMissing(#[from] pub ProbeError);
 ///
 /// [`DeviceMissing`] when the build leaves the device out, or the machine has no Vulkan adapter at that index.
 pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, DeviceMissing> {
-    let device = plain_device(kind)?.autodiff();
+    let device = plain_device(kind)?;
+    warm_up(kind, &device);
+    let device = device.autodiff();
     Ok(if checkpointing { device.gradient_checkpointing() } else { device })
 }
 
@@ -39,16 +46,81 @@ pub fn uploaded<T>(tensors: T, device: &Device) -> T {
 
 /// Describes a device, with what changes its memory: fusion, autotune and threads.
 ///
-/// Flex computes on the thread that calls it: only with Burn's feature `rayon`, which nothing here turns on, would it
-/// use others.
+/// Flex computes on the threads of Rayon's pool that the calling thread is in: one where it [computes alone](compute_alone).
 pub fn describe(kind: DeviceKind) -> String {
     let with = |name: &str, on: bool| if on { name.to_owned() } else { format!("no {name}") };
     match kind {
-        DeviceKind::Flex => "flex (1 thread)".to_owned(),
+        DeviceKind::Flex => match rayon::current_num_threads() {
+            1 => "flex (1 thread)".to_owned(),
+            n => format!("flex ({n} threads)"),
+        },
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
             format!("{kind} ({}, {})", with("fusion", has_fusion(kind)), with("autotune", has_autotune(kind)))
         }
     }
+}
+
+/// Has Flex compute on the calling thread alone from now on, whatever cores there are: its sums of 4 Mi elements and more are
+/// divided among threads as those happen to be free, and their last bits differ.
+///
+/// To be called before anything is opened, planned or described. A thread that is one of a pool already stays there.
+///
+/// # Sources
+///
+/// `sum_f32_contiguous` of burn-flex 0.22.1; `ThreadPoolBuilder::use_current_thread` of Rayon 1.12.
+pub fn compute_alone() {
+    drop(rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+}
+
+/// Returns how many threads may compute at once: as many as the process may use cores, or as `RAYON_NUM_THREADS` says.
+pub fn n_cores() -> usize {
+    let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|it| it.parse().ok()).filter(|n| 0 < *n);
+    set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Returns the replicas of this process, with what they keep for matrix products; starts them where there are not as many.
+///
+/// # Errors
+///
+/// [`StepError`] when the system has no room for so many threads.
+pub fn replicas(n: usize) -> Result<Arc<Replicas>, StepError> {
+    static STARTED: Mutex<Option<Arc<Replicas>>> = Mutex::new(None);
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(replicas) = started.as_ref().filter(|it| it.count() == n) {
+        return Ok(Arc::clone(replicas));
+    }
+    // Those of another number end first.
+    *started = None;
+    let device = plain_device(DeviceKind::Flex).map_err(|error| StepError::Probe(error.0))?;
+    let replicas = Arc::new(Replicas::start(n, || multiply(&device))?);
+    Ok(Arc::clone(started.insert(replicas)))
+}
+
+/// Starts the threads that Flex computes on, and has each take the memory that it keeps for good, so that no step is the first
+/// to do so: packing a matrix product takes as much as the second cache of a core holds.
+///
+/// # Sources
+///
+/// `L2_SLAB` of gemm-common 0.19.0, whose packing the product of two matrices of 32 × 32 reaches.
+pub fn warm_up(kind: DeviceKind, device: &Device) {
+    static THREADS: Once = Once::new();
+    if kind != DeviceKind::Flex {
+        return;
+    }
+    let device = if device.is_autodiff() { &device.clone().inner() } else { device };
+    THREADS.call_once(|| {
+        rayon::broadcast(|_| {
+            count_as_worker();
+            multiply(device);
+        });
+    });
+    multiply(device);
+}
+
+/// Multiplies two small matrices.
+fn multiply(device: &Device) {
+    let ones = || Tensor::<2>::ones([32, 32], device);
+    drop(ones().matmul(ones()).into_data());
 }
 
 /// Whether this build fuses operations on the device.
@@ -62,11 +134,13 @@ pub fn has_autotune(kind: DeviceKind) -> bool {
 }
 
 /// Returns what decides how much a step allocates on the device, besides the step; `name` is the probe's.
+///
+/// A fingerprint of Flex holds the threads that it computes on, each of which has its own scratch memory.
 pub fn platform(kind: DeviceKind, name: &str) -> Platform {
-    // FNV-1a; any hash that is the same in every process would do.
-    let device = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let device = match kind {
+        DeviceKind::Flex => checksum(&format!("{name}, {}", describe(kind))),
+        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => checksum(name),
+    };
     Platform { device, dtype: Dtype::F32, fusion: has_fusion(kind), autotune: has_autotune(kind) }
 }
 
@@ -96,8 +170,29 @@ pub fn beside_tensors(kind: DeviceKind) -> Bytes {
     }
 }
 
+/// Returns what is known of a program's needs before its first step on a device with gradients.
+///
+/// # Errors
+///
+/// [`PredictError`] for a configuration that makes no sense.
+pub fn program_needs(kind: DeviceKind, device: &Device, probe: &dyn Probe) -> Result<ProgramNeeds, PredictError> {
+    warm_up(kind, device);
+    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+    ProgramNeeds::try_new(program_keys(kind, device, &probe.name()), config, probe.has_exact_peak())
+}
+
+/// Returns what the keys of a program have in common on a device that its probe calls so.
+pub fn program_keys(kind: DeviceKind, device: &Device, name: &str) -> Keys {
+    let sparing = device.gradient_checkpointing_strategy();
+    Keys {
+        checkpointing: sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled),
+        platform: platform(kind, name),
+        small_batch: small_batch_regime(kind),
+    }
+}
+
 /// Whether the process outlives a step that is to need no more than a capacity, and needs up to twice as much.
-pub(crate) fn survives(kind: DeviceKind, capacity: Bytes) -> bool {
+pub fn survives(kind: DeviceKind, capacity: Bytes) -> bool {
     match kind {
         // The system takes what it cannot give as a reason to kill, but not a limit that was only set.
         DeviceKind::Flex => {

@@ -1,25 +1,21 @@
 //! The batch size that suits a device, for one's own job.
 
-mod by_plan;
-mod by_probes;
-
-use std::time::Instant;
-
-use plimsoll_finder::{Finder, FinderConfig, FinderError, Found, Outcome, Race, Winner};
-use plimsoll_plan::{PlanError, PlannedNeed};
-use plimsoll_predict::{KEPT_SHARE, Phase, PredictError, Predictor, PredictorConfig};
+use plimsoll_finder::{FinderConfig, Found};
+use plimsoll_plan::{
+    BlankProgram, FindError, Finding, FoundBatch, Objective, OnTried, OpenProbe, PlanError, PlannedNeed, TrialError,
+};
+use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Attempt, Bytes, Features, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
-use self::by_probes::by_probes;
-use crate::controller::Keys;
-use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
+use crate::device::{beside_tensors, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::planning::BlankForward;
-use crate::rehearsal::JobProgram;
-use crate::trial::{Trial, TrialError, Trials, forward_trial};
+use crate::rehearsal::BlankJob;
+use crate::source::Source as _;
+use crate::trial::Trials;
 
 /// What is searched for, and where.
 #[derive(Clone, Debug)]
@@ -35,9 +31,8 @@ pub struct FindRequest {
     pub finder: FinderConfig,
     /// Training steps, or forward passes without gradients.
     pub phase: Phase,
-    /// Samples of an optimizer step; `None` for one micro-batch a step, whatever its size.
-    pub effective_batch_size: Option<u32>,
-    /// The loader of a run that is to use the answer: training steps run beside its buffers.
+    /// The loader of a run that is to use the answer: training steps have as many samples as its own, and run beside its
+    /// buffers. `None` for one micro-batch a step, whatever its size.
     pub loader: Option<LoaderConfig>,
     /// What makes a batch the best.
     pub objective: Objective,
@@ -45,90 +40,7 @@ pub struct FindRequest {
     pub sounded: Option<PlannedNeed>,
 }
 
-/// What makes a batch the best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Objective {
-    /// The largest that fits.
-    #[default]
-    Largest,
-    /// The one with the most samples per second, of at most 6 that fit, each timed in at most 5 steps.
-    Throughput,
-}
-
-/// A real step of a search.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
-    /// Its shape.
-    pub shape: StepShape,
-    /// What it showed.
-    pub outcome: Outcome,
-    /// The nodes of its graph, or zero where that is small.
-    pub nodes: u64,
-    /// Wall time in seconds.
-    pub seconds: f64,
-}
-
-/// The answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FoundBatch {
-    /// The search, with its figures.
-    pub found: Found,
-    /// The fastest batch, where that was asked for.
-    pub winner: Option<Winner>,
-    /// Dry runs made.
-    pub n_plans: usize,
-    /// Real steps that were made once more, because the first of them made what stays for good.
-    pub n_repeated: u32,
-    /// What was timed, where the fastest was asked for.
-    pub timed: Timed,
-}
-
-/// Steps that were timed, after the search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timed {
-    /// How many there were.
-    pub n_steps: u32,
-    /// How many of them ran out of memory.
-    pub n_out_of_memory: u32,
-    /// Their high-water mark.
-    pub peak: Bytes,
-}
-
-impl FoundBatch {
-    /// Returns the batch to use.
-    pub fn batch(&self) -> u32 {
-        self.winner.map_or(self.found.batch, |it| it.batch)
-    }
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum FindError {
-    /// The search.
-    #[error(transparent)]
-    Finder(#[from] FinderError),
-    /// The plan.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A real step.
-    #[error(transparent)]
-    Trial(#[from] TrialError),
-    /// A reading makes no sense.
-    #[error(transparent)]
-    Predict(#[from] PredictError),
-}
-
-/// Opens a probe of the device, capped where a capacity is set.
-pub type OpenProbe<'a> = &'a dyn Fn() -> Result<Box<dyn Probe>, PlanError>;
-
-/// Told of each real step.
-pub type OnTried<'a> = &'a mut dyn FnMut(&Tried);
-
-/// Finds the batch size of a job on a device.
-///
-/// On a device with pools a dry run says what any batch reserves, and 3 real steps confirm it, or up to
-/// [`FinderConfig::max_trials`] where one of them fails; on others as many real steps, which are bounded by those before
-/// them but for the first. `on_tried` is told of each.
+/// Finds the batch size of a job on a device, as [`Finding::run`] does.
 ///
 /// # Errors
 ///
@@ -141,42 +53,42 @@ pub fn find_batch_size<J: Job>(
 ) -> Result<FoundBatch, FindError> {
     let probe = open_probe()?;
     let capacity = probe.capacity().map_err(PlanError::from)?;
-    let keys = Keys {
-        checkpointing: request.checkpointing,
-        platform: platform(request.device, &probe.name()),
-        small_batch: small_batch_regime(request.device),
-    };
-    let loader = request.loader.as_ref().filter(|_| request.phase == Phase::Train);
-    let held = loader.map_or(Ok(Bytes::ZERO), |it| it.held(&*job.source())).map_err(TrialError::from)?;
-    let finder = Finder::try_new(request.finder(capacity, held), capacity)?;
-    let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
+    let platform = platform(request.device, &probe.name());
     drop(probe);
-    let trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
-    let mut search = BatchSearch {
-        request,
-        features: job.features(),
-        finder,
-        trials,
-        on_tried,
-        n_repeated: 0,
-        timed: Timed::default(),
+    let small_batch = small_batch_regime(request.device);
+    let source = job.source();
+    let held = request.loader().map_or(Ok(Bytes::ZERO), |it| it.held(&*source)).map_err(TrialError::from)?;
+    let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
+    let mut trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
+    if let (DeviceKind::Flex, Some(loader)) = (request.device, request.loader()) {
+        trials.hold_buffers(loader).map_err(TrialError::from)?;
+    }
+    let finding = Finding {
+        device: request.device,
+        fusion: has_fusion(request.device),
+        capacity,
+        keys: Keys { checkpointing: request.checkpointing, platform, small_batch },
+        predictor: PredictorConfig {
+            features: job.features(),
+            beside: beside_tensors(request.device),
+            ..PredictorConfig::default()
+        },
+        exact_peaks: has_exact_peaks(request.device),
+        finder: request.finder(capacity, held),
+        phase: request.phase,
+        n_samples: &|shape| request.n_samples(shape),
+        host: &|shape| match (request.phase, request.loader()) {
+            (Phase::Train, None) => source.buffer_bytes(shape),
+            // Those of a loader are in use before each step, whatever its micro-batches.
+            (Phase::Train, Some(_)) | (Phase::Infer, _) => Bytes::ZERO,
+        },
+        objective: request.objective,
     };
-    let (found, n_plans) = match request.device {
-        DeviceKind::Flex => (search.by_probes(keys)?, 0),
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
-            search.by_plan(&JobProgram::new(job, device, request.optimizer_recovery))?
-        }
-    };
-    let winner = match request.objective {
-        Objective::Largest => None,
-        Objective::Throughput => search.race(found.batch)?,
-    };
-    Ok(FoundBatch { found, winner, n_plans, n_repeated: search.n_repeated, timed: search.timed })
+    let program = BlankProgram::new(BlankJob::new(job, device), request.optimizer_recovery);
+    finding.run(&program, &mut trials, on_tried)
 }
 
-/// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.
-///
-/// Each run is bounded by those before it, but for the first.
+/// Finds the largest batch of work without gradients that fits, such as generation, as [`Finding::run_forward`] does.
 ///
 /// # Errors
 ///
@@ -190,14 +102,20 @@ pub fn find_inference_batch(
 ) -> Result<Found, FindError> {
     let capacity = probe.capacity().map_err(PlanError::from)?;
     finder.survives = survives(device, capacity);
-    let keys = Keys { checkpointing: false, platform: platform(device, &probe.name()), small_batch: 0 };
-    let edge = finder.edge;
-    let mut finder = Finder::try_new(finder, capacity)?;
-    let bounds = Predictor::try_new(PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() })?;
-    let (exact_peaks, key) = (has_exact_peaks(device), |shape| keys.key(Phase::Infer, shape));
-    by_probes(&mut finder, bounds, exact_peaks, edge, key, |_| Bytes::ZERO, &mut |shape| {
-        tried(shape, on_tried, || forward_trial(probe, capacity, shape, || model.blank(shape)))
-    })
+    let finding = Finding {
+        device,
+        fusion: has_fusion(device),
+        capacity,
+        keys: Keys { checkpointing: false, platform: platform(device, &probe.name()), small_batch: 0 },
+        predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },
+        exact_peaks: has_exact_peaks(device),
+        finder,
+        phase: Phase::Infer,
+        n_samples: &|shape| shape.samples,
+        host: &|_| Bytes::ZERO,
+        objective: Objective::Largest,
+    };
+    finding.run_forward(probe, &|shape| model.blank(shape), on_tried)
 }
 
 impl FindRequest {
@@ -210,79 +128,21 @@ impl FindRequest {
         FinderConfig { small_batch, survives, ..self.finder.clone() }
     }
 
+    /// Returns the loader, where it has a part in the steps.
+    fn loader(&self) -> Option<&LoaderConfig> {
+        self.loader.as_ref().filter(|_| self.phase == Phase::Train)
+    }
+
+    /// Returns how many samples a step in micro-batches of this shape has.
+    fn n_samples(&self, shape: StepShape) -> u32 {
+        self.loader().map_or(shape.samples, |it| it.samples_of(shape.edge()))
+    }
+
     /// Returns what so many samples need by what was read of fewer, or nothing where nothing was.
     fn needed(&self, samples: u32) -> Bytes {
         let Some(PlannedNeed { shape, expected, resident, .. }) = self.sounded else { return Bytes::ZERO };
         let resident = resident.unwrap_or_default();
         let times = samples.div_ceil(shape.samples.max(1));
         resident.saturating_add(expected.saturating_sub(resident).saturating_mul(times.into()))
-    }
-}
-
-/// Whether a step left so little behind that the next one of its shape reads the same.
-fn is_settled(it: &Trial) -> bool {
-    let kept = it.in_use.saturating_sub(it.resident);
-    kept.saturating_mul(KEPT_SHARE) <= it.peak.saturating_sub(it.resident)
-}
-
-/// Runs a step, and tells what it showed.
-///
-/// A step above the capacity that was measured as a whole shows as much as one that fits. So does not one that was found
-/// not to fit in parts, or that was refused memory.
-fn tried(
-    shape: StepShape,
-    on_tried: OnTried<'_>,
-    step: impl FnOnce() -> Result<Trial, TrialError>,
-) -> Result<Tried, TrialError> {
-    let start = Instant::now();
-    let (outcome, nodes) = match step().map(Trial::steady) {
-        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.nodes),
-        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), nodes, .. }))
-            if whole == shape && Bytes::ZERO < resident && resident < peak =>
-        {
-            (Outcome::Measured { resident, peak }, nodes)
-        }
-        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, 0),
-        Err(error) => return Err(error),
-    };
-    let tried = Tried { shape, outcome, nodes, seconds: start.elapsed().as_secs_f64() };
-    on_tried(&tried);
-    Ok(tried)
-}
-
-struct BatchSearch<'a, J: Job> {
-    request: &'a FindRequest,
-    features: Features,
-    finder: Finder,
-    trials: Trials<'a, J>,
-    on_tried: OnTried<'a>,
-    n_repeated: u32,
-    timed: Timed,
-}
-
-impl<J: Job> BatchSearch<'_, J> {
-    /// Times the batches below the largest.
-    fn race(&mut self, largest: u32) -> Result<Option<Winner>, FindError> {
-        let mut race = Race::below(largest, self.request.finder.batch_min)?;
-        while let Some(batch) = race.turn() {
-            let tried = self.real(StepShape::new(batch, self.request.finder.edge))?;
-            self.timed.n_steps += 1;
-            match tried.outcome {
-                Outcome::Measured { peak, .. } => {
-                    self.timed.peak = self.timed.peak.max(peak);
-                    race.on_step(batch, tried.seconds)?;
-                }
-                Outcome::OutOfMemory => {
-                    self.timed.n_out_of_memory += 1;
-                    race.on_failure(batch)?;
-                }
-            }
-        }
-        Ok(race.winner())
-    }
-
-    fn real(&mut self, shape: StepShape) -> Result<Tried, TrialError> {
-        let n_samples = self.request.effective_batch_size.unwrap_or(shape.samples);
-        tried(shape, self.on_tried, || self.trials.run(self.request.phase, shape, n_samples))
     }
 }

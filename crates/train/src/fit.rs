@@ -3,11 +3,12 @@
 use burn::tensor::Device;
 use plimsoll_monitor::Progress;
 use plimsoll_plan::{PlanError, PlannedNeed};
-use plimsoll_probe::Probe;
+use plimsoll_probe::{DeviceKind, Probe, ProbeError};
 use plimsoll_sampler::StreamStats;
-use plimsoll_types::{EndReason, Event};
+use plimsoll_types::{Bytes, EndReason, Event};
 
 use crate::config::FitConfig;
+use crate::device::{compute_alone, device_kind, open_device, warm_up};
 use crate::error::TrainError;
 use crate::job::Job;
 use crate::run::{Death, Run};
@@ -65,6 +66,38 @@ pub struct Shell<'a> {
     pub death: Option<Death>,
 }
 
+impl<'a> Shell<'a> {
+    /// Begins a run on a device, capped where a capacity is set, and tells nobody of it; whoever is to be told can be set
+    /// in what is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError`] when the device cannot be opened.
+    pub fn open(
+        device: DeviceKind,
+        capacity: Option<Bytes>,
+        run_dir: &'a mut RunDir,
+        existing: Existing,
+    ) -> Result<Self, ProbeError> {
+        // A closure that holds nothing takes no memory.
+        let observer = Box::leak(Box::new(|_: &Event, _: &Progress| ()));
+        let warn = Box::leak(Box::new(|_: &str| ()));
+        Ok(Self {
+            run_dir,
+            existing,
+            probe: plimsoll_probe::open(device, capacity)?,
+            device: open_device(device, false).map_err(|it| it.0)?,
+            stop: StopFlag::default(),
+            observer,
+            watching: None,
+            warn,
+            plan_sparing: None,
+            config_text: "",
+            death: None,
+        })
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
@@ -85,10 +118,16 @@ pub struct Outcome {
 /// # Errors
 ///
 /// [`TrainError`]; the last checkpoint and the log are whole then. [`TrainError::Axes`] comes before anything is done.
-pub fn fit<'a, J: Job>(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Outcome, TrainError> {
+pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outcome, TrainError> {
     let n_axes = job.features().n_axes();
     if n_axes != 1 {
         return Err(TrainError::Axes { job: job.name(), n_axes });
+    }
+    if config.deterministic {
+        compute_alone();
+    }
+    if let Some(kind) = device_kind(&shell.device) {
+        warm_up(kind, &shell.device);
     }
     let stop = shell.stop.clone();
     let mut run = Run::start(job, config, shell)?;

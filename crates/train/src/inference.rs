@@ -32,8 +32,8 @@ pub struct Inference<'a> {
     heeds: bool,
     /// The longest edge of which an item fits, where longer ones are known not to.
     longest: Option<u32>,
-    /// Told of each batch.
-    tell: Option<Tell>,
+    /// Told of the shape of a batch before it runs.
+    tell: Option<Box<dyn Fn(StepShape)>>,
     /// Which items are measured.
     items: Items<'a>,
     /// When it ends unless it is done.
@@ -62,9 +62,6 @@ struct Items<'a> {
 
 /// Told how many items are measured, and how many are to be.
 pub(crate) type WatchItems<'a> = &'a mut dyn FnMut(u64, u64);
-
-/// Told of the shape of a batch before it runs.
-type Tell = Box<dyn Fn(StepShape)>;
 
 type Forward<'a> = dyn FnMut(Range<usize>) -> Result<(), StepError> + 'a;
 
@@ -165,8 +162,8 @@ impl<'a> Inference<'a> {
         Self { longest, ..self }
     }
 
-    /// Tells somebody of every batch from here on.
-    pub(crate) fn tell(&mut self, tell: Tell) {
+    /// Tells somebody the shape of every batch from here on, before it runs.
+    pub fn on_batch(&mut self, tell: Box<dyn Fn(StepShape)>) {
         self.tell = Some(tell);
     }
 

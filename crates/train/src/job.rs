@@ -10,10 +10,16 @@ pub use plimsoll_types::Goal;
 use plimsoll_types::{Features, StepShape};
 
 use crate::inference::Inference;
-use crate::source::Source;
+use crate::names::{name_of_type, parameters};
+use crate::source::{Lengths, Source};
+use crate::trial::filled;
 
-/// A model, its data, its loss and its metric; everything else is the run's.
-pub trait Job {
+/// A model, its data and its loss; everything else is the run's.
+///
+/// Four methods are asked for: where samples come from, the model, a batch of some samples, and its loss.
+/// [`InMemory`](crate::InMemory) is a source of samples that lie in memory. What has a default is for those who want more:
+/// a validation, several tasks, plans of other batches than real ones, names for people.
+pub trait Job: Sync {
     /// The training data.
     type Source: Source;
     /// The model.
@@ -21,16 +27,44 @@ pub trait Job {
     /// What a loss is computed from: tensors on the device.
     type Batch;
 
-    /// Returns the job's short name.
-    fn name(&self) -> &'static str;
+    /// Returns the training data.
+    fn source(&self) -> Arc<Self::Source>;
+
+    /// Creates the model on a device; the device was seeded before.
+    fn init(&self, device: &Device) -> Self::Model;
+
+    /// Copies a range of a buffer's samples to the device; they lie in one part of its draw.
+    fn batch(&self, buffer: &<Self::Source as Source>::Buffer, samples: Range<usize>, device: &Device) -> Self::Batch;
+
+    /// Returns the mean loss over a batch, with its graph.
+    ///
+    /// `task_weights` has one weight for each of [`Self::tasks`].
+    fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
+
+    /// Returns the job's short name; by default that of its type.
+    fn name(&self) -> &'static str {
+        name_of_type::<Self>()
+    }
 
     /// Describes what decides the memory of a step: the model, its loss and the tensors of a batch, with their sizes.
     ///
-    /// A memory plan holds while it stays the same.
-    fn program(&self) -> String;
+    /// A memory plan holds while it stays the same. The default knows the name of the job and the parameters of its model:
+    /// where anything else may change, the job says so.
+    fn program(&self) -> String {
+        format!("{} with {}", self.name(), parameters(&self.init(&Device::default())))
+    }
 
     /// Describes what a checkpoint of this job fits: the model's size and the data's.
-    fn fingerprint(&self) -> String;
+    ///
+    /// The default knows what [`Self::program`] says, how many samples there are, and their lengths where those are known.
+    fn fingerprint(&self) -> String {
+        let (program, source) = (self.program(), self.source());
+        let lengths = match source.lengths() {
+            Lengths::Known(index) => format!(", lengths {:016x}", index.fingerprint()),
+            Lengths::Cut | Lengths::Streamed { .. } => String::new(),
+        };
+        format!("{program} on {} samples{lengths}", source.n_samples())
+    }
 
     /// Names the monomials, in the number of samples and the edges, that the size of every tensor of a step is a
     /// combination of, forward passes without gradients included; see [`Features`].
@@ -39,12 +73,6 @@ pub trait Job {
     fn features(&self) -> Features {
         Features::complete(1)
     }
-
-    /// Returns the training data.
-    fn source(&self) -> Arc<Self::Source>;
-
-    /// Creates the model on a device; the device was seeded before.
-    fn init(&self, device: &Device) -> Self::Model;
 
     /// Names what the edge of a shape counts, in the plural, such as "tokens".
     fn unit_of_length(&self) -> &'static str {
@@ -71,27 +99,30 @@ pub trait Job {
         Vec::new()
     }
 
-    /// Copies a range of a buffer's samples to the device; they lie in one part of its draw.
-    fn batch(&self, buffer: &<Self::Source as Source>::Buffer, samples: Range<usize>, device: &Device) -> Self::Batch;
-
     /// Returns a batch of the tensors that [`Self::batch`] makes, made on the device with any values.
     ///
-    /// Steps are planned with it, by their shapes alone.
-    fn blank_batch(&self, shape: StepShape, device: &Device) -> Self::Batch;
-
-    /// Returns the mean loss over a batch, with its graph.
+    /// Steps are planned with it, by their shapes alone. The default has the first samples that are short enough, again
+    /// and again: good where reading them takes no time. One that makes zeros on the device reads none.
     ///
-    /// `task_weights` has one weight for each of [`Self::tasks`].
-    fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
+    /// # Panics
+    ///
+    /// The default, where no sample that is short enough can be read.
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> Self::Batch {
+        let buffer = filled(&*self.source(), shape).unwrap_or_else(|error| panic!("failed to {error}"));
+        self.batch(&buffer, 0..shape.samples as usize, device)
+    }
 
     /// Runs the forward pass of a validation batch of this shape with any values, and returns all that is read of it.
     ///
-    /// The model is one without gradients. Validations are planned with it.
+    /// The model is one without gradients. Validations are planned with it. The default is the loss of
+    /// [`Self::blank_batch`].
     ///
     /// # Shapes
     ///
     /// - output: `[n_values]`
-    fn blank_forward(&self, model: &Self::Model, shape: StepShape, device: &Device) -> Tensor<1>;
+    fn blank_forward(&self, model: &Self::Model, shape: StepShape, device: &Device) -> Tensor<1> {
+        self.mean_loss(model, self.blank_batch(shape, device), &vec![1.0; self.tasks().len()]).mean
+    }
 
     /// Names for people what alone does not fit into a validation at this edge.
     fn describe_validation(&self, edge: u32) -> String {
@@ -100,15 +131,19 @@ pub trait Job {
 
     /// Measures the model on held-out data: on the items that [`Inference::choose`] names, where there are many.
     ///
+    /// The default has nothing to measure it on, and returns none: no checkpoint is the best then.
+    ///
     /// # Errors
     ///
     /// [`StepError`] when an item does not fit, or data cannot be read.
     fn validate(
         &self,
-        model: &Self::Model,
-        device: &Device,
-        inference: &mut Inference<'_>,
-    ) -> Result<Validation, StepError>;
+        _model: &Self::Model,
+        _device: &Device,
+        _inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        Ok(None)
+    }
 }
 
 /// What the mean of a loss is taken over.
@@ -139,9 +174,9 @@ pub struct Validation {
     pub tasks: Vec<Metric>,
 }
 
-impl From<Metric> for Validation {
+impl From<Metric> for Option<Validation> {
     fn from(metric: Metric) -> Self {
-        Self { metric, tasks: Vec::new() }
+        Some(Validation { metric, tasks: Vec::new() })
     }
 }
 

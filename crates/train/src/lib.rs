@@ -7,6 +7,50 @@
 //! * [`Controller`] learns from events and decides; [`replay()`] does it again from a log;
 //! * [`fit()`] makes a whole run of a [`Job`].
 //!
+//! # A job of one's own
+//!
+//! A [`Job`] has four methods to write: where samples come from, the model, a batch of some samples, and its loss.
+//! [`InMemory`] is a ready source; [`FitConfig::of_one_size`] and [`Shell::open`] have what is usual for the rest.
+//! The smallest whole program is `examples/own_job.rs`; in short:
+//!
+//! ```no_run
+//! # use std::{ops::Range, path::Path, sync::Arc};
+//! # use burn::{module::Module, nn::{Linear, LinearConfig}, tensor::{Device, Tensor}};
+//! # use plimsoll_probe::DeviceKind;
+//! # use plimsoll_train::{Drawn, Existing, FitConfig, InMemory, Job, Loss, RunDir, Shell, fit};
+//! # #[derive(Module, Debug)]
+//! # struct Net { layer: Linear }
+//! struct Regression(Arc<InMemory<[f32; 3]>>);
+//!
+//! impl Job for Regression {
+//!     type Source = InMemory<[f32; 3]>;
+//!     type Model = Net;
+//!     type Batch = Tensor<2>;
+//!
+//!     fn source(&self) -> Arc<Self::Source> { Arc::clone(&self.0) }
+//!     fn init(&self, device: &Device) -> Net { Net { layer: LinearConfig::new(2, 1).init(device) } }
+//!     fn batch(&self, drawn: &Drawn<[f32; 3]>, range: Range<usize>, device: &Device) -> Tensor<2> {
+//!         let rows: Vec<f32> = drawn.samples(range).flatten().copied().collect();
+//!         Tensor::<1>::from_floats(rows.as_slice(), device).reshape([-1, 3])
+//!     }
+//!     fn mean_loss(&self, net: &Net, rows: Tensor<2>, _task_weights: &[f32]) -> Loss {
+//!         let (x, y) = (rows.clone().narrow(1, 0, 2), rows.narrow(1, 2, 1));
+//!         (net.layer.forward(x) - y).powi_scalar(2).mean().into()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let job = Regression(Arc::new(InMemory::of_one_size([[0.5, 1.0, 2.0], [1.0, 3.0, 6.5]])));
+//! let mut run_dir = RunDir::open(Path::new("runs/own"), Existing::Overwrite)?;
+//! let shell = Shell::open(DeviceKind::Flex, None, &mut run_dir, Existing::Overwrite)?;
+//! fit(&job, &FitConfig::of_one_size(DeviceKind::Flex, 200, 32)?, shell)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without a validation no checkpoint is the best; [`Job::validate`] measures one.
+//! [`plan_memory`] plans it too: of real samples, unless [`Job::blank_batch`] makes others.
+//!
 //! # Invariants
 //!
 //! * Every decision about a training step depends on logged events alone, so that a log can be replayed. What a
@@ -16,7 +60,9 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod balance;
+mod batches;
 mod checkpoint;
 mod config;
 mod controller;
@@ -24,7 +70,7 @@ mod device;
 mod error;
 mod find;
 mod fit;
-mod hooked;
+mod in_memory;
 mod incident;
 mod incidents;
 mod inference;
@@ -32,6 +78,7 @@ mod job;
 mod learning_rate;
 mod loader;
 mod meter;
+mod names;
 mod optimizer;
 mod planning;
 mod recorder;
@@ -53,20 +100,19 @@ pub use burn::tensor::Device;
 pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepPart};
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
+pub use batches::{BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, LongestEdges};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
-    DeviceMissing, beside_tensors, describe, device_kind, has_autotune, has_exact_peaks, has_fusion, open_device,
-    platform, small_batch_regime, uploaded,
+    DeviceMissing, beside_tensors, compute_alone, describe, device_kind, has_autotune, has_exact_peaks, has_fusion,
+    n_cores, open_device, platform, program_keys, program_needs, replicas, small_batch_regime, survives, uploaded,
+    warm_up,
 };
 pub use error::{Misfit, TrainError};
-pub use find::{
-    FindError, FindRequest, FoundBatch, Objective, OnTried, OpenProbe, Timed, Tried, find_batch_size,
-    find_inference_batch,
-};
+pub use find::{FindRequest, find_batch_size, find_inference_batch};
 pub use fit::{Doing, Observer, Outcome, PlanSparing, Shell, Warn, Watching, fit};
-pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
+pub use in_memory::{Drawn, InMemory, Length};
 pub use incident::{Incident, IncidentError, Surroundings};
 pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Metric, Unit, Validation};
@@ -77,9 +123,9 @@ pub use loader::{
 };
 pub use optimizer::load_optimizer;
 pub use planning::{
-    BlankForward, OnPlanned, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one,
+    BlankForward, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one,
 };
-pub use rehearsal::JobProgram;
+pub use rehearsal::BlankJob;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
@@ -87,5 +133,5 @@ pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, R
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
-pub use trial::{Ran, Trial, TrialError, Trials};
+pub use trial::Trials;
 pub use validation::{Amount, ValidationState};

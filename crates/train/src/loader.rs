@@ -15,7 +15,7 @@ use plimsoll_types::Bytes;
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::fill::BadSample;
 pub(crate) use self::fill::twice;
-use self::fill::{Filled, Task, fill, none_readable};
+use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::stream::StreamedPosition;
@@ -135,7 +135,8 @@ pub struct Loader<S: Source> {
     longest: Option<u32>,
     source: Arc<S>,
     bad_sample: BadSample,
-    workers: Workers<Task<S>, Filled<S::Buffer>>,
+    n_workers: usize,
+    workers: Workers<Arc<Filling<S>>, Filled<S::Buffer>>,
 }
 
 struct Planned {
@@ -175,7 +176,10 @@ impl<S: Source> Loader<S> {
             longest: None,
             source: Arc::clone(source),
             bad_sample,
-            workers: Workers::start(config.workers, move |task| Ok(fill(&*own, bad_sample, task)?)),
+            n_workers: config.workers.max(1),
+            workers: Workers::start(config.workers, move |filling: Arc<Filling<S>>| {
+                filling.help(&*own, bad_sample).map(Ok)
+            }),
         })
     }
 
@@ -213,7 +217,7 @@ impl<S: Source> Loader<S> {
             }
             match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
                 Some(filled) => {
-                    let samples = self.deliver(filled);
+                    let samples = self.deliver(filled)?;
                     let samples = self.without_longer(samples)?;
                     if !samples.draw.parts.is_empty() {
                         return Ok(samples);
@@ -241,8 +245,10 @@ impl<S: Source> Loader<S> {
         draw.leave_out(&ids);
         draw.cut_edges(longest);
         skipped.extend(ids);
-        let filled = fill(&*self.source, self.bad_sample, Task { ticket: 0, draw, items: None, buffer })?;
-        let Filled { draw, lengths, tasks, buffer, skipped: unreadable, .. } = filled;
+        let filling = Filling::new(Task { ticket: 0, draw, items: None, buffer });
+        let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
+        let Filled { buffer, content, .. } = filled;
+        let Content { draw, lengths, tasks, skipped: unreadable } = content?;
         skipped.extend(unreadable);
         Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
     }
@@ -299,15 +305,16 @@ impl<S: Source> Loader<S> {
         self.delivered = self.order.position();
     }
 
-    fn deliver(&mut self, filled: Filled<S::Buffer>) -> StepSamples<S::Buffer> {
+    fn deliver(&mut self, filled: Filled<S::Buffer>) -> Result<StepSamples<S::Buffer>, LoaderError> {
         let Planned { step, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
-        let Filled { draw, lengths, tasks, buffer, skipped: left_out, .. } = filled;
+        let Filled { buffer, content, .. } = filled;
+        let Content { draw, lengths, tasks, skipped: left_out } = content?;
         skipped.extend(left_out);
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
         let ended = std::mem::take(&mut self.ended);
-        StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch, ended }
+        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
@@ -319,7 +326,10 @@ impl<S: Source> Loader<S> {
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
             self.queue.push_back(Planned { ticket, step, skipped, after: self.order.position() });
             self.n_in_flight += 1;
-            self.workers.send(Task { ticket, draw, items, buffer });
+            let filling = Arc::new(Filling::new(Task { ticket, draw, items, buffer }));
+            for _ in 0..filling.n_helpers().min(self.n_workers) {
+                self.workers.send(Arc::clone(&filling));
+            }
         }
         Ok(())
     }

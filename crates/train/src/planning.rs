@@ -1,21 +1,22 @@
 //! What a job's steps would need on a device.
 
-mod by_dry_run;
-mod by_probes;
 mod sounding;
 
 use burn::tensor::{Device, Tensor};
-use plimsoll_plan::{Fingerprint, MemoryPlan, PlanError, PlannedNeed};
-use plimsoll_predict::{Phase, Platform, PredictorConfig};
+use plimsoll_plan::{
+    BlankProgram, Fingerprint, MemoryPlan, OnPlanned, OpenProbe, PlanError, PlannedNeed, Planning, RealSteps,
+    TrialError,
+};
+use plimsoll_predict::{Approach, Keys, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Fraction, StepShape};
 
-use crate::device::{has_autotune, has_fusion, open_device, platform};
-use crate::find::OpenProbe;
+use crate::device::{has_autotune, has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
-use crate::trial::{TrialError, Trials};
+use crate::rehearsal::BlankJob;
+use crate::trial::Trials;
 
 pub use self::sounding::{sound, sound_forward, sound_one};
 
@@ -49,9 +50,6 @@ pub struct PlanRequest {
     pub schedule_steps: u32,
 }
 
-/// Told of what is being planned, and how many cells of how many are done.
-pub type OnPlanned<'a> = &'a mut dyn FnMut(Phase, usize, usize);
-
 /// A trained model that is put to use, as far as its memory goes.
 pub trait BlankForward {
     /// Does what items of this shape do in a forward pass without gradients, without the items, and returns all that is
@@ -79,13 +77,27 @@ pub fn plan_memory<J: Job>(
     let capacity = open_probe()?.capacity()?;
     let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
     let fingerprint = fingerprint(job, request, &device_name(request.device)?);
-    let platform = platform(request.device, &fingerprint.device);
-    let planning = Planning { job, request, device, platform, open_probe };
-    let mut plan = match request.device {
-        DeviceKind::Flex => planning.by_probes(fingerprint, capacity, progress),
-        DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => planning.by_dry_run(fingerprint, capacity, progress),
-    }?;
-    plan.ladder.clone_from(&request.ladder);
+    let program = BlankProgram::new(BlankJob::new(job, device.clone()), request.optimizer_recovery);
+    let open_steps = || Ok(Box::new(trials(job, request, &device, open_probe)?) as Box<dyn RealSteps + '_>);
+    let n_samples = request.loader.samples_of(request.loader.largest_edge);
+    let planning = Planning {
+        device: request.device,
+        keys: keys(request, &fingerprint.device),
+        fingerprint,
+        capacity,
+        target: request.target,
+        ladder: request.ladder.clone(),
+        lattice: request.lattice.clone(),
+        inference: request.inference.clone(),
+        n_samples: &|_| n_samples,
+        predictor: PredictorConfig { features: job.features(), ..request.predictor },
+        shortest: Approach::SHORTEST,
+        multiple: 1,
+        max_probes: request.max_probes,
+        is_corrected: request.is_corrected,
+        schedule_steps: request.schedule_steps,
+    };
+    let plan = planning.run(&program, (open_probe, &open_steps), progress)?;
     plan.check()?;
     Ok(plan)
 }
@@ -144,40 +156,22 @@ fn device_name(kind: DeviceKind) -> Result<String, PlanError> {
     Ok(plimsoll_probe::open(kind, None)?.name())
 }
 
-struct Planning<'a, J: Job> {
+/// Returns what names the kernels that a shape runs.
+fn keys(request: &PlanRequest, device_name: &str) -> Keys {
+    let platform = platform(request.device, device_name);
+    Keys { checkpointing: request.checkpointing, platform, small_batch: small_batch_regime(request.device) }
+}
+
+/// Begins real steps beside the buffers of a run's loader.
+fn trials<'a, J: Job>(
     job: &'a J,
-    request: &'a PlanRequest,
-    device: Device,
-    platform: Platform,
-    open_probe: OpenProbe<'a>,
-}
-
-impl<J: Job> Planning<'_, J> {
-    fn shapes(&self, phase: Phase) -> Vec<StepShape> {
-        let PlanRequest { ladder, lattice, inference, .. } = self.request;
-        let mut shapes = match phase {
-            Phase::Train => ladder.iter().chain(lattice).copied().collect(),
-            Phase::Infer => inference.clone(),
-        };
-        shapes.sort_unstable_by_key(|it: &StepShape| (it.extent(), it.samples));
-        shapes.dedup();
-        shapes
-    }
-
-    fn n_samples(&self) -> u32 {
-        self.request.loader.samples_of(self.request.loader.largest_edge)
-    }
-
-    fn trials(&self) -> Result<Trials<'_, J>, PlanError> {
-        let largest = self.request.loader.largest();
-        let trials = Trials::try_new(self.job, self.device.clone(), (self.open_probe)()?);
-        let trials = trials.map_err(|error| failed(largest, error))?;
-        let mut trials = trials.recovering(self.request.optimizer_recovery);
-        trials.hold_buffers(&self.request.loader).map_err(|error| failed(largest, error.into()))?;
-        Ok(trials)
-    }
-}
-
-fn failed(shape: StepShape, error: TrialError) -> PlanError {
-    PlanError::Step { shape, source: error.into() }
+    request: &PlanRequest,
+    device: &Device,
+    open_probe: OpenProbe<'_>,
+) -> Result<Trials<'a, J>, PlanError> {
+    let failed = |error: TrialError| PlanError::Step { shape: request.loader.largest(), source: error.into() };
+    let mut trials =
+        Trials::try_new(job, device.clone(), open_probe()?).map_err(failed)?.recovering(request.optimizer_recovery);
+    trials.hold_buffers(&request.loader).map_err(|error| failed(error.into()))?;
+    Ok(trials)
 }

@@ -1,48 +1,49 @@
 //! A job's step, for the planner.
 
-use burn::module::Module;
+use burn::module::ParamId;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
-use plimsoll_plan::Program;
-use plimsoll_step::{OptimizerRecovery, StepPart, StepRequest, TrainState, rehearse};
-use plimsoll_types::{Budget, StepShape};
+use plimsoll_plan::Blank;
+use plimsoll_step::{Loss, TrainState};
+use plimsoll_types::StepShape;
 
 use crate::job::Job;
 
-/// The step of [`fit`](crate::fit()) without its data: what the planner rehearses.
-///
-/// It issues the same operations in the same order, by [`rehearse`], and reads nothing.
-pub struct JobProgram<'a, J> {
+/// The step of [`fit`](crate::fit()) without its data: what the planner rehearses, as a
+/// [`BlankProgram`](plimsoll_plan::BlankProgram).
+pub struct BlankJob<'a, J> {
     job: &'a J,
     device: Device,
-    recovery: OptimizerRecovery,
+    task_weights: Vec<f32>,
 }
 
-impl<'a, J: Job> JobProgram<'a, J> {
-    /// Rehearses on a device with gradients.
-    pub fn new(job: &'a J, device: Device, recovery: OptimizerRecovery) -> Self {
-        Self { job, device, recovery }
+impl<'a, J: Job> BlankJob<'a, J> {
+    /// Takes the steps of a job on a device with gradients.
+    pub fn new(job: &'a J, device: Device) -> Self {
+        Self { job, device, task_weights: vec![1.0; job.tasks().len()] }
     }
 }
 
-impl<J: Job> Program for JobProgram<'_, J> {
-    type State = TrainState<J::Model>;
+impl<J: Job> Blank for BlankJob<'_, J> {
+    type Model = J::Model;
 
-    fn start(&self) -> Self::State {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn start(&self) -> TrainState<J::Model> {
         TrainState::new(self.job.init(&self.device), AdamConfig::new().init())
     }
 
-    fn train(&self, state: Self::State, micro_batches: &[StepShape]) -> (Self::State, Tensor<1>) {
-        let task_probes = self.job.task_probes(state.model());
-        let request = StepRequest::of_shapes(micro_batches, task_probes, Budget::UNBOUNDED);
-        let task_weights = vec![1.0; self.job.tasks().len()];
-        let mean_loss = |model: &J::Model, part: &StepPart| {
-            self.job.mean_loss(model, self.job.blank_batch(part.shape(), &self.device), &task_weights)
-        };
-        rehearse(state, &self.device, &request, mean_loss, self.recovery)
+    fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
+        self.job.mean_loss(model, self.job.blank_batch(shape, &self.device), &self.task_weights)
     }
 
-    fn infer(&self, state: &Self::State, shape: StepShape) -> Tensor<1> {
-        self.job.blank_forward(&state.model().valid(), shape, &self.device.clone().inner())
+    fn task_probes(&self, model: &J::Model) -> Vec<ParamId> {
+        self.job.task_probes(model)
+    }
+
+    fn forward(&self, model: &J::Model, shape: StepShape) -> Tensor<1> {
+        self.job.blank_forward(model, shape, &self.device.clone().inner())
     }
 }

@@ -59,7 +59,7 @@ impl Kept {
 
     /// Returns the first setting in which two runs differ.
     pub fn change(&self, now: &Self) -> Option<Change> {
-        let (path, was, now) = difference("", &self.0, &now.0)?;
+        let (path, was, now) = difference("", &without_threads(&self.0), &without_threads(&now.0))?;
         let stepwise = self.0["policy"]["kind"] == "stepwise";
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
     }
@@ -68,6 +68,15 @@ impl Kept {
 /// Returns what of a device's description must stay: the number of threads that compute may change.
 fn class(device: &str) -> &str {
     device.split_once(" (").map_or(device, |(kind, _)| if kind == "flex" { kind } else { device })
+}
+
+/// The same of the fingerprint of a device that is a CPU.
+fn without_threads(kept: &Value) -> Value {
+    let mut kept = kept.clone();
+    if kept["device"] == "flex" {
+        kept["platform"]["device"] = Value::Null;
+    }
+    kept
 }
 
 fn batch(loader: &LoaderConfig) -> Value {

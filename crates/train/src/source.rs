@@ -8,12 +8,13 @@ use plimsoll_types::{Bytes, StepShape};
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///
-/// A worker reads the samples of a step one by one, and collates them into a buffer that is used again and again.
+/// The workers read the samples of a step, each one at a time, and the one that reads the last of them collates all into a
+/// buffer that is used again and again.
 pub trait Source: Send + Sync + 'static {
     /// A sample that was read and decoded.
     type Item: Item;
     /// A reusable host buffer for the samples of one optimizer step.
-    type Buffer: Send + 'static;
+    type Buffer: Send + Sync + 'static;
 
     /// Returns how many samples an epoch has.
     fn n_samples(&self) -> u64;
@@ -116,6 +117,15 @@ impl Draw {
     /// Returns the ids of all samples, in order.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         self.parts.iter().flat_map(|part| part.ids.iter().copied())
+    }
+
+    /// Returns the id of the sample at a place in this order.
+    pub(crate) fn id(&self, mut at: usize) -> Option<u64> {
+        self.parts.iter().find_map(|part| {
+            let id = part.ids.get(at).copied();
+            at = at.saturating_sub(part.ids.len());
+            id
+        })
     }
 
     /// Removes samples, and the parts that have no more.

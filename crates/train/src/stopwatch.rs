@@ -19,7 +19,8 @@ pub enum Lap {
     Sampler,
     /// Writing the log and showing progress.
     Monitor,
-    /// Reading one scalar that depends on every gradient.
+    /// Reading the losses, and what depends on every gradient: on a device that works beside the host, what was waited for
+    /// the passes is in it.
     Check,
     /// Waiting for samples that other threads read and collate.
     Waiting,
@@ -51,7 +52,7 @@ pub struct Overhead {
     pub steps: usize,
     /// Plimsoll's own work per step.
     pub median_us: Work,
-    /// The check before the optimizer.
+    /// The check before the optimizer; on a device that works beside the host, the wait for the passes is in it.
     pub check_us: f64,
     /// The whole step.
     pub step_us: f64,
@@ -63,7 +64,7 @@ pub struct Overhead {
     pub waiting: Waiting,
     /// Checkpoints written.
     pub checkpoints: u32,
-    /// Mean time of a checkpoint, flushed to the disk, in seconds.
+    /// Mean time that steps wait for a checkpoint, in seconds: it is flushed to the disk while they go on.
     pub checkpoint_seconds: f64,
     /// Time of all checkpoints over the wall time since the stopwatch was made.
     pub checkpoint_ratio: f64,
@@ -134,6 +135,11 @@ impl Stopwatch {
     /// Books a checkpoint, which belongs to no step.
     pub fn book_checkpoint(&mut self, time: Duration) {
         self.checkpoints = (self.checkpoints.0 + 1, self.checkpoints.1 + time);
+    }
+
+    /// Books what was waited for a checkpoint to be on the disk.
+    pub fn book_wait_for_checkpoint(&mut self, time: Duration) {
+        self.checkpoints.1 += time;
     }
 
     /// Ends a step.

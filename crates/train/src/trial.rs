@@ -1,23 +1,18 @@
-//! Real steps of chosen shapes.
-
-mod step;
+//! Real steps of a job, of chosen shapes.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use burn::module::Module;
-use burn::optim::AdamConfig;
-use burn::tensor::{Device, Tensor};
-use plimsoll_predict::{PartReading, Peak, Phase};
+use burn::tensor::Device;
+use plimsoll_plan::{BlankTrials, Ran, RealSteps, Trial, TrialError};
 use plimsoll_probe::Probe;
-use plimsoll_step::{GuardedStep, OptimizerRecovery, StepError, TrainState, run_forward};
-use plimsoll_types::{Attempt, Bytes, Observation, StepShape};
+use plimsoll_step::OptimizerRecovery;
+use plimsoll_types::{Bytes, StepShape};
 
+use crate::device::uploaded;
 use crate::job::Job;
 use crate::loader::{LoaderConfig, LoaderError, twice};
+use crate::rehearsal::BlankJob;
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
-
-pub use self::step::Ran;
 
 /// Runs real steps of a job with a model and an optimizer of its own: to measure what a step needs, not to train.
 ///
@@ -26,68 +21,23 @@ pub struct Trials<'a, J: Job> {
     job: &'a J,
     source: Arc<J::Source>,
     device: Device,
-    guarded: GuardedStep,
-    /// Made by the first step.
-    state: Option<TrainState<J::Model>>,
-    recovery: OptimizerRecovery,
-    capacity: Bytes,
+    blank: BlankTrials<BlankJob<'a, J>>,
     /// Those of a run's loader, where it is to be measured too.
     buffers: Vec<<J::Source as Source>::Buffer>,
     /// What each of them has room for.
     room: StepShape,
 }
 
-/// What a real step showed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trial {
-    /// Shape of the micro-batch.
-    pub shape: StepShape,
-    /// Bytes in use before the step.
-    pub resident: Bytes,
-    /// Bytes in use after it: more than before it, where the step made the optimizer's state.
-    pub in_use: Bytes,
-    /// What the allocator holds after it.
-    pub reserved: Bytes,
-    /// High-water mark of the step.
-    pub peak: Bytes,
-    /// What a predictor learns of it: the most that a part of its shape found in use, the gradients of the parts before it
-    /// included, and what one needs at most on top of that.
-    pub part: PartReading,
-    /// Wall time in seconds.
-    pub seconds: f64,
-}
-
-impl Trial {
-    /// Returns a reading that is not below that of the next step of the shape: what this step left behind was not there
-    /// before it.
-    #[must_use]
-    pub fn steady(self) -> Self {
-        let left = self.in_use.saturating_sub(self.resident);
-        let PartReading { before, peak, .. } = self.part;
-        let peak = match peak {
-            Peak::Exact(peak) => Peak::Exact(peak.saturating_add(left)),
-            Peak::Reserved(peak) => Peak::Reserved(peak.saturating_add(left)),
-        };
-        let part = PartReading { before: before.saturating_add(left), peak, ..self.part };
-        Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), part, ..self }
+impl From<LoaderError> for TrialError {
+    fn from(error: LoaderError) -> Self {
+        Self::Input(Box::new(error))
     }
 }
 
-/// Why a trial did not run.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    /// It needed more than there is.
-    #[error("run a step of shape {}: out of memory{}", .0.shape, needed(*.0))]
-    OutOfMemory(Attempt),
-    /// The buffers of the run do not fit into their limit.
-    #[error(transparent)]
-    Loader(#[from] LoaderError),
-    /// A sample could not be read.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The step failed otherwise.
-    #[error(transparent)]
-    Step(#[from] StepError),
+impl From<SourceError> for TrialError {
+    fn from(error: SourceError) -> Self {
+        Self::Input(Box::new(error))
+    }
 }
 
 /// Reads the first samples that fit an edge, again and again where there are too few.
@@ -109,8 +59,12 @@ fn samples<S: Source>(source: &S, n: u32, edge: u32) -> Result<(Draw, Vec<S::Ite
     Ok((Draw::of_edge(0, ids, edge), items))
 }
 
-fn needed(attempt: Attempt) -> String {
-    attempt.peak.map_or(String::new(), |peak| format!(", it needed {peak}"))
+/// Returns a buffer that is full of such samples, in one batch of this shape.
+pub(crate) fn filled<S: Source>(source: &S, shape: StepShape) -> Result<S::Buffer, SourceError> {
+    let (draw, items) = samples(source, shape.samples, shape.edge())?;
+    let mut buffer = source.buffer(shape);
+    source.collate(&draw, &items, &mut buffer)?;
+    Ok(buffer)
 }
 
 impl<'a, J: Job> Trials<'a, J> {
@@ -120,17 +74,14 @@ impl<'a, J: Job> Trials<'a, J> {
     ///
     /// [`TrialError::Step`] when the device does not tell its capacity.
     pub fn try_new(job: &'a J, device: Device, probe: Box<dyn Probe>) -> Result<Self, TrialError> {
-        let capacity = probe.capacity().map_err(StepError::from)?;
-        let guarded = GuardedStep::new(probe, device.clone());
-        let (buffers, room, recovery) = (Vec::new(), StepShape::new(0, 0), OptimizerRecovery::Restore);
-        let source = job.source();
-        Ok(Self { job, source, device, guarded, state: None, recovery, capacity, buffers, room })
+        let blank = BlankTrials::try_new(BlankJob::new(job, device.clone()), probe)?;
+        Ok(Self { job, source: job.source(), device, blank, buffers: Vec::new(), room: StepShape::new(0, 0) })
     }
 
     /// Keeps what a run with this recovery keeps while the optimizer steps.
     #[must_use]
     pub fn recovering(self, recovery: OptimizerRecovery) -> Self {
-        Self { recovery, ..self }
+        Self { blank: self.blank.recovering(recovery), ..self }
     }
 
     /// Holds the host buffers that the loader of a run holds, so that what is resident is what it is in a run.
@@ -144,57 +95,33 @@ impl<'a, J: Job> Trials<'a, J> {
         Ok(())
     }
 
-    /// Returns where the samples come from.
-    pub(crate) fn source(&self) -> Arc<J::Source> {
-        Arc::clone(&self.source)
-    }
-
-    /// Drops the model and the optimizer, and returns their memory; the next step makes new ones.
+    /// Runs one optimizer step of blank parts of these shapes, in order; no sample is read.
     ///
     /// # Errors
     ///
-    /// [`TrialError::Step`] when the device refuses.
-    pub fn forget(&mut self) -> Result<(), TrialError> {
-        self.state = None;
-        Ok(self.guarded.probe_mut().cleanup().map_err(StepError::from)?)
+    /// [`TrialError::OutOfMemory`] when a part did not fit in the end.
+    pub fn blank_parts(&mut self, shapes: &[StepShape]) -> Result<Ran, TrialError> {
+        self.blank.blank_parts(shapes)
     }
 
-    /// Returns what is in use before the next step.
+    /// Runs one optimizer step of collated samples as a run does: each part of the draw makes micro-batches of at most
+    /// `most` samples, which are divided where they run out of memory.
     ///
     /// # Errors
     ///
-    /// [`TrialError::Step`] when memory cannot be measured.
-    pub(crate) fn resident(&self) -> Result<Bytes, TrialError> {
-        Ok(self.guarded.read()?.in_use)
-    }
-
-    /// Runs one step of a phase; a forward pass takes no more than the samples of its shape.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Self::train`] and [`Self::infer`].
-    pub fn run(&mut self, phase: Phase, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
-        match phase {
-            Phase::Train => self.train(shape, n_samples),
-            Phase::Infer => self.infer(shape),
-        }
-    }
-
-    /// Runs one optimizer step of `n_samples` in micro-batches of this shape.
-    ///
-    /// # Errors
-    ///
-    /// [`TrialError::OutOfMemory`] when a micro-batch did not fit, [`TrialError::Source`] when a sample cannot be read.
-    pub fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
-        let n_samples = n_samples.max(shape.samples);
-        let has_room = n_samples <= self.room.samples && shape.edge() <= self.room.edge();
-        let held = if has_room { self.buffers.pop() } else { None };
-        let is_held = held.is_some();
-        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge())));
-        let ran = self.collate_and_step(shape, n_samples, &mut buffer);
-        self.buffers.extend(Some(buffer).filter(|_| is_held));
-        let Ran { trial, failures, .. } = ran?;
-        self.within_capacity(Trial { shape, ..trial }, &failures)
+    /// [`TrialError::OutOfMemory`] when a single sample did not fit.
+    pub fn step(
+        &mut self,
+        draw: &Draw,
+        lengths: &[u32],
+        buffer: &<J::Source as Source>::Buffer,
+        most: u32,
+    ) -> Result<Ran, TrialError> {
+        let (job, device) = (self.job, &self.device);
+        let task_weights = vec![1.0; job.tasks().len()];
+        let batch = |range| uploaded(job.batch(buffer, range, device), device);
+        let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &task_weights);
+        self.blank.take(draw.micro_batches(most), job.unit().of(lengths), &mean_loss)
     }
 
     fn collate_and_step(
@@ -209,40 +136,33 @@ impl<'a, J: Job> Trials<'a, J> {
         drop(items);
         self.step(&draw, &lengths, buffer, shape.samples)
     }
-
-    fn state(&mut self) -> &mut TrainState<J::Model> {
-        self.state.get_or_insert_with(|| TrainState::new(self.job.init(&self.device), AdamConfig::new().init()))
-    }
-
-    /// Runs one forward pass of this shape without gradients, and reads its results.
-    ///
-    /// # Errors
-    ///
-    /// [`TrialError::OutOfMemory`] when it did not fit.
-    pub fn infer(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
-        let model = self.state().model().valid();
-        let forward = || self.job.blank_forward(&model, shape, &self.device.clone().inner());
-        forward_trial(self.guarded.probe_mut(), self.capacity, shape, forward)
-    }
 }
 
-/// Runs something without gradients that has this shape, reads its results, and says what that took.
-pub(crate) fn forward_trial(
-    probe: &mut dyn Probe,
-    capacity: Bytes,
-    shape: StepShape,
-    forward: impl FnOnce() -> Tensor<1>,
-) -> Result<Trial, TrialError> {
-    let start = Instant::now();
-    probe.cleanup().map_err(StepError::from)?;
-    probe.reset_peak().map_err(StepError::from)?;
-    let resident = probe.read().map_err(StepError::from)?.in_use;
-    let (reading, is_read) = run_forward(probe, shape, forward)?;
-    if !is_read || capacity < reading.peak {
-        let peak = Some(reading.peak).filter(|it| capacity < *it);
-        return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
+impl<J: Job> RealSteps for Trials<'_, J> {
+    fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
+        let n_samples = n_samples.max(shape.samples);
+        let has_room = n_samples <= self.room.samples && shape.edge() <= self.room.edge();
+        let held = if has_room { self.buffers.pop() } else { None };
+        let is_held = held.is_some();
+        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge())));
+        let ran = self.collate_and_step(shape, n_samples, &mut buffer);
+        self.buffers.extend(Some(buffer).filter(|_| is_held));
+        self.blank.whole(shape, ran?)
     }
-    let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
-    let part = PartReading::of(Observation { shape, resident, peak }, probe.has_exact_peak());
-    Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
+
+    fn blank(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
+        self.blank.blank(shape)
+    }
+
+    fn infer(&mut self, shape: StepShape) -> Result<Trial, TrialError> {
+        self.blank.infer(shape)
+    }
+
+    fn resident(&self) -> Result<Bytes, TrialError> {
+        self.blank.resident()
+    }
+
+    fn forget(&mut self) -> Result<(), TrialError> {
+        self.blank.forget()
+    }
 }

@@ -15,6 +15,8 @@ use crate::loader::LoaderError;
 
 /// Threads that live as long as their owner; a panic in one becomes an error, never a shorter epoch.
 ///
+/// A task may be done without a result, such as one that several of them share.
+///
 /// What they hold counts beside the steps that run meanwhile.
 pub(crate) struct Workers<T, R> {
     tasks: Option<Sender<T>>,
@@ -26,8 +28,11 @@ pub(crate) struct Workers<T, R> {
     waited: Cell<Duration>,
 }
 
+/// What a task came to, where that is anything.
+pub(crate) type Done<R> = Option<Result<R, LoaderError>>;
+
 impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
-    pub(crate) fn start(n_workers: usize, work: impl Fn(T) -> Result<R, LoaderError> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(n_workers: usize, work: impl Fn(T) -> Done<R> + Send + Sync + 'static) -> Self {
         let (tasks, inbox) = unbounded();
         let (outbox, done) = unbounded();
         let (work, stopped) = (Arc::new(work), Arc::new(AtomicBool::new(false)));
@@ -77,7 +82,7 @@ impl<T, R> Drop for Workers<T, R> {
 }
 
 fn serve<T, R>(
-    work: &dyn Fn(T) -> Result<R, LoaderError>,
+    work: &dyn Fn(T) -> Done<R>,
     stopped: &AtomicBool,
     inbox: &Receiver<T>,
     outbox: &Sender<Result<R, LoaderError>>,
@@ -85,14 +90,15 @@ fn serve<T, R>(
     count_beside();
     for task in inbox {
         let done = catch_unwind(AssertUnwindSafe(|| work(task)))
-            .unwrap_or_else(|panic| Err(LoaderError::WorkerPanicked(message(panic.as_ref()))));
-        if stopped.load(Ordering::Relaxed) || outbox.send(done).is_err() {
+            .unwrap_or_else(|panic| Some(Err(LoaderError::WorkerPanicked(message(panic.as_ref())))));
+        if stopped.load(Ordering::Relaxed) || done.is_some_and(|done| outbox.send(done).is_err()) {
             return;
         }
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// Returns what a panic says.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("no message").to_owned()
 }

@@ -212,7 +212,7 @@ fn trained(planner: &DryRunPlanner, device: &Device, plans: bool) -> Vec<Vec<u32
             let before = saved(&optimizer);
             let mut sweep = Sweep::try_new(planner, &step, Phase::Train).unwrap();
             let shapes = [(4, 16), (8, 16), (32, 64)].map(|(n, edge)| StepShape::new(n, edge));
-            sweep.cells(&shapes, 8, &mut |_, _| ()).unwrap();
+            sweep.cells(&shapes, &|_| 8, &mut |_, _| ()).unwrap();
             assert!(parameters(&net) == after[at] && saved(&optimizer) == before, "after step {at}");
         }
     }
@@ -269,11 +269,11 @@ fn a_tensor_that_no_page_holds_never_fits() {
     let n = u32::try_from(2 * limit.0 / of_one.0).unwrap().max(2);
     let mut sweep = Sweep::try_new(&planner, &step, Phase::Infer).unwrap();
     let shapes = [StepShape::new(1, edge), StepShape::new(n, edge)];
-    let cells = sweep.cells(&shapes, 1, &mut |_, _| ()).unwrap();
+    let cells = sweep.cells(&shapes, &|_| 1, &mut |_, _| ()).unwrap();
     assert_eq!(cells[0].cell.fit, Fit::Fits);
     assert_eq!(cells[1].cell.fit, Fit::NeverFits, "{:?}", cells[1]);
     assert!(limit < cells[1].cell.largest_allocation, "{limit} {:?}", cells[1]);
     let mut sweep = Sweep::try_new(&planner, &step, Phase::Infer).unwrap();
-    let error = sweep.cells(&shapes[1..], 1, &mut |_, _| ()).unwrap_err();
+    let error = sweep.cells(&shapes[1..], &|_| 1, &mut |_, _| ()).unwrap_err();
     assert!(matches!(error, PlanError::NeverFits { .. }), "{error}");
 }

@@ -3,6 +3,7 @@
 //! Each job is written with what `plimsoll-train` offers to everybody: it implements [`Job`](plimsoll_train::Job) and
 //! [`Source`](plimsoll_train::Source), and for a model that is put to use
 //! [`BlankForward`](plimsoll_train::BlankForward), and nothing else.
+//! So is [`Hooked`], a job around any of them that somebody watches, and may make fail.
 //!
 //! # Invariants
 //!
@@ -16,6 +17,7 @@
 
 mod checksum;
 mod files;
+mod hooked;
 mod image_file;
 mod listed;
 pub mod multitask;
@@ -31,6 +33,7 @@ pub mod text;
 mod watch;
 
 pub use files::{FolderError, NoFile};
+pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use room::{Room, StoreConfig};
 pub use survey::{AboutFolder, Survey};
 pub use watch::{Interrupted, Watch};

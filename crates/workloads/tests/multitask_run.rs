@@ -43,6 +43,7 @@ fn config(n_steps: u64) -> FitConfig {
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            replicas: 1,
             exact_peaks: true,
             small_batch: 0,
         },

@@ -44,7 +44,7 @@ fn measured<J: Job>(job: &J, amount: Amount) -> Validation {
     device.seed(1);
     with_inference(|inference| {
         let mut inference = inference.deterministic(true).measuring(amount, 3);
-        job.validate(&job.init(&device), &device, &mut inference).unwrap()
+        job.validate(&job.init(&device), &device, &mut inference).unwrap().unwrap()
     })
 }
 

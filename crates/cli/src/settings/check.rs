@@ -9,11 +9,20 @@ use super::Settings;
 use crate::exit::{UserError, user_error};
 use crate::values::{BatchSize, EffectiveUnit, JobName};
 
+/// More threads than any processor runs.
+const MOST_REPLICAS: u32 = 512;
+
 impl Settings {
     /// Refuses values that no type and no range refuses.
     pub(crate) fn check(&self) -> Result<(), UserError> {
         for (key, value) in self.batches() {
             in_range(key, value, &(1..=LARGEST))?;
+        }
+        if let Some(n) = self.train.replicas.0 {
+            in_range("train.replicas", n, &(1..=MOST_REPLICAS))?;
+            if 1 < n && self.train.deterministic {
+                return refused("train.replicas", n, "1 or \"cores\" where `train.deterministic` is true");
+            }
         }
         self.check_multiples()?;
         if self.job == JobName::Sr && self.batch.effective_unit == EffectiveUnit::Tokens {

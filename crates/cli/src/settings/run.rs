@@ -2,10 +2,11 @@
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
 use plimsoll_predict::{PredictorConfig, edges};
+use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
-    StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, platform, small_batch_regime,
+    StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
 };
 use plimsoll_types::Knobs;
 
@@ -18,6 +19,9 @@ use crate::values::{
 
 /// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
 const EDGE_MULTIPLE: u32 = 4;
+
+/// Fewer samples of a step take more time on a replica than are saved: Flex has slow kernels for the smallest batches.
+const SAMPLES_OF_REPLICA: u32 = 8;
 
 /// Samples up to this length are short: here every position counts.
 const SHORT: u32 = 32;
@@ -55,6 +59,21 @@ impl Settings {
             EffectiveUnit::Tokens => true,
             EffectiveUnit::Batch => self.job == JobName::Text,
         }
+    }
+
+    /// Returns how many parts of a step run at once.
+    pub(crate) fn replicas(&self) -> u32 {
+        let is_one_batch = self.batch.effective_unit == EffectiveUnit::Batch;
+        if self.device != DeviceKind::Flex || self.train.deterministic || is_one_batch {
+            return 1;
+        }
+        let most = if self.counts_positions() {
+            self.batch.batches_per_step.saturating_mul(2)
+        } else {
+            self.batch.effective_batch_size / SAMPLES_OF_REPLICA
+        };
+        let n_cores = u32::try_from(n_cores()).unwrap_or(u32::MAX);
+        self.train.replicas.0.unwrap_or(n_cores.min(most).max(1))
     }
 
     /// Refuses micro-batches that are larger than a step.
@@ -130,7 +149,10 @@ impl Settings {
     pub(crate) fn fit(&self, sizes: &Sizes, loader: LoaderConfig, name: &str) -> Result<FitConfig, UserError> {
         let train = &self.train;
         Ok(FitConfig {
-            device: describe(self.device),
+            device: match self.replicas() {
+                1 => describe(self.device),
+                n => format!("{} ({n} replicas)", self.device),
+            },
             seed: self.seed,
             deterministic: train.deterministic,
             n_steps: train.steps,
@@ -157,6 +179,7 @@ impl Settings {
                 planned: Vec::new(),
                 exact_peaks: has_exact_peaks(self.device),
                 small_batch: small_batch_regime(self.device),
+                replicas: self.replicas(),
             },
             tasks: self.balance(),
             loader,

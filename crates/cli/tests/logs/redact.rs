@@ -7,7 +7,7 @@ const CLOCKS: [&str; 5] =
     ["seconds", "undone_seconds", "waiting_seconds", "samples_per_second", "overhead_us_per_step"];
 
 /// Keys whose values networks or functions of the system compute: the order of a sum is the processor's.
-const COMPUTED: [&str; 6] = ["loss", "gradient_norm", "metric", "baseline", "weight", "learning_rate"];
+const COMPUTED: [&str; 7] = ["loss", "gradient_norm", "metric", "baseline", "ratio", "weight", "learning_rate"];
 
 /// No other table has as many lines between its columns.
 const COLUMNS_OF_TASKS: usize = 8;

@@ -38,14 +38,14 @@ pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 /// The same in the hands of these tests.
 const FAULTY: &str = env!("CARGO_BIN_EXE_plimsoll-faulty");
 
-/// Returns a program with the simulated device, whatever the environment wants of it.
+/// Returns a program with the simulated device and one thread, whatever the environment wants of it and the processor has.
 fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     let wishes = std::env::vars_os().map(|it| it.0).filter(|it| it.to_string_lossy().starts_with("PLIMSOLL_"));
     for wish in wishes.chain(COLOURS.map(Into::into)) {
         command.env_remove(wish);
     }
-    command.args(args).env("PLIMSOLL_SIMULATED", "1");
+    command.args(args).env("PLIMSOLL_SIMULATED", "1").env("RAYON_NUM_THREADS", "1");
     command
 }
 

@@ -110,6 +110,12 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
         Ok(())
     }
 
+    /// Goes to the first step of an epoch.
+    pub fn start(&mut self, epoch: u64) {
+        self.plan = self.plan.planner.epoch(epoch);
+        self.queue = StepQueue::new(self.queue.size, epoch, 0);
+    }
+
     /// Takes the next step.
     pub fn next_step(&mut self) -> PlannedStep {
         loop {
@@ -162,11 +168,6 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
         let ([edge], ids) = (batch.cell, batch.ids.to_vec());
         self.queue.push(Piece { samples: self.plan.planner.counted(&ids), edge });
         true
-    }
-
-    fn start(&mut self, epoch: u64) {
-        self.plan = self.plan.planner.epoch(epoch);
-        self.queue = StepQueue::new(self.queue.size, epoch, 0);
     }
 }
 

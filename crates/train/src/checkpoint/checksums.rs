@@ -13,8 +13,8 @@ use crate::run_dir::{RunDirError, io_error, write_atomically};
 /// Written last: a checkpoint without it is not whole.
 const FILE: &str = "checksums.json";
 const COVERED: [&str; 4] = [MODEL, OPTIMIZER, STATE, WEIGHTS];
-/// Bytes read at a time, so that a large model is never in memory twice.
-const BLOCK: usize = 64 << 10;
+/// Bytes read at a time, so that a large model is never in memory twice; on the stack, because steps go on meanwhile.
+const BLOCK: usize = 16 << 10;
 
 /// What a file is recognised by.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ struct Checksum {
 impl Checksum {
     fn of(path: &Path) -> io::Result<Self> {
         let (mut file, mut hasher) = (File::open(path)?, crc32fast::Hasher::new());
-        let (mut block, mut bytes) = (vec![0; BLOCK], 0);
+        let (mut block, mut bytes) = ([0; BLOCK], 0);
         loop {
             let n = file.read(&mut block)?;
             if n == 0 {

@@ -39,6 +39,7 @@ fn state(step: u64) -> RunState {
         exact_peaks: true,
         small_batch: 0,
         planned: Vec::new(),
+        replicas: 1,
     };
     RunState {
         version: VERSION,
@@ -59,8 +60,16 @@ fn state(step: u64) -> RunState {
     }
 }
 
-fn save(run_dir: &Path, state: &RunState) -> Result<String, CheckpointError> {
-    state.save(run_dir, &net(), &AdamConfig::new().init(), 2)
+fn write(run_dir: &Path, state: &RunState) -> Result<Unpublished, CheckpointError> {
+    let log = run_dir.join(EVENTS_FILE);
+    if run_dir.is_dir() && !log.exists() {
+        fs::write(log, "").unwrap();
+    }
+    state.write(run_dir, &net(), &AdamConfig::new().init(), 2)
+}
+
+fn save(run_dir: &Path, state: &RunState) -> Result<(), CheckpointError> {
+    write(run_dir, state)?.publish()
 }
 
 /// A run directory with checkpoints of these steps.
@@ -217,6 +226,51 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_earlier_ones_and_nothing_else(
     fs::write(&file, "").unwrap();
     let error = save(&file, &state(4)).unwrap_err().to_string();
     assert!(error.contains("file/checkpoints"), "{error}");
+}
+
+#[test]
+fn one_that_has_no_name_yet_is_none_and_what_a_kill_leaves_of_it_is_in_nobodys_way() {
+    let run = run(&[4]);
+    let unfinished = run.path().join(FOLDER_NAME).join("unfinished");
+    let last = || Checkpoint::last(run.path(), &of_job("a net")).unwrap();
+    // A kill before the files are flushed, after that, and after their checksums are written too.
+    drop(write(run.path(), &state(8)).unwrap());
+    assert!(unfinished.join(WEIGHTS).exists() && !unfinished.join("checksums.json").exists());
+    assert_eq!((last().state.step, last().passed_over.len()), (4, 0));
+    write(run.path(), &RunState { seed: 9, ..state(8) }).unwrap();
+    checksums::write(&unfinished).unwrap();
+    assert_eq!((last().state.step, last().passed_over.len()), (4, 0));
+    write(run.path(), &state(8)).unwrap().publish().unwrap();
+    assert_eq!((last().state, unfinished.exists()), (state(8), false));
+}
+
+#[test]
+fn whoever_drops_the_background_waits_for_its_checkpoint() {
+    let run = run(&[4]);
+    let mut background = Background::default();
+    background.begin(write(run.path(), &state(8)).unwrap()).unwrap();
+    drop(background);
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state.step, 8);
+}
+
+#[test]
+fn an_error_in_the_background_is_told_once_and_leaves_the_earlier_ones_and_nothing_else() {
+    let run = run(&[4]);
+    fs::write(run.path().join(FOLDER_NAME).join("replaced-00000004"), "in the way").unwrap();
+    let mut background = Background::default();
+    let begin = |background: &mut Background| {
+        background.begin(write(run.path(), &RunState { seed: 9, ..state(4) }).unwrap()).unwrap();
+    };
+    begin(&mut background);
+    let of_wait = background.wait().unwrap_err();
+    begin(&mut background);
+    let of_check = std::iter::repeat_with(|| background.check()).find_map(Result::err).unwrap();
+    for error in [of_wait, of_check] {
+        assert!(error.to_string().contains("replaced-00000004"), "{error}");
+    }
+    background.wait().unwrap();
+    assert!(!run.path().join(FOLDER_NAME).join("unfinished").exists());
+    assert_eq!(Checkpoint::last(run.path(), &of_job("a net")).unwrap().state, state(4));
 }
 
 /// Reads the format as its description says, and returns each tensor's shape and values.

@@ -17,7 +17,7 @@ const WIDTH: usize = 4;
 /// Writes every parameter of a model as F32, named by its path (`encoder.conv1.weight`), in the order of the names: equal
 /// weights make equal files.
 ///
-/// One tensor at a time is in memory besides the model.
+/// One tensor at a time is in memory besides the model. The caller flushes the file to the disk.
 ///
 /// # Sources
 ///
@@ -32,8 +32,7 @@ pub(super) fn write<M: Module>(path: &Path, model: &M) -> io::Result<()> {
     let begin = (WIDTH * 2 + header.len()) as u64;
     let mut data = Data { path: Vec::new(), file: &mut file, begin, offsets, outcome: Ok(()) };
     model.visit(&mut data);
-    data.outcome?;
-    file.sync_all()
+    data.outcome
 }
 
 #[derive(Serialize)]

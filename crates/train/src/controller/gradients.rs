@@ -22,9 +22,9 @@ impl GradientSum {
         let parts = &done.micro_batches;
         self.mixes_edges |= parts.iter().any(|it| it.edges != parts[0].edges);
         let mut found = parts.iter().filter_map(|it| it.resident);
-        if let Some(first) = found.next() {
-            self.bytes = found.max().map_or(self.bytes, |most| most.saturating_sub(first));
-        }
+        let more = found.next().zip(found.max()).map(|(first, most)| most.saturating_sub(first));
+        // Parts that ran side by side have found the same.
+        self.bytes = more.filter(|it| *it != Bytes::ZERO).unwrap_or(self.bytes);
     }
 
     /// Returns what a step in parts of this shape keeps beside the largest of them: nothing, where it is one part.

@@ -3,10 +3,13 @@
 use plimsoll_policy::{Signal, StepMeasured, StepRefused};
 use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
+/// Returns how many samples a part has, of so many in a step and at once.
+pub(super) type PartSize<'a> = &'a dyn Fn(u64, u32) -> u32;
+
 /// Returns what an event tells a policy; most tell it nothing.
-pub(super) fn signal(event: &Event) -> Option<Signal> {
+pub(super) fn signal(event: &Event, part_size: PartSize<'_>) -> Option<Signal> {
     Some(match event {
-        Event::StepDone(done) if done.committed => Signal::Done(measured(done)),
+        Event::StepDone(done) if done.committed => Signal::Done(measured(done, part_size)),
         Event::StepFailed(StepFailed { step, rung, attempt, stage, .. }) => {
             let in_parts = match stage {
                 Stage::MicroBatch => true,
@@ -20,16 +23,34 @@ pub(super) fn signal(event: &Event) -> Option<Signal> {
     })
 }
 
-fn measured(done: &StepDone) -> StepMeasured {
+fn measured(done: &StepDone, part_size: PartSize<'_>) -> StepMeasured {
     let StepDone { step, rung, peak, capacity, budget, .. } = *done;
     let budget = Budget { capacity, budget };
-    StepMeasured { step, knobs: rung, is_divided: is_divided(done), highest: highest(done), peak, budget }
+    StepMeasured { step, knobs: rung, is_divided: is_divided(done, part_size), highest: highest(done), peak, budget }
+}
+
+/// Returns how many of the samples that run at once are one replica's: the same for each, but none of the smallest batches,
+/// which have slow kernels, where there may be a larger one.
+pub(super) fn share(at_once: u32, replicas: u32, small_batch: u32) -> u32 {
+    let even = at_once.div_ceil(replicas.max(1)).max(1);
+    if 1 < replicas && even <= small_batch { at_once.clamp(1, small_batch + 1) } else { even }
+}
+
+/// Returns how many samples a part has, of so many in a step and as many as `most` at once: full parts and a ragged one, or
+/// where replicas share them, parts alike.
+pub(super) fn part_size(n_samples: u64, most: u32, replicas: u32, small_batch: u32) -> u32 {
+    let most = most.max(1);
+    if replicas <= 1 || n_samples == 0 {
+        return most;
+    }
+    let rounds = n_samples.div_ceil(most.into());
+    share(u32::try_from(n_samples.div_ceil(rounds)).unwrap_or(most), replicas, small_batch)
 }
 
 /// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.
-fn is_divided(done: &StepDone) -> bool {
-    let needed = done.n_samples().div_ceil(u64::from(done.rung.micro_batch_size).max(1));
-    needed < done.micro_batches.len() as u64
+fn is_divided(done: &StepDone, part_size: PartSize<'_>) -> bool {
+    let size = part_size(done.n_samples(), done.rung.micro_batch_size).max(1);
+    done.n_samples().div_ceil(size.into()) < done.micro_batches.len() as u64
 }
 
 /// Returns the micro-batch with the highest peak, or the largest where none was measured.
@@ -74,15 +95,37 @@ mod tests {
     fn a_step_in_more_parts_than_its_knobs_ask_for_was_divided() {
         let divided = |parts: &[usize]| {
             let parts: Vec<_> = parts.iter().map(|n| (*n, None)).collect();
-            measured(&done(&parts)).is_divided
+            measured(&done(&parts), &|_, most| most).is_divided
         };
         assert!(!divided(&[5, 5, 2]) && !divided(&[5]) && !divided(&[3]));
         assert!(divided(&[3, 2, 5]) && divided(&[2, 1]));
     }
 
     #[test]
+    fn parts_that_run_at_once_are_alike_and_none_of_the_smallest() {
+        let sizes =
+            |of: &[(u64, u32, u32)]| of.iter().map(|(n, most, r)| part_size(*n, *most, *r, 0)).collect::<Vec<_>>();
+        // 32 samples, 24 at once: in two rounds of 16, which two replicas share.
+        assert_eq!(sizes(&[(32, 24, 1), (32, 24, 2), (32, 32, 2), (26, 26, 4), (27, 13, 2)]), [24, 8, 16, 7, 5]);
+        for (n, most, replicas) in [(1, 5, 3), (100, 7, 4), (5, 64, 8), (0, 3, 2)] {
+            let size = part_size(n, most, replicas, 4);
+            assert!((1..=most).contains(&size), "{size}");
+        }
+        assert_eq!(
+            [(8, 4), (12, 2), (3, 2), (1, 2), (8, 1)].map(|(n, replicas)| share(n, replicas, 4)),
+            [5, 6, 3, 1, 8]
+        );
+        let on_two = |parts: &[usize]| {
+            let parts: Vec<_> = parts.iter().map(|n| (*n, None)).collect();
+            is_divided(&done(&parts), &|n, most| part_size(n, most, 2, 0))
+        };
+        // The knobs of these steps ask for five at once.
+        assert!(!on_two(&[3, 2]) && !on_two(&[2, 2, 2, 2]) && on_two(&[1, 1, 1, 2]));
+    }
+
+    #[test]
     fn the_micro_batch_of_the_peak_is_the_one_that_was_measured_highest_or_else_the_largest() {
-        let highest = |parts: &[(usize, Option<u64>)]| measured(&done(parts)).highest;
+        let highest = |parts: &[(usize, Option<u64>)]| measured(&done(parts), &|_, most| most).highest;
         assert_eq!(highest(&[(5, Some(10)), (2, Some(20)), (4, Some(15))]), Some(StepShape::new(2, 16)));
         assert_eq!(highest(&[(4, None), (5, None), (2, None)]), Some(StepShape::new(5, 16)));
         assert_eq!(highest(&[]), None);
@@ -92,8 +135,8 @@ mod tests {
     fn only_committed_steps_failed_steps_and_the_memory_of_a_step_are_for_a_policy() {
         let given_up = StepDone { committed: false, ..done(&[(5, None)]) };
         for event in [Event::StepDone(given_up), Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 })] {
-            assert_eq!(signal(&event), None);
+            assert_eq!(signal(&event, &|_, most| most), None);
         }
-        assert!(signal(&Event::StepDone(done(&[]))).is_some());
+        assert!(signal(&Event::StepDone(done(&[])), &|_, most| most).is_some());
     }
 }

@@ -58,6 +58,7 @@ fn config(exact_peaks: bool) -> ControllerConfig {
         exact_peaks,
         small_batch: 0,
         planned: Vec::new(),
+        replicas: 1,
     }
 }
 

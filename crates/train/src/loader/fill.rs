@@ -1,4 +1,8 @@
-//! From ids to a filled buffer: what a worker does.
+//! From ids to a filled buffer: what workers do.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::source::{Draw, Item, Source, SourceError};
 
@@ -11,7 +15,7 @@ pub enum BadSample {
     Skip,
 }
 
-/// A draw on its way through a worker, with the buffer that it fills.
+/// A draw and the buffer that it is to fill.
 pub(super) struct Task<S: Source> {
     pub(super) ticket: u64,
     pub(super) draw: Draw,
@@ -20,9 +24,16 @@ pub(super) struct Task<S: Source> {
     pub(super) buffer: S::Buffer,
 }
 
-/// A draw in its buffer.
+/// A buffer that a draw was to fill.
 pub(super) struct Filled<B> {
     pub(super) ticket: u64,
+    pub(super) buffer: B,
+    /// What is in it, or why that is nothing.
+    pub(super) content: Result<Content, SourceError>,
+}
+
+/// A draw in its buffer.
+pub(super) struct Content {
     /// Without what was left out.
     pub(super) draw: Draw,
     /// Length of each sample of the draw.
@@ -30,63 +41,116 @@ pub(super) struct Filled<B> {
     /// Task of each sample of the draw.
     pub(super) tasks: Vec<u16>,
     pub(super) skipped: Vec<u64>,
-    pub(super) buffer: B,
 }
 
-/// Reads the samples of a draw and collates them, each with a second try.
-pub(super) fn fill<S: Source>(
-    source: &S,
-    bad_sample: BadSample,
-    task: Task<S>,
-) -> Result<Filled<S::Buffer>, SourceError> {
-    let Task { ticket, mut draw, items, mut buffer } = task;
-    let (mut items, mut skipped) = match items {
-        Some(items) => (items, Vec::new()),
-        None => read_all(source, bad_sample, &draw)?,
-    };
-    draw.leave_out(&skipped);
-    loop {
-        if items.is_empty() {
-            break;
+/// A draw whose samples are read by as many workers as there are, one sample each at a time; whoever reads the last one
+/// collates them all.
+pub(super) struct Filling<S: Source> {
+    ticket: u64,
+    draw: Draw,
+    n_samples: usize,
+    /// The first sample that nobody has begun to read.
+    next: AtomicUsize,
+    rest: Mutex<Rest<S>>,
+}
+
+/// What the workers of a draw share.
+struct Rest<S: Source> {
+    /// Of each sample what became of it, once it is read; empty before the first.
+    read: Outcomes<S::Item>,
+    n_missing: usize,
+    /// Taken by the worker that collates.
+    buffer: Option<S::Buffer>,
+}
+
+/// A sample, or `None` when it is to be skipped.
+type Read<T> = Result<Option<T>, SourceError>;
+
+/// What became of each sample of a step, once it was read.
+type Outcomes<I> = Vec<Option<Read<I>>>;
+
+impl<S: Source> Filling<S> {
+    pub(super) fn new(Task { ticket, draw, items, buffer }: Task<S>) -> Self {
+        let n_samples = draw.n_samples();
+        let n_missing = if items.is_some() { 0 } else { n_samples };
+        let read = items.into_iter().flatten().map(|item| Some(Ok(Some(item)))).collect();
+        let rest = Mutex::new(Rest { read, n_missing, buffer: Some(buffer) });
+        Self { ticket, draw, n_samples, next: AtomicUsize::new(n_samples - n_missing), rest }
+    }
+
+    /// Returns how many workers can do something for it.
+    pub(super) fn n_helpers(&self) -> usize {
+        (self.n_samples - self.next.load(Relaxed).min(self.n_samples)).max(1)
+    }
+
+    /// Reads samples that nobody else reads, each with a second try, and collates all of them where none is missing then.
+    ///
+    /// What is made of them, an error too, does not depend on who reads which of them when.
+    pub(super) fn help(&self, source: &S, bad_sample: BadSample) -> Option<Filled<S::Buffer>> {
+        while let Some(at) = Some(self.next.fetch_add(1, Relaxed)).filter(|at| *at < self.n_samples) {
+            let read = read(source, bad_sample, self.draw.epoch, self.draw.id(at)?);
+            self.put(at, read);
         }
-        match twice(|| source.collate(&draw, &items, &mut buffer)) {
-            Ok(()) => break,
-            Err(error) => {
-                let at = draw.ids().position(|id| id == error.sample_id && bad_sample == BadSample::Skip);
-                drop(items.remove(at.ok_or(error.clone())?));
-                draw.leave_out(&[error.sample_id]);
-                skipped.push(error.sample_id);
+        let (read, mut buffer) = self.take_whole()?;
+        let content = self.collated(source, bad_sample, read, &mut buffer);
+        Some(Filled { ticket: self.ticket, buffer, content })
+    }
+
+    fn put(&self, at: usize, read: Read<S::Item>) {
+        let mut rest = self.rest();
+        if rest.read.is_empty() {
+            // Here, because what a worker takes counts beside the steps that run meanwhile.
+            rest.read.resize_with(self.n_samples, || None);
+        }
+        rest.read[at] = Some(read);
+        rest.n_missing -= 1;
+    }
+
+    /// Returns what became of every sample, and the buffer, once and to one worker.
+    fn take_whole(&self) -> Option<(Outcomes<S::Item>, S::Buffer)> {
+        let mut rest = self.rest();
+        let buffer = if rest.n_missing == 0 { rest.buffer.take() } else { None }?;
+        Some((std::mem::take(&mut rest.read), buffer))
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Rest<S>> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn collated(
+        &self,
+        source: &S,
+        bad_sample: BadSample,
+        read: Outcomes<S::Item>,
+        buffer: &mut S::Buffer,
+    ) -> Result<Content, SourceError> {
+        let (mut draw, mut items, mut skipped) = (self.draw.clone(), Vec::with_capacity(read.len()), Vec::new());
+        for (id, read) in self.draw.ids().zip(read.into_iter().flatten()) {
+            match read? {
+                Some(item) => items.push(item),
+                None => skipped.push(id),
             }
         }
-    }
-    let lengths = items.iter().map(Item::length).collect();
-    let tasks = items.iter().map(Item::task).collect();
-    Ok(Filled { ticket, draw, lengths, tasks, skipped, buffer })
-}
-
-/// Returns the samples of a draw, and the ids of those that cannot be read.
-fn read_all<S: Source>(
-    source: &S,
-    bad_sample: BadSample,
-    draw: &Draw,
-) -> Result<(Vec<S::Item>, Vec<u64>), SourceError> {
-    let (mut items, mut skipped) = (Vec::with_capacity(draw.n_samples()), Vec::new());
-    for id in draw.ids() {
-        match read(source, bad_sample, draw.epoch, id)? {
-            Some(item) => items.push(item),
-            None => skipped.push(id),
+        draw.leave_out(&skipped);
+        while !items.is_empty() {
+            match twice(|| source.collate(&draw, &items, buffer)) {
+                Ok(()) => break,
+                Err(error) => {
+                    let at = draw.ids().position(|id| id == error.sample_id && bad_sample == BadSample::Skip);
+                    drop(items.remove(at.ok_or(error.clone())?));
+                    draw.leave_out(&[error.sample_id]);
+                    skipped.push(error.sample_id);
+                }
+            }
         }
+        let lengths = items.iter().map(Item::length).collect();
+        let tasks = items.iter().map(Item::task).collect();
+        Ok(Content { draw, lengths, tasks, skipped })
     }
-    Ok((items, skipped))
 }
 
 /// Reads a sample, with a second try; `None` when it is to be skipped.
-pub(super) fn read<S: Source>(
-    source: &S,
-    bad_sample: BadSample,
-    epoch: u64,
-    id: u64,
-) -> Result<Option<S::Item>, SourceError> {
+pub(super) fn read<S: Source>(source: &S, bad_sample: BadSample, epoch: u64, id: u64) -> Read<S::Item> {
     match twice(|| source.read(epoch, id)) {
         Ok(item) => Ok(Some(item)),
         Err(_) if bad_sample == BadSample::Skip => Ok(None),

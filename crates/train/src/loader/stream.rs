@@ -1,6 +1,6 @@
 //! Steps out of samples whose lengths show when they are read.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::fill::{none_readable, read};
 use super::order::BatchSizes;
 use super::{LoaderConfig, LoaderError};
-use crate::source::{Item, Source};
-use crate::workers::Workers;
+use crate::ahead::{Ahead, Room};
+use crate::source::{Item, Source, SourceError};
 
 /// Where the next step of a stream begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,14 +44,7 @@ pub(super) struct Stream<S: Source> {
     pending: VecDeque<u64>,
     /// How many of them were asked for.
     n_pending_asked: usize,
-    n_asked: u64,
-    n_pushed: u64,
-    arrived: BTreeMap<u64, Arrived<S::Item>>,
-    arrived_bytes: Bytes,
-    most_arrived: u64,
-    bytes: Bytes,
-    /// The largest sample so far, for those that are on their way.
-    largest: Bytes,
+    readers: Readers<S::Item>,
     skipped: Vec<u64>,
     /// Samples since the last that was held.
     n_unreadable: u64,
@@ -60,11 +53,10 @@ pub(super) struct Stream<S: Source> {
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
     source: Arc<S>,
-    readers: Readers<S::Item>,
 }
 
-/// Turn a ticket, an epoch and an id into the ticket and the sample.
-type Readers<T> = Workers<(u64, u64, u64), (u64, Arrived<T>)>;
+/// Turn an epoch and an id into the sample.
+type Readers<T> = Ahead<(u64, u64), Result<Arrived<T>, SourceError>>;
 
 struct Arrived<T> {
     id: u64,
@@ -111,10 +103,11 @@ impl<S: Source> Stream<S> {
             }
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
-        let work = move |(ticket, epoch, id)| {
+        let work = move |(epoch, id)| {
             let found = read(&*own, bad_sample, epoch, id)?.map_or(Found::Unreadable, Found::Item);
-            Ok((ticket, Arrived { id, found }))
+            Ok(Arrived { id, found })
         };
+        let room = Room { bytes: Bytes(config.buffer_limit.0 / 4), values: (config.look_ahead as u64 / 2).max(1) };
         Ok(Self {
             steps,
             items: HashMap::new(),
@@ -122,20 +115,13 @@ impl<S: Source> Stream<S> {
             next,
             pending: pending.into(),
             n_pending_asked: 0,
-            n_asked: 0,
-            n_pushed: 0,
-            arrived: BTreeMap::new(),
-            arrived_bytes: Bytes::ZERO,
-            most_arrived: (config.look_ahead as u64 / 2).max(1),
-            bytes: Bytes(config.buffer_limit.0 / 4),
-            largest: Bytes::ZERO,
+            readers: Ahead::start(config.workers, room, bytes, work),
             skipped: Vec::new(),
             n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
             longest: None,
             source: Arc::clone(source),
-            readers: Workers::start(config.workers, work),
         })
     }
 
@@ -194,7 +180,7 @@ impl<S: Source> Stream<S> {
             // There is more memory by now: it comes again when it is read.
             Found::TooLong(epoch) if !self.is_too_long(self.source.expected_length(id)) => {
                 self.n_unreadable -= 1;
-                self.readers.send((self.n_pushed, epoch, id));
+                self.readers.ask_again((epoch, id));
                 return Ok(());
             }
             Found::Unreadable | Found::TooLong(_) => self.skipped.push(id),
@@ -210,14 +196,12 @@ impl<S: Source> Stream<S> {
                     Pushed::Skipped => self.skipped.push(id),
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
-                        self.arrived_bytes = self.arrived_bytes.saturating_add(bytes);
-                        self.arrived.insert(self.n_pushed, Arrived { id, found: Found::Item(item) });
+                        self.readers.put_back(Ok(Arrived { id, found: Found::Item(item) }));
                         return Ok(());
                     }
                 }
             }
         }
-        self.n_pushed += 1;
         if self.pending.pop_front().is_some() {
             self.n_pending_asked -= 1;
         } else {
@@ -234,42 +218,16 @@ impl<S: Source> Stream<S> {
 
     /// Returns the next sample in order, and waits for it where it must.
     fn arrived(&mut self) -> Result<Arrived<S::Item>, LoaderError> {
-        while let Some(done) = self.readers.try_receive() {
-            self.keep(done?);
-        }
-        self.n_waits += u64::from(!self.arrived.contains_key(&self.n_pushed));
-        loop {
-            if let Some(arrived) = self.arrived.remove(&self.n_pushed) {
-                self.arrived_bytes = self.arrived_bytes.saturating_sub(bytes(&arrived));
-                return Ok(arrived);
-            }
-            let done = self.readers.receive()?;
-            self.keep(done);
-        }
+        self.n_waits += u64::from(!self.readers.is_ready()?);
+        Ok(self.readers.take()??)
     }
 
-    fn keep(&mut self, (ticket, arrived): (u64, Arrived<S::Item>)) {
-        self.largest = self.largest.max(bytes(&arrived));
-        self.arrived_bytes = self.arrived_bytes.saturating_add(bytes(&arrived));
-        self.arrived.insert(ticket, arrived);
-    }
-
-    /// Asks the workers for more samples while there is room for them, those on their way counted as the largest so far;
-    /// the next one is always asked for.
+    /// Asks the workers for more samples while there is room for them.
     fn read_ahead(&mut self) {
-        while self.n_asked == self.n_pushed || self.has_room() {
+        while self.readers.has_room() {
             self.ask();
         }
-        self.n_full += u64::from(!self.has_room());
-    }
-
-    fn has_room(&self) -> bool {
-        let n_ahead = self.n_asked - self.n_pushed;
-        let n_on_their_way = n_ahead - self.arrived.len() as u64;
-        // Nothing is known of the first ones.
-        let n_most = if self.largest == Bytes::ZERO { MOST_UNKNOWN } else { self.most_arrived };
-        let bytes = self.arrived_bytes.saturating_add(self.largest.saturating_mul(n_on_their_way));
-        n_ahead < n_most && bytes < self.bytes
+        self.n_full += 1;
     }
 
     fn ask(&mut self) {
@@ -286,17 +244,13 @@ impl<S: Source> Stream<S> {
 
     fn ask_for(&mut self, epoch: u64, id: u64) {
         if self.is_too_long(self.source.expected_length(id)) {
-            self.arrived.insert(self.n_asked, Arrived { id, found: Found::TooLong(epoch) });
+            self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
         } else {
-            self.readers.send((self.n_asked, epoch, id));
+            self.readers.ask((epoch, id));
         }
-        self.n_asked += 1;
     }
 }
 
-/// Samples that are read ahead before the size of any is known: enough for a few threads.
-const MOST_UNKNOWN: u64 = 8;
-
-fn bytes<T: Item>(arrived: &Arrived<T>) -> Bytes {
-    if let Found::Item(item) = &arrived.found { item.bytes() } else { Bytes::ZERO }
+fn bytes<T: Item>(arrived: &Result<Arrived<T>, SourceError>) -> Bytes {
+    if let Ok(Arrived { found: Found::Item(item), .. }) = arrived { item.bytes() } else { Bytes::ZERO }
 }

@@ -20,20 +20,19 @@ pub struct Death {
     pub capacity: Option<Bytes>,
 }
 
-impl<J: Job> Run<'_, J> {
+impl<J: Job> Run<'_, '_, J> {
     /// Logs a death of memory at the step where the run goes on, and lets the policy answer.
     ///
     /// A deterministic run does not: its sizes come from the plan alone.
     pub(super) fn log_death(&mut self, death: &Death) -> Result<(), TrainError> {
-        if self.config.deterministic || !death.of_memory {
+        if self.control.is_deterministic() || !death.of_memory {
             return Ok(());
         }
-        let rung = death.rung.unwrap_or(self.controller.policy().knobs());
-        let sizes =
-            |it: &Self| (it.controller.policy().knobs(), it.controller.policy().batch_sizes().map(<[u32]>::to_vec));
-        let before = sizes(self);
+        let before = (self.control.knobs(), self.control.wanted());
+        let rung = death.rung.unwrap_or(before.0);
         self.answer_failure(rung, Stage::Process)?;
-        if sizes(self) == before && rung == before.0 {
+        let is_smallest = (self.control.knobs(), self.control.wanted()) == before && rung == before.0;
+        if is_smallest && self.control.may_recompute() {
             // There is nothing smaller to go on with.
             self.spare_memory()?;
         }

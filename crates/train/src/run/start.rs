@@ -1,127 +1,104 @@
 //! Before the first step of a run, or of the rest of one.
 
-use burn::optim::AdamConfig;
-use plimsoll_policy::CapacityWatch;
-use plimsoll_step::{GuardedStep, TrainState};
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
-use super::guess::read_budget;
-use super::{Run, Unfit, wanted};
+use super::Run;
+use super::control::Control;
+use super::feed::Feed;
+use super::journal::{Journal, Listeners};
+use super::standing::Standing;
+use super::training::Training;
+use super::validations::Validations;
 use crate::balance::TaskBalance;
-use crate::checkpoint::{Checkpoint, remove_after};
+use crate::checkpoint::Checkpoint;
 use crate::config::FitConfig;
-use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::fit::Shell;
-use crate::incidents::Incidents;
 use crate::job::Job;
-use crate::loader::Loader;
-use crate::meter::Meter;
-use crate::recorder::Recorder;
+use crate::resume::Kept;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
-use crate::stopwatch::Stopwatch;
-use crate::validation::ValidationState;
 
-impl<'a, J: Job> Run<'a, J> {
+impl<'j, 's, J: Job> Run<'j, 's, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
     /// last checkpoint.
-    pub(crate) fn start(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
+    pub(crate) fn start(job: &'j J, config: &'j FitConfig, shell: Shell<'s>) -> Result<Self, TrainError> {
         let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
         let mut run = Self::untrained(job, config, shell)?;
-        let before = run.dir.last_undone()?;
+        let before = run.journal.last_undone()?;
         let undone = match existing {
             Existing::Resume if goes_on => run.return_to_last()?,
             Existing::Resume => run.return_to_nothing()?,
             Existing::Refuse | Existing::Overwrite => Vec::new(),
         };
         run.check_room()?;
-        run.dir.write(CONFIG_FILE, config_text.as_bytes())?;
+        run.journal.write(CONFIG_FILE, config_text)?;
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
         let why = match (&death, existing) {
             (Some(death), _) => Why::AfterDeath { death: death.what.clone() },
-            (None, Existing::Resume) => Why::Resumed { death: unlogged_end(&undone, before.as_ref(), run.step) },
+            (None, Existing::Resume) => Why::Resumed { death: unlogged_end(&undone, before.as_ref(), run.step()) },
             (None, Existing::Refuse | Existing::Overwrite) => Why::Started,
         };
-        run.dir.note_process(run.step, why, undone_steps)?;
-        if goes_on {
-            // There may be more or less memory than there was.
-            run.follow_budget()?;
-            run.name_left_out();
-            run.name_other_validation();
-            run.catch_up()?;
-        } else {
-            // There may have been too little for what is resident.
-            run.budget = read_budget(&run.guarded, config, run.guess)?;
-            run.log_head()?;
-            // What does not fit into a validation then shows before anything is trained.
-            run.between_steps()?;
-        }
+        run.journal.note_process(run.step(), why, undone_steps)?;
+        if goes_on { run.go_on() } else { run.begin() }?;
         death.iter().try_for_each(|it| run.log_death(it))?;
         Ok(run)
     }
 
-    fn untrained(job: &'a J, config: &'a FitConfig, shell: Shell<'a>) -> Result<Self, TrainError> {
-        let Shell { run_dir, device, probe, observer, watching, warn, stop, death, plan_sparing, .. } = shell;
-        // A deterministic run takes nothing from readings, nor from what others read.
-        let guess = death.and_then(|it| it.capacity).filter(|_| !config.deterministic);
-        device.seed(config.seed);
-        let (model, optimizer) = (job.init(&device), AdamConfig::new().init());
-        let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
-        balance.check(job.task_probes(&model).len())?;
-        let controller = Controller::try_new(config.controller.with_features(job.features()))?;
-        let loader = Loader::try_new(&job.source(), None, &wanted(&controller), &config.loader)?;
-        let (guarded, incidents) = (GuardedStep::new(probe, device.clone()), Incidents::of(run_dir.path()));
-        let budget = read_budget(&guarded, config, guess)?;
-        Ok(Self {
-            job,
-            config,
-            dir: run_dir,
-            observer,
-            watching,
-            warn,
-            plan_sparing,
-            device,
-            guarded,
-            loader,
-            state: TrainState::new(model, optimizer),
-            recorder: Recorder::new(controller.clone()),
-            incidents,
-            under_way: Vec::new(),
-            guess,
-            unfit: config.longest.train.map(|edge| Unfit::beyond(edge, budget.budget)),
-            unfit_items: config.longest.validation.map(|edge| Unfit::beyond(edge, budget.budget)),
-            recovered: None,
-            n_recoveries: 0,
-            meter: Meter::new(0, config, controller.policy().knobs(), budget.budget, job.unit_of_length()),
-            controller,
-            balance,
-            stopwatch: Stopwatch::with_capacity(usize::try_from(config.n_steps).unwrap_or(0)),
-            budget,
-            watch: CapacityWatch::default(),
-            step: 0,
-            epoch_samples: 0,
-            saved_step: None,
-            validated: false,
-            is_broken_off: false,
-            validation: ValidationState::default(),
-            best: None,
-            seconds_before: 0.0,
-            stop,
-        })
+    /// Goes on from a checkpoint, perhaps with other settings and other memory.
+    fn go_on(&mut self) -> Result<(), TrainError> {
+        // There may be more or less memory than there was.
+        self.follow_budget()?;
+        if let Some(which) = self.feed.left_out(self.control.budget().budget) {
+            self.journal.warn(&format!("left out as before, until there is more memory: {which}"));
+        }
+        if let Some(change) = self.validations.change(self.config) {
+            self.journal.warn(&change);
+        }
+        self.catch_up()
     }
 
-    /// Begins again with a run that was killed before its first checkpoint.
-    fn return_to_nothing(&mut self) -> Result<Vec<Event>, TrainError> {
-        (self.warn)(&format!("{} holds no checkpoint: the run begins again", self.dir.path().display()));
-        remove_after(self.dir.path(), None)?;
-        Ok(self.dir.undo_after(0)?)
+    /// Begins with the first step.
+    fn begin(&mut self) -> Result<(), TrainError> {
+        // There may have been too little for what is resident.
+        self.control.read_anew(self.training.probe())?;
+        self.log_head()?;
+        // What does not fit into a validation then shows before anything is trained.
+        self.between_steps()
+    }
+
+    fn untrained(job: &'j J, config: &'j FitConfig, shell: Shell<'s>) -> Result<Self, TrainError> {
+        let Shell { run_dir, device, probe, observer, watching, warn, stop, death, plan_sparing, .. } = shell;
+        device.seed(config.seed);
+        let model = job.init(&device);
+        let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
+        balance.check(job.task_probes(&model).len())?;
+        let guess = death.and_then(|it| it.capacity);
+        let mut control = Control::try_new(config, job.features(), guess, plan_sparing)?;
+        let mut feed = Feed::try_new(job.source(), config, &control.wanted())?;
+        control.read_anew(&*probe)?;
+        let budget = control.budget().budget;
+        feed.leave_out_known(budget);
+        let (listeners, about) = (Listeners { observer, watching, warn }, (control.controller(), budget));
+        Ok(Self {
+            kept: Kept::of(job, config, &balance),
+            journal: Journal::new(run_dir, listeners, config, about, job.unit_of_length()),
+            training: Training::try_new(model, device, probe, balance, config)
+                .map_err(|source| TrainError::Step { step: 0, source })?,
+            validations: Validations::new(config, budget),
+            standing: Standing::default(),
+            job,
+            config,
+            stop,
+            feed,
+            control,
+        })
     }
 
     fn log_head(&mut self) -> Result<(), TrainError> {
         let controller = serde_json::to_string(&self.config.controller.with_features(self.job.features()));
         let controller = controller.map_err(|error| TrainError::Head(error.to_string()))?;
-        self.log(&[Event::RunStarted(RunStarted {
+        Ok(self.journal.log(&[Event::RunStarted(RunStarted {
             schema_version: SCHEMA_VERSION,
             job: self.job.name().to_owned(),
             device: self.config.device.clone(),
@@ -130,21 +107,21 @@ impl<'a, J: Job> Run<'a, J> {
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
             unit_of_length: self.job.unit_of_length().to_owned(),
-            knobs: self.controller.policy().knobs(),
-            budget: self.budget,
+            knobs: self.control.knobs(),
+            budget: self.control.budget(),
             controller,
-        })])
+        })])?)
     }
 
     /// Refuses a capacity that what is resident fills already.
     fn check_room(&mut self) -> Result<(), TrainError> {
-        let step = self.step;
-        let resident = self.guarded.read().map_err(|source| TrainError::Step { step, source })?.in_use;
-        let Budget { capacity, budget } = read_budget(&self.guarded, self.config, self.guess)?;
+        let resident = self.training.in_use().map_err(|it| self.failed(it))?;
+        let Budget { capacity, budget } = self.control.read(self.training.probe())?;
         if resident < budget {
             return Ok(());
         }
-        if self.raise_guess()? {
+        if self.control.may_raise(self.training.probe())? {
+            self.control.raise_guess();
             return self.check_room();
         }
         let target = self.config.target.get();

@@ -4,16 +4,15 @@ use std::time::{Duration, Instant};
 
 use plimsoll_predict::Violation;
 use plimsoll_step::StepError;
-use plimsoll_types::{Bytes, Event, Fraction, ItemsMeasured, Phase, TaskMetric, Validated};
+use plimsoll_types::{Bytes, Event, ItemsMeasured, Phase, TaskMetric, Validated};
 
-use super::{Run, exceeded};
-use crate::config::FitConfig;
+use super::Run;
+use super::control::exceeded;
 use crate::error::TrainError;
-use crate::fit::Doing;
 use crate::inference::Inference;
 use crate::job::{Job, Metric, Validation};
 use crate::signal::StopFlag;
-use crate::validation::{Amount, Clock};
+use crate::validation::Amount;
 
 /// What a validation may take that comes after a signal: whoever asked for the end waits for it.
 const AFTER_SIGNAL: Duration = Duration::from_secs(5);
@@ -29,7 +28,7 @@ enum Occasion {
     WholeSet,
 }
 
-impl<J: Job> Run<'_, J> {
+impl<J: Job> Run<'_, '_, J> {
     /// Validates, unless a signal asks for the end meanwhile.
     pub(super) fn validate(&mut self) -> Result<(), TrainError> {
         self.validate_on(Occasion::Due)
@@ -39,9 +38,8 @@ impl<J: Job> Run<'_, J> {
     /// quick.
     pub(super) fn validate_at_interruption(&mut self) -> Result<(), TrainError> {
         let amount = self.amount();
-        let expected = self.validation.expected_next(amount);
-        let is_quick = expected.is_some_and(|it| it <= AFTER_SIGNAL.as_secs_f64());
-        if self.validated || self.is_broken_off || !is_quick {
+        let is_quick = self.validations.expected(amount).is_some_and(|it| it <= AFTER_SIGNAL.as_secs_f64());
+        if self.validations.is_done() || self.validations.is_broken_off() || !is_quick {
             return Ok(());
         }
         self.validate_on(Occasion::Interruption)
@@ -49,124 +47,126 @@ impl<J: Job> Run<'_, J> {
 
     /// Measures the whole set once at the end, where only a part of it was so far and the time for it is there.
     pub(super) fn validate_whole_set(&mut self) -> Result<(), TrainError> {
-        let (share, seconds) = (self.config.validation_share, self.seconds_before + self.meter.seconds());
-        if self.config.deterministic || !self.validation.has_room_for_all(share, seconds) {
-            return Ok(());
+        let seconds = self.standing.seconds(self.journal.seconds());
+        if self.validations.has_room_for_all(self.config, seconds) {
+            self.validate_on(Occasion::WholeSet)?;
         }
-        self.validate_on(Occasion::WholeSet)
+        Ok(())
     }
 
     /// Returns how many items the next validation has.
     pub(super) fn amount(&mut self) -> Amount {
-        let (share, is_deterministic): (Fraction, _) = (self.config.validation_share, self.config.deterministic);
-        let every = self.config.validate_every;
-        let clock = Clock { step: self.meter.seconds_of_step(), every, steps_between: every.min(self.config.n_steps) };
-        self.validation.amount(share, is_deterministic, clock)
-    }
-
-    /// Says when the run goes on with other settings than those that the part of the set was chosen for.
-    pub(super) fn name_other_validation(&mut self) {
-        let FitConfig { validation_share, deterministic, validate_every, .. } = *self.config;
-        if let Some(change) = self.validation.change(validation_share, deterministic, validate_every) {
-            (self.warn)(&change);
-        }
+        self.validations.amount(self.config, self.journal.seconds_of_step())
     }
 
     fn validate_on(&mut self, occasion: Occasion) -> Result<(), TrainError> {
         let start = Instant::now();
-        self.meter.begin_validation();
-        self.begin(Doing::Validation);
+        self.journal.begin_validation();
         let amount = if occasion == Occasion::WholeSet { Amount::All } else { self.amount() };
         self.seed();
-        let measured = self.below_line(|run| run.measure(occasion, amount))?;
-        self.meter.end_validation();
+        let measured = self.measure(occasion, amount).map_err(|it| self.failed(it))?;
+        self.journal.end_validation();
         let Measured { validation, peak, edge, violations, items, has_begun } = measured;
-        self.log(&exceeded(self.step, Phase::Infer, violations).collect::<Vec<_>>())?;
-        let Validation { metric, tasks } = match validation {
+        self.journal.log(&exceeded(self.step(), Phase::Infer, violations).collect::<Vec<_>>())?;
+        let validation = match validation {
             Err(StepError::Interrupted) => {
-                self.is_broken_off |= has_begun;
+                self.validations.note_broken_off(has_begun);
                 return Ok(());
             }
             // The run is over either way, and what it has learnt is saved.
             Err(_) if occasion == Occasion::Interruption => return Ok(()),
             Err(error) if occasion == Occasion::WholeSet => {
-                (self.warn)(&format!("the whole validation set was not measured at the end: {error}"));
+                self.journal.warn(&format!("the whole validation set was not measured at the end: {error}"));
                 return Ok(());
             }
-            // Lost weights fit nowhere.
-            Err(StepError::NeverFits { .. }) if !self.has_weights()? => {
-                return self.go_back(self.controller.policy().knobs(), None);
-            }
-            Err(StepError::NeverFits { .. }) if self.raise_budget()? => return self.validate_on(occasion),
-            validation => validation.map_err(|source| {
+            Err(source) => {
                 let item = source.sample().map(|_| self.job.describe_validation(edge).into());
-                TrainError::Validation { step: self.step, source, item }
-            })?,
+                let never_fits = matches!(source, StepError::NeverFits { .. });
+                let error = TrainError::Validation { step: self.step(), source, item };
+                if !never_fits {
+                    return Err(error);
+                }
+                return if self.recover_item(error)? { self.validate_on(occasion) } else { Ok(()) };
+            }
+            Ok(validation) => validation,
+        };
+        let Some(validation) = validation else {
+            self.validations.note_done();
+            return Ok(());
         };
         let seconds = start.elapsed().as_secs_f64();
-        self.validation.note(items, seconds);
+        self.validations.note(items, seconds);
         let part = items.filter(|it| it.n < it.of);
-        let tasks = tasks.into_iter().map(|Metric { name, value, baseline, .. }| TaskMetric {
-            metric_name: name,
-            metric: value,
-            baseline,
-        });
-        self.log(&[Event::Validated(Validated {
-            step: self.step,
-            metric_name: metric.name.clone(),
-            metric: metric.value,
-            baseline: metric.baseline,
-            goal: Some(metric.goal),
-            part,
-            tasks: tasks.collect(),
-            peak,
-            seconds,
-        })])?;
+        self.journal.log(&[Event::Validated(validated(self.step(), &validation, part, peak, seconds))])?;
         match occasion {
             Occasion::Due => {
-                self.validated = true;
-                self.keep_best(&metric, part)?;
+                self.validations.note_done();
+                self.keep_best(&validation.metric, part)?;
             }
-            Occasion::Interruption => self.note_best_of_interruption(&metric, part)?,
+            Occasion::Interruption => self.note_best_of_interruption(&validation.metric, part)?,
             Occasion::WholeSet => (),
         }
         let next = self.amount();
-        if let Some(seconds) = self.validation.expected_next(next) {
-            self.meter.expect_validations(seconds);
+        if let Some(seconds) = self.validations.expected(next) {
+            self.journal.expect_validations(seconds);
         }
         Ok(())
     }
 
-    /// Lets the job measure the model.
-    fn measure(&mut self, occasion: Occasion, amount: Amount) -> Measured {
-        let (model, passes) = (self.state.model(), self.guarded.forward_passes());
-        let longest = self.unfit_items.and_then(|it| it.longest(self.budget.budget));
-        let (meter, watching) = (&mut self.meter, &mut self.watching);
-        let mut watch = |n_done, n| {
-            let progress = meter.validating(n_done, n);
-            if let Some(watching) = watching {
-                watching(Doing::Validation, progress);
-            }
-        };
+    /// Lets the job measure the model, below the line.
+    fn measure(&mut self, occasion: Occasion, amount: Amount) -> Result<Measured, StepError> {
+        let Self { job, config, journal, control, validations, .. } = self;
+        let budget = control.budget();
+        let longest = validations.longest(budget.budget);
         let (stop, deadline) = match occasion {
             // The signal is known; a second one ends the process.
             Occasion::Interruption => (StopFlag::default(), Some(Instant::now() + AFTER_SIGNAL)),
             Occasion::Due | Occasion::WholeSet => (self.stop.clone(), None),
         };
-        let inference =
-            Inference::new(passes, &mut self.controller, self.budget, stop).measuring(amount, self.config.seed);
-        let inference = inference.deterministic(self.config.deterministic).up_to(longest);
-        let mut inference = inference.watched(&mut watch).until(deadline);
-        let validation = self.job.validate(model, &self.device, &mut inference);
-        let (peak, edge, items) = (inference.peak(), inference.edge(), inference.chosen());
-        let has_begun = inference.has_begun();
-        Measured { validation, peak, edge, violations: inference.into_violations(), items, has_begun }
+        self.training.below_line(|training| {
+            let (model, device, passes) = training.forward();
+            let mut watch = |n_done, n| journal.validating(n_done, n);
+            let inference =
+                Inference::new(passes, control.controller_mut(), budget, stop).measuring(amount, config.seed);
+            let inference = inference.deterministic(config.deterministic).up_to(longest);
+            let mut inference = inference.watched(&mut watch).until(deadline);
+            let validation = job.validate(model, device, &mut inference);
+            let (peak, edge, items) = (inference.peak(), inference.edge(), inference.chosen());
+            let has_begun = inference.has_begun();
+            Ok(Measured { validation, peak, edge, violations: inference.into_violations(), items, has_begun })
+        })
+    }
+}
+
+/// Says what a validation showed.
+fn validated(
+    step: u64,
+    Validation { metric, tasks }: &Validation,
+    part: Option<ItemsMeasured>,
+    peak: Bytes,
+    seconds: f64,
+) -> Validated {
+    let of_task = |Metric { name, value, baseline, .. }: &Metric| TaskMetric {
+        metric_name: name.clone(),
+        metric: *value,
+        baseline: *baseline,
+    };
+    Validated {
+        step,
+        metric_name: metric.name.clone(),
+        metric: metric.value,
+        baseline: metric.baseline,
+        goal: Some(metric.goal),
+        part,
+        tasks: tasks.iter().map(of_task).collect(),
+        peak,
+        seconds,
     }
 }
 
 /// What came of a validation, or of a part of one.
 struct Measured {
-    validation: Result<Validation, StepError>,
+    validation: Result<Option<Validation>, StepError>,
     /// Its high-water mark.
     peak: Bytes,
     /// Of the items that ran last.

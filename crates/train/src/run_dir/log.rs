@@ -51,11 +51,6 @@ impl EventLog {
         Ok(())
     }
 
-    /// Flushes the log to the disk.
-    pub(super) fn sync(&self) -> Result<(), RunDirError> {
-        self.file.sync_data().map_err(|source| io_error("flush", &self.path, source))
-    }
-
     /// Reads everything; a last line that a kill cut short is left out.
     pub(super) fn events(&self) -> Result<Vec<Event>, RunDirError> {
         let bytes = std::fs::read(&self.path).map_err(|source| io_error("read", &self.path, source))?;

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
-use plimsoll_train::{Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit};
+use plimsoll_train::{
+    Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit, warm_up,
+};
 use plimsoll_types::{Bytes, Event, StepDone};
 
 #[global_allocator]
@@ -49,7 +51,10 @@ pub(crate) fn needed<J: Job>(job: &J, config: &FitConfig) -> Bytes {
 }
 
 /// Opens the heap with so much room above what is in use.
+///
+/// What the threads keep that compute is in use by then.
 pub(crate) fn flex_with(room: Bytes) -> Box<dyn Probe> {
+    warm_up(DeviceKind::Flex, &Device::flex());
     let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
     open(DeviceKind::Flex, Some(in_use.saturating_add(room))).unwrap()
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
+use plimsoll_plan::{RealSteps, TrialError};
 use plimsoll_step::{GuardedStep, StepRequest};
-use plimsoll_train::{Inference, Job, Loss, Source, StepError, TrialError, Trials, Validation};
+use plimsoll_train::{Inference, Job, Loss, Source, StepError, Trials, Validation};
 use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
 use crate::common::{alone, flex_with};
@@ -129,7 +130,7 @@ impl Job for FragileJob {
         net.mean_loss(self.blank_batch(shape, device)).mean
     }
 
-    fn validate(&self, _: &Fragile, _: &Device, _: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(&self, _: &Fragile, _: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
         unreachable!("no run of it validates")
     }
 }
@@ -137,15 +138,17 @@ impl Job for FragileJob {
 #[test]
 fn a_sum_of_gradients_that_does_not_fit_twice_is_blamed_on_no_sample() {
     let _alone = alone();
-    let n_visits = AtomicU64::new(0);
-    // The gradients of a part are gathered first, and added then.
-    let fails = Arc::new(move |call| call == Call::Visit && n_visits.fetch_add(1, Ordering::SeqCst) % 2 == 1);
+    // After a forward pass the gradients of a part are gathered first, and added then.
+    let n_visits = Arc::new(AtomicU64::new(2));
+    let since = Arc::clone(&n_visits);
+    let fails = Arc::new(move |call| call == Call::Visit && since.fetch_add(1, Ordering::SeqCst) == 1);
     let device = Device::flex().autodiff();
     let (job, net) = (FragileJob { fails: fails.clone() }, FragileJob { fails }.init(&device));
     let mut guarded = GuardedStep::new(flex_with(Bytes::gib(1)), device.clone());
     let knobs = Knobs { patch_size: 1, micro_batch_size: 2 };
     let request = StepRequest::of_edge(4, knobs, Budget { capacity: Bytes::gib(8), budget: Bytes::gib(8) });
     let mean_loss = |net: &Fragile, samples: Range<usize>| {
+        n_visits.store(0, Ordering::SeqCst);
         net.mean_loss(job.blank_batch(StepShape::new(u32::try_from(samples.len()).unwrap(), 1), &device))
     };
     let ran = guarded.attempt(&net, &request, &|_, _| None, &mean_loss);

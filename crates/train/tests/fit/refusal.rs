@@ -6,16 +6,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use burn::tensor::Device;
 use plimsoll_guard::GuardError;
+use plimsoll_plan::{RealSteps, TrialError};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
-use plimsoll_train::{
-    Death, Existing, Hooked, HookedPart, Hooks, RunDir, Shell, SourceError, StepError, StopFlag, TrainError,
-    TrialError, Trials, fit,
-};
+use plimsoll_train::{Death, Existing, RunDir, Shell, StepError, StopFlag, TrainError, Trials, fit};
 use plimsoll_types::{Bytes, EndReason, Event, Knobs, MemoryReading, StepShape};
 
 use crate::common::{alone, flex_with, run, run_on, steps};
-use crate::tiny::{Tiny, config, fixed};
+use crate::tiny::{Beside, Tiny, config, fixed};
 
 /// What there is after others have taken the rest.
 #[derive(Clone)]
@@ -83,33 +81,29 @@ struct Tenant {
 }
 
 impl Tenant {
-    fn after(parts: usize, validations: usize) -> Arc<Self> {
+    fn after(parts: usize, validations: usize) -> Self {
         let [n_parts, n_items, n_validations] = [0; 3].map(AtomicUsize::new);
-        Arc::new(Self { left: Left::all(), parts, validations, n_parts, n_items, n_validations })
+        Self { left: Left::all(), parts, validations, n_parts, n_items, n_validations }
     }
 }
 
 /// What each item of a validation takes.
 const ITEM: Bytes = Bytes::mib(32);
 
-impl Hooks for Tenant {
-    fn on_read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    fn on_part(&self, _part: &HookedPart) {
+impl Beside for &Tenant {
+    fn on_part(&self) {
         if self.n_parts.fetch_add(1, Ordering::SeqCst) + 1 == self.parts {
             self.left.fall_to(Bytes::kib(4));
         }
     }
 
-    fn on_forward(&self, shape: StepShape) {
-        self.n_items.fetch_add(shape.samples as usize, Ordering::SeqCst);
-        drop(black_box(vec![1_u8; usize::try_from(ITEM.0).unwrap() * shape.samples as usize]));
+    fn on_forward(&self, n_items: u32) {
+        self.n_items.fetch_add(n_items as usize, Ordering::SeqCst);
+        drop(black_box(vec![1_u8; usize::try_from(ITEM.0).unwrap() * n_items as usize]));
     }
 
-    fn on_validation(&self, is_running: bool) {
-        if !is_running && self.n_validations.fetch_add(1, Ordering::SeqCst) + 1 == self.validations {
+    fn on_validated(&self) {
+        if self.n_validations.fetch_add(1, Ordering::SeqCst) + 1 == self.validations {
             self.left.fall_to(Bytes(ITEM.0 * 3 / 4));
         }
     }
@@ -118,11 +112,11 @@ impl Hooks for Tenant {
 #[test]
 fn a_sample_that_was_measured_to_need_more_than_is_left_by_now_does_not_run() {
     let _alone = alone();
-    let hooks = Tenant::after(2 * 16, 0);
-    let job = Hooked { job: Tiny::new(), hooks: Arc::clone(&hooks) };
+    let tenant = Tenant::after(2 * 16, 0);
+    let job = Tiny::beside(&tenant);
     let mut config = config(10, PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 1 })));
     config.validate_every = 100;
-    let probe = Box::new(Falling { inner: flex_with(Bytes::gib(1)), left: hooks.left.clone() });
+    let probe = Box::new(Falling { inner: flex_with(Bytes::gib(1)), left: tenant.left.clone() });
     let folder = tempfile::tempdir().unwrap();
     let ran = run_on(probe, &job, &config, folder.path(), Existing::Refuse, None);
     let error = ran.outcome.unwrap_err();
@@ -130,19 +124,19 @@ fn a_sample_that_was_measured_to_need_more_than_is_left_by_now_does_not_run() {
         panic!("{error}")
     };
     assert!(matches!(source, GuardError::NeverFits { needed: Some(needed), .. } if capacity < needed), "{error}");
-    assert_eq!((steps(&ran.events).len(), hooks.n_parts.load(Ordering::SeqCst)), (2, 2 * 16));
+    assert_eq!((steps(&ran.events).len(), tenant.n_parts.load(Ordering::SeqCst)), (2, 2 * 16));
 }
 
 #[test]
 fn an_item_of_a_validation_that_was_measured_to_need_more_than_is_left_by_now_does_not_run() {
     let _alone = alone();
     // Five items each, one by one: two do not fit.
-    let hooks = Tenant::after(0, 2);
-    let job = Hooked { job: Tiny::new(), hooks: Arc::clone(&hooks) };
+    let tenant = Tenant::after(0, 2);
+    let job = Tiny::beside(&tenant);
     let mut config = config(10, fixed());
     config.validate_every = 2;
     let inner = flex_with(Bytes(ITEM.0 * 3 / 2));
-    let probe = Box::new(Falling { inner, left: hooks.left.clone() });
+    let probe = Box::new(Falling { inner, left: tenant.left.clone() });
     let folder = tempfile::tempdir().unwrap();
     let ran = run_on(probe, &job, &config, folder.path(), Existing::Refuse, None);
     let error = ran.outcome.unwrap_err();
@@ -150,7 +144,7 @@ fn an_item_of_a_validation_that_was_measured_to_need_more_than_is_left_by_now_do
         panic!("{error}")
     };
     assert!(matches!(source, GuardError::NeverFits { needed: Some(_), .. }), "{error}");
-    assert_eq!((steps(&ran.events).len(), hooks.n_items.load(Ordering::SeqCst)), (4, 2 * 5));
+    assert_eq!((steps(&ran.events).len(), tenant.n_items.load(Ordering::SeqCst)), (4, 2 * 5));
 }
 
 #[test]
@@ -193,24 +187,16 @@ fn a_guess_that_is_a_little_too_low_is_raised_by_that_little() {
 /// Fails as `CubeCL` does where it has no memory to pass a kernel its arguments.
 struct Refusing;
 
-impl Hooks for Refusing {
-    fn on_read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    fn on_part(&self, _part: &HookedPart) {}
-
-    fn on_forward(&self, _shape: StepShape) {
+impl Beside for Refusing {
+    fn on_forward(&self, _n_items: u32) {
         panic!("can't allocate buffer of size: 4096");
     }
-
-    fn on_validation(&self, _is_running: bool) {}
 }
 
 #[test]
 fn a_forward_pass_that_is_tried_and_panics_for_want_of_memory_did_not_fit() {
     let _alone = alone();
-    let job = Hooked { job: Tiny::new(), hooks: Arc::new(Refusing) };
+    let job = Tiny::beside(Refusing);
     let mut trials = Trials::try_new(&job, Device::flex().autodiff(), flex_with(Bytes::gib(1))).unwrap();
     let ran = trials.infer(StepShape::new(1, 16));
     assert!(matches!(ran, Err(TrialError::OutOfMemory(_))), "{ran:?}");

@@ -68,7 +68,26 @@ pub(crate) struct Net {
     second: Linear,
 }
 
-pub(crate) struct Tiny {
+/// Does something of its own at what a job is asked for.
+pub(crate) trait Beside: Sync {
+    /// Samples of a step are about to run.
+    fn on_part(&self) {}
+
+    /// So many items are about to run forward.
+    fn on_forward(&self, _n_items: u32) {}
+
+    /// A validation is over.
+    fn on_validated(&self) {}
+}
+
+/// Does nothing.
+pub(crate) struct Nothing;
+
+impl Beside for Nothing {}
+
+pub(crate) struct Tiny<B = Nothing> {
+    /// What happens beside the job.
+    pub(crate) beside: B,
     pub(crate) rows: Arc<Rows>,
     /// Products after the first layer, each with cheap operations that gradient checkpointing would run again.
     pub(crate) n_products: usize,
@@ -80,7 +99,14 @@ pub(crate) struct Tiny {
 
 impl Tiny {
     pub(crate) fn new() -> Self {
+        Self::beside(Nothing)
+    }
+}
+
+impl<B: Beside> Tiny<B> {
+    pub(crate) fn beside(beside: B) -> Self {
         Self {
+            beside,
             rows: Arc::new(Rows { broken: None, panics: false }),
             n_products: 0,
             n_held_out: 5,
@@ -89,7 +115,7 @@ impl Tiny {
     }
 }
 
-impl Job for Tiny {
+impl<B: Beside> Job for Tiny<B> {
     type Source = Rows;
     type Model = Net;
     type Batch = Tensor<2>;
@@ -115,6 +141,7 @@ impl Job for Tiny {
     }
 
     fn batch(&self, (values, edge): &(Vec<f32>, usize), samples: Range<usize>, device: &Device) -> Tensor<2> {
+        self.beside.on_part();
         let row = edge * WIDTH;
         let data = values[samples.start * row..samples.end * row].to_vec();
         Tensor::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device)
@@ -136,16 +163,26 @@ impl Job for Tiny {
     }
 
     fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
+        self.beside.on_forward(shape.samples);
         self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
     }
 
-    fn validate(&self, _net: &Net, _device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(
+        &self,
+        _net: &Net,
+        _device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
         let mut seen = vec![0; inference.choose(self.n_held_out).len()];
-        inference.run(seen.len(), 16, &mut |range| {
-            thread::sleep(self.item_time * u32::try_from(range.len()).unwrap());
+        let done = inference.run(seen.len(), 16, &mut |range| {
+            let n_items = u32::try_from(range.len()).unwrap();
+            self.beside.on_forward(n_items);
+            thread::sleep(self.item_time * n_items);
             seen[range].fill(1);
             Ok(())
-        })?;
+        });
+        self.beside.on_validated();
+        done?;
         let value = f64::from(seen.iter().sum::<i32>());
         Ok(Metric { name: "items".to_owned(), value, baseline: 0.0, goal: Goal::Highest }.into())
     }
@@ -174,6 +211,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
             checkpointing: false,
             platform: plimsoll_predict::Platform::default(),
             planned: Vec::new(),
+            replicas: 1,
             exact_peaks: true,
             small_batch: 0,
         },

@@ -135,7 +135,7 @@ impl Job for Wide {
         self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
     }
 
-    fn validate(&self, _: &Net, _: &Device, _: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(&self, _: &Net, _: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
         Ok(Metric { name: "none".to_owned(), value: 0.0, baseline: 0.0, goal: Goal::Highest }.into())
     }
 }
@@ -185,7 +185,7 @@ fn gradients_as_large_as_activations_are_in_the_bound_of_each_part_in_either_ord
     }
 }
 
-fn done(step: u64, trial: &plimsoll_train::Trial, parts: &[PartReading]) -> StepDone {
+fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepDone {
     let part = |it: &PartReading| MicroBatch {
         resident: Some(it.before),
         peak: Some(it.peak.bytes()),

@@ -206,7 +206,12 @@ impl Job for Tiny {
         self.mean_loss(net, self.blank_batch(shape, device), &[]).mean
     }
 
-    fn validate(&self, _net: &Net, _device: &Device, _inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(
+        &self,
+        _net: &Net,
+        _device: &Device,
+        _inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
         Ok(Metric { name: "nothing".to_owned(), value: 0.0, baseline: 0.0, goal: Goal::Highest }.into())
     }
 }

@@ -51,6 +51,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            replicas: 1,
             exact_peaks: true,
             small_batch: 0,
         },

@@ -43,6 +43,7 @@ fn config(device: DeviceKind) -> FitConfig {
             checkpointing: false,
             platform: Platform::default(),
             planned: Vec::new(),
+            replicas: 1,
             exact_peaks: device == DeviceKind::Flex,
             small_batch: 0,
         },

@@ -101,7 +101,7 @@ impl Job for Noisy {
         squared_error(net, self.blank_batch(shape, device))
     }
 
-    fn validate(&self, net: &Net, device: &Device, _: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(&self, net: &Net, device: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
         let noise = Tensor::random([4, WIDTH], Distribution::Default, device);
         let value = squared_error(net, noise).into_scalar::<f32>();
         let (name, value) = ("error".to_owned(), f64::from(value));

@@ -70,7 +70,7 @@ impl MixedTensors {
         let mut host = Host::blank(samples.len(), edge, sizes, smoothing);
         let batch = buffer.mixed.batch();
         for (row, sample) in samples.enumerate() {
-            host.copy(row, &batch, sample);
+            host.copy(row, &batch, sample, buffer.standards(sample));
         }
         host.tensors(device)
     }
@@ -129,12 +129,12 @@ impl Host {
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts, and shares in f32")]
-    fn copy(&mut self, row: usize, batch: &MixedBatch<'_>, sample: usize) {
+    fn copy(&mut self, row: usize, batch: &MixedBatch<'_>, sample: usize, standards: &[Standard]) {
         let Self { edge, sizes, .. } = *self;
         let image = 3 * sizes.image * sizes.image;
         let (images, task) = (batch.cell.images as usize, batch.tasks[sample] as usize);
         let pixels = &batch.pixels[sample * images * image..][..edge * image];
-        pixels.chunks_exact(image).for_each(|it| standardise(it, &mut self.pixels));
+        pixels.chunks_exact(image).zip(standards).for_each(|(it, by)| by.standardise(it, &mut self.pixels));
         let [n_first, share, n_tasks] = *batch.metadata[3 * sample..].first_chunk().expect("three numbers a sample");
         let (n_first, n) = (n_first as usize, batch.lengths[sample].images as usize);
         let groups = &mut self.groups[row * 2 * edge..][..2 * edge];
@@ -169,11 +169,44 @@ impl Host {
     }
 }
 
-/// Appends an image with mean 0 and deviation 1; an even one becomes 0.
-fn standardise(image: &[u8], into: &mut Vec<f32>) {
-    let n = image.len() as f32;
-    let mean = image.iter().map(|it| f32::from(*it)).sum::<f32>() / n;
-    let variance = image.iter().map(|it| (f32::from(*it) - mean).powi(2)).sum::<f32>() / n;
-    let scale = 1.0 / variance.sqrt().max(1.0);
-    into.extend(image.iter().map(|it| (f32::from(*it) - mean) * scale));
+/// What makes the mean of an image 0 and its deviation 1; an even one becomes 0.
+///
+/// Workers find it, since summing takes longer than all else that a batch is made by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Standard {
+    mean: f32,
+    scale: f32,
+}
+
+impl Standard {
+    /// Of an image that is black, as padding is.
+    pub(crate) const BLACK: Self = Self { mean: 0.0, scale: 1.0 };
+
+    pub(crate) fn of(image: &[u8]) -> Self {
+        let n = image.len() as f32;
+        let mean = image.iter().map(|it| f32::from(*it)).sum::<f32>() / n;
+        let variance = image.iter().map(|it| (f32::from(*it) - mean).powi(2)).sum::<f32>() / n;
+        Self { mean, scale: 1.0 / variance.sqrt().max(1.0) }
+    }
+
+    fn standardise(self, image: &[u8], into: &mut Vec<f32>) {
+        into.extend(image.iter().map(|it| (f32::from(*it) - self.mean) * self.scale));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_mean_0_and_deviation_1_and_an_even_one_is_0() {
+        let standardised = |image: &[u8]| {
+            let mut values = Vec::new();
+            Standard::of(image).standardise(image, &mut values);
+            values
+        };
+        assert_eq!(standardised(&[10, 30, 10, 30]), [-1.0, 1.0, -1.0, 1.0]);
+        assert_eq!(standardised(&[7; 5]), [0.0; 5]);
+        assert_eq!(Standard::of(&[0; 12]), Standard::BLACK);
+    }
 }

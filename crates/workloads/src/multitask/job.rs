@@ -195,7 +195,7 @@ impl Job for Multitask {
         model: &FusionModel,
         device: &Device,
         inference: &mut Inference<'_>,
-    ) -> Result<Validation, StepError> {
+    ) -> Result<Option<Validation>, StepError> {
         let shown = self.chosen(inference);
         let losses = self.held_out_losses(&model.valid(), &shown, device, inference)?;
         let n_all = self.samples.held_out.iter().flat_map(Shown::all).count();
@@ -216,6 +216,6 @@ impl Job for Multitask {
         let of_several = if tasks.len() == 1 { "" } else { ", mean of the tasks" };
         let name = format!("loss over baseline{of_several}");
         let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
-        Ok(Validation { metric, tasks })
+        Ok(Some(Validation { metric, tasks }))
     }
 }

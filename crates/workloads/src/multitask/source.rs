@@ -8,7 +8,7 @@ use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
 use super::augment::{Augmentation, Chance, warped};
-use super::batch::Sizes;
+use super::batch::{Sizes, Standard};
 use super::lines::Task;
 use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
@@ -28,7 +28,7 @@ pub struct SampleSource {
 }
 
 /// A sample on the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadedSample {
     /// The number of its task.
     task: u16,
@@ -37,6 +37,8 @@ pub struct LoadedSample {
     n_first: u32,
     /// `[n_images, 3, size, size]`.
     pixels: Vec<u8>,
+    /// Of each image.
+    standards: Vec<Standard>,
     tokens: Vec<u32>,
     label: i32,
 }
@@ -47,6 +49,8 @@ pub struct SampleBuffer {
     pub(crate) mixed: MixedBuffer,
     /// What each sample is padded to.
     pub(crate) edges: Vec<u32>,
+    /// Of every image, those that are padding included.
+    standards: Vec<Standard>,
 }
 
 impl SampleSource {
@@ -72,8 +76,10 @@ impl LoadedSample {
     /// Takes a sample whose label nobody knows: its groups of images in the order in which they are shown.
     pub(crate) fn asked(task: u16, groups: &[Vec<Vec<u8>>], tokens: Vec<u32>) -> Self {
         let (n_images, n_first) = (groups.iter().map(Vec::len).sum(), groups.first().map_or(0, Vec::len));
-        let pixels = groups.iter().flatten().flat_map(|rows| planar(rows)).collect();
-        Self { task, n_images: narrow(n_images), n_first: narrow(n_first), pixels, tokens, label: 0 }
+        let images = || groups.iter().flatten();
+        let pixels = images().flat_map(|rows| planar(rows)).collect();
+        let standards = images().map(|rows| Standard::of(&planar(rows).collect::<Vec<_>>())).collect();
+        Self { task, n_images: narrow(n_images), n_first: narrow(n_first), pixels, standards, tokens, label: 0 }
     }
 
     /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
@@ -95,6 +101,7 @@ impl LoadedSample {
             task: samples.tasks().number(sample.task),
             n_images: sample.n_images(),
             n_first: narrow(n_first),
+            standards: pixels.chunks_exact(3 * (samples.album().size() as usize).pow(2)).map(Standard::of).collect(),
             pixels,
             tokens: sample.tokens.clone(),
             label: i32::try_from(label).unwrap_or(i32::MAX),
@@ -124,7 +131,14 @@ impl SampleBuffer {
     /// Allocates room for so many samples of so many images.
     pub(crate) fn with_capacity(sizes: Sizes, largest: StepShape) -> Self {
         let mixed = MixedBuffer::with_capacity(CONFIG, &cells(sizes, largest));
-        Self { mixed, edges: Vec::with_capacity(most_samples(largest) as usize) }
+        let n_images = most_samples(largest) as usize;
+        Self { mixed, edges: Vec::with_capacity(n_images), standards: Vec::with_capacity(n_images) }
+    }
+
+    /// Returns what makes each image of a sample one of mean 0 and deviation 1.
+    pub(crate) fn standards(&self, sample: usize) -> &[Standard] {
+        let n_images = self.mixed.batch().cell.images as usize;
+        &self.standards[sample * n_images..][..n_images]
     }
 
     /// Lays samples out, each with the edge that it will be padded to.
@@ -140,7 +154,9 @@ impl SampleBuffer {
     ) -> Result<(), (usize, String)> {
         self.edges.clear();
         self.edges.extend(edges);
-        self.mixed.begin(cell(sizes, self.edges.iter().copied().max().unwrap_or(0)));
+        self.standards.clear();
+        let n_images = self.edges.iter().copied().max().unwrap_or(0);
+        self.mixed.begin(cell(sizes, n_images));
         let mut counts = vec![0; sizes.tasks.len()];
         for it in loaded {
             counts[usize::from(it.task)] += 1;
@@ -150,6 +166,8 @@ impl SampleBuffer {
                 return Err((index, format!("it has {} images, its edge is {edge}", sample.n_images)));
             }
             push(&mut self.mixed, index, sample, sizes.image, &counts).map_err(|reason| (index, reason))?;
+            self.standards.extend_from_slice(&sample.standards);
+            self.standards.resize((index + 1) * n_images as usize, Standard::BLACK);
         }
         Ok(())
     }
@@ -232,7 +250,8 @@ impl Source for SampleSource {
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
         let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(self.samples.sizes(), largest));
-        mixed.saturating_add(Bytes(4 * u64::from(most_samples(largest))))
+        let of_image = size_of::<u32>() + size_of::<Standard>();
+        mixed.saturating_add(Bytes(of_image as u64).saturating_mul(most_samples(largest).into()))
     }
 
     fn buffer(&self, largest: StepShape) -> SampleBuffer {
@@ -254,7 +273,8 @@ impl Item for LoadedSample {
     }
 
     fn bytes(&self) -> Bytes {
-        Bytes((self.pixels.len() + 4 * self.tokens.len() + size_of::<Self>()) as u64)
+        let standards = size_of::<Standard>() * self.standards.len();
+        Bytes((self.pixels.len() + standards + 4 * self.tokens.len() + size_of::<Self>()) as u64)
     }
 
     fn task(&self) -> u16 {

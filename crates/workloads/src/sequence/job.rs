@@ -198,7 +198,7 @@ impl Job for SequenceJob {
         model: &Encoder,
         device: &Device,
         inference: &mut Inference<'_>,
-    ) -> Result<Validation, StepError> {
+    ) -> Result<Option<Validation>, StepError> {
         let model = model.valid();
         let (mut n_right, mut n, mut unfit) = (0, 0, None);
         let mut chosen = inference.choose(self.recordings.validation.len()).into_iter().peekable();

@@ -209,7 +209,12 @@ impl Job for Sr {
         format!("a tile of {edge} × {edge} pixels, which `sr.validation_tile` makes smaller")
     }
 
-    fn validate(&self, model: &Edsr, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(
+        &self,
+        model: &Edsr,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
         let model = burn::module::Module::valid(model);
         let photos = &self.photos.validation;
         let tiles: Vec<_> = photos.iter().map(|photo| self.tiles(photo)).collect();

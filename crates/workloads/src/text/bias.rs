@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// Returns the bias of the positions `rows` towards all up to the last of them.
+/// Returns the bias of the positions `rows` towards all up to the last of them, computed on the device.
 ///
 /// What comes later is out of sight; what came before loses with its distance, in each head at a slope of its own.
 /// This is the one tensor of a step that grows with the square of the edge, but not with the batch: it takes 4 MiB for
 /// 4 heads at an edge of 512, where a single sample's scores take as much in every layer.
+/// All layers of a pass share it, and no gradient goes through it: it is a constant without a graph, which goes with tensors of
+/// any strategy of gradients.
 ///
 /// # Shapes
 ///
@@ -19,21 +21,37 @@ use burn::tensor::{Device, Tensor, TensorData};
 /// Press, Smith and Lewis, "Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation",
 /// ICLR 2022.
 pub(crate) fn bias(heads: usize, rows: Range<usize>, device: &Device) -> Tensor<4> {
-    let (n_rows, n_columns) = (rows.len(), rows.end);
-    let mut values = Vec::with_capacity(heads * n_rows * n_columns);
-    for head in 1..=heads {
-        let slope = (-8.0 * head as f32 / heads as f32).exp2();
-        for row in rows.clone() {
-            values.extend((0..=row).map(|column| -slope * (row - column) as f32));
-            values.extend(std::iter::repeat_n(f32::NEG_INFINITY, n_columns - row - 1));
-        }
-    }
-    Tensor::from_data(TensorData::new(values, [1, heads, n_rows, n_columns]), device)
+    let (n_rows, n_columns, plain) = (rows.len(), rows.end, device.clone().inner());
+    let distance = positions(rows, &plain).reshape([1, 1, n_rows, 1])
+        - positions(0..n_columns, &plain).reshape([1, 1, 1, n_columns]);
+    let is_later = distance.clone().lower_elem(0);
+    (distance * slopes(heads, &plain)).mask_fill(is_later, f32::NEG_INFINITY)
+}
+
+fn positions(range: Range<usize>, device: &Device) -> Tensor<1> {
+    let [start, end] = [range.start, range.end].map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+    Tensor::<1, Int>::arange(start..end, device).float()
+}
+
+/// Returns what each head adds for a distance of one: `[1, heads, 1, 1]`.
+fn slopes(heads: usize, device: &Device) -> Tensor<4> {
+    let slope = |head: usize| -(-8.0 * head as f32 / heads as f32).exp2();
+    Tensor::from_data(TensorData::new((1..=heads).map(slope).collect(), [1, heads, 1, 1]), device)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the bias as it is written down, value by value.
+    fn by_hand(heads: usize, rows: Range<usize>) -> Vec<f32> {
+        let value = |head: usize, row: usize, column: usize| {
+            let slope = (-8.0 * head as f32 / heads as f32).exp2();
+            if row < column { f32::NEG_INFINITY } else { -slope * (row - column) as f32 }
+        };
+        let of_row = |head, row| (0..rows.end).map(move |column| value(head, row, column));
+        (1..=heads).flat_map(|head| rows.clone().flat_map(move |row| of_row(head, row))).collect()
+    }
 
     #[test]
     fn later_positions_are_out_of_sight_and_earlier_ones_lose() {
@@ -43,5 +61,18 @@ mod tests {
         assert_eq!(values(0..3)[..9], whole);
         assert_eq!(values(2..3)[..3], whole[6..]);
         assert_eq!(values(2..3)[3..], [-2.0 / 256.0, -1.0 / 256.0, 0.0]);
+    }
+
+    #[test]
+    fn what_a_device_computes_is_what_is_written_down_to_the_last_bit() {
+        for (heads, rows) in [(1, 0..1), (2, 0..3), (4, 0..67), (3, 0..128), (4, 30..31), (2, 5..19)] {
+            for device in [Device::flex(), Device::flex().autodiff()] {
+                let bias = bias(heads, rows.clone(), &device);
+                assert_eq!(bias.dims(), [1, heads, rows.len(), rows.end]);
+                let values = bias.into_data().try_into_vec::<f32>().unwrap();
+                let as_bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+                assert_eq!(as_bits(values), as_bits(by_hand(heads, rows.clone())), "{heads} heads, {rows:?}");
+            }
+        }
     }
 }

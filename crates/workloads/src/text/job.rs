@@ -127,7 +127,12 @@ impl Job for Text {
         sample_means(model, Tokens::blank(shape, device))
     }
 
-    fn validate(&self, model: &Gpt, device: &Device, inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(
+        &self,
+        model: &Gpt,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
         let model = model.valid();
         let sections = &self.corpus.validation;
         let lengths: Vec<_> = (0..).take(sections.len()).map(|id| sections.index().lengths(id)[0]).collect();

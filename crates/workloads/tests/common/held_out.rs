@@ -14,6 +14,7 @@ pub(crate) fn with_inference<T>(validate: impl FnOnce(Inference<'_>) -> T) -> T 
         checkpointing: false,
         platform: Platform::default(),
         planned: Vec::new(),
+        replicas: 1,
         exact_peaks: true,
         small_batch: 0,
     };

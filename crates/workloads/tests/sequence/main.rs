@@ -169,7 +169,7 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
 }
 
 fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
-    with_inference(|mut inference| job.validate(model, device, &mut inference)).map(|it| it.metric)
+    with_inference(|mut inference| job.validate(model, device, &mut inference)).map(|it| it.unwrap().metric)
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
 }
 
 fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
-    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().metric
+    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().unwrap().metric
 }
 
 #[test]

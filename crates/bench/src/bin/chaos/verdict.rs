@@ -60,9 +60,9 @@ fn compare(verdict: &mut Verdict, plan: &Plan, undisturbed: &Undisturbed, tolera
             problems.push(format!("the weights differ by {distance:.1e}, more than {tolerance:.1e}"));
         }
     }
-    // Each damaged checkpoint sends the run back by one more.
+    // Each damaged checkpoint sends the run back by one more, and so does one that was on its way to the disk.
     let is_damage = |it: &&(Kind, u64)| it.0 == Kind::DamagedCheckpoint;
-    let most = CHECKPOINT_EVERY * (1 + verdict.course.faults.iter().filter(is_damage).count() as u64);
+    let most = CHECKPOINT_EVERY * (2 + verdict.course.faults.iter().filter(is_damage).count() as u64);
     if let Some(undone) = log::undone_steps(&verdict.course.run)?.into_iter().find(|it| most < *it) {
         problems.push(format!("{undone} steps were undone at once, more than {most}"));
     }

@@ -3,12 +3,12 @@
 use burn::tensor::Device;
 use plimsoll_bench::proof::Group;
 use plimsoll_finder::{FinderConfig, Found};
-use plimsoll_plan::{Act, DryRunPlanner, MemoryPlan, PlanError, PlannedCell};
+use plimsoll_plan::{Act, BlankProgram, DryRunPlanner, MemoryPlan, Objective, PlanError, PlannedCell, RealSteps};
 use plimsoll_predict::{Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    FindRequest, Job, JobProgram, LoaderConfig, Objective, OptimizerRecovery, PlanRequest, Trials, beside_tensors,
-    find_batch_size, has_fusion, open_device, plan_memory,
+    BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, find_batch_size,
+    has_fusion, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, StepShape};
 
@@ -82,7 +82,6 @@ impl Order {
             optimizer_recovery: OptimizerRecovery::Restore,
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
-            effective_batch_size: None,
             loader: None,
             objective: Objective::Largest,
             sounded: None,
@@ -126,8 +125,8 @@ impl Order {
         DryRunPlanner::try_open(self.device, has_fusion(self.device))
     }
 
-    fn program<'a, J: Job>(&self, job: &'a J) -> Result<JobProgram<'a, J>, Failed> {
-        Ok(JobProgram::new(job, self.open_device()?, OptimizerRecovery::Restore))
+    fn program<'a, J: Job>(&self, job: &'a J) -> Result<BlankProgram<BlankJob<'a, J>>, Failed> {
+        Ok(BlankProgram::new(BlankJob::new(job, self.open_device()?), OptimizerRecovery::Restore))
     }
 
     fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use plimsoll_bench::end_to_end::{Certified, Division, Learning, Measured, Method, Report, Round, Rule, Turn, certify};
 use plimsoll_bench::sampler::process_time;
+use plimsoll_plan::RealSteps;
 use plimsoll_predict::{PartReading, edges};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};

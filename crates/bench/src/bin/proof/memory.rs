@@ -1,6 +1,7 @@
 //! Memory, as every observer sees it.
 
 use plimsoll_bench::proof::Figure;
+use plimsoll_plan::RealSteps;
 use plimsoll_probe::{DeviceKind, Probe, nvidia, open};
 use plimsoll_train::{Job, Trials, open_device};
 use plimsoll_types::{Bytes, StepShape};

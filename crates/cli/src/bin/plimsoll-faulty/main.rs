@@ -16,8 +16,9 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use plimsoll_cli::{Harness, Plain};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
-use plimsoll_train::{HookedPart, Hooks, SourceError};
+use plimsoll_train::SourceError;
 use plimsoll_types::{Bytes, Phase, StepShape};
+use plimsoll_workloads::{HookedPart, Hooks};
 
 use crate::faults::Faults;
 use crate::list::List;

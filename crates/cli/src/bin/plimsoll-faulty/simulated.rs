@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use plimsoll_probe::{Probe, ProbeError};
-use plimsoll_train::HookedPart;
 use plimsoll_types::{Bytes, MemoryReading, StepShape};
+use plimsoll_workloads::HookedPart;
 
 /// The variable that asks for the device.
 const VARIABLE: &str = "PLIMSOLL_SIMULATED";

@@ -14,7 +14,7 @@ use super::noise::{Noise, NoiseBuffer};
 /// A model that trains on noise.
 pub(crate) struct ForeignJob<F> {
     source: Arc<Noise>,
-    model: PhantomData<F>,
+    model: PhantomData<fn() -> F>,
 }
 
 impl<F: Foreign> ForeignJob<F> {
@@ -80,7 +80,12 @@ impl<F: Foreign> Job for ForeignJob<F> {
         model.outputs(samples, edge)
     }
 
-    fn validate(&self, _model: &F, _device: &Device, _inference: &mut Inference<'_>) -> Result<Validation, StepError> {
+    fn validate(
+        &self,
+        _model: &F,
+        _device: &Device,
+        _inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
         unreachable!("nothing here is trained to be validated")
     }
 }

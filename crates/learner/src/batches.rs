@@ -1,0 +1,76 @@
+//! Where the batches of a step come from.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use burn::tensor::Device;
+use plimsoll_train::{Batches, BatchesError, StepItems};
+
+/// A program's own data, whatever its items are.
+pub(crate) trait Source<O>: Send + Sync {
+    /// Returns the number of samples of an epoch.
+    fn n_samples(&self) -> usize;
+
+    /// Returns the steps of an epoch, counted from 1 as Burn does.
+    fn epoch(&self, epoch: usize) -> EpochSteps<'_, O, BatchesError>;
+}
+
+/// The steps of an epoch.
+pub(crate) type EpochSteps<'a, O, E> = Box<dyn Iterator<Item = Result<StepBatches<'a, O>, E>> + 'a>;
+
+impl<I: Clone + Send + 'static, O: 'static> Source<O> for Batches<I, O> {
+    fn n_samples(&self) -> usize {
+        Self::n_samples(self)
+    }
+
+    fn epoch(&self, epoch: usize) -> EpochSteps<'_, O, BatchesError> {
+        let step = |items| StepBatches::of_items(self, items);
+        Box::new(Self::epoch(self, epoch.saturating_sub(1)).map(move |it| it.map(step)))
+    }
+}
+
+/// What a step is made of.
+pub(crate) enum StepBatches<'a, O> {
+    /// Samples of these lengths, the longest first, and what makes a batch of a range of them.
+    Samples { lengths: Vec<u32>, make: Box<Make<'a, O>> },
+    /// One batch that is there, of so many samples.
+    Whole { batch: Cell<Option<O>>, n_samples: usize },
+}
+
+type Make<'a, O> = dyn Fn(Range<usize>, &Device) -> Result<O, BatchesError> + 'a;
+
+/// Why a part has no batch.
+pub(crate) enum NoBatch {
+    /// Making one has failed.
+    Failed(BatchesError),
+    /// There was one, which an attempt has used up.
+    UsedUp,
+}
+
+impl<'a, O: 'static> StepBatches<'a, O> {
+    fn of_items<I: Clone + Send + 'static>(batches: &'a Batches<I, O>, step: StepItems<I>) -> Self {
+        let mut items: Vec<_> = step.costs.into_iter().zip(step.items).collect();
+        // Those that are as long stay in order.
+        items.sort_by_key(|(length, _)| Reverse(*length));
+        let (lengths, items): (_, Vec<I>) = items.into_iter().unzip();
+        let make = move |part: Range<usize>, device: &Device| batches.batch(items[part].to_vec(), device);
+        Self::Samples { lengths, make: Box::new(make) }
+    }
+
+    pub(crate) fn whole(batch: O, n_samples: usize) -> Self {
+        Self::Whole { batch: Cell::new(Some(batch)), n_samples }
+    }
+
+    pub(crate) fn are_whole(&self) -> bool {
+        matches!(self, Self::Whole { .. })
+    }
+
+    /// Makes the batch of a part.
+    pub(crate) fn batch(&self, part: Range<usize>, device: &Device) -> Result<O, NoBatch> {
+        match self {
+            Self::Samples { make, .. } => make(part, device).map_err(NoBatch::Failed),
+            Self::Whole { batch, .. } => batch.take().ok_or(NoBatch::UsedUp),
+        }
+    }
+}

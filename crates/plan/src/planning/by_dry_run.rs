@@ -1,0 +1,158 @@
+//! Plans by dry run, corrected by few real steps.
+
+use plimsoll_predict::{Correction, Phase};
+use plimsoll_sampler::Permutation;
+use plimsoll_types::{Bytes, Prediction, StepShape};
+
+use super::{OnPlanned, Planning};
+use crate::real::failed;
+use crate::{
+    Act, DryRunPlanner, Fit, MemoryPlan, OpenProbe, OpenSteps, PlanError, Pools, Program, Rehearsed, STEPS, Sweep,
+    TrialError,
+};
+
+/// Cells of each phase of which real steps run.
+const CORRECTED: usize = 2;
+
+impl Planning<'_> {
+    pub(super) fn by_dry_run<P: Program>(
+        &self,
+        program: &P,
+        open: (OpenProbe<'_>, OpenSteps<'_>),
+        progress: OnPlanned<'_>,
+    ) -> Result<MemoryPlan, PlanError> {
+        let planner = DryRunPlanner::try_open(self.device, self.fingerprint.fusion)?;
+        let mut plan = MemoryPlan::new(self.fingerprint.clone(), self.capacity, self.target, Vec::new());
+        plan.ladder.clone_from(&self.ladder);
+        for phase in [Phase::Train, Phase::Infer] {
+            let shapes = self.shapes(phase);
+            if shapes.is_empty() {
+                continue;
+            }
+            // Real steps of two of them follow.
+            let n_real = if self.is_corrected { CORRECTED } else { 0 };
+            let mut on_cell = |n_done, n| progress(phase, n_done, n + n_real);
+            let mut rehearsed =
+                Sweep::try_new(&planner, program, phase)?.cells(&shapes, self.n_samples, &mut on_cell)?;
+            let n_cells = rehearsed.len();
+            let mut on_real = |n_done| progress(phase, n_cells + n_done, n_cells + n_real);
+            let correction = self.correction((&planner, open), phase, &rehearsed, plan.budget, &mut on_real)?;
+            for it in &mut rehearsed {
+                it.correct(&correction);
+            }
+            plan.cells.extend(rehearsed.into_iter().map(|it| it.cell));
+            *plan.correction_mut(phase) = correction;
+        }
+        let mut plan = plan.under(self.capacity, self.target);
+        self.plan_run(&planner, program, &mut plan)?;
+        Ok(plan)
+    }
+
+    /// Runs real steps of the smallest cell and of the one with the largest allocation that is sure to fit after it.
+    fn correction(
+        &self,
+        (planner, open): (&DryRunPlanner, (OpenProbe<'_>, OpenSteps<'_>)),
+        phase: Phase,
+        rehearsed: &[Rehearsed],
+        budget: Bytes,
+        on_real: &mut dyn FnMut(usize),
+    ) -> Result<Correction, PlanError> {
+        let mut correction = Correction::default();
+        if !self.is_corrected {
+            return Ok(correction);
+        }
+        let may_run = |it: &&Rehearsed| it.cell.fit == Fit::Fits && it.cell.reserved <= budget;
+        let Some(smallest) = rehearsed.iter().filter(may_run).min_by_key(|it| it.cell.reserved) else {
+            return Ok(correction);
+        };
+        on_real(0);
+        self.measure((planner, open), phase, smallest, &mut correction)?;
+        on_real(1);
+        let upper = |it: &&Rehearsed| correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
+        let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
+        match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
+            Some(largest) if largest.cell.shape() != smallest.cell.shape() => {
+                self.measure((planner, open), phase, largest, &mut correction)?;
+            }
+            _ => (),
+        }
+        Ok(correction)
+    }
+
+    /// Runs as many real steps as a rehearsal does, from empty pools, and learns what they hold beyond it.
+    fn measure(
+        &self,
+        (planner, (open_probe, open_steps)): (&DryRunPlanner, (OpenProbe<'_>, OpenSteps<'_>)),
+        phase: Phase,
+        cell: &Rehearsed,
+        correction: &mut Correction,
+    ) -> Result<(), PlanError> {
+        let shape = cell.cell.shape();
+        let mut probe = open_probe()?;
+        probe.cleanup()?;
+        let real = planner.really(|| -> Result<Option<Pools>, PlanError> {
+            let before = planner.pools();
+            let mut steps = open_steps()?;
+            for _ in 0..STEPS {
+                match steps.run(phase, shape, (self.n_samples)(shape)) {
+                    Ok(_) => (),
+                    // The plan of the other cells stands; this one just did not confirm it.
+                    Err(TrialError::OutOfMemory(_)) => return Ok(None),
+                    Err(error) => return Err(failed(shape, error)),
+                }
+            }
+            Ok(Some(planner.pools().beyond(&before)))
+        })?;
+        probe.cleanup()?;
+        if let Some(real) = real {
+            correction.observe(shape, cell.steady.booked(), real.booked());
+        }
+        Ok(())
+    }
+
+    /// Plans what a run may use once more, as the run finds it: after the validation and the step that it begins with, beside
+    /// what the other phase leaves the runtime with. A staging buffer as large as the results of a validation that are
+    /// read stays whatever is cleaned up.
+    ///
+    /// Plans a run of mixed shapes, too.
+    fn plan_run<P: Program>(
+        &self,
+        planner: &DryRunPlanner,
+        program: &P,
+        plan: &mut MemoryPlan,
+    ) -> Result<(), PlanError> {
+        let act = |phase, shape| Act::of(phase, shape, (self.n_samples)(shape));
+        let firsts = [Phase::Infer, Phase::Train].map(|phase| plan.first(phase).map(|it| (phase, it.shape())));
+        let before: Vec<_> = firsts.into_iter().flatten().map(|(phase, it)| act(phase, it)).collect();
+        let ladder = plan.ladder.clone();
+        let corrections = [plan.training_correction.clone(), plan.inference_correction.clone()];
+        let is_used = |phase, shape| phase == Phase::Infer || ladder.contains(&shape);
+        let used = plan.cells.iter_mut().filter(|it| it.fit == Fit::Fits && is_used(it.phase, it.shape()));
+        for cell in used {
+            let (pools, spare) = planner.after(program, &before, &act(cell.phase, cell.shape()))?;
+            let [training, inference] = &corrections;
+            let (own, other) = if cell.phase == Phase::Train { (training, inference) } else { (inference, training) };
+            let mut booked = pools.booked();
+            booked.auxiliary = booked.auxiliary.saturating_add(other.auxiliary);
+            let (expected, upper) = (own.expected(booked), own.upper(booked).saturating_add(spare));
+            cell.in_run = Some(Prediction { expected, upper });
+        }
+        let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);
+        let drawn = draw(&ladder.iter().copied().filter(fits).collect::<Vec<_>>(), self.schedule_steps);
+        if let (Some((_, first)), false) = (firsts[1], drawn.is_empty()) {
+            plan.schedule = Some(planner.schedule(program, &drawn, first, self.n_samples, &corrections[0])?);
+        }
+        Ok(())
+    }
+}
+
+/// Draws shapes evenly: each as often as the others, in an order that depends on nothing.
+fn draw(shapes: &[StepShape], n_steps: u32) -> Vec<StepShape> {
+    let n = shapes.len() as u64;
+    if n == 0 {
+        return Vec::new();
+    }
+    let round = |at: u64| Permutation::new(n, 0, at / n).at(at % n);
+    let drawn = (0..u64::from(n_steps)).map(round);
+    drawn.filter_map(|at| shapes.get(usize::try_from(at).ok()?).copied()).collect()
+}

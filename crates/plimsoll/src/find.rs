@@ -1,0 +1,254 @@
+//! The batch size that suits a device.
+
+use std::ops::RangeInclusive;
+
+use burn::module::Module;
+use burn::optim::ModuleOptimizer;
+use burn::tensor::{Device, Tensor};
+use plimsoll_finder::FinderConfig;
+use plimsoll_plan::{BlankProgram, BlankTrials, FindError, Finding, FoundBatch, Objective, Timed};
+use plimsoll_predict::Phase;
+use plimsoll_step::OptimizerRecovery;
+use plimsoll_train::{has_fusion, survives};
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::error::Error;
+use crate::own::{Doing, Own};
+use crate::place::{Limits, Place};
+
+/// Finds the largest batch that a device has memory to train with, before the program makes its own model.
+///
+/// `make`, `blank_batch` and `mean_loss` are those of [`plan()`](crate::plan()).
+///
+/// On a device with pools a dry run says what any batch reserves, and 3 real steps confirm it: no other thread may use the
+/// device meanwhile. On a CPU it takes up to 6 real steps, each bounded by those before it but for the first, which is the
+/// smallest batch.
+///
+/// # Example
+///
+/// ```
+/// # use burn::module::Module;
+/// # use burn::nn::{Linear, LinearConfig};
+/// # use burn::optim::AdamConfig;
+/// # use burn::tensor::{Device, Tensor};
+/// # #[derive(Module, Debug)]
+/// # struct Net { layer: Linear }
+/// # impl Net {
+/// #     fn init(device: &Device) -> Self { Self { layer: LinearConfig::new(64, 64).init(device) } }
+/// #     fn loss(&self, x: Tensor<2>) -> Tensor<1> { self.layer.forward(x).powi_scalar(2).mean() }
+/// # }
+/// # #[global_allocator]
+/// # static HEAP: plimsoll::TrackingAllocator = plimsoll::TrackingAllocator::new();
+/// # fn main() -> Result<(), plimsoll::Error> {
+/// let device = Device::flex().autodiff();
+/// let make = || (Net::init(&device), AdamConfig::new().init());
+/// let blank_batch = |n, _| Tensor::zeros([n, 64], &device);
+/// let found = plimsoll::find_batch_size(&device, make, blank_batch, |net, batch| net.loss(batch)).batches(1..=64).run()?;
+/// println!("{} at a time, of {} that fit", found.batch(), found.found.largest);
+/// # assert_eq!(found.batch(), 64);
+/// # Ok(())
+/// # }
+/// ```
+pub fn find_batch_size<'a, M: Module, B>(
+    device: &Device,
+    make: impl Fn() -> (M, ModuleOptimizer) + 'a,
+    blank_batch: impl Fn(usize, usize) -> B + 'a,
+    mean_loss: impl Fn(&M, B) -> Tensor<1> + 'a,
+) -> FindBuilder<'a, M> {
+    let own = Own::new(device, make, blank_batch, mean_loss);
+    let (search, recovery) = (Search::default(), OptimizerRecovery::Restore);
+    FindBuilder { own, search, effective_batch: None, objective: Objective::Largest, recovery }
+}
+
+/// Finds the largest batch that a model has memory for without gradients, by up to 6 real runs; each is bounded by those
+/// before it, but for the first, which is the smallest batch.
+///
+/// * `model` lies on `device`, and has no gradients: [`Module::valid`] makes one of a model that is trained.
+/// * `blank_input` makes the input of so many items of so long an edge, of any values.
+/// * `forward` returns all that is read of the results.
+///
+/// # Example
+///
+/// ```
+/// # use burn::nn::LinearConfig;
+/// # use burn::tensor::{Device, Tensor};
+/// # #[global_allocator]
+/// # static HEAP: plimsoll::TrackingAllocator = plimsoll::TrackingAllocator::new();
+/// # fn main() -> Result<(), plimsoll::Error> {
+/// let device = Device::flex();
+/// let model = LinearConfig::new(64, 64).init(&device);
+/// let blank_input = |n, _| Tensor::<2>::zeros([n, 64], &device);
+/// let found = plimsoll::find_inference_batch(&device, &model, blank_input, |model, input| model.forward(input));
+/// let found = found.capacity(plimsoll::Bytes::gib(1)).batches(1..=256).run()?;
+/// println!("{} at a time", found.batch());
+/// # Ok(())
+/// # }
+/// ```
+pub fn find_inference_batch<'a, M: Module, B, const D: usize>(
+    device: &Device,
+    model: &'a M,
+    blank_input: impl Fn(usize, usize) -> B + 'a,
+    forward: impl Fn(&M, B) -> Tensor<D> + 'a,
+) -> InferenceBuilder<'a> {
+    let doing = Doing::default();
+    let noted = doing.clone();
+    let forward = move |shape: StepShape| {
+        noted.note(format_args!("make the input of shape {shape}"));
+        let input = blank_input(shape.samples as usize, shape.edge() as usize);
+        noted.note(format_args!("run the model with an input of shape {shape}"));
+        forward(model, input).reshape([-1])
+    };
+    InferenceBuilder { device: device.clone(), forward: Box::new(forward), doing, search: Search::default() }
+}
+
+/// What is searched for; see [`find_batch_size()`].
+pub struct FindBuilder<'a, M> {
+    own: Own<'a, M>,
+    search: Search,
+    effective_batch: Option<u32>,
+    objective: Objective,
+    recovery: OptimizerRecovery,
+}
+
+/// What is searched for; see [`find_inference_batch()`].
+pub struct InferenceBuilder<'a> {
+    device: Device,
+    forward: Box<dyn Fn(StepShape) -> Tensor<1> + 'a>,
+    doing: Doing,
+    search: Search,
+}
+
+/// What both have.
+struct Search {
+    limits: Limits,
+    edge: u32,
+    batches: RangeInclusive<u32>,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        let FinderConfig { batch_min, batch_max, .. } = FinderConfig::default();
+        Self { limits: Limits::default(), edge: 1, batches: batch_min..=batch_max }
+    }
+}
+
+impl Search {
+    fn finding<'a>(&self, place: &Place, phase: Phase, n_samples: &'a dyn Fn(StepShape) -> u32) -> Finding<'a> {
+        // Without a gradient of weights there is one path only.
+        let small_batch = if phase == Phase::Train { place.keys.small_batch } else { 0 };
+        Finding {
+            device: place.kind,
+            fusion: has_fusion(place.kind),
+            capacity: place.capacity,
+            keys: place.keys,
+            predictor: place.predictor,
+            exact_peaks: place.exact_peaks,
+            finder: FinderConfig {
+                edge: self.edge,
+                batch_min: *self.batches.start(),
+                batch_max: *self.batches.end(),
+                target: place.target,
+                small_batch,
+                survives: survives(place.kind, place.capacity),
+                ..FinderConfig::default()
+            },
+            phase,
+            n_samples,
+            host: &|_| Bytes::ZERO,
+            objective: Objective::Largest,
+        }
+    }
+}
+
+macro_rules! limits {
+    () => {
+        /// Aims at this share of the capacity, above 0 and at most 1; 0.9 by default.
+        #[must_use]
+        pub fn budget(mut self, share: f64) -> Self {
+            self.search.limits.budget = share;
+            self
+        }
+
+        /// Uses no more than this, whatever the device has.
+        #[must_use]
+        pub fn capacity(mut self, capacity: Bytes) -> Self {
+            self.search.limits.capacity = Some(capacity);
+            self
+        }
+
+        /// Searches for samples of this edge: the longest, or the largest side in pixels; 1 by default, where all are as
+        /// large.
+        #[must_use]
+        pub fn edge(mut self, edge: u32) -> Self {
+            self.search.edge = edge;
+            self
+        }
+
+        /// Searches among these, one at least; 1 to 4096 by default.
+        #[must_use]
+        pub fn batches(mut self, batches: RangeInclusive<u32>) -> Self {
+            self.search.batches = batches;
+            self
+        }
+    };
+}
+
+impl<M: Module> FindBuilder<'_, M> {
+    limits!();
+
+    /// Takes a batch for a part of an optimizer step of so many samples, whose gradients are accumulated, and not for a
+    /// whole step.
+    #[must_use]
+    pub fn effective_batch(self, n_samples: u32) -> Self {
+        Self { effective_batch: Some(n_samples), ..self }
+    }
+
+    /// Times the batches that fit, and takes the one with the most samples per second.
+    #[must_use]
+    pub fn fastest(self) -> Self {
+        Self { objective: Objective::Throughput, ..self }
+    }
+
+    /// Counts the copy of weights and moments that [`StepBuilder::keeping_a_copy`](crate::StepBuilder::keeping_a_copy)
+    /// keeps.
+    #[must_use]
+    pub fn keeping_a_copy(self) -> Self {
+        Self { recovery: OptimizerRecovery::Keep, ..self }
+    }
+
+    /// Searches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
+    /// that is none; otherwise those of [`PlanBuilder::run`](crate::PlanBuilder::run).
+    pub fn run(self) -> Result<FoundBatch, Error> {
+        let place = Place::with_gradients(self.own.device(), self.search.limits)?;
+        let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
+        let finding = self.search.finding(&place, Phase::Train, &n_samples);
+        let finding = Finding { objective: self.objective, ..finding };
+        let trials = BlankTrials::try_new(self.own.clone(), place.open()?).map_err(FindError::from)?;
+        let (mut trials, program) =
+            (trials.recovering(self.recovery), BlankProgram::new(self.own.clone(), self.recovery));
+        self.own.doing().named(|| Ok(finding.run(&program, &mut trials, &mut |_| ())?))
+    }
+}
+
+impl InferenceBuilder<'_> {
+    limits!();
+
+    /// Searches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
+    /// that is none; [`Error::Device`], [`Error::Setting`] and [`Error::Panicked`].
+    pub fn run(self) -> Result<FoundBatch, Error> {
+        let place = Place::try_new(&self.device, self.search.limits)?;
+        let finding = self.search.finding(&place, Phase::Infer, &|shape| shape.samples);
+        let mut probe = place.open()?;
+        let search = || Ok(finding.run_forward(&mut *probe, &*self.forward, &mut |_| ())?);
+        let found = self.doing.named(search)?;
+        Ok(FoundBatch { found, winner: None, n_plans: 0, n_repeated: 0, timed: Timed::default() })
+    }
+}

@@ -1,0 +1,89 @@
+//! Where a program is to run, and how much of it may be used.
+
+use burn::tensor::Device;
+use plimsoll_plan::{Fingerprint, PlanError};
+use plimsoll_predict::{Keys, PredictorConfig};
+use plimsoll_probe::{DeviceKind, Probe, open};
+use plimsoll_train::{beside_tensors, device_kind, has_autotune, has_fusion, program_keys, warm_up};
+use plimsoll_types::{Bytes, Fraction};
+
+use crate::error::Error;
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) budget: f64,
+    pub(crate) capacity: Option<Bytes>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { budget: 0.9, capacity: None }
+    }
+}
+
+/// A device that is measured.
+pub(crate) struct Place {
+    pub(crate) kind: DeviceKind,
+    /// The capacity that was set.
+    limit: Option<Bytes>,
+    /// What there is.
+    pub(crate) capacity: Bytes,
+    /// The part of it that may be used, less what the program holds already where no reading of a step includes that.
+    pub(crate) target: Fraction,
+    pub(crate) keys: Keys,
+    pub(crate) predictor: PredictorConfig,
+    pub(crate) exact_peaks: bool,
+    name: String,
+}
+
+impl Place {
+    pub(crate) fn try_new(device: &Device, Limits { budget, capacity: limit }: Limits) -> Result<Self, Error> {
+        let wanted = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
+        let kind =
+            device_kind(device).ok_or_else(|| Error::Device { device: format!("{device:?}"), reason: wanted })?;
+        let share = Error::check_budget(budget)?;
+        let mut probe = open(kind, limit)?;
+        warm_up(kind, device);
+        let (capacity, exact_peaks, name) = (probe.capacity()?, probe.has_exact_peak(), probe.name());
+        let free = if exact_peaks { capacity } else { capacity.saturating_sub(held(&mut *probe)?) };
+        let keys = program_keys(kind, device, &name);
+        let target = Fraction::try_new(share.get() * free.share_of(capacity)).unwrap_or(share);
+        let predictor = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+        Ok(Self { kind, limit, capacity, target, keys, predictor, exact_peaks, name })
+    }
+
+    /// Refuses a device without gradients.
+    pub(crate) fn with_gradients(device: &Device, limits: Limits) -> Result<Self, Error> {
+        if !device.is_autodiff() {
+            let reason = "it has no gradients, `device.autodiff()` has";
+            return Err(Error::Device { device: format!("{device:?}"), reason });
+        }
+        Self::try_new(device, limits)
+    }
+
+    pub(crate) fn open(&self) -> Result<Box<dyn Probe>, PlanError> {
+        Ok(open(self.kind, self.limit)?)
+    }
+
+    /// Describes what a plan is made for.
+    pub(crate) fn fingerprint(&self, model: &str, effective_batch_size: u32) -> Fingerprint {
+        Fingerprint {
+            model: model.to_owned(),
+            optimizer: "the program's own".to_owned(),
+            dtype: "the program's own".to_owned(),
+            checkpointing: self.keys.checkpointing,
+            effective_batch_size,
+            device: self.name.clone(),
+            fusion: has_fusion(self.kind),
+            autotune: has_autotune(self.kind),
+            versions: Fingerprint::versions(),
+        }
+    }
+}
+
+/// Returns what the program holds already.
+fn held(probe: &mut dyn Probe) -> Result<Bytes, Error> {
+    probe.cleanup()?;
+    Ok(probe.read()?.reserved)
+}

@@ -1,0 +1,225 @@
+//! What a step would need, before the first one.
+
+use std::fmt::{Display, Formatter};
+
+use burn::module::Module;
+use burn::optim::ModuleOptimizer;
+use burn::tensor::{Device, Tensor};
+use plimsoll_plan::{BlankProgram, BlankTrials, Fit, PlanError, PlannedCell, Planning, RealSteps};
+use plimsoll_predict::Phase;
+use plimsoll_step::OptimizerRecovery;
+use plimsoll_types::{Bytes, StepShape};
+
+use crate::error::Error;
+use crate::own::Own;
+use crate::place::{Limits, Place};
+
+/// Plans what optimizer steps of chosen shapes need on a device, before the first of them.
+///
+/// * `make` makes the model and its optimizer, as the program does.
+/// * `blank_batch` makes a batch of so many samples of so long an edge on the device, of any values, such as
+///   [`Tensor::zeros`]; a program whose samples are all as large leaves the edge out.
+/// * `mean_loss` makes the loss over it, of shape `[1]`.
+///
+/// On a device with pools the step is rehearsed with every kernel dropped, and two real steps correct that: no other thread
+/// may use the device meanwhile. On a CPU few real steps bound all others, each certain to fit by those before it but for
+/// the first, which is one sample of the shortest edge; besides the edges that are asked for, `blank_batch` is given some
+/// between them, which grow in steps of their greatest common divisor.
+///
+/// # Example
+///
+/// ```
+/// # use burn::module::Module;
+/// # use burn::nn::{Linear, LinearConfig};
+/// # use burn::optim::AdamConfig;
+/// # use burn::tensor::{Device, Tensor};
+/// # #[derive(Module, Debug)]
+/// # struct Net { layer: Linear }
+/// # impl Net {
+/// #     fn init(device: &Device) -> Self { Self { layer: LinearConfig::new(64, 64).init(device) } }
+/// #     fn loss(&self, x: Tensor<3>) -> Tensor<1> { self.layer.forward(x).powi_scalar(2).mean() }
+/// # }
+/// # #[global_allocator]
+/// # static HEAP: plimsoll::TrackingAllocator = plimsoll::TrackingAllocator::new();
+/// # fn main() -> Result<(), plimsoll::Error> {
+/// let device = Device::flex().autodiff();
+/// let make = || (Net::init(&device), AdamConfig::new().init());
+/// let blank_batch = |n, length| Tensor::zeros([n, length, 64], &device);
+/// let plan = plimsoll::plan(&device, make, blank_batch, |net, batch| net.loss(batch)).shapes([(8, 128), (4, 512)]).run()?;
+/// println!("{plan}");
+/// assert!(plan.shapes.iter().all(|it| it.expected <= it.upper));
+/// # Ok(())
+/// # }
+/// ```
+pub fn plan<'a, M: Module, B>(
+    device: &Device,
+    make: impl Fn() -> (M, ModuleOptimizer) + 'a,
+    blank_batch: impl Fn(usize, usize) -> B + 'a,
+    mean_loss: impl Fn(&M, B) -> Tensor<1> + 'a,
+) -> PlanBuilder<'a, M> {
+    let own = Own::new(device, make, blank_batch, mean_loss);
+    let (limits, recovery) = (Limits::default(), OptimizerRecovery::Restore);
+    PlanBuilder { own, limits, shapes: Vec::new(), effective_batch: None, max_probes: MAX_PROBES, recovery }
+}
+
+/// Real steps on a CPU: as many as `plimsoll plan` makes.
+const MAX_PROBES: u32 = 8;
+
+/// What is to be planned; see [`plan()`].
+pub struct PlanBuilder<'a, M> {
+    own: Own<'a, M>,
+    limits: Limits,
+    shapes: Vec<StepShape>,
+    effective_batch: Option<u32>,
+    max_probes: u32,
+    recovery: OptimizerRecovery,
+}
+
+impl<M: Module> PlanBuilder<'_, M> {
+    /// Plans steps of so many samples, each of such an edge: a length, a side in pixels, or 1 where all are as large.
+    #[must_use]
+    pub fn shapes(self, shapes: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        Self { shapes: shapes.into_iter().map(|(n, edge)| StepShape::new(n, edge)).collect(), ..self }
+    }
+
+    /// Takes each shape for a part of an optimizer step of so many samples, whose gradients are accumulated, and not for a
+    /// whole step.
+    #[must_use]
+    pub fn effective_batch(self, n_samples: u32) -> Self {
+        Self { effective_batch: Some(n_samples), ..self }
+    }
+
+    /// Holds needs against this share of the capacity, above 0 and at most 1; 0.9 by default.
+    #[must_use]
+    pub fn budget(self, share: f64) -> Self {
+        Self { limits: Limits { budget: share, ..self.limits }, ..self }
+    }
+
+    /// Plans for a device that has no more than this.
+    #[must_use]
+    pub fn capacity(self, capacity: Bytes) -> Self {
+        Self { limits: Limits { capacity: Some(capacity), ..self.limits }, ..self }
+    }
+
+    /// Makes at most so many real steps on a CPU, or a few more where the longest edge takes them; 8 by default.
+    #[must_use]
+    pub fn max_probes(self, n: u32) -> Self {
+        Self { max_probes: n, ..self }
+    }
+
+    /// Plans with the copy of weights and moments that [`StepBuilder::keeping_a_copy`](crate::StepBuilder::keeping_a_copy)
+    /// keeps.
+    #[must_use]
+    pub fn keeping_a_copy(self) -> Self {
+        Self { recovery: OptimizerRecovery::Keep, ..self }
+    }
+
+    /// Plans every shape.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Setting`],
+    /// [`Error::NoShapes`] and [`Error::EmptyShape`] for what cannot be meant; [`Error::NoParameters`],
+    /// [`Error::LossIsNotScalar`] and [`Error::Panicked`] for a program that has no step; [`Error::Plan`] with
+    /// [`PlanError::ReadsValue`] for one that reads a value while it is planned, which on CUDA nothing tells.
+    pub fn run(self) -> Result<Plan, Error> {
+        let shapes = self.checked_shapes()?;
+        let place = Place::with_gradients(self.own.device(), self.limits)?;
+        let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
+        let edges = shapes.iter().map(|it| it.edge());
+        let planning = Planning {
+            device: place.kind,
+            fingerprint: place.fingerprint(std::any::type_name::<M>(), self.effective_batch.unwrap_or(0)),
+            capacity: place.capacity,
+            target: place.target,
+            ladder: Vec::new(),
+            lattice: shapes.clone(),
+            inference: Vec::new(),
+            n_samples: &n_samples,
+            keys: place.keys,
+            predictor: place.predictor,
+            shortest: edges.clone().min().unwrap_or(1),
+            multiple: edges.fold(0, greatest_common_divisor),
+            max_probes: self.max_probes,
+            is_corrected: true,
+            schedule_steps: 0,
+        };
+        let program = BlankProgram::new(self.own.clone(), self.recovery);
+        let open_steps = || {
+            let trials = BlankTrials::try_new(self.own.clone(), place.open()?);
+            let trials = trials.map_err(|error| PlanError::Step { shape: shapes[0], source: error.into() })?;
+            Ok(Box::new(trials.recovering(self.recovery)) as Box<dyn RealSteps + '_>)
+        };
+        let open_probe = || place.open();
+        let run = || Ok(planning.run(&program, (&open_probe, &open_steps), &mut |_, _, _| ())?);
+        let plan = self.own.doing().named(run)?;
+        let of = |shape: &StepShape| plan.cell(Phase::Train, *shape).map(PlannedShape::of);
+        Ok(Plan { shapes: shapes.iter().filter_map(of).collect(), capacity: plan.capacity, budget: plan.budget })
+    }
+
+    fn checked_shapes(&self) -> Result<Vec<StepShape>, Error> {
+        if self.shapes.is_empty() {
+            return Err(Error::NoShapes);
+        }
+        match self.shapes.iter().find(|it| it.samples == 0 || it.edge() == 0) {
+            Some(shape) => Err(Error::EmptyShape { shape: *shape }),
+            None => Ok(self.shapes.clone()),
+        }
+    }
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// What steps of each shape need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Of each shape that was asked for, in that order.
+    pub shapes: Vec<PlannedShape>,
+    /// What there is.
+    pub capacity: Bytes,
+    /// What a step may use of it.
+    pub budget: Bytes,
+}
+
+/// What steps of one shape need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedShape {
+    /// Samples that run at once.
+    pub samples: u32,
+    /// How long each is.
+    pub edge: u32,
+    /// What the program is expected to hold at the peak of a step, model and optimizer included; without meaning where one
+    /// tensor is larger than the device serves.
+    pub expected: Bytes,
+    /// Upper bound of that.
+    pub upper: Bytes,
+    /// Whether the upper bound is within the budget.
+    pub fits: bool,
+}
+
+impl PlannedShape {
+    fn of(cell: &PlannedCell) -> Self {
+        let PlannedCell { batch: samples, edge, reserved: expected, upper, fit, .. } = *cell;
+        Self { samples, edge, expected, upper, fits: fit == Fit::Fits }
+    }
+}
+
+impl Plan {
+    /// Returns the most samples of this edge that fit, of the shapes that were asked for.
+    pub fn largest(&self, edge: u32) -> Option<u32> {
+        self.shapes.iter().filter(|it| it.edge == edge && it.fits).map(|it| it.samples).max()
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "budget {} of {}", self.budget, self.capacity)?;
+        for PlannedShape { samples, edge, expected, upper, fits } in &self.shapes {
+            let fits = if *fits { "fits" } else { "does not fit" };
+            write!(f, "\n{samples} × {edge}: {expected} expected, at most {upper}: {fits}")?;
+        }
+        Ok(())
+    }
+}

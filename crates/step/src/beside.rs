@@ -1,0 +1,212 @@
+//! Parts of a step that run side by side.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::Device;
+use plimsoll_probe::Share;
+use plimsoll_types::Bytes;
+
+use crate::attempts::Unread;
+use crate::gradients::{WeightedAccumulator, weighted_backward};
+use crate::graph::Nodes;
+use crate::guarded::PredictShape;
+use crate::issue::Loss;
+use crate::replicas::Replicas;
+use crate::request::{StepPart, StepRequest};
+
+/// So many parts are looked at for each replica, when a group is gathered.
+const PARTS_OF_REPLICA: usize = 16;
+
+/// Returns the mean loss over a range of a step's samples, on whatever thread.
+pub type SharedMeanLoss<'a, M> = &'a (dyn Fn(&M, Range<usize>) -> Loss + Sync);
+
+/// The parts of a step that run side by side, and what they have made until it is their turn.
+///
+/// Their gradients are added in the order of the parts, so that the sum is, to the last bit, that of parts that run one after
+/// the other.
+pub(super) struct Beside<'a, M> {
+    replicas: &'a Replicas,
+    mean_loss: SharedMeanLoss<'a, M>,
+    /// For each replica, the model with parameters of its own, whose graph no other thread holds; the numbers are the same.
+    models: Vec<M>,
+    /// What a part holds until it is its turn, its gradients above all, where one has shown it.
+    waiting: Option<Bytes>,
+    /// Whether parts of unlike edges run apart: what their graphs take cannot be told apart.
+    is_of_one_edge: bool,
+    /// Parts that are certain to fit at once, and what each needs at most.
+    group: Vec<(StepPart, Bytes)>,
+    made: VecDeque<Made>,
+}
+
+/// What a part has made.
+pub(super) struct Made {
+    pub(super) part: StepPart,
+    pub(super) gradients: GradientsParams,
+    pub(super) unread: Unread,
+    /// What its thread took for it.
+    pub(super) need: Bytes,
+    pub(super) nodes: u64,
+    pub(super) replica: usize,
+    /// What it holds.
+    pub(super) waiting: Bytes,
+    /// Bytes in use before all of the group.
+    pub(super) resident: Bytes,
+    /// Whether it is the last of the group.
+    pub(super) is_last: bool,
+}
+
+impl<'a, M: Module> Beside<'a, M> {
+    pub(super) fn new(
+        (replicas, mean_loss): (&'a Replicas, SharedMeanLoss<'a, M>),
+        waiting: Option<Bytes>,
+        is_of_one_edge: bool,
+    ) -> Self {
+        let (models, group, made) = (Vec::new(), Vec::new(), VecDeque::new());
+        Self { replicas, mean_loss, models, waiting, is_of_one_edge, group, made }
+    }
+
+    /// Whether a part has run already.
+    pub(super) fn has_made(&self, samples: &Range<usize>) -> bool {
+        self.made.front().is_some_and(|it| it.part.samples == *samples)
+    }
+
+    /// Takes what a part has made, where it has run already.
+    pub(super) fn take(&mut self, samples: &Range<usize>) -> Option<Made> {
+        if self.has_made(samples) { self.made.pop_front() } else { None }
+    }
+
+    /// Gathers a part and those after it that are certain to fit beside it, where so many bytes are in use.
+    pub(super) fn gather(
+        &mut self,
+        samples: &Range<usize>,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        in_use: Bytes,
+    ) {
+        self.group.clear();
+        self.made.clear();
+        let from = request.micro_batches.iter().skip_while(|it| it.samples != *samples);
+        let from = from.filter(|it| !it.samples.is_empty()).map(|it| request.part(&it.samples));
+        for part in from.take(PARTS_OF_REPLICA * self.replicas.count()) {
+            let is_alike = self.group.first().is_none_or(|it| it.0.edge == part.edge);
+            let Some(upper) = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_edge) else { break };
+            self.group.push((part, upper.upper.saturating_sub(in_use)));
+        }
+        self.keep_what_fits(request.budget.budget.saturating_sub(in_use));
+    }
+
+    /// Leaves out the last parts, which together with those before them need more.
+    fn keep_what_fits(&mut self, room: Bytes) {
+        let needs: Vec<_> = self.group.iter().map(|it| it.1).collect();
+        let (mut fits, mut beyond) = (0, needs.len() + 1);
+        while fits + 1 < beyond {
+            let middle = fits.midpoint(beyond);
+            if self.needed(&needs[..middle]) <= room { fits = middle } else { beyond = middle }
+        }
+        self.group.truncate(fits);
+    }
+
+    /// Returns what parts need at most at once: of each replica the largest, and what its others hold meanwhile.
+    fn needed(&self, needs: &[Bytes]) -> Bytes {
+        let of_replica = |parts: &Vec<usize>| {
+            let Some((largest, others)) = parts.split_first() else { return Bytes::ZERO };
+            let waiting = others.iter().map(|at| self.waiting.unwrap_or(needs[*at]));
+            waiting.fold(needs[*largest], Bytes::saturating_add)
+        };
+        let shares = shares(needs, self.replicas.count());
+        shares.iter().map(of_replica).fold(Bytes::ZERO, Bytes::saturating_add)
+    }
+
+    /// Makes the models, where a group is to run and they are not there yet.
+    pub(super) fn prepare(&mut self, model: &M, device: &Device) {
+        let missing = self.replicas.count().min(self.group.len()).saturating_sub(self.models.len());
+        self.models.extend((0..missing).map(|_| model.clone().fork(device)));
+    }
+
+    /// Whether a part is the first of several that are certain to fit at once.
+    pub(super) fn is_gathered(&self, samples: &Range<usize>) -> bool {
+        1 < self.group.len() && self.group[0].0.samples == *samples
+    }
+
+    /// Runs the parts that were gathered, as many as fit with so many bytes in use.
+    pub(super) fn run(&mut self, request: &StepRequest, accumulator: &WeightedAccumulator<M>, resident: Bytes) {
+        self.keep_what_fits(request.budget.budget.saturating_sub(resident));
+        let (mean_loss, nodes) = (self.mean_loss, Nodes::count());
+        let (group, needs): (Vec<_>, Vec<_>) = self.group.drain(..).unzip();
+        let weight = |part: &StepPart| accumulator.weight(request.n_units(part.samples.clone()));
+        let work = |(share, model): (Vec<usize>, M)| {
+            let parts: Vec<_> = share.iter().map(|at| (*at, group[*at].samples.clone(), weight(&group[*at]))).collect();
+            move || {
+                let run = |(at, samples, weight)| {
+                    let share = Share::begin();
+                    let loss = mean_loss(&model, samples);
+                    let gradients = weighted_backward(&model, &loss.mean, weight);
+                    let unread = Unread::of::<M>(Some(loss), None);
+                    (at, (gradients, unread, share.most(), share.held()))
+                };
+                let made: Vec<_> = parts.into_iter().map(run).collect();
+                (model, made)
+            }
+        };
+        let shares = shares(&needs, self.replicas.count());
+        let n = shares.len().min(self.models.len());
+        let done = self.replicas.run(shares.into_iter().zip(self.models.drain(..n)).map(work).collect());
+        let mut made = Vec::new();
+        for (replica, (model, of_replica)) in done.into_iter().enumerate() {
+            self.models.push(model);
+            made.extend(of_replica.into_iter().map(|it| (replica, it)));
+        }
+        made.sort_by_key(|(_, (at, _))| *at);
+        let nodes = nodes.made_by(&group.iter().map(|it| it.edge).collect::<Vec<_>>());
+        for ((part, (replica, (_, (gradients, unread, need, waiting)))), nodes) in
+            group.into_iter().zip(made).zip(nodes)
+        {
+            self.made.push_back(Made {
+                part,
+                gradients,
+                unread,
+                need,
+                nodes,
+                replica,
+                waiting,
+                resident,
+                is_last: false,
+            });
+        }
+        self.made.back_mut().into_iter().for_each(|it| it.is_last = true);
+    }
+}
+
+/// Deals parts of these needs to at most so many replicas, the largest first and each to the one that has least to do: what a
+/// part needs is taken for the time that it takes. Returns the places of the parts of each replica, in order.
+fn shares(needs: &[Bytes], n_replicas: usize) -> Vec<Vec<usize>> {
+    let mut shares = vec![(Bytes::ZERO, Vec::new()); n_replicas.clamp(1, needs.len().max(1))];
+    let mut order: Vec<_> = (0..needs.len()).collect();
+    order.sort_by_key(|at| (Reverse(needs[*at]), *at));
+    for at in order {
+        let least = shares.iter_mut().min_by_key(|it| it.0);
+        let (load, parts) = least.unwrap_or_else(|| unreachable!("there is one at least"));
+        *load = load.saturating_add(needs[at]);
+        parts.push(at);
+    }
+    shares.into_iter().map(|(_, parts)| parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_part_leaves_the_others_to_those_who_have_less_to_do() {
+        let shares = |needs: &[u64], n| shares(&needs.iter().copied().map(Bytes::mib).collect::<Vec<_>>(), n);
+        assert_eq!(shares(&[4, 8, 6], 2), [vec![1], vec![2, 0]]);
+        assert_eq!(shares(&[5, 5, 5, 5], 2), [vec![0, 2], vec![1, 3]]);
+        assert_eq!(shares(&[5, 5], 4), [[0], [1]]);
+        assert_eq!(shares(&[1, 2, 3], 1), [[2, 1, 0]]);
+        assert_eq!(shares(&[], 2), [Vec::<usize>::new()]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Threads that run the parts of a step side by side.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::StepError;
+
+/// Threads of one CPU, each of which computes alone, and runs parts of a step beside the others.
+///
+/// A part needs on each of them what it needs on a thread that is alone: none of them helps another with its kernels. What
+/// they need at once is the sum.
+///
+/// Two of them with half of the samples each are faster than one part whose kernels are divided between two threads: most
+/// kernels are too small for that.
+#[derive(Debug)]
+pub struct Replicas {
+    threads: Vec<ThreadPool>,
+}
+
+impl Replicas {
+    /// Starts so many threads; each begins with `warm_up`, so that it has what it keeps for good before anything is measured.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Device`] when the system has no room for them.
+    pub fn start(n: usize, warm_up: impl Fn() + Sync) -> Result<Self, StepError> {
+        let thread = |_| ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "replica".to_owned()).build();
+        let threads = (0..n).map(thread).collect::<Result<_, _>>();
+        let replicas = Self { threads: threads.map_err(|error| StepError::Device(error.to_string()))? };
+        replicas.run((0..n).map(|_| &warm_up).collect());
+        Ok(replicas)
+    }
+
+    /// Returns how many parts run at once.
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Does pieces of work, no more than there are threads, side by side; returns what each came to, in their order.
+    ///
+    /// # Panics
+    ///
+    /// As the work does.
+    pub(crate) fn run<R: Send>(&self, work: Vec<impl FnOnce() -> R + Send>) -> Vec<R> {
+        let mut results: Vec<_> = work.iter().map(|_| None).collect();
+        side_by_side(&self.threads, work.into_iter(), &mut results);
+        results.into_iter().flatten().collect()
+    }
+}
+
+/// Begins the first piece of work on the first thread, and all others meanwhile.
+fn side_by_side<W: FnOnce() -> R + Send, R: Send>(
+    threads: &[ThreadPool],
+    mut work: impl Iterator<Item = W>,
+    results: &mut [Option<R>],
+) {
+    let Some((thread, threads)) = threads.split_first() else { return };
+    let (Some(first), Some((result, results))) = (work.next(), results.split_first_mut()) else { return };
+    thread.in_place_scope(|scope| {
+        scope.spawn(|_| *result = Some(first()));
+        side_by_side(threads, work, results);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn work_is_done_side_by_side_on_threads_of_its_own() {
+        let replicas = Replicas::start(3, || ()).unwrap_or_else(|error| panic!("{error}"));
+        let (all, here) = (Barrier::new(3), thread::current().id());
+        let work = |n| {
+            let all = &all;
+            move || {
+                // Passed only if all three are under way.
+                all.wait();
+                assert_eq!(rayon::current_num_threads(), 1);
+                (n, thread::current().id() == here)
+            }
+        };
+        assert_eq!(replicas.run((0..3).map(work).collect()), [(0, false), (1, false), (2, false)]);
+        assert_eq!(replicas.run(vec![|| 7]), [7]);
+    }
+}

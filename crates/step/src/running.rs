@@ -1,0 +1,141 @@
+//! What forward passes change in a model.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Device, Tensor};
+
+use crate::gradients::Squares;
+
+/// What forward passes change in a model beside its gradients, such as the running statistics of a batch normalisation, as it
+/// was at some moment.
+///
+/// Burn holds such a state behind a lock that all copies of a model share, so a copy of the model keeps nothing of it, and an
+/// update waits until the next forward pass, or until [`Module::valid`], to become the value that is saved.
+/// Weights that are not trained are taken for such a state too: they cost a handle each.
+#[derive(Default)]
+pub(crate) struct RunningStates {
+    kept: HashMap<ParamId, Box<dyn Any + Send>>,
+}
+
+impl RunningStates {
+    /// Lets every update take effect, and keeps what is there then.
+    ///
+    /// A model of which no weight was ever used has seen no forward pass: its weights are drawn when they are first used, in
+    /// the order of that, and stay as they are until then.
+    pub(crate) fn of<M: Module>(model: &M) -> Self {
+        let mut found = Found::default();
+        model.visit(&mut found);
+        if found.kept.is_empty() || (found.has_unused && !found.has_used) {
+            return Self { kept: found.kept };
+        }
+        drop(model.valid());
+        let mut found = Found::default();
+        model.visit(&mut found);
+        Self { kept: found.kept }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Puts back what was kept.
+    pub(crate) fn put_back<M: Module>(&mut self, model: &M) {
+        if self.is_empty() {
+            return;
+        }
+        // An update that waits would take the place of what is put back.
+        drop(model.valid());
+        drop(model.clone().map(self));
+    }
+
+    /// Returns the sum of the squares of what has changed since, of shape `[1]`; `None` where there is nothing to change.
+    pub(crate) fn difference<M: Module>(&self, model: &M, device: &Device) -> Option<Tensor<1>> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut visitor = Changes { before: self, squares: Squares::default() };
+        model.visit(&mut visitor);
+        Some(visitor.squares.or_zero(device))
+    }
+
+    /// Returns the sum of the squares of all that was kept, without a graph, of shape `[1]`; `None` where there is nothing.
+    pub(crate) fn squares<M: Module>(model: &M, device: &Device) -> Option<Tensor<1>> {
+        let states = Self::of(model);
+        if states.is_empty() {
+            return None;
+        }
+        let mut visitor = SquaredStates { states: &states, squares: Squares::default() };
+        model.visit(&mut visitor);
+        Some(visitor.squares.or_zero(device))
+    }
+}
+
+/// What a model holds that is not trained.
+#[derive(Default)]
+struct Found {
+    kept: HashMap<ParamId, Box<dyn Any + Send>>,
+    /// Whether it has weights that were never used.
+    has_unused: bool,
+    /// Whether it has trained weights that were.
+    has_used: bool,
+}
+
+/// Does something to a model of which a failure leaves no trace in what forward passes change, though copies share it.
+///
+/// # Errors
+///
+/// Those of the work.
+pub fn or_put_back<M: Module, T, E>(model: &M, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let mut before = RunningStates::of(model);
+    work().inspect_err(|_| before.put_back(model))
+}
+
+impl ModuleVisitor for Found {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !param.is_initialized() {
+            self.has_unused = true;
+        } else if param.base().is_require_grad() {
+            self.has_used = true;
+        } else {
+            self.kept.insert(param.id, Box::new(param.base()));
+        }
+    }
+}
+
+impl ModuleMapper for RunningStates {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let kept = self.kept.get(&param.id).and_then(|it| it.downcast_ref::<Tensor<D>>());
+        match kept {
+            Some(kept) => Param::initialized(param.id, kept.clone()),
+            None => param,
+        }
+    }
+}
+
+struct Changes<'a> {
+    before: &'a RunningStates,
+    squares: Squares,
+}
+
+impl ModuleVisitor for Changes<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(before) = self.before.kept.get(&param.id).and_then(|it| it.downcast_ref::<Tensor<D>>()) {
+            self.squares.add(param.base().inner() - before.clone().inner());
+        }
+    }
+}
+
+struct SquaredStates<'a> {
+    states: &'a RunningStates,
+    squares: Squares,
+}
+
+impl ModuleVisitor for SquaredStates<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(kept) = self.states.kept.get(&param.id).and_then(|it| it.downcast_ref::<Tensor<D>>()) {
+            self.squares.add(kept.clone().inner());
+        }
+    }
+}

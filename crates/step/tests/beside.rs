@@ -1,0 +1,214 @@
+//! Parts of a step side by side, on a CPU.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::{Device, Tensor};
+use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_step::{
+    Commit, GuardedStep, Loss, OptimizerRecovery, Replicas, StepOutcome, StepRequest, TrainState, Update,
+};
+use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// Tests share the heap that is measured, and the generator that weights are drawn from.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const WIDTH: usize = 64;
+const N_SAMPLES: usize = 300;
+/// What is allowed for a sample, and for the gradients of a part: more than they need.
+const OF_SAMPLE: Bytes = Bytes::kib(64);
+const OF_PART: Bytes = Bytes::kib(256);
+
+/// Runs a test beside no other, on a thread that is gone before the next begins.
+fn alone(test: impl FnOnce() + Send) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| scope.spawn(test).join()).unwrap_or_else(|panic| resume_unwind(panic));
+}
+
+#[derive(Module, Debug)]
+struct Net {
+    first: Linear,
+    norm: Option<BatchNorm>,
+    last: Linear,
+}
+
+impl Net {
+    fn mean_loss(&self, samples: Tensor<2>) -> Loss {
+        let hidden = self.first.forward(samples).tanh();
+        let hidden = match &self.norm {
+            Some(norm) => norm.forward(hidden.unsqueeze_dim::<3>(2)).squeeze_dim(2),
+            None => hidden,
+        };
+        self.last.forward(hidden).powi_scalar(2).mean().into()
+    }
+}
+
+#[derive(Default)]
+struct Weights(Vec<u32>);
+
+impl ModuleVisitor for Weights {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.extend(param.val().into_data().iter::<f32>().map(f32::to_bits));
+    }
+}
+
+struct Bench {
+    step: GuardedStep,
+    state: TrainState<Net>,
+    samples: Tensor<2>,
+    /// The threads that parts ran on.
+    threads: Mutex<Vec<ThreadId>>,
+}
+
+impl Bench {
+    fn new(with_norm: bool) -> Self {
+        let device = Device::flex().autodiff();
+        device.seed(5);
+        let norm = with_norm.then(|| BatchNormConfig::new(WIDTH).init(&device));
+        let layer = |wide| LinearConfig::new(WIDTH, wide).init(&device);
+        let net = Net { first: layer(WIDTH), norm, last: layer(1) };
+        let values: Vec<f32> = (0..N_SAMPLES * WIDTH).map(|at| (at * at % 13) as f32 / 13.0).collect();
+        let samples = Tensor::<1>::from_floats(&*values, &device).reshape([N_SAMPLES, WIDTH]);
+        drop(net.mean_loss(samples.clone()));
+        let step = GuardedStep::new(open(DeviceKind::Flex, None).unwrap(), device);
+        let optimizer: ModuleOptimizer = AdamConfig::new().init();
+        Self { step, state: TrainState::new(net, optimizer), samples, threads: Mutex::default() }
+    }
+
+    /// Runs a step in parts of 75 under a budget, above what is in use, for so many halves of them at once.
+    fn step(&mut self, replicas: &Replicas, n_halves: u64) -> StepOutcome {
+        let need = Bytes(75 * OF_SAMPLE.0 + OF_PART.0);
+        let in_use = self.step.read().unwrap().in_use;
+        // The gradients of parts before count as in use too.
+        let budget = in_use.saturating_add(OF_PART).saturating_add(Bytes(need.0 * n_halves / 2));
+        let request = StepRequest::of_edge(
+            N_SAMPLES,
+            Knobs { patch_size: 1, micro_batch_size: 75 },
+            Budget { capacity: budget, budget },
+        );
+        let predict = |shape: StepShape, in_use: Bytes| {
+            let upper = in_use.saturating_add(Bytes(u64::from(shape.samples) * OF_SAMPLE.0 + OF_PART.0));
+            Some(Prediction { expected: upper, upper })
+        };
+        let (samples, threads) = (&self.samples, &self.threads);
+        let mean_loss = |net: &Net, part: Range<usize>| {
+            threads.lock().unwrap().push(thread::current().id());
+            net.mean_loss(samples.clone().slice([part]))
+        };
+        self.step.attempt_beside(self.state.model(), &request, &predict, (replicas, &mean_loss)).unwrap()
+    }
+
+    fn commit(&mut self, outcome: StepOutcome) {
+        let capacity = Bytes::MAX;
+        let update =
+            Update { gradients: outcome.gradients, rate: 1e-2.into(), capacity, recovery: OptimizerRecovery::Keep };
+        assert!(matches!(self.step.commit(&mut self.state, update).unwrap(), Commit::Done { .. }));
+    }
+
+    fn n_threads(&self) -> usize {
+        let mut threads = self.threads.lock().unwrap().clone();
+        threads.sort_by_key(|it| format!("{it:?}"));
+        threads.dedup();
+        threads.len()
+    }
+
+    fn weights(&self) -> Vec<u32> {
+        let mut weights = Weights::default();
+        self.state.model().visit(&mut weights);
+        weights.0
+    }
+}
+
+fn replicas(n: usize) -> Replicas {
+    // What a thread keeps for matrix products, for good.
+    let ones = || Tensor::<2>::ones([32, 32], &Device::flex());
+    Replicas::start(n, || drop(ones().matmul(ones()).into_data())).unwrap()
+}
+
+#[test]
+fn what_runs_at_once_comes_to_the_same_bits_and_is_measured_as_what_runs_alone() {
+    alone(|| {
+        let train = |n: usize| {
+            let (replicas, mut bench) = (replicas(n), Bench::new(false));
+            let outcomes: Vec<_> = (0..3)
+                .map(|_| {
+                    let mut outcome = bench.step(&replicas, 8);
+                    let shown = (outcome.loss.unwrap().to_bits(), outcome.gradient_norm.to_bits());
+                    let needs: Vec<_> = outcome
+                        .parts
+                        .iter()
+                        .map(|it| (it.part.samples.clone(), it.peak.unwrap().saturating_sub(it.resident), it.group))
+                        .collect();
+                    outcome.parts.clear();
+                    bench.commit(outcome);
+                    (shown, needs)
+                })
+                .collect();
+            (outcomes, bench.n_threads(), bench.weights())
+        };
+        let (one_by_one, n_threads, weights) = train(1);
+        assert_eq!(n_threads, 1);
+        // Three at once, and then one of them runs the fourth.
+        let (at_once, n_threads, same) = train(3);
+        assert_eq!(n_threads, 3);
+        assert!(weights == same, "the weights are others");
+        for ((before, alone), (shown, beside)) in one_by_one.iter().zip(&at_once) {
+            assert_eq!(before, shown);
+            assert_eq!(beside.iter().map(|it| it.2).collect::<Vec<_>>(), [0; 4]);
+            for ((_, alone, _), (samples, beside, _)) in alone.iter().zip(beside) {
+                // The same tensors, and a few KiB of tables.
+                let furthest = alone.0.abs_diff(beside.0);
+                assert!(furthest <= 16 << 10, "{samples:?}: {alone} alone and {beside} beside others");
+            }
+        }
+    });
+}
+
+#[test]
+fn no_more_parts_run_at_once_than_are_certain_to_fit_together() {
+    alone(|| {
+        for (n_halves, groups) in [(3, [0, 1, 2, 3]), (5, [0, 0, 1, 1]), (9, [0, 0, 0, 0])] {
+            let mut bench = Bench::new(false);
+            let outcome = bench.step(&replicas(4), n_halves);
+            assert_eq!(outcome.parts.iter().map(|it| it.group).collect::<Vec<_>>(), groups, "{n_halves} halves");
+            let samples: Vec<_> = outcome.parts.iter().flat_map(|it| it.part.samples.clone()).collect();
+            assert!(samples.into_iter().eq(0..N_SAMPLES));
+            assert!(outcome.peak <= outcome.resident.saturating_add(Bytes::mib(25)), "{}", outcome.peak);
+        }
+    });
+}
+
+#[test]
+fn a_model_that_its_passes_change_runs_its_parts_one_after_the_other() {
+    alone(|| {
+        let mut bench = Bench::new(true);
+        let outcome = bench.step(&replicas(4), 9);
+        assert_eq!(outcome.parts.iter().map(|it| it.group).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(bench.n_threads(), 1);
+    });
+}
+
+#[test]
+#[should_panic(expected = "a sample is damaged")]
+fn a_panic_in_one_of_them_is_that_of_the_step() {
+    alone(|| {
+        let mut bench = Bench::new(false);
+        let request = StepRequest::of_edge(4, Knobs { patch_size: 1, micro_batch_size: 2 }, Budget::UNBOUNDED);
+        let predict = |_, in_use| Some(Prediction { expected: in_use, upper: in_use });
+        let mean_loss = |net: &Net, part: Range<usize>| {
+            assert!(part.start == 0, "a sample is damaged");
+            net.mean_loss(Tensor::ones([2, WIDTH], &Device::flex().autodiff()))
+        };
+        drop(bench.step.attempt_beside(bench.state.model(), &request, &predict, (&replicas(2), &mean_loss)));
+    });
+}

@@ -1,0 +1,128 @@
+//! The batches of an epoch, as they fit.
+
+use std::cmp::Reverse;
+use std::sync::Mutex;
+use std::vec::IntoIter;
+
+use burn::data::dataloader::{DataLoaderIterator, Progress};
+use burn::data::dataset::DatasetError;
+use burn::tensor::Device;
+
+use super::data::Start;
+use super::loader::{Place, lock};
+use super::{Batches, BatchesError, Epoch, Limits, Position, StepItems};
+
+/// What a loader's iterator is; one over nothing has nothing to run.
+pub(super) struct Batched<'a, I, O> {
+    pub(super) running: Option<Running<'a, I, O>>,
+}
+
+/// The batches that are left of an epoch.
+pub(super) struct Running<'a, I, O> {
+    batches: &'a Batches<I, O>,
+    place: &'a Mutex<Place>,
+    limits: &'a dyn Limits,
+    device: &'a Device,
+    epoch: Epoch<I>,
+    rest: Option<Rest<I>>,
+    /// Samples of the first step that are handed out already.
+    skip: usize,
+    n_handed_out: usize,
+    is_over: bool,
+}
+
+/// What a step has left, those that cost most first.
+struct Rest<I> {
+    items: IntoIter<(I, u32, usize)>,
+    n_taken: usize,
+    before: Position,
+    after: Position,
+}
+
+impl<I> Rest<I> {
+    fn new(step: StepItems<I>, before: Position, skip: usize) -> Self {
+        let StepItems { items, costs, indices, position: after, .. } = step;
+        let mut items: Vec<_> = items.into_iter().zip(costs).zip(indices).map(|((a, b), c)| (a, b, c)).collect();
+        items.sort_by_key(|(_, cost, _)| Reverse(*cost));
+        let n_taken = skip.min(items.len());
+        items.drain(..n_taken);
+        Self { items: items.into_iter(), n_taken, before, after }
+    }
+
+    /// Where the next batch begins.
+    fn position(&self) -> Position {
+        if self.items.len() == 0 {
+            return self.after.clone();
+        }
+        Position { n_taken: self.before.n_taken + self.n_taken, of_batch: self.n_taken, ..self.before.clone() }
+    }
+}
+
+impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
+    /// Begins to read.
+    pub(super) fn new(
+        batches: &'a Batches<I, O>,
+        place: &'a Mutex<Place>,
+        limits: &'a dyn Limits,
+        device: &'a Device,
+        start: Start,
+    ) -> Self {
+        let (skip, n_handed_out) = (start.position.of_batch, start.position.n_taken);
+        let epoch = Epoch::new(&batches.data, start);
+        Self { batches, place, limits, device, epoch, rest: None, skip, n_handed_out, is_over: false }
+    }
+
+    /// Returns what the next batch is made of; `None` at the end of the epoch.
+    fn rest(&mut self) -> Result<Option<&mut Rest<I>>, BatchesError> {
+        if self.rest.as_ref().is_none_or(|it| it.items.len() == 0) {
+            let before = self.epoch.position().clone();
+            let Some(step) = self.epoch.next() else { return Ok(None) };
+            self.rest = Some(Rest::new(step?, before, std::mem::take(&mut self.skip)));
+        }
+        Ok(self.rest.as_mut())
+    }
+
+    fn batch(&mut self) -> Result<Option<O>, BatchesError> {
+        let (limits, batches, device) = (self.limits, self.batches, self.device);
+        let Some(rest) = self.rest()? else { return Ok(None) };
+        let n = most(rest, limits)?;
+        let taken = rest.items.by_ref().take(n);
+        let (items, indices): (Vec<_>, Vec<_>) = taken.map(|(item, _, sample)| (item, sample)).unzip();
+        let made = batches.batch(items, device);
+        let batch = made.map_err(|error| BatchesError::Batch { indices, error: Box::new(error) })?;
+        rest.n_taken += n;
+        let position = rest.position();
+        self.n_handed_out += n;
+        lock(self.place).position = position;
+        Ok(Some(batch))
+    }
+}
+
+/// Returns how many of the samples that are left make the next batch.
+fn most<I>(rest: &Rest<I>, limits: &dyn Limits) -> Result<usize, BatchesError> {
+    let n_left = rest.items.len();
+    let Some((_, cost, sample)) = rest.items.as_slice().first() else { return Ok(n_left) };
+    match limits.most(*cost) {
+        0 => Err(BatchesError::NeverFits { sample: *sample, cost: *cost }),
+        most => Ok(n_left.div_ceil(n_left.div_ceil(most))),
+    }
+}
+
+impl<I: Send + 'static, O: 'static> Iterator for Batched<'_, I, O> {
+    type Item = Result<O, DatasetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let running = self.running.as_mut().filter(|it| !it.is_over)?;
+        let batch = running.batch().map_err(DatasetError::new).transpose();
+        running.is_over = !matches!(batch, Some(Ok(_)));
+        batch
+    }
+}
+
+impl<I: Send + 'static, O: 'static> DataLoaderIterator<O> for Batched<'_, I, O> {
+    /// Counts the samples that are handed out.
+    fn progress(&self) -> Progress {
+        let (done, all) = self.running.as_ref().map_or((0, 0), |it| (it.n_handed_out, it.batches.n_samples()));
+        Progress::new(done, all, Some("items".to_owned()))
+    }
+}

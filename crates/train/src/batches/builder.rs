@@ -1,0 +1,220 @@
+//! What is wanted of batches.
+
+use std::sync::Arc;
+
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataset::Dataset;
+use plimsoll_sampler::SampleIndex;
+use plimsoll_types::Bytes;
+
+use super::costs::read_costs;
+use super::data::{Data, Samples, StepOf};
+use super::error::BatchesError;
+use super::{Batches, Rows};
+
+/// A length or a size of an item.
+pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
+
+/// Host memory for what is read ahead: little beside a model, and a second of decoded pictures.
+const READ_AHEAD: Bytes = Bytes::mib(64);
+
+/// Makes batches of a program's own dataset with its own batcher.
+///
+/// The items of a dataset lie on the host; `batcher` takes some of them to a device.
+///
+/// # Example
+///
+/// ```
+/// # use plimsoll_train as plimsoll;
+/// use std::sync::Arc;
+///
+/// use burn::data::dataloader::DataLoader;
+/// use burn::data::dataloader::batcher::Batcher;
+/// use burn::data::dataset::InMemDataset;
+/// use burn::tensor::{Device, Int, Tensor};
+///
+/// /// Pads numbered words with zeros: `[n_texts, longest]`.
+/// struct Pad;
+///
+/// impl Batcher<Vec<i32>, Tensor<2, Int>> for Pad {
+///     fn batch(&self, texts: Vec<Vec<i32>>, device: &Device) -> Tensor<2, Int> {
+///         let (n_texts, longest) = (texts.len(), texts.iter().map(Vec::len).max().unwrap_or(0));
+///         let padded = texts.into_iter().flat_map(|it| it.into_iter().chain(std::iter::repeat(0)).take(longest));
+///         Tensor::<1, Int>::from_ints(&*padded.collect::<Vec<_>>(), device).reshape([n_texts, longest])
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let texts = InMemDataset::new((1..=100).map(|n_words| vec![7; n_words % 20 + 1]).collect());
+/// let batches = plimsoll::batches(texts, Pad).cost(|text| text.len()).effective_batch(32).workers(2).build()?;
+///
+/// // Optimizer steps on the host, for a loop of one's own; a checkpoint keeps the position.
+/// let mut epoch = batches.epoch(0);
+/// let step = epoch.next().expect("there are samples")?;
+/// assert_eq!(step.items.len(), step.position.n_taken());
+/// assert_eq!(batches.resume(&step.position)?.count(), epoch.count());
+///
+/// // Batches on a device, for any loop that takes Burn's data loader: here, as many as have 160 words with the padding.
+/// let most = |n_words: u32| 160 / n_words as usize;
+/// let loader: Arc<dyn DataLoader<_>> = batches.loader(most, &Device::flex());
+/// let mut n_texts = 0;
+/// for batch in loader.iter() {
+///     let [n, n_words] = batch?.dims();
+///     assert!(n * n_words <= 160);
+///     n_texts += n;
+/// }
+/// assert_eq!(n_texts, loader.num_items());
+/// # Ok(())
+/// # }
+/// ```
+pub fn batches<I: Send + 'static, O: 'static>(
+    dataset: impl Dataset<I> + 'static,
+    batcher: impl Batcher<I, O> + 'static,
+) -> BatchesBuilder<I, O> {
+    BatchesBuilder {
+        dataset: Arc::new(dataset),
+        batcher: Arc::new(batcher),
+        costs: Costs::One,
+        step: StepOf { size: 32, is_cost: false, groups: 1 },
+        seed: 0,
+        workers: 1,
+        read_ahead: READ_AHEAD,
+        size: None,
+        rows: None,
+    }
+}
+
+/// What is wanted of batches; see [`batches()`].
+pub struct BatchesBuilder<I, O> {
+    dataset: Arc<dyn Dataset<I>>,
+    batcher: Arc<dyn Batcher<I, O>>,
+    costs: Costs<I>,
+    step: StepOf,
+    seed: u64,
+    workers: usize,
+    read_ahead: Bytes,
+    size: Option<OfItem<I>>,
+    rows: Option<Rows<O>>,
+}
+
+/// Where the samples' costs come from.
+enum Costs<I> {
+    One,
+    Of(OfItem<I>),
+    Column(Vec<usize>),
+}
+
+impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
+    /// Says what a sample costs: the length that it is padded to in a batch of its own, such as its tokens, from 1.
+    ///
+    /// Every sample is read once for it, by the workers, when the batches are built; each costs 1 unless told otherwise.
+    #[must_use]
+    pub fn cost(self, cost: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
+        Self { costs: Costs::Of(Arc::new(cost)), ..self }
+    }
+
+    /// Says what each sample costs, in the order of the dataset, so that none is read for it.
+    #[must_use]
+    pub fn costs(self, costs: Vec<usize>) -> Self {
+        Self { costs: Costs::Column(costs), ..self }
+    }
+
+    /// Fills an optimizer step with so many samples, 32 by default; one of an epoch's steps takes what is left.
+    #[must_use]
+    pub fn effective_batch(self, n_samples: usize) -> Self {
+        Self { step: StepOf { size: n_samples, is_cost: false, ..self.step }, ..self }
+    }
+
+    /// Fills an optimizer step with as many samples as cost so much together, such as its tokens.
+    ///
+    /// The padding counts, but not where a step has [several groups](Self::groups_per_step), which cost so much on average.
+    #[must_use]
+    pub fn effective_cost(self, cost: usize) -> Self {
+        Self { step: StepOf { size: cost, is_cost: true, ..self.step }, ..self }
+    }
+
+    /// Makes an optimizer step of at least about so many groups of samples that cost much the same; 1 by default, which
+    /// pads least, and several mix lengths.
+    #[must_use]
+    pub fn groups_per_step(self, n_groups: usize) -> Self {
+        Self { step: StepOf { groups: n_groups, ..self.step }, ..self }
+    }
+
+    /// Draws the order of every epoch from this; 0 by default.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Reads with so many threads, one sample each at a time; 1 by default. The batches are the same for any number.
+    #[must_use]
+    pub fn workers(self, n_workers: usize) -> Self {
+        Self { workers: n_workers, ..self }
+    }
+
+    /// Reads ahead until so much is held on the host, and two steps at most; 64 MiB by default.
+    ///
+    /// The size of an item is counted as [`Self::item_size`] says; the step that is trained with is not counted.
+    #[must_use]
+    pub fn read_ahead(self, bytes: Bytes) -> Self {
+        Self { read_ahead: bytes, ..self }
+    }
+
+    /// Says how many bytes an item holds on the host; its own size and 4 bytes for each unit of its cost by default.
+    #[must_use]
+    pub fn item_size(self, size: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
+        Self { size: Some(Arc::new(size)), ..self }
+    }
+
+    /// Says how many samples a batch has, so that a batcher that loses some is an error.
+    #[must_use]
+    pub fn rows(self, rows: impl Fn(&O) -> usize + Send + Sync + 'static) -> Self {
+        Self { rows: Some(Arc::new(rows)), ..self }
+    }
+
+    /// Learns what the samples cost.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchesError::NoSamples`], [`BatchesError::BelowOne`] of a setting, [`BatchesError::Cost`] of a sample,
+    /// [`BatchesError::CostCount`], and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be
+    /// read.
+    pub fn build(self) -> Result<Batches<I, O>, BatchesError> {
+        let n_samples = self.dataset.len();
+        if n_samples == 0 {
+            return Err(BatchesError::NoSamples);
+        }
+        self.step.check()?;
+        if self.workers == 0 {
+            return Err(BatchesError::BelowOne { key: "workers" });
+        }
+        let costs = match self.costs {
+            Costs::One => vec![1; n_samples],
+            Costs::Of(cost) => read_costs(&*self.dataset, &*cost, self.workers)?,
+            Costs::Column(costs) => checked(&costs, n_samples)?,
+        };
+        let samples = Samples {
+            dataset: self.dataset,
+            size: self.size,
+            workers: self.workers,
+            read_ahead: self.read_ahead,
+            step: self.step,
+            seed: self.seed,
+        };
+        let data = Data::try_new(Arc::new(samples), 0, SampleIndex::try_new([costs])?)?;
+        Ok(Batches { data: Arc::new(data), batcher: self.batcher, rows: self.rows })
+    }
+}
+
+/// Returns the costs of a column, if they are those of so many samples.
+fn checked(costs: &[usize], n_samples: usize) -> Result<Vec<u32>, BatchesError> {
+    if costs.len() != n_samples {
+        return Err(BatchesError::CostCount { n_costs: costs.len(), n_samples });
+    }
+    costs.iter().enumerate().map(|(sample, cost)| as_cost(sample, *cost)).collect()
+}
+
+/// Returns a cost that a plan can hold.
+pub(super) fn as_cost(sample: usize, cost: usize) -> Result<u32, BatchesError> {
+    u32::try_from(cost).ok().filter(|it| 0 < *it).ok_or(BatchesError::Cost { sample, cost })
+}

@@ -1,0 +1,144 @@
+//! An epoch, step by step.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use plimsoll_sampler::{PlannedStep, StepPlanner};
+use plimsoll_types::Bytes;
+
+use super::data::{Data, Group, Held, Start};
+use super::error::BatchesError;
+use super::position::Position;
+use crate::ahead::{Ahead, Room};
+use crate::loader::LoaderError;
+
+/// Steps that are read ahead, beside the one that is trained with.
+const STEPS_AHEAD: usize = 2;
+
+/// The samples of one optimizer step, or of one batch of a loader, on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepItems<I> {
+    /// What the dataset gave; groups of much the same cost, the group that costs most first.
+    pub items: Vec<I>,
+    /// What each costs.
+    pub costs: Vec<u32>,
+    /// Their indices in the dataset.
+    pub indices: Vec<usize>,
+    /// The epoch, from 0.
+    pub epoch: usize,
+    /// Where the next step begins, of the next epoch after the last one.
+    pub position: Position,
+}
+
+impl<I> Deref for StepItems<I> {
+    type Target = [I];
+
+    fn deref(&self) -> &[I] {
+        &self.items
+    }
+}
+
+/// The steps of an epoch, each sample in one of them, read ahead on the host.
+///
+/// It ends with its first error, before the step that it belongs to; a [`Position`] begins with that step again.
+pub struct Epoch<I> {
+    data: Arc<Data<I>>,
+    steps: StepPlanner<Group>,
+    position: Position,
+    planned: VecDeque<Planned>,
+    /// Samples of planned steps that are not asked for.
+    unasked: VecDeque<usize>,
+    ahead: Ahead<usize, Result<Held<I>, BatchesError>>,
+    /// Whether all steps of the epoch are planned.
+    is_planned: bool,
+}
+
+struct Planned {
+    epoch: u64,
+    /// From the first sample of the data.
+    ids: Vec<usize>,
+    after: Position,
+}
+
+impl<I: Send + 'static> Epoch<I> {
+    /// Begins to read; of the batch that a position lies in, all samples come again.
+    pub(super) fn new(data: &Arc<Data<I>>, start: Start) -> Self {
+        let Start { steps, position } = start;
+        let n_taken = position.n_taken.saturating_sub(position.of_batch);
+        let position = Position { n_taken, of_batch: 0, ..position };
+        let own = Arc::clone(data);
+        let read = move |id| own.samples.read(own.first + id, own.cost(id));
+        let samples = &data.samples;
+        let room = Room { bytes: samples.read_ahead, values: u64::MAX };
+        let ahead = Ahead::start(samples.workers, room, bytes, read);
+        let (planned, unasked) = (VecDeque::new(), VecDeque::new());
+        let mut epoch = Self { data: Arc::clone(data), steps, position, planned, unasked, ahead, is_planned: false };
+        epoch.plan_ahead();
+        epoch.ask_ahead();
+        epoch
+    }
+
+    /// Where the next step begins.
+    pub const fn position(&self) -> &Position {
+        &self.position
+    }
+
+    fn plan_ahead(&mut self) {
+        while !self.is_planned && self.planned.len() <= STEPS_AHEAD {
+            let PlannedStep { epoch, batches, ends_epoch, .. } = self.steps.next_step();
+            let ids: Vec<_> =
+                batches.iter().flat_map(|it| &it.ids).filter_map(|id| usize::try_from(*id).ok()).collect();
+            self.is_planned = ends_epoch;
+            let before = self.planned.back().map_or(&self.position, |it| &it.after);
+            let n_taken = if ends_epoch { 0 } else { before.n_taken + ids.len() };
+            let after = Position { step: self.steps.position(), n_taken, ..before.clone() };
+            self.unasked.extend(&ids);
+            self.planned.push_back(Planned { epoch, ids, after });
+        }
+    }
+
+    fn ask_ahead(&mut self) {
+        while self.ahead.has_room()
+            && let Some(id) = self.unasked.pop_front()
+        {
+            self.ahead.ask(id);
+        }
+    }
+
+    fn take(&mut self) -> Result<I, BatchesError> {
+        self.ask_ahead();
+        let held = self.ahead.take().map_err(|error| match error {
+            LoaderError::WorkerPanicked(message) => BatchesError::Workers(message),
+            error => BatchesError::Workers(error.to_string()),
+        })?;
+        Ok(held?.item)
+    }
+
+    fn collect(&mut self, Planned { epoch, ids, after }: Planned) -> Result<StepItems<I>, BatchesError> {
+        let items = ids.iter().map(|_| self.take()).collect::<Result<_, _>>()?;
+        self.ask_ahead();
+        self.position = after.clone();
+        let costs = ids.iter().map(|id| self.data.cost(*id)).collect();
+        let indices = ids.iter().map(|id| self.data.first + id).collect();
+        let epoch = usize::try_from(epoch).unwrap_or(usize::MAX);
+        Ok(StepItems { items, costs, indices, epoch, position: after })
+    }
+}
+
+impl<I: Send + 'static> Iterator for Epoch<I> {
+    type Item = Result<StepItems<I>, BatchesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.plan_ahead();
+        let step = self.planned.pop_front()?;
+        Some(self.collect(step).inspect_err(|_| {
+            self.is_planned = true;
+            self.planned.clear();
+        }))
+    }
+}
+
+fn bytes<I>(read: &Result<Held<I>, BatchesError>) -> Bytes {
+    read.as_ref().map_or(Bytes::ZERO, |it| it.bytes)
+}

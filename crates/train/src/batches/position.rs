@@ -1,0 +1,52 @@
+//! Where the samples of an epoch stand.
+
+use plimsoll_sampler::{SamplerError, StepPosition};
+use serde::{Deserialize, Serialize};
+
+use super::data::Data;
+use super::error::BatchesError;
+
+/// Where the next step begins, or the next batch of a loader: what a checkpoint needs to go on from there.
+///
+/// It takes 4 kB of JSON at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    pub(super) step: StepPosition,
+    /// Samples of the epoch that are handed out.
+    pub(super) n_taken: usize,
+    /// Those of them that belong to the step that comes next.
+    pub(super) of_batch: usize,
+    /// The first sample of the dataset that has a part in it.
+    pub(super) first: usize,
+    pub(super) is_of_loader: bool,
+}
+
+impl Position {
+    /// The epoch of what comes next, from 0.
+    pub fn epoch(&self) -> usize {
+        usize::try_from(self.step.epoch()).unwrap_or(usize::MAX)
+    }
+
+    /// How many samples of that epoch are handed out.
+    pub const fn n_taken(&self) -> usize {
+        self.n_taken
+    }
+
+    /// Refuses a position of other samples, as far as the plan does not.
+    pub(super) fn check<I>(&self, data: &Data<I>, is_of_loader: bool) -> Result<(), BatchesError> {
+        if self.is_of_loader != is_of_loader {
+            return Err(BatchesError::OtherPosition { is_of_loader: self.is_of_loader });
+        }
+        if self.first != data.first {
+            let (taken, here) = (self.first as u64, data.first as u64);
+            return Err(SamplerError::OtherPlan { key: "first sample", taken, here }.into());
+        }
+        within("samples taken", self.n_taken, data.n_samples() - 1)?;
+        within("samples of a batch taken", self.of_batch, self.n_taken)
+    }
+}
+
+fn within(key: &'static str, value: usize, most: usize) -> Result<(), BatchesError> {
+    let (value, most) = (value as u64, most as u64);
+    if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }.into()) }
+}

@@ -1,0 +1,182 @@
+//! What steps are filled with: the loader, and what is left out.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll_sampler::StreamStats;
+use plimsoll_types::{Bytes, EpochDone};
+
+use super::journal::Journal;
+use super::unfit::{Unfit, longer};
+use crate::config::FitConfig;
+use crate::loader::{BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted};
+use crate::source::Source;
+use crate::stopwatch::Lap;
+
+/// The loader of a run, and which samples it leaves out because they do not fit.
+pub(super) struct Feed<S: Source> {
+    source: Arc<S>,
+    loader: Loader<S>,
+    config: LoaderConfig,
+    is_deterministic: bool,
+    /// What was known to be too long before the run.
+    known: Option<u32>,
+    unfit: Option<Unfit>,
+    /// Samples that the epoch has trained on so far.
+    epoch_samples: u64,
+    /// The samples of the step under way.
+    under_way: Vec<u64>,
+}
+
+type Samples<S> = StepSamples<<S as Source>::Buffer>;
+
+impl<S: Source> Feed<S> {
+    /// Allocates all buffers.
+    pub(super) fn try_new(source: Arc<S>, config: &FitConfig, wanted: &Wanted) -> Result<Self, LoaderError> {
+        Ok(Self {
+            loader: Loader::try_new(&source, None, wanted, &config.loader)?,
+            source,
+            config: config.loader.clone(),
+            is_deterministic: config.deterministic,
+            known: config.longest.train,
+            unfit: None,
+            epoch_samples: 0,
+            under_way: Vec::new(),
+        })
+    }
+
+    /// Leaves out what is known to be too long for this budget.
+    pub(super) fn leave_out_known(&mut self, budget: Bytes) {
+        self.unfit = self.known.map(|edge| Unfit::beyond(edge, budget));
+    }
+
+    /// Goes on at the place that a checkpoint says.
+    pub(super) fn load(
+        &mut self,
+        position: LoaderPosition,
+        wanted: &Wanted,
+        epoch_samples: u64,
+        unfit: Option<Unfit>,
+    ) -> Result<(), LoaderError> {
+        self.unfit = Unfit::stricter(unfit, self.unfit);
+        self.epoch_samples = epoch_samples;
+        self.loader = Loader::try_new(&self.source, Some(position), wanted, &self.config)?;
+        Ok(())
+    }
+
+    /// Returns the samples of the next step, without those that are known not to fit.
+    pub(super) fn next(
+        &mut self,
+        wanted: &Wanted,
+        budget: Bytes,
+        journal: &mut Journal<'_>,
+    ) -> Result<Samples<S>, LoaderError> {
+        let longest = self.longest(budget);
+        let samples =
+            booked(&mut self.loader, journal, |it| it.leave_out_longer(longest).and_then(|()| it.next(wanted)));
+        Ok(self.begun(samples?))
+    }
+
+    fn begun(&mut self, samples: Samples<S>) -> Samples<S> {
+        self.under_way.clear();
+        self.under_way.extend(samples.draw.ids());
+        samples
+    }
+
+    /// Gives the buffer of a step back that is done.
+    pub(super) fn recycle(&mut self, samples: Samples<S>, journal: &mut Journal<'_>) -> Result<(), LoaderError> {
+        booked(&mut self.loader, journal, |loader| loader.recycle(samples))
+    }
+
+    /// Whether samples that are cut or padded to this edge may be left out: only where others are shorter, and where what is
+    /// drawn may depend on memory.
+    pub(super) fn may_leave_out(&self, edge: u32) -> bool {
+        let is_shortest = self.config.edges.first().is_none_or(|it| edge <= *it);
+        !self.is_deterministic && self.config.bad_sample != BadSample::Fail && !is_shortest
+    }
+
+    /// Whether the settings could be such that they are.
+    pub(super) fn could_leave_out(&self) -> bool {
+        !self.config.edges.is_empty() && self.config.bad_sample == BadSample::Fail
+    }
+
+    /// Leaves out what one sample alone has shown not to fit into a budget; returns the samples of the step without it.
+    ///
+    /// Shorter samples that were padded with those that are left out stay, and are padded to less.
+    pub(super) fn leave_out(
+        &mut self,
+        samples: Samples<S>,
+        edge: u32,
+        (wanted, budget): (&Wanted, Bytes),
+        journal: &mut Journal<'_>,
+    ) -> Result<Samples<S>, LoaderError> {
+        self.unfit = Some(Unfit::of(edge, budget));
+        self.loader.leave_out_longer(self.longest(budget))?;
+        let samples = self.loader.without_longer(samples)?;
+        if !samples.draw.parts.is_empty() {
+            return Ok(self.begun(samples));
+        }
+        self.loader.leave_out(samples)?;
+        self.next(wanted, budget, journal)
+    }
+
+    /// Says what a run that goes on leaves out because it did not fit before, unless whoever began it knows; with much more
+    /// memory than then, nothing is.
+    pub(super) fn left_out(&self, budget: Bytes) -> Option<String> {
+        let is_new = |longest: &u32| self.known.is_none_or(|known| *longest < known);
+        let longest = self.longest(budget).filter(is_new)?;
+        longer(&*self.source, longest)
+    }
+
+    /// Returns the longest edge that samples are padded to, where longer ones are left out.
+    fn longest(&self, budget: Bytes) -> Option<u32> {
+        let longest = self.unfit?.longest(budget)?;
+        Some(self.config.edges.iter().copied().filter(|it| *it <= longest).max().unwrap_or(0))
+    }
+
+    /// Counts the samples of a step that is done.
+    pub(super) fn count(&mut self, n_samples: u64) {
+        self.epoch_samples += n_samples;
+    }
+
+    /// Ends an epoch whose last sample was in this step, or before it.
+    pub(super) fn end_epoch(&mut self, epoch: u64, step: u64) -> EpochDone {
+        EpochDone { epoch, step, samples: std::mem::take(&mut self.epoch_samples) }
+    }
+
+    /// Returns the samples of the step under way.
+    pub(super) fn under_way(&self) -> &[u64] {
+        &self.under_way
+    }
+
+    pub(super) fn position(&self) -> &LoaderPosition {
+        self.loader.position()
+    }
+
+    pub(super) fn epoch_samples(&self) -> u64 {
+        self.epoch_samples
+    }
+
+    pub(super) fn unfit(&self) -> Option<Unfit> {
+        self.unfit
+    }
+
+    /// Returns how the look-ahead buffer did, where the samples are streamed.
+    pub(super) fn stream_stats(&self) -> Option<StreamStats> {
+        self.loader.stream_stats()
+    }
+}
+
+/// Works with the loader, and books apart what it waits for others.
+fn booked<S: Source, T>(
+    loader: &mut Loader<S>,
+    journal: &mut Journal<'_>,
+    work: impl FnOnce(&mut Loader<S>) -> Result<T, LoaderError>,
+) -> Result<T, LoaderError> {
+    let (begun, before) = (Instant::now(), loader.waited());
+    let done = work(loader);
+    let (all, waiting) = (begun.elapsed(), loader.waited().saturating_sub(before));
+    journal.book(Lap::Sampler, all.saturating_sub(waiting));
+    journal.book(Lap::Waiting, waiting);
+    done
+}

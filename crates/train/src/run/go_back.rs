@@ -1,0 +1,73 @@
+//! The way back to a checkpoint.
+
+use plimsoll_types::Event;
+
+use super::Run;
+use crate::checkpoint::{Checkpoint, RunState, name, remove_after};
+use crate::error::TrainError;
+use crate::job::Job;
+
+impl<J: Job> Run<'_, '_, J> {
+    /// Goes back to the last checkpoint that is whole: what happened since is undone, in the log and among the
+    /// checkpoints as well. Returns the events that were undone.
+    ///
+    /// The caller has the run [`Self::catch_up`] before the next step.
+    pub(super) fn return_to_last(&mut self) -> Result<Vec<Event>, TrainError> {
+        self.journal.wait_for_checkpoint()?;
+        let checkpoint = Checkpoint::last(self.journal.path(), &self.kept)?;
+        for damage in &checkpoint.passed_over {
+            self.journal.warn(&format!("passed over a damaged checkpoint: {damage}"));
+        }
+        let (asked, done) = (self.config.n_steps, checkpoint.state.step);
+        if asked < done {
+            return Err(TrainError::FewerSteps { asked, done });
+        }
+        self.load(&checkpoint)?;
+        self.standing.take_noted(self.journal.path());
+        remove_after(self.journal.path(), Some(self.standing.step()))?;
+        self.standing.name_best(self.journal.path())?;
+        // A kill may have come between a checkpoint's name and the removal of those that it made too many.
+        self.standing.prune(self.journal.path(), self.config.keep_checkpoints)?;
+        Ok(self.journal.undo_after(checkpoint.state.log_bytes)?)
+    }
+
+    /// Begins again with a run that was killed before its first checkpoint.
+    pub(super) fn return_to_nothing(&mut self) -> Result<Vec<Event>, TrainError> {
+        let warning = format!("{} holds no checkpoint: the run begins again", self.journal.path().display());
+        self.journal.warn(&warning);
+        remove_after(self.journal.path(), None)?;
+        Ok(self.journal.undo_after(0)?)
+    }
+
+    /// Takes everything from a checkpoint that a run has in memory.
+    fn load(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        let RunState { step, validated, best, budget, position, epoch_samples, controller, balance, .. } =
+            checkpoint.state.clone();
+        let RunState { unfit, validation, seconds, .. } = checkpoint.state;
+        // The best of then may have gone since, when a better one was found that is undone now.
+        let best = best.filter(|it| self.journal.path().join(name(it.step)).is_dir());
+        // The time of steps that are undone has passed all the same.
+        let seconds = self.standing.seconds(self.journal.seconds()).max(seconds);
+        self.standing.load(step, best, seconds);
+        self.validations.load(validation, validated);
+        self.control.load(step, controller, budget);
+        self.training.load(self.job, checkpoint, self.control.controller().is_checkpointing(), balance)?;
+        self.feed.load(position, &self.control.wanted(), epoch_samples, unfit)?;
+        let about = (self.control.controller(), budget.budget);
+        self.journal.begin_again(step, self.config, about, self.job.unit_of_length());
+        Ok(())
+    }
+
+    /// Logs and does what an undisturbed run has logged and done between its checkpoint and its next step.
+    pub(super) fn catch_up(&mut self) -> Result<(), TrainError> {
+        // An end that the run had once, with fewer steps, is where it was validated too.
+        let is_best = self.standing.is_best();
+        if is_best || self.is_due(self.config.checkpoint_every) {
+            self.log_saved()?;
+        }
+        if (is_best || self.is_due(self.config.validate_every)) && !self.validations.is_done() {
+            self.validate()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! What a step changes: model, optimizer and the balance of the tasks, on their device.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::Device;
+use plimsoll_guard::Guard;
+use plimsoll_probe::{Probe, note_work};
+use plimsoll_step::{
+    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, TrainState, Update,
+};
+use plimsoll_types::{Attempt, Bytes, TaskStep};
+
+use super::tasks;
+use crate::balance::TaskBalance;
+use crate::checkpoint::Checkpoint;
+use crate::config::FitConfig;
+use crate::device::{replicas, uploaded};
+use crate::error::TrainError;
+use crate::incident::Surroundings;
+use crate::job::Job;
+use crate::loader::StepSamples;
+use crate::source::Source;
+
+/// Bytes of Adam's two moments of a parameter.
+const MOMENTS: u64 = 8;
+
+/// The transaction of a run, and what it changes.
+pub(super) struct Training<M> {
+    guarded: GuardedStep,
+    state: TrainState<M>,
+    device: Device,
+    /// What runs parts at once, where that is asked for.
+    replicas: Option<Arc<Replicas>>,
+    balance: TaskBalance,
+    draws_line: bool,
+}
+
+impl<M: Module> Training<M> {
+    /// Begins on a device that was seeded before.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] when the system has no room for so many threads.
+    pub(super) fn try_new(
+        model: M,
+        device: Device,
+        probe: Box<dyn Probe>,
+        balance: TaskBalance,
+        config: &FitConfig,
+    ) -> Result<Self, StepError> {
+        let replicas = match config.controller.replicas as usize {
+            n @ 2.. if config.controller.exact_peaks => Some(replicas(n)?),
+            _ => None,
+        };
+        let (guarded, draws_line) = (GuardedStep::new(probe, device.clone()), config.draws_line);
+        Ok(Self {
+            guarded,
+            state: TrainState::new(model, AdamConfig::new().init()),
+            device,
+            replicas,
+            balance,
+            draws_line,
+        })
+    }
+
+    /// Takes model and optimizer from a checkpoint.
+    pub(super) fn load<J: Job<Model = M>>(
+        &mut self,
+        job: &J,
+        checkpoint: &Checkpoint,
+        is_checkpointing: bool,
+        balance: TaskBalance,
+    ) -> Result<(), TrainError> {
+        // Dropped first, so that there are never two.
+        self.state.clear(AdamConfig::new().init());
+        let plain = self.device.clone().inner().autodiff();
+        self.device = if is_checkpointing { plain.gradient_checkpointing() } else { plain };
+        self.guarded.set_device(self.device.clone());
+        let model = job.init(&self.device);
+        let (model, optimizer) = checkpoint.load(model, AdamConfig::new().build(), &self.device)?;
+        (self.state, self.balance) = (TrainState::new(model, optimizer), balance);
+        Ok(())
+    }
+
+    pub(super) fn model(&self) -> &M {
+        self.state.model()
+    }
+
+    pub(super) fn optimizer(&self) -> &ModuleOptimizer {
+        self.state.optimizer()
+    }
+
+    pub(super) fn balance(&self) -> &TaskBalance {
+        &self.balance
+    }
+
+    pub(super) fn probe(&self) -> &dyn Probe {
+        self.guarded.probe()
+    }
+
+    /// Returns what decides what is done with a step, and what now that one has stopped.
+    pub(super) fn guard(&mut self) -> &mut Guard {
+        self.guarded.guard()
+    }
+
+    /// Seeds the device anew, for a step.
+    pub(super) fn seed_step(&self, seed: u64, step: u64) {
+        self.guarded.seed_step(seed, step);
+    }
+
+    /// Returns what is in use.
+    pub(super) fn in_use(&self) -> Result<Bytes, StepError> {
+        Ok(self.guarded.read()?.in_use)
+    }
+
+    /// Does something below the line, where one is drawn: what passes the capacity meanwhile is refused.
+    pub(super) fn below_line<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        if !self.draws_line {
+            return work(self);
+        }
+        self.guarded.draw_line(true)?;
+        let done = work(self);
+        note_work(format_args!("what is done between steps"));
+        self.guarded.draw_line(false)?;
+        done
+    }
+
+    /// Runs the samples of a step forward and backward.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`]; nothing of the step has happened then.
+    pub(super) fn attempt<J: Job<Model = M>>(
+        &mut self,
+        job: &J,
+        samples: &StepSamples<<J::Source as Source>::Buffer>,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+    ) -> Result<StepOutcome, StepError> {
+        let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
+        self.below_line(|Self { guarded, state, device, replicas, .. }| {
+            let batch = |range| uploaded(job.batch(&samples.buffer, range, device), device);
+            let mean_loss = |model: &M, range| job.mean_loss(model, batch(range), &weights);
+            match replicas {
+                Some(replicas) => guarded.attempt_beside(state.model(), request, predict, (replicas, &mean_loss)),
+                None => guarded.attempt(state.model(), request, predict, &mean_loss),
+            }
+        })
+    }
+
+    /// Returns the parts of the last attempt that ran out of memory; none the second time.
+    pub(super) fn take_failures(&mut self) -> Vec<Attempt> {
+        self.guarded.take_failures()
+    }
+
+    /// Lets the optimizer step.
+    pub(super) fn commit(&mut self, update: Update) -> Result<Commit, StepError> {
+        self.below_line(|Self { guarded, state, .. }| guarded.commit(state, update))
+    }
+
+    /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes.
+    pub(super) fn to_come(&self, step: u64) -> Bytes {
+        let n_parameters = self.model().num_params() as u64;
+        if step == 0 { Bytes(n_parameters.saturating_mul(MOMENTS)) } else { Bytes::ZERO }
+    }
+
+    /// Gathers what a step showed of its tasks; `tasks` has that of every sample.
+    pub(super) fn task_steps(&self, tasks: &[u16], outcome: &StepOutcome) -> Vec<TaskStep> {
+        tasks::task_steps(&self.balance, tasks, outcome)
+    }
+
+    /// Lets the balance learn from what a step showed.
+    pub(super) fn observe(&mut self, steps: &[TaskStep]) {
+        tasks::observe(&mut self.balance, steps);
+    }
+
+    /// Whether the weights are there, for all that is known: where a failure is never silent, they are.
+    pub(super) fn has_weights(&self) -> Result<bool, StepError> {
+        Ok(self.probe().has_exact_peak() || self.guarded.weights_are_whole(self.model())?)
+    }
+
+    /// Returns to the device what nobody holds any more.
+    pub(super) fn clean_up(&mut self) -> Result<(), StepError> {
+        self.guarded.give_back()
+    }
+
+    /// Ends what is queued, and returns what nobody holds: a dry run would drop the one and count the other.
+    pub(super) fn settle(&mut self) -> Result<(), StepError> {
+        self.device.sync().map_err(|error| StepError::Device(error.to_string()))?;
+        self.clean_up()
+    }
+
+    /// Lets the next step begin without what earlier ones, or others, have left reserved.
+    pub(super) fn forget_pages(&mut self) {
+        self.guarded.forget_pages();
+    }
+
+    /// Moves the model to the device that recomputes activations.
+    ///
+    /// Which it is stands in each tensor, and tensors of both kinds do not mix, so the model is made anew from the record
+    /// of the old one; the optimizer's state has no graph, and stays.
+    pub(super) fn recompute_activations<J: Job<Model = M>>(&mut self, job: &J) -> Result<(), StepError> {
+        let device = self.device.clone().gradient_checkpointing();
+        let record = self.model().clone().into_record();
+        let model = job.init(&device).try_load_record(record).map_err(|error| StepError::Device(error.to_string()))?;
+        self.guarded.set_device(device.clone());
+        self.state.set_model(model);
+        self.device = device;
+        Ok(())
+    }
+
+    /// Lends the model, its device, and what runs it forward alone.
+    pub(super) fn forward(&mut self) -> (&M, &Device, ForwardPasses<'_>) {
+        (self.state.model(), &self.device, self.guarded.forward_passes())
+    }
+
+    /// Looks at the device's memory before a step; what it does not tell is left out.
+    pub(super) fn surroundings(&self, step: u64) -> Surroundings {
+        let probe = self.probe();
+        Surroundings {
+            step,
+            capacity: probe.capacity().ok(),
+            held_by_others: probe.held_by_others(),
+            reserved: probe.read().ok().map(|it| it.reserved),
+            page: probe.page().ok(),
+            largest_allocation: probe.largest_taken(),
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a weight is a small number, and a model has no better ones")]
+fn narrowed(weight: f64) -> f32 {
+    weight as f32
+}

@@ -1,0 +1,116 @@
+//! The example of a job of one's own, as it stands.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::iter::repeat;
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, Tensor};
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{Drawn, Existing, FitConfig, InMemory, Job, Loss, RunDir, Shell, fit};
+use plimsoll_types::{EndReason, Event, StepDone, StepShape};
+
+#[path = "../examples/own_job.rs"]
+#[expect(dead_code, reason = "a program ends where its tests begin")]
+mod example;
+
+fn steps(events: &[Event]) -> Vec<&StepDone> {
+    events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
+}
+
+/// Rows without a method that has a default.
+struct Rows(Arc<InMemory<Vec<f32>>>);
+
+impl Job for Rows {
+    type Source = InMemory<Vec<f32>>;
+    type Model = Linear;
+    type Batch = Tensor<2>;
+
+    fn source(&self) -> Arc<InMemory<Vec<f32>>> {
+        Arc::clone(&self.0)
+    }
+
+    fn init(&self, device: &Device) -> Linear {
+        LinearConfig::new(1, 8).init(device)
+    }
+
+    fn batch(&self, drawn: &Drawn<Vec<f32>>, range: Range<usize>, device: &Device) -> Tensor<2> {
+        let edge = drawn.edge(&range) as usize;
+        let padded = |row: &Vec<f32>| row.iter().copied().chain(repeat(0.0)).take(edge).collect::<Vec<_>>();
+        let values: Vec<_> = drawn.samples(range).flat_map(padded).collect();
+        Tensor::<1>::from_floats(values.as_slice(), device).reshape([-1, 1])
+    }
+
+    fn mean_loss(&self, layer: &Linear, values: Tensor<2>, _task_weights: &[f32]) -> Loss {
+        layer.forward(values).powi_scalar(2).mean().into()
+    }
+}
+
+fn rows(n: usize) -> Rows {
+    let rows = (0..n).map(|at| vec![0.5; 1 + at % 6]);
+    Rows(Arc::new(InMemory::padded(rows, |row| u32::try_from(row.len()).unwrap()).unwrap()))
+}
+
+#[test]
+fn what_a_job_does_not_say_is_made_of_its_model_and_its_samples() {
+    let job = rows(12);
+    assert_eq!(job.name(), "Rows");
+    assert!(job.program().starts_with("Rows with 16 parameters in 2 tensors, checksum "), "{}", job.program());
+    assert!(job.fingerprint().contains(" on 12 samples, lengths "), "{}", job.fingerprint());
+    assert_ne!(job.fingerprint(), rows(13).fingerprint());
+    // Batches are planned of the samples that are short enough.
+    let (device, shape) = (Device::flex().autodiff(), StepShape::new(7, 3));
+    assert_eq!(job.blank_batch(shape, &device).dims(), [21, 1]);
+    assert_eq!(job.blank_forward(&job.init(&device), shape, &device).dims(), [1]);
+}
+
+#[test]
+fn samples_of_many_lengths_are_padded_and_each_comes_once() {
+    let (job, folder) = (rows(50), tempfile::tempdir().unwrap());
+    let mut run_dir = RunDir::open(&folder.path().join("run"), Existing::Refuse).unwrap();
+    let shell = Shell::open(DeviceKind::Flex, None, &mut run_dir, Existing::Refuse).unwrap();
+    let config = FitConfig::padded(DeviceKind::Flex, 12, 16, vec![2, 4, 6]).unwrap();
+    assert_eq!(fit(&job, &config, shell).unwrap().reason, EndReason::Completed);
+    let events = run_dir.events().unwrap();
+    let mut first_epoch: Vec<_> = steps(&events)
+        .iter()
+        .filter(|it| it.epoch == 0)
+        .flat_map(|it| &it.micro_batches)
+        .flat_map(|it| &it.ids)
+        .collect();
+    first_epoch.sort_unstable();
+    assert!(first_epoch.into_iter().copied().eq(0..50));
+}
+
+#[test]
+fn a_job_without_samples_is_refused_in_words() {
+    let none = Rows(Arc::new(InMemory::of_one_size([])));
+    let folder = tempfile::tempdir().unwrap();
+    let mut run_dir = RunDir::open(&folder.path().join("run"), Existing::Refuse).unwrap();
+    let shell = Shell::open(DeviceKind::Flex, None, &mut run_dir, Existing::Refuse).unwrap();
+    let error = fit(&none, &FitConfig::of_one_size(DeviceKind::Flex, 3, 4).unwrap(), shell).unwrap_err();
+    assert!(error.to_string().contains("no sample"), "{error}");
+}
+
+#[test]
+fn the_smallest_job_trains_and_is_small() {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/own_job.rs")).unwrap();
+    assert!(text.lines().count() <= 60, "{} lines", text.lines().count());
+
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = example::train(&folder.path().join("run"), 30).unwrap();
+    assert_eq!((outcome.reason, outcome.step), (EndReason::Completed, 30));
+    let run_dir = RunDir::open(&folder.path().join("run"), Existing::Resume).unwrap();
+    let events = run_dir.events().unwrap();
+    let steps = steps(&events);
+    assert_eq!(steps.len(), 30);
+    // Steps of an epoch of 100 samples: three of 32 and one of 4. Whatever weights were drawn, an epoch is better than the
+    // first was.
+    let of_epoch = |epoch: usize| steps[4 * epoch..4 * epoch + 3].iter().map(|it| it.loss).sum::<f64>();
+    assert!(of_epoch(6) < of_epoch(0), "{} {}", of_epoch(0), of_epoch(6));
+    assert_eq!(steps[..4].iter().map(|it| it.n_samples()).collect::<Vec<_>>(), [32, 32, 32, 4]);
+    assert!(!events.iter().any(|it| matches!(it, Event::Validated(_))));
+}
