@@ -1,4 +1,4 @@
-//! How does a file appear whole?
+//! How does a file appear whole, and how is it known that it still is?
 //!
 //! # Invariants
 //!
@@ -24,9 +24,13 @@
 //! What survives a crash, and what of it needs which flush: Pillai et al., *All File Systems Are Not Created Equal* (OSDI
 //! 2014).
 
+mod checksum;
+
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+pub use checksum::Checksum;
 
 /// Writes a file, which has its name only when it is whole and on the disk.
 ///
@@ -114,6 +118,16 @@ fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
     hidden.push(".");
     hidden.push(ending);
     Ok(path.with_file_name(hidden))
+}
+
+/// Flushes a file to the disk that is closed already.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn sync_file(path: &Path) -> io::Result<()> {
+    // Some systems flush only what is open for writing.
+    File::options().append(true).open(path)?.sync_all()
 }
 
 /// Flushes the names in a folder to the disk: a file that is renamed into it is there for good only then.

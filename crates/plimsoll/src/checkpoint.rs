@@ -1,13 +1,13 @@
 //! A step that another process goes on with.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use burn::module::Module;
 use burn::store::{ModuleRecord, RecordError};
-use plimsoll_files::{whole_folder, write_whole, write_whole_folder};
+use plimsoll_files::{Checksum, sync_file, whole_folder, write_whole, write_whole_folder};
 use plimsoll_step::{Shown, StepError, or_put_back};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ struct State<S> {
     n_skipped: u64,
     loss_scale: Option<LossScale>,
     shown: Shown,
-    /// The checksum of each other file.
-    crc32: BTreeMap<String, u32>,
+    /// What each other file is recognised by.
+    files: BTreeMap<String, Checksum>,
     program: S,
 }
 
@@ -63,14 +63,17 @@ impl<M: Module> Step<M> {
                 average.clone().into_record().save(folder.join(AVERAGE)).map_err(io::Error::other)?;
                 files.push(AVERAGE);
             }
-            let crc32 = |name: &str| Ok((name.to_owned(), checksum(&folder.join(name))?));
+            let flushed = |name: &str| {
+                let path = folder.join(name);
+                sync_file(&path).and_then(|()| Ok((name.to_owned(), Checksum::of(&path)?)))
+            };
             let state = State {
                 version: VERSION,
                 n_steps: self.n_steps,
                 n_skipped: self.n_skipped,
                 loss_scale: self.scale,
                 shown: self.known.shown().clone(),
-                crc32: files.into_iter().map(crc32).collect::<io::Result<_>>()?,
+                files: files.into_iter().map(flushed).collect::<io::Result<_>>()?,
                 program,
             };
             write_whole(&folder.join(STATE), &serde_json::to_vec(&state)?)
@@ -93,11 +96,11 @@ impl<M: Module> Step<M> {
         let path = path.as_ref();
         let folder = whole_folder(path).ok_or_else(|| failed(path, "there is no checkpoint".to_owned()))?;
         let state: State<S> = read_state(&folder.join(STATE)).map_err(|reason| failed(&folder.join(STATE), reason))?;
-        for (name, expected) in &state.crc32 {
+        for (name, noted) in &state.files {
             let path = folder.join(name);
-            let found = checksum(&path).map_err(|error| failed(&path, error.to_string()))?;
-            if found != *expected {
-                return Err(failed(&path, format!("it is damaged: its checksum is {found:08x}, not {expected:08x}")));
+            let found = Checksum::of(&path).map_err(|error| failed(&path, error.to_string()))?;
+            if found != *noted {
+                return Err(failed(&path, format!("it is damaged: it has {found}, not {noted}")));
             }
         }
         let unfit = |path: &Path, error: &RecordError| failed(path, error.to_string());
@@ -108,7 +111,7 @@ impl<M: Module> Step<M> {
         };
         let optimizer = folder.join(OPTIMIZER);
         let optimizer = self.optimizer().clone().load(&optimizer).map_err(|error| unfit(&optimizer, &error))?;
-        let average = match self.decay().filter(|_| state.crc32.contains_key(AVERAGE)) {
+        let average = match self.decay().filter(|_| state.files.contains_key(AVERAGE)) {
             Some(decay) => Some(Average::of(decay, load(self.model().valid(), AVERAGE)?)),
             None => None,
         };
@@ -132,27 +135,4 @@ fn read_state<S: DeserializeOwned>(path: &Path) -> Result<State<S>, String> {
         return Err(format!("it has version {version}, this program reads version {VERSION}"));
     }
     serde_json::from_slice(&text).map_err(|error| error.to_string())
-}
-
-/// Returns the CRC-32 (ISO 3309) of a file, and flushes it to the disk.
-fn checksum(path: &Path) -> io::Result<u32> {
-    /// Hashes what is copied to it.
-    struct Hash(crc32fast::Hasher);
-
-    impl io::Write for Hash {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.update(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    // What cannot be written to is not flushed everywhere.
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let mut hash = Hash(crc32fast::Hasher::new());
-    io::copy(&mut file, &mut hash)?;
-    file.sync_all()?;
-    Ok(hash.0.finalize())
 }

@@ -1,6 +1,8 @@
 //! The heap of this program, where the Flex backend keeps its tensors.
 
+use std::cell::Cell;
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use plimsoll_types::{Bytes, MemoryReading};
 
@@ -8,6 +10,9 @@ use crate::limits::Limits;
 use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError, holes};
 
 const HEAP: &HeapCounters = HeapCounters::of_program();
+
+/// What others leave is never older than this: it takes some 30 µs to read, which steps of few ms would notice.
+const MOST_AGE: Duration = Duration::from_millis(10);
 
 /// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
 ///
@@ -21,6 +26,8 @@ pub struct HeapProbe {
     limits: Option<Limits>,
     /// What was left when the line was drawn last.
     left: Bytes,
+    /// The capacity, and when it was read.
+    recent: Cell<Option<(Bytes, Instant)>>,
 }
 
 impl HeapProbe {
@@ -52,7 +59,7 @@ impl HeapProbe {
             Err(ProbeError::CapacityUnknown { .. }) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { limits, left: Bytes::MAX })
+        Ok(Self { limits, left: Bytes::MAX, recent: Cell::new(None) })
     }
 }
 
@@ -90,13 +97,19 @@ impl Probe for HeapProbe {
         true
     }
 
-    /// Returns what other processes leave of the machine's memory and of each control group's limit, as they are now.
+    /// Returns what other processes leave of the machine's memory and of each control group's limit, as they were at most
+    /// 10 ms ago.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
+        if let Some((capacity, _)) = self.recent.get().filter(|it| it.1.elapsed() < MOST_AGE) {
+            return Ok(capacity);
+        }
         let limits = self.limits.as_ref().ok_or_else(|| ProbeError::CapacityUnknown {
             device: self.name(),
             reason: "this system does not say how much memory there is as Linux does".into(),
         })?;
-        limits.capacity(held())
+        let capacity = limits.capacity(held())?;
+        self.recent.set(Some((capacity, Instant::now())));
+        Ok(capacity)
     }
 
     fn page(&self) -> Result<Bytes, ProbeError> {

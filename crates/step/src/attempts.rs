@@ -67,8 +67,8 @@ pub(super) struct Attempts<'a, M: Module, T> {
     /// Bytes in use after the last part that ran.
     in_use: Bytes,
     peak: Bytes,
-    /// What the forward pass of the part under way changes in the model, from before it.
-    before: RunningStates,
+    /// What the forward pass of the part under way changes in the model, from before it, where another has run already.
+    before: Option<RunningStates>,
     /// Whether what is read of a part that is the whole step is read with the step.
     reads_once: bool,
     /// That, once the part has run.
@@ -106,7 +106,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             resident,
             in_use: resident,
             peak: Bytes::ZERO,
-            before: RunningStates::default(),
+            before: None,
             reads_once: false,
             unread: None,
             times: StepTimes { probe, ..StepTimes::default() },
@@ -144,7 +144,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         let tried = if let Some(made) = self.made_beside(&part)? {
             self.take(made)
         } else {
-            self.before = RunningStates::of(self.model);
+            self.before = (!self.parts.is_empty()).then(|| RunningStates::of(self.model));
             self.try_part(&part)
         };
         self.inside += start.elapsed();
@@ -297,7 +297,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     ) -> Result<Happened, StepError> {
         drop(made);
         (self.reads_once, self.unread) = (false, None);
-        std::mem::take(&mut self.before).put_back(self.model);
+        self.before.as_mut().unwrap_or(&mut self.guarded.before).put_back(self.model);
         let failure = match error {
             ReadError::Other(error) => return Err(*error),
             ReadError::OutOfMemory { refused } => {
@@ -318,8 +318,10 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     /// Checks what all parts have added up to; returns none where that did not fit.
     pub(super) fn finish(&mut self) -> Result<Option<(StepOutcome, Vec<T>)>, StepError> {
         self.times.guard = self.begun.elapsed().saturating_sub(self.inside);
-        // What forward passes have changed is there from now on.
-        drop(RunningStates::of(self.model));
+        if !self.guarded.before.is_empty() {
+            // What forward passes have changed is there from now on.
+            RunningStates::settle(self.model);
+        }
         let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
         let mut gradients = accumulator.finish();
         let start = Instant::now();

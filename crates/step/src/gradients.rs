@@ -63,7 +63,8 @@ impl<M: Module> WeightedAccumulator<M> {
 
 /// Returns the gradients of a mean loss, of shape `[1]`, times a weight.
 pub(crate) fn weighted_backward<M: Module>(model: &M, mean_loss: &Tensor<1>, weight: f64) -> GradientsParams {
-    let weighted = mean_loss.clone() * weight;
+    let is_whole = weight.to_bits() == 1.0_f64.to_bits();
+    let weighted = if is_whole { mean_loss.clone() } else { mean_loss.clone() * weight };
     GradientsParams::from_grads(weighted.backward(), model)
 }
 

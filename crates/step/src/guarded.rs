@@ -49,7 +49,7 @@ pub struct GuardedStep {
     /// The parts of the last step that ran out of memory.
     pub(crate) failures: Vec<Attempt>,
     /// What forward passes change in the model, from before the last step.
-    before: RunningStates,
+    pub(crate) before: RunningStates,
     /// What decides what is done with a step.
     guard: Guard,
 }

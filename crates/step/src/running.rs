@@ -25,15 +25,21 @@ impl RunningStates {
     /// A model of which no weight was ever used has seen no forward pass: its weights are drawn when they are first used, in
     /// the order of that, and stay as they are until then.
     pub(crate) fn of<M: Module>(model: &M) -> Self {
-        let mut found = Found::default();
-        model.visit(&mut found);
-        if found.kept.is_empty() || (found.has_unused && !found.has_used) {
-            return Self { kept: found.kept };
+        let mut kinds = Kinds::default();
+        model.visit(&mut kinds);
+        let mut states = Self::default();
+        if kinds.has_untrained {
+            if kinds.has_used || !kinds.has_unused {
+                Self::settle(model);
+            }
+            model.visit(&mut Keep(&mut states));
         }
+        states
+    }
+
+    /// Lets every update take effect.
+    pub(crate) fn settle<M: Module>(model: &M) {
         drop(model.valid());
-        let mut found = Found::default();
-        model.visit(&mut found);
-        Self { kept: found.kept }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -46,7 +52,7 @@ impl RunningStates {
             return;
         }
         // An update that waits would take the place of what is put back.
-        drop(model.valid());
+        Self::settle(model);
         drop(model.clone().map(self));
     }
 
@@ -72,14 +78,15 @@ impl RunningStates {
     }
 }
 
-/// What a model holds that is not trained.
+/// What kinds of weights a model has.
 #[derive(Default)]
-struct Found {
-    kept: HashMap<ParamId, Box<dyn Any + Send>>,
-    /// Whether it has weights that were never used.
+struct Kinds {
+    /// Some that were never used.
     has_unused: bool,
-    /// Whether it has trained weights that were.
+    /// Trained ones that were.
     has_used: bool,
+    /// Some that are not trained.
+    has_untrained: bool,
 }
 
 /// Does something to a model of which a failure leaves no trace in what forward passes change, though copies share it.
@@ -92,14 +99,26 @@ pub fn or_put_back<M: Module, T, E>(model: &M, work: impl FnOnce() -> Result<T, 
     work().inspect_err(|_| before.put_back(model))
 }
 
-impl ModuleVisitor for Found {
+fn is_untrained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+    param.is_initialized() && !Tensor::is_require_grad(param)
+}
+
+impl ModuleVisitor for Kinds {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if !param.is_initialized() {
-            self.has_unused = true;
-        } else if param.base().is_require_grad() {
-            self.has_used = true;
-        } else {
-            self.kept.insert(param.id, Box::new(param.base()));
+        let is_untrained = is_untrained(param);
+        self.has_untrained |= is_untrained;
+        self.has_unused |= !param.is_initialized();
+        self.has_used |= param.is_initialized() && !is_untrained;
+    }
+}
+
+/// Keeps what is not trained.
+struct Keep<'a>(&'a mut RunningStates);
+
+impl ModuleVisitor for Keep<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if is_untrained(param) {
+            self.0.kept.insert(param.id, Box::new(param.base()));
         }
     }
 }

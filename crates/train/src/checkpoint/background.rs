@@ -1,10 +1,11 @@
 //! How a checkpoint that is written becomes one, while the run goes on.
 
-use std::fs::{self, File};
+use std::fs;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::{Builder, JoinHandle};
 
+use plimsoll_files::sync_file;
 use plimsoll_probe::count_beside;
 
 use super::folder::{self, Best, prune};
@@ -42,7 +43,7 @@ impl Unpublished {
     fn named(&self) -> Result<(), RunDirError> {
         let log = self.run_dir.join(EVENTS_FILE);
         for path in [log, self.folder.join(WEIGHTS), self.folder.join(STATE)] {
-            sync_file(&path)?;
+            sync_file(&path).map_err(|source| io_error("flush", &path, source))?;
         }
         checksums::write(&self.folder)?;
         folder::publish(&self.run_dir, &self.folder, self.step)
@@ -54,13 +55,6 @@ impl Unpublished {
         drop(fs::remove_dir_all(&self.folder));
         error
     }
-}
-
-/// Flushes a file to the disk that is closed already.
-fn sync_file(path: &Path) -> Result<(), RunDirError> {
-    // Some systems flush only what is open for writing.
-    let file = File::options().append(true).open(path);
-    file.and_then(|it| it.sync_all()).map_err(|source| io_error("flush", path, source))
 }
 
 /// Publishes checkpoints beside the steps, one at a time.
