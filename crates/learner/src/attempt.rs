@@ -56,10 +56,14 @@ pub(crate) fn attempt<M: LearnerModel>(
     let panic = match catch_unwind(attempted) {
         Ok(Ok((outcome, outputs))) => return Ok(Attempted { outcome, outputs, predicted: predicted.get() }),
         Ok(Err(StepError::NotDivided { .. })) if batches.are_whole() => return Err(whole_batch()),
-        Ok(Err(source)) => return Err(LearnerError::Step { at, source }),
+        Ok(Err(source)) => {
+            return Err(match source.sample().and_then(|place| batches.sample(place)) {
+                Some((index, length)) => LearnerError::Sample { at, index, length, source },
+                None => LearnerError::Step { at, source },
+            });
+        }
         Err(panic) => panic,
     };
-    guarded.discard(model);
     match no_batch.take() {
         Some(NoBatch::Failed(source)) => Err(LearnerError::Batch { at, source }),
         Some(NoBatch::UsedUp) => Err(whole_batch()),

@@ -32,8 +32,9 @@ impl<I: Clone + Send + 'static, O: 'static> Source<O> for Batches<I, O> {
 
 /// What a step is made of.
 pub(crate) enum StepBatches<'a, O> {
-    /// Samples of these lengths, the longest first, and what makes a batch of a range of them.
-    Samples { lengths: Vec<u32>, make: Box<Make<'a, O>> },
+    /// Samples of these lengths, the longest first, with their indices in the dataset, and what makes a batch of a range of
+    /// them.
+    Samples { lengths: Vec<u32>, indices: Vec<usize>, make: Box<Make<'a, O>> },
     /// One batch that is there, of so many samples.
     Whole { batch: Cell<Option<O>>, n_samples: usize },
 }
@@ -50,16 +51,30 @@ pub(crate) enum NoBatch {
 
 impl<'a, O: 'static> StepBatches<'a, O> {
     fn of_items<I: Clone + Send + 'static>(batches: &'a Batches<I, O>, step: StepItems<I>) -> Self {
-        let mut items: Vec<_> = step.costs.into_iter().zip(step.items).collect();
+        let mut items: Vec<_> = step.costs.into_iter().zip(step.indices.into_iter().zip(step.items)).collect();
         // Those that are as long stay in order.
         items.sort_by_key(|(length, _)| Reverse(*length));
-        let (lengths, items): (_, Vec<I>) = items.into_iter().unzip();
-        let make = move |part: Range<usize>, device: &Device| batches.batch(items[part].to_vec(), device);
-        Self::Samples { lengths, make: Box::new(make) }
+        let (lengths, items): (_, Vec<(usize, I)>) = items.into_iter().unzip();
+        let (indices, items): (Vec<_>, Vec<I>) = items.into_iter().unzip();
+        let of = indices.clone();
+        let make = move |part: Range<usize>, device: &Device| {
+            let indices = of[part.clone()].to_vec();
+            let batch = batches.batch(items[part].to_vec(), device);
+            batch.map_err(|error| BatchesError::Batch { indices, error: Box::new(error) })
+        };
+        Self::Samples { lengths, indices, make: Box::new(make) }
     }
 
     pub(crate) fn whole(batch: O, n_samples: usize) -> Self {
         Self::Whole { batch: Cell::new(Some(batch)), n_samples }
+    }
+
+    /// Returns the index in the dataset and the length of a sample, where samples are known.
+    pub(crate) fn sample(&self, at: usize) -> Option<(usize, u32)> {
+        match self {
+            Self::Samples { lengths, indices, .. } => Some((*indices.get(at)?, *lengths.get(at)?)),
+            Self::Whole { .. } => None,
+        }
     }
 
     pub(crate) fn are_whole(&self) -> bool {

@@ -79,6 +79,18 @@ pub enum LearnerError {
         /// What it said.
         message: String,
     },
+    /// One sample alone does not fit.
+    #[error("{at}: sample {index}, of length {length}: {source}")]
+    Sample {
+        /// The step.
+        at: At,
+        /// Its index in the dataset.
+        index: usize,
+        /// How long it is.
+        length: u32,
+        /// What it needs, and what there is.
+        source: StepError,
+    },
     /// A step did not happen.
     #[error("{at}: {source}")]
     Step {

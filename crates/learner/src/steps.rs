@@ -76,7 +76,7 @@ impl Steps {
         self.known.learn_failures(&failures, attempted.as_ref().map_or(&[], |it| &it.outcome.parts));
         let Attempted { mut outcome, outputs, predicted } = attempted?;
         let mut parts = std::mem::take(&mut outcome.parts);
-        self.look(&model, parts.len()).map_err(failed)?;
+        self.look(&model, parts.len()).inspect_err(|_| self.guarded.discard(&model)).map_err(failed)?;
         drop(model);
         let peak = self.commit(learner, outcome, &mut parts, gradients).map_err(failed)?;
         let figures = StepFigures { predicted, peak, recoveries: failures.len(), ..of_step(&request, &parts, at) };
@@ -106,7 +106,7 @@ impl Steps {
             let Attempted { outcome, outputs, .. } = match sounded {
                 Ok(sounded) => sounded,
                 // The step itself says what is to be said of memory.
-                Err(LearnerError::Step { .. }) => return Ok(()),
+                Err(LearnerError::Step { .. } | LearnerError::Sample { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             };
             let StepOutcome { parts, gradients, .. } = outcome;
@@ -194,8 +194,8 @@ impl Steps {
         parts: &mut [RanPart],
         expected: Bytes,
     ) -> Result<Bytes, StepError> {
-        let StepOutcome { gradients, peak, .. } = outcome;
-        let before = self.guarded.read()?.in_use;
+        let StepOutcome { gradients, in_use, peak, .. } = outcome;
+        let before = self.guarded.read().inspect_err(|_| self.guarded.discard(&learner.model()))?.in_use;
         let kept = (self.plan.recovery == OptimizerRecovery::Keep).then(|| learner.clone());
         let update = |learner: &mut Learner<M>| {
             learner.lr_step();
@@ -203,16 +203,18 @@ impl Steps {
         };
         let is_whole = |step: &GuardedStep, learner: &Learner<M>| step.weights_are_whole(&learner.model());
         let is_whole: Option<IsWhole<'_, _>> = if kept.is_some() { Some(&is_whole) } else { None };
-        // An update that is there is good, whatever it took; the next step knows it.
-        let reading = match self.guarded.commit_by(learner, Bytes::MAX, update, is_whole) {
+        // Where there is no way back, an update that is there is good, whatever it took; the next step knows it.
+        let capacity = if kept.is_some() { self.budget()?.capacity } else { Bytes::MAX };
+        let reading = match self.guarded.commit_by(learner, capacity, update, is_whole) {
             Ok(Commit::Done { reading, .. }) => reading,
             failed => return Err(self.undone(learner, kept, failed.err())),
         };
+        let had_copy = kept.is_some();
         drop(kept);
-        // The optimizer's step lies in the window of the last part.
-        parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
+        let after = if had_copy { self.guarded.read()?.in_use } else { reading.in_use };
+        parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
         // What the model returned is still there, and the gradients are not any more.
-        self.known.learn(parts, reading.in_use.saturating_add(expected).saturating_sub(before));
+        self.known.learn(parts, after.saturating_add(expected).saturating_sub(before));
         Ok(peak.max(reading.peak))
     }
 

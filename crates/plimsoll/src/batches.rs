@@ -1,12 +1,13 @@
 //! Steps of a program's own dataset.
 
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
-use burn::tensor::Tensor;
-use plimsoll_train::{Batches, StepItems};
+use burn::tensor::{Device, Tensor};
+use plimsoll_train::{Batches, BatchesError, StepItems};
 
 use crate::done::Done;
 use crate::error::Error;
@@ -28,25 +29,90 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, O) -> Tensor<1>,
     ) -> Result<Done, Error> {
-        let device = self.guarded.device().clone();
-        let sized: Vec<_> = samples.costs.iter().copied().zip(&samples.items).collect();
-        let failed = RefCell::new(None);
-        let loss = |model: &M, part: Vec<(u32, &I)>| {
-            *failed.borrow_mut() = None;
-            let items = part.into_iter().map(|(_, item)| item.clone()).collect();
-            let batch = batches.batch(items, &device).unwrap_or_else(|error| {
-                // The guard reads a panic for want of memory, and runs the part again in halves.
-                let text = error.to_string();
-                *failed.borrow_mut() = Some(error);
-                resume_unwind(Box::new(text))
-            });
-            mean_loss(model, batch)
-        };
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_by(&sized, |(cost, _)| *cost, rate, loss)));
-        ran.unwrap_or_else(|panic| {
-            let error = failed.take().unwrap_or_else(|| resume_unwind(panic));
-            self.guarded.discard(self.state.model());
-            Err(error.into())
+        let (sized, making) = (sized(samples), Making::new(batches, self.guarded.device()));
+        let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_by(&sized, |it| it.cost, rate, loss)));
+        making.ended(ran, samples)
+    }
+
+    /// Does what [`Self::run_batches`] does, with parts that run side by side, as those of [`Self::run_beside`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run_batches`].
+    pub fn run_batches_beside<I: Clone + Send + Sync + 'static, O: 'static>(
+        &mut self,
+        batches: &Batches<I, O>,
+        samples: &StepItems<I>,
+        rate: impl Into<ModuleLearningRate>,
+        mean_loss: impl Fn(&M, O) -> Tensor<1> + Sync,
+    ) -> Result<Done, Error> {
+        let (sized, making) = (sized(samples), Making::new(batches, self.guarded.device()));
+        let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_beside(&sized, |it| it.cost, rate, loss)));
+        making.ended(ran, samples)
+    }
+}
+
+/// A sample of a step.
+struct Item<'a, I> {
+    cost: u32,
+    /// Its index in the dataset.
+    index: usize,
+    sample: &'a I,
+}
+
+impl<I> Clone for Item<'_, I> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+fn sized<I>(samples: &StepItems<I>) -> Vec<Item<'_, I>> {
+    let all = samples.costs.iter().zip(&samples.indices).zip(&samples.items);
+    all.map(|((cost, index), sample)| Item { cost: *cost, index: *index, sample }).collect()
+}
+
+/// Makes the batches of a step's parts.
+struct Making<'a, I, O> {
+    batches: &'a Batches<I, O>,
+    device: Device,
+    /// Why one was not made, and the thread whose last one it was.
+    failed: Mutex<Option<(ThreadId, BatchesError)>>,
+}
+
+impl<'a, I: Clone + Send + 'static, O: 'static> Making<'a, I, O> {
+    fn new(batches: &'a Batches<I, O>, device: &Device) -> Self {
+        Self { batches, device: device.clone(), failed: Mutex::new(None) }
+    }
+
+    /// Makes a batch of a part.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot: the guard reads a panic for want of memory, and runs the part again in halves.
+    fn batch(&self, part: &[Item<'_, I>]) -> O {
+        let items = part.iter().map(|it| it.sample.clone()).collect();
+        let (batch, thread) = (self.batches.batch(items, &self.device), thread::current().id());
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.take_if(|it| it.0 == thread);
+        batch.unwrap_or_else(|error| {
+            let text = error.to_string();
+            let indices = part.iter().map(|it| it.index).collect();
+            *failed = Some((thread, BatchesError::Batch { indices, error: Box::new(error) }));
+            drop(failed);
+            resume_unwind(Box::new(text))
         })
+    }
+
+    /// Says what came of a step that ran, or panicked.
+    fn ended(self, ran: thread::Result<Result<Done, Error>>, samples: &StepItems<I>) -> Result<Done, Error> {
+        let panic = match ran {
+            Ok(ran) => return ran.map_err(|error| error.renumbered(|at| samples.indices[at])),
+            Err(panic) => panic,
+        };
+        let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (_, error) = failed.unwrap_or_else(|| resume_unwind(panic));
+        Err(error.into())
     }
 }

@@ -5,7 +5,7 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_probe::open;
 use plimsoll_step::{GuardedStep, OptimizerRecovery, TrainState};
-use plimsoll_train::{device_kind, program_needs};
+use plimsoll_train::{compute_alone, device_kind, has_exact_peaks, program_needs, replicas};
 use plimsoll_types::Bytes;
 
 use crate::error::Error;
@@ -23,7 +23,16 @@ pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) ->
         max_norm: None,
         average: None,
     };
-    StepBuilder { device: device.clone(), model, optimizer, budget: 0.9, capacity: None, scale: None, rules }
+    StepBuilder {
+        device: device.clone(),
+        model,
+        optimizer,
+        budget: 0.9,
+        capacity: None,
+        scale: None,
+        replicas: 1,
+        rules,
+    }
 }
 
 /// How a step is to be run; see [`step()`].
@@ -34,6 +43,7 @@ pub struct StepBuilder<M> {
     budget: f64,
     capacity: Option<Bytes>,
     scale: Option<LossScale>,
+    replicas: usize,
     rules: Rules,
 }
 
@@ -126,12 +136,25 @@ impl<M: Module> StepBuilder<M> {
         self
     }
 
+    /// Starts so many threads of a CPU, from 1, for [`Step::run_beside`] to divide a step between; on another device there are
+    /// none.
+    ///
+    /// With as many as there are cores a step takes about half as long on two of them: the kernels of small models are too
+    /// small to be divided themselves.
+    /// The thread that builds the step computes alone from then on, whatever it computes: the others have cores of their own.
+    #[must_use]
+    pub fn replicas(mut self, n: usize) -> Self {
+        self.replicas = n;
+        self
+    }
+
     /// Opens what measures the device.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Setting`];
-    /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing.
+    /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing; [`Error::Step`] when the system has no room for
+    /// threads.
     pub fn build(self) -> Result<Step<M>, Error> {
         let (device, rules) = (self.device, self.rules);
         let refused = |reason| Error::Device { device: format!("{device:?}"), reason };
@@ -153,10 +176,22 @@ impl<M: Module> StepBuilder<M> {
         if self.model.num_params() == 0 {
             return Err(Error::NoParameters { model: std::any::type_name::<M>() });
         }
+        if self.replicas == 0 {
+            return Err(Error::Setting { name: "replicas", value: 0.0, wanted: "a number of threads from 1" });
+        }
         let probe = open(kind, self.capacity)?;
+        let replicas = match self.replicas {
+            n @ 2.. if has_exact_peaks(kind) => {
+                compute_alone();
+                Some(replicas(n)?)
+            }
+            _ => None,
+        };
         let known = program_needs(kind, &device, &*probe)?;
         let state = TrainState::new(self.model, self.optimizer);
-        Ok(Step::new(GuardedStep::new(probe, device), state, known, target, rules, self.scale))
+        let mut step = Step::new(GuardedStep::new(probe, device), state, known, target, rules);
+        (step.scale, step.replicas) = (self.scale, replicas);
+        Ok(step)
     }
 }
 

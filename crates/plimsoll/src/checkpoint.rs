@@ -84,6 +84,8 @@ impl<M: Module> Step<M> {
     /// Goes on from a checkpoint, with a step that was built as the one that wrote it, and returns what the program had put
     /// into it.
     ///
+    /// In a build for several devices Burn reads the optimizer's state onto its default device; it moves at the next step.
+    ///
     /// # Errors
     ///
     /// [`Error::Load`] where there is none, it is damaged, or it is one of another model or program, before anything has
@@ -102,6 +104,15 @@ impl<M: Module> Step<M> {
             if found != *noted {
                 return Err(failed(&path, format!("it is damaged: it has {found}, not {noted}")));
             }
+        }
+        let (has, keeps) = (state.files.contains_key(AVERAGE), self.decay().is_some());
+        if has != keeps {
+            let reason = if has {
+                "holds an average, and this step keeps none"
+            } else {
+                "holds no average, and this step keeps one"
+            };
+            return Err(failed(&folder.join(STATE), format!("it {reason}")));
         }
         let unfit = |path: &Path, error: &RecordError| failed(path, error.to_string());
         let load = |model: M, name: &str| {

@@ -10,11 +10,11 @@ pub struct Done {
     pub loss: f64,
     /// The global norm of the gradient, before it was shortened; infinite or not a number in a step that was passed over.
     pub gradient_norm: f64,
-    /// The parts that ran; a range counts the samples from the longest on.
+    /// The parts that ran, none in a step that was passed over; a range counts the samples from the longest on.
     pub parts: Vec<StepPart>,
     /// Parts that ran out of memory, and ran again in halves.
     pub failures: Vec<Attempt>,
-    /// The high-water mark.
+    /// The high-water mark; of a step that was passed over, that of its last part.
     pub peak: Bytes,
     /// What was not to be exceeded.
     pub budget: Bytes,

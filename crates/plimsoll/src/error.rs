@@ -55,6 +55,32 @@ pub enum Error {
     /// Nothing to plan.
     #[error("plan: no shape was asked for; `shapes([(8, 128)])` asks for 8 samples of edge 128")]
     NoShapes,
+    /// A part that is larger than its step.
+    #[error(
+        "plan a part of shape {shape}: its step has {n_samples} samples, by `effective_batch`, and no part has more"
+    )]
+    BeyondStep {
+        /// The shape.
+        shape: StepShape,
+        /// What a step has.
+        n_samples: u32,
+    },
+    /// A sample of nothing.
+    #[error("run a step: sample {index} has length 0; a length is 1 or more")]
+    EmptySample {
+        /// Its place among the samples of the step, or its index in the dataset of [`Batches`](crate::Batches).
+        index: usize,
+    },
+    /// One sample alone does not fit.
+    #[error("run a step: sample {index}, of length {length}: {source}")]
+    Sample {
+        /// Its place among the samples of the step, or its index in the dataset of [`Batches`](crate::Batches).
+        index: usize,
+        /// How long it is.
+        length: u32,
+        /// What it needs, and what there is.
+        source: StepError,
+    },
     /// A batch of nothing.
     #[error("plan a step of shape {shape}: it is empty; a batch has a sample at least, and an edge is 1 or more")]
     EmptyShape {
@@ -104,6 +130,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says of which sample it is, where that is one of several that are known by other numbers.
+    pub(crate) fn renumbered(self, number: impl Fn(usize) -> usize) -> Self {
+        match self {
+            Self::EmptySample { index } => Self::EmptySample { index: number(index) },
+            Self::Sample { index, length, source } => Self::Sample { index: number(index), length, source },
+            error => error,
+        }
+    }
+
+    /// Returns the samples of a step, if they were given.
+    pub(crate) fn check_samples(n: Option<u32>) -> Result<Option<u32>, Self> {
+        match n {
+            Some(0) => Err(Self::Setting { name: "effective_batch", value: 0.0, wanted: "a number of samples from 1" }),
+            n => Ok(n),
+        }
+    }
+
     /// Returns the share of the capacity that may be used.
     pub(crate) fn check_budget(share: f64) -> Result<Fraction, Self> {
         let wanted = "a share of the capacity, above 0 and at most 1";

@@ -224,8 +224,13 @@ impl<M: Module> FindBuilder<'_, M> {
     /// that is none; otherwise those of [`PlanBuilder::run`](crate::PlanBuilder::run).
     pub fn run(self) -> Result<FoundBatch, Error> {
         let place = Place::with_gradients(self.own.device(), self.search.limits)?;
+        let mut search = self.search;
+        if let Some(n) = Error::check_samples(self.effective_batch)? {
+            // A part of a step has no more samples than the step.
+            search.batches = (*search.batches.start()).min(n)..=(*search.batches.end()).min(n);
+        }
         let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
-        let finding = self.search.finding(&place, Phase::Train, &n_samples);
+        let finding = search.finding(&place, Phase::Train, &n_samples);
         let finding = Finding { objective: self.objective, ..finding };
         let trials = BlankTrials::try_new(self.own.clone(), place.open()?).map_err(FindError::from)?;
         let (mut trials, program) =
@@ -242,8 +247,13 @@ impl InferenceBuilder<'_> {
     /// # Errors
     ///
     /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
-    /// that is none; [`Error::Device`], [`Error::Setting`] and [`Error::Panicked`].
+    /// that is none; [`Error::Device`], for a device with gradients too, [`Error::Setting`] and [`Error::Panicked`].
     pub fn run(self) -> Result<FoundBatch, Error> {
+        if self.device.is_autodiff() {
+            let reason =
+                "it has gradients, and a model on it holds their graph; `model.valid()` on `device.inner()` has none";
+            return Err(Error::Device { device: format!("{:?}", self.device), reason });
+        }
         let place = Place::try_new(&self.device, self.search.limits)?;
         let finding = self.search.finding(&place, Phase::Infer, &|shape| shape.samples);
         let mut probe = place.open()?;

@@ -76,14 +76,14 @@ pub use plimsoll_finder::{FinderError, Found, Limit, Winner};
 /// Burn's `Learner` under a budget.
 #[cfg(feature = "learner")]
 pub use plimsoll_learner as learner;
-pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed};
+pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed, TrialError};
 pub use plimsoll_predict::PredictError;
-pub use plimsoll_probe::{ProbeError, TrackingAllocator};
+pub use plimsoll_probe::{ProbeError, TrackingAllocator, count_beside};
 pub use plimsoll_step::{StepError, StepPart};
 pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
 };
-pub use plimsoll_types::{Attempt, Bytes, Prediction};
+pub use plimsoll_types::{Attempt, Bytes, Prediction, StepShape};
 pub use scale::LossScale;
 pub use step::Step;
 

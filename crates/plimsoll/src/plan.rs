@@ -119,11 +119,15 @@ impl<M: Module> PlanBuilder<'_, M> {
     /// # Errors
     ///
     /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Setting`],
-    /// [`Error::NoShapes`] and [`Error::EmptyShape`] for what cannot be meant; [`Error::NoParameters`],
+    /// [`Error::NoShapes`], [`Error::EmptyShape`] and [`Error::BeyondStep`] for what cannot be meant; [`Error::NoParameters`],
     /// [`Error::LossIsNotScalar`] and [`Error::Panicked`] for a program that has no step; [`Error::Plan`] with
     /// [`PlanError::ReadsValue`] for one that reads a value while it is planned, which on CUDA nothing tells.
     pub fn run(self) -> Result<Plan, Error> {
         let shapes = self.checked_shapes()?;
+        let n_of_step = Error::check_samples(self.effective_batch)?;
+        if let Some(shape) = shapes.iter().find(|it| n_of_step.is_some_and(|n| n < it.samples)) {
+            return Err(Error::BeyondStep { shape: *shape, n_samples: n_of_step.unwrap_or(0) });
+        }
         let place = Place::with_gradients(self.own.device(), self.limits)?;
         let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
         let edges = shapes.iter().map(|it| it.edge());

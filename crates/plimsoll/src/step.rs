@@ -1,15 +1,18 @@
 //! Step by step.
 
-use std::cell::Cell;
+use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use plimsoll_step::{
-    Commit, GuardedStep, Loss, OptimizerRecovery, ProgramNeeds, Rescale, Room, StepError, StepOutcome, StepPart,
-    StepRequest, TrainState, Update, gradient_bytes,
+    Commit, GuardedStep, Loss, MeanLoss, OptimizerRecovery, ProgramNeeds, Replicas, Rescale, Room, SharedMeanLoss,
+    StepError, StepOutcome, StepPart, StepRequest, TrainState, Update, gradient_bytes,
 };
 use plimsoll_types::{Attempt, Budget, Bytes, Fraction, Prediction, StepShape};
 
@@ -70,6 +73,25 @@ pub struct Step<M> {
     /// Whether it is known whether forward passes change the model.
     has_looked: bool,
     pub(crate) limits: Option<StepLimits>,
+    /// What runs parts at once, where that was asked for.
+    pub(crate) replicas: Option<Arc<Replicas>>,
+}
+
+/// What makes the loss of a part.
+enum Losses<'a, M> {
+    /// On this thread.
+    Here(MeanLoss<'a, M>),
+    /// On any.
+    Anywhere(SharedMeanLoss<'a, M>),
+}
+
+impl<M> Losses<'_, M> {
+    fn mean(&self, model: &M, part: Range<usize>) -> Loss {
+        match self {
+            Self::Here(mean_loss) => mean_loss(model, part),
+            Self::Anywhere(mean_loss) => mean_loss(model, part),
+        }
+    }
 }
 
 impl<M: Module> Step<M> {
@@ -79,10 +101,21 @@ impl<M: Module> Step<M> {
         known: ProgramNeeds,
         target: Fraction,
         rules: Rules,
-        scale: Option<LossScale>,
     ) -> Self {
-        let (average, n_steps, n_skipped, has_looked, limits) = (None, 0, 0, false, None);
-        Self { guarded, state, known, target, rules, scale, average, n_steps, n_skipped, has_looked, limits }
+        Self {
+            guarded,
+            state,
+            known,
+            target,
+            rules,
+            scale: None,
+            average: None,
+            n_steps: 0,
+            n_skipped: 0,
+            has_looked: false,
+            limits: None,
+            replicas: None,
+        }
     }
 
     /// Runs one optimizer step of samples that are all as long.
@@ -119,35 +152,70 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
     ) -> Result<Done, Error> {
+        let sorted = Sorted::try_new(samples, length)?;
+        let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
+        let ran = self.run_losses(&sorted.lengths, &Losses::Here(&loss), rate.into(), &sorted.n_values);
+        ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
+    }
+
+    /// Does what [`Self::run_by`] does, with parts that run side by side on the [replicas](crate::StepBuilder::replicas), as many
+    /// at once as are certain to fit together.
+    ///
+    /// The sum of their gradients is made in the order of the parts, whichever ends first: the same parts come to the same bits,
+    /// unless something random is drawn in a forward pass, as by a dropout, whose order is that of the threads.
+    /// Parts run one after the other where there is no replica, where forward passes change the model, as those of a batch
+    /// normalisation do, and until something is known of their needs.
+    ///
+    /// The loss may depend on no tensors with gradients but those of the model that `mean_loss` is given, which is a copy: a
+    /// graph that two threads share may make both wait for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub fn run_beside<T: Clone + Sync>(
+        &mut self,
+        samples: &[T],
+        length: impl Fn(&T) -> u32,
+        rate: impl Into<ModuleLearningRate>,
+        mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1> + Sync,
+    ) -> Result<Done, Error> {
+        let sorted = Sorted::try_new(samples, length)?;
+        let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
+        let ran = self.run_losses(&sorted.lengths, &Losses::Anywhere(&loss), rate.into(), &sorted.n_values);
+        ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
+    }
+
+    /// Runs one optimizer step of samples of these lengths, the longest first.
+    fn run_losses(
+        &mut self,
+        lengths: &[u32],
+        losses: &Losses<'_, M>,
+        rate: ModuleLearningRate,
+        n_values: &AtomicUsize,
+    ) -> Result<Done, Error> {
         if self.state.is_lost() {
             return Err(StepError::Damaged.into());
         }
-        if samples.is_empty() {
+        if lengths.is_empty() {
             return Err(Error::NoSamples);
         }
-        let mut sorted: Vec<_> = samples.iter().map(|it| (length(it).max(1), it)).collect();
-        // Of as long ones the order stays.
-        sorted.sort_by_key(|it| std::cmp::Reverse(it.0));
-        let lengths: Vec<_> = sorted.iter().map(|it| it.0).collect();
-        let n_values = Cell::new(1);
-        let loss_of = |model: &M, part: Range<usize>| {
-            let loss = mean_loss(model, sorted[part].iter().map(|(_, sample)| (*sample).clone()).collect());
-            n_values.set(n_values.get().max(loss.dims()[0]));
-            Loss::from(loss.mean())
-        };
         let budget = self.budget()?;
-        let ran = self.sound(&lengths, budget, &loss_of).and_then(|()| self.attempt(&lengths, budget, &loss_of));
-        if 1 < n_values.get() {
+        let ran = self.sound(lengths, budget, losses).and_then(|()| self.attempt(lengths, budget, losses));
+        let n_values = n_values.load(Relaxed);
+        if 1 < n_values {
             self.guarded.discard(self.state.model());
-            return Err(Error::LossIsNotScalar { n_values: n_values.get() });
+            return Err(Error::LossIsNotScalar { n_values });
         }
         let (ran, failures) = ran?;
         match ran {
-            Ok(outcome) => self.commit(outcome, failures, rate.into(), budget),
+            Ok(outcome) => self.commit(outcome, failures, rate, budget),
             Err(StepError::NotFinite { loss: Some(loss), gradient_norm }) => {
                 self.skip(failures, (loss, gradient_norm), budget)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(match error.sample() {
+                Some(index) => Error::Sample { index, length: lengths[index], source: error },
+                None => error.into(),
+            }),
         }
     }
 
@@ -160,7 +228,7 @@ impl<M: Module> Step<M> {
         self.state.model()
     }
 
-    /// Changes the model between two steps, such as by keeping its weights in a range.
+    /// Changes the model between two steps, such as by keeping its weights in a range; meanwhile there are two of it.
     ///
     /// # Panics
     ///
@@ -233,12 +301,7 @@ impl<M: Module> Step<M> {
     }
 
     /// Runs some of the longest samples where nothing is known yet of as long ones, and keeps what they need.
-    fn sound(
-        &mut self,
-        lengths: &[u32],
-        budget: Budget,
-        mean_loss: &dyn Fn(&M, Range<usize>) -> Loss,
-    ) -> Result<(), Error> {
+    fn sound(&mut self, lengths: &[u32], budget: Budget, losses: &Losses<'_, M>) -> Result<(), Error> {
         let Rules { micro_batch: None, may_divide: true, .. } = self.rules else { return Ok(()) };
         for n_done in 0.. {
             let resident = self.guarded.read()?.in_use;
@@ -248,7 +311,8 @@ impl<M: Module> Step<M> {
             let lengths = &lengths[part.samples.clone()];
             // What it needs does not depend on a scale, by which a gradient may overflow.
             let request = StepRequest { rescale: Rescale::default(), ..self.request(vec![part], lengths, budget) };
-            let sounded = self.guarded.attempt(self.state.model(), &request, &|_, _| None, mean_loss);
+            let mean_loss = |model: &M, part| losses.mean(model, part);
+            let sounded = self.guarded.attempt(self.state.model(), &request, &|_, _| None, &mean_loss);
             self.known.learn_failures(&self.guarded.take_failures(), &[]);
             match sounded {
                 Ok(StepOutcome { parts, gradients, .. }) => {
@@ -269,13 +333,26 @@ impl<M: Module> Step<M> {
         &mut self,
         lengths: &[u32],
         budget: Budget,
-        mean_loss: &dyn Fn(&M, Range<usize>) -> Loss,
+        losses: &Losses<'_, M>,
     ) -> Result<(Result<StepOutcome, StepError>, Vec<Attempt>), Error> {
-        let request = self.request(self.parts(lengths, budget)?, lengths, budget);
+        let beside = match losses {
+            Losses::Anywhere(mean_loss) if self.guarded.runs_beside(self.state.model()) => {
+                self.replicas.clone().map(|replicas| (replicas, mean_loss))
+            }
+            _ => None,
+        };
+        let parts = self.parts(lengths, beside.as_ref().map(|it| &*it.0), budget)?;
+        let request = self.request(parts, lengths, budget);
         self.seed();
         let known = &self.known;
         let predict = |shape: StepShape, resident| known.predict(shape, resident);
-        let attempted = self.guarded.attempt(self.state.model(), &request, &predict, mean_loss);
+        let model = self.state.model();
+        let attempted = match &beside {
+            Some((replicas, mean_loss)) => {
+                self.guarded.attempt_beside(model, &request, &predict, (replicas, *mean_loss))
+            }
+            None => self.guarded.attempt(model, &request, &predict, &|model, part| losses.mean(model, part)),
+        };
         let failures = self.guarded.take_failures();
         self.known.learn_failures(&failures, attempted.as_ref().map_or(&[], |it| &it.parts));
         Ok((attempted, failures))
@@ -294,14 +371,22 @@ impl<M: Module> Step<M> {
         }
     }
 
-    /// Divides samples of these lengths, the longest first.
-    fn parts(&self, lengths: &[u32], Budget { budget, .. }: Budget) -> Result<Vec<StepPart>, Error> {
+    /// Divides samples of these lengths, the longest first, between replicas where there are some.
+    fn parts(
+        &self,
+        lengths: &[u32],
+        replicas: Option<&Replicas>,
+        Budget { budget, .. }: Budget,
+    ) -> Result<Vec<StepPart>, Error> {
         let micro_batch = if self.rules.may_divide { self.rules.micro_batch } else { Some(u32::MAX) };
         let gradients = gradient_bytes(self.state.model());
         // The first step of an optimizer makes what later ones find: two moments of each weight, for most.
         let moments = if self.n_steps == 0 { gradients.saturating_mul(2) } else { Bytes::ZERO };
         let room = Room { resident: self.guarded.read()?.in_use.saturating_add(moments), gradients, budget };
-        Ok(self.known.divide(lengths, micro_batch, room))
+        Ok(match replicas {
+            Some(replicas) if micro_batch.is_none() => self.known.divide_between(replicas, lengths, room),
+            _ => self.known.divide(lengths, micro_batch, room),
+        })
     }
 
     /// Seeds the device, where that is wanted.
@@ -320,10 +405,10 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let changes_statistics = self.changes_statistics(outcome.parts.len());
         let changes_statistics = changes_statistics.inspect_err(|_| self.guarded.discard(self.state.model()))?;
-        if let (None, Some(decay)) = (&self.average, self.rules.average) {
-            self.average = Some(Average::new(decay, self.state.model()));
-        }
-        let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, peak, .. } = outcome;
+        // It begins with the weights from before the first step.
+        let begun = self.rules.average.filter(|_| self.average.is_none());
+        let begun = begun.map(|decay| Average::new(decay, self.state.model()));
+        let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, in_use, peak, .. } = outcome;
         // Where there is no way back, an update that is there is good, whatever it took; the next step knows it.
         let recovery = self.rules.recovery;
         let capacity = if recovery == OptimizerRecovery::Keep { capacity } else { Bytes::MAX };
@@ -336,14 +421,14 @@ impl<M: Module> Step<M> {
             }
             Commit::OutOfMemory { is_back: false, .. } => return Err(StepError::Damaged.into()),
         };
+        self.n_steps += 1;
+        self.average = self.average.take().or(begun);
         if let Some(average) = &mut self.average {
             average.follow(self.state.model());
-            reading = self.guarded.read()?;
+            reading = self.guarded.read().unwrap_or(reading);
         }
-        self.n_steps += 1;
         self.scale.iter_mut().for_each(LossScale::on_step);
-        // The optimizer's step lies in the window of the last part.
-        parts.last_mut().into_iter().for_each(|it| it.peak = it.peak.map(|peak| peak.max(reading.peak)));
+        parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
         self.known.learn(&parts, reading.in_use.saturating_sub(resident));
         self.limits.iter().for_each(|it| it.follow(&self.known, reading.in_use, budget));
         let (parts, peak) = (parts.into_iter().map(|it| it.part).collect(), peak.max(reading.peak));
@@ -374,5 +459,39 @@ impl<M: Module> Step<M> {
         }
         self.has_looked = true;
         Ok(self.guarded.has_changed(self.state.model())?)
+    }
+}
+
+/// Samples of a step, the longest first.
+struct Sorted<'a, T> {
+    samples: Vec<&'a T>,
+    lengths: Vec<u32>,
+    /// Where each stood.
+    places: Vec<usize>,
+    /// The most values that a loss had.
+    n_values: AtomicUsize,
+}
+
+impl<'a, T: Clone> Sorted<'a, T> {
+    fn try_new(samples: &'a [T], length: impl Fn(&T) -> u32) -> Result<Self, Error> {
+        let all: Vec<_> = samples.iter().map(length).collect();
+        if let Some(index) = all.iter().position(|it| *it == 0) {
+            return Err(Error::EmptySample { index });
+        }
+        let mut places: Vec<_> = (0..samples.len()).collect();
+        // Of as long ones the order stays.
+        places.sort_by_key(|at| Reverse(all[*at]));
+        let (samples, lengths) = places.iter().map(|at| (&samples[*at], all[*at])).unzip();
+        Ok(Self { samples, lengths, places, n_values: AtomicUsize::new(1) })
+    }
+
+    fn part(&self, part: Range<usize>) -> Vec<T> {
+        self.samples[part].iter().map(|it| (*it).clone()).collect()
+    }
+
+    /// Takes a loss that may have several values, and notes how many.
+    fn loss(&self, loss: Tensor<1>) -> Loss {
+        self.n_values.fetch_max(loss.dims()[0], Relaxed);
+        loss.mean().into()
     }
 }

@@ -91,12 +91,27 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
     assert!(matches!(plan(&device).budget(1.5).run(), Err(Error::Setting { name: "budget", .. })));
     assert!(matches!(find(&device).budget(0.0).run(), Err(Error::Setting { name: "budget", .. })));
     assert!(matches!(plan(&device).shapes([]).run(), Err(Error::NoShapes)));
+    for no_samples in [plan(&device).effective_batch(0).run().err(), find(&device).effective_batch(0).run().err()] {
+        assert!(matches!(no_samples, Some(Error::Setting { name: "effective_batch", .. })), "{no_samples:?}");
+    }
+    let beyond = plan(&device).shapes([(32, 1), (64, 1)]).effective_batch(32).run().unwrap_err().to_string();
+    assert!(beyond.starts_with("plan a part of shape 64 × 1: its step has 32 samples"), "{beyond}");
+    let (model, _) = made(&device);
+    let infer = find_inference_batch(&device, &model, |n, _| blank(n, &device), |net, batch| net.layer.forward(batch));
+    assert!(matches!(infer.run(), Err(Error::Device { .. })));
     let empty = plan(&device).shapes([(4, 8), (0, 8)]).run().unwrap_err().to_string();
     assert!(empty.starts_with("plan a step of shape 0 × 8: it is empty"), "{empty}");
     let zero = find(&device).batches(0..=8).run().unwrap_err().to_string();
     assert_eq!(zero, "find a batch size: `batch_min` is 0, allowed is 1 to 8");
     let edge = find(&device).edge(0).run().unwrap_err().to_string();
     assert!(edge.starts_with("find a batch size: `edge` is 0, allowed is 1 to"), "{edge}");
+}
+
+#[test]
+fn a_part_of_a_step_has_no_more_samples_than_the_step() {
+    let device = Device::flex().autodiff();
+    let find = find_batch_size(&device, || made(&device), |n, _| blank(n, &device), Net::loss).batches(1..=64);
+    assert_eq!(find.effective_batch(8).run().unwrap().batch(), 8);
 }
 
 #[test]

@@ -171,6 +171,13 @@ fn what_cannot_be_run_is_refused_by_name() {
         let before = step.model().weights();
         let none: [Row; 0] = [];
         refused(step.run(&none, 1e-3, |net, part| net.loss(&part, &device)).err(), "there is no sample in it");
+        let length = |row: &Row| u32::try_from(row.len() / WIDTH).unwrap();
+        let mixed = [row(1, 0), Row::new(), row(3, 2)];
+        refused(step.run_by(&mixed, length, 1e-3, |net, part| net.loss(&part, &device)).err(), "sample 1 has length 0");
+        let mut small = of_net(&device, AdamConfig::new().init(), Bytes::kib(64));
+        let mixed = [row(1, 0), row(3, 1), row(2, 2)];
+        let error = small.run_by(&mixed, length, 1e-3, |net, part| net.loss(&part, &device)).err();
+        refused(error, "sample 1, of length 3: one sample alone does not fit");
         let several = |net: &Net, part: Vec<Row>| net.loss(&part, &device).repeat(&[3]);
         refused(step.run(&rows(2), 1e-3, several).err(), "the loss has 3 values");
         let endless = |net: &Net, part: Vec<Row>| net.loss(&part, &device) * f32::INFINITY;

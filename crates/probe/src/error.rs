@@ -88,7 +88,7 @@ pub enum ProbeError {
         reason: String,
     },
     /// The device does not say how much memory it has.
-    #[error("tell the capacity of {device}: {reason}; set one with `--capacity`")]
+    #[error("tell the capacity of {device}: {reason}; a capacity that is set would do")]
     CapacityUnknown {
         /// The device.
         device: String,

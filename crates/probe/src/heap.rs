@@ -133,6 +133,7 @@ impl Probe for HeapProbe {
     /// tell, only `most` counts.
     fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
         if most.is_some() || self.left == Bytes::MAX {
+            self.recent.set(None);
             self.left = match self.capacity() {
                 Err(ProbeError::CapacityUnknown { .. }) => Bytes::MAX,
                 left => left?,

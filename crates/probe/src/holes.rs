@@ -16,8 +16,10 @@ const PARTS: u64 = 64;
 ///
 /// By itself glibc learns to keep blocks of up to 32 MiB: under a limit of 96 MiB a heap of at most 77 MiB then took 90.
 /// A mapping costs a fault for each of its pages; under a limit of 2 GiB and more nothing below 32 MiB has one.
+/// Threads share one heap then: each with its own would keep holes of its own, which no other thread may use.
 /// Other allocators than glibc's are left as they are.
 pub(crate) fn keep_small(limit: Bytes) {
+    share_heap();
     map_from(Bytes(limit.0 / PARTS).clamp(SMALLEST_MAPPED, LARGEST_KEPT));
 }
 
@@ -30,5 +32,15 @@ fn map_from(size: Bytes) {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, size) };
 }
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "a setting of the C library")]
+fn share_heap() {
+    // SAFETY: as in `map_from`.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn map_from(_size: Bytes) {}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn share_heap() {}

@@ -189,7 +189,7 @@ fn a_system_that_does_not_tell_its_memory_takes_the_capacity_that_is_set() {
     assert_eq!((capped.largest_allocation().unwrap(), capped.held_by_others()), (Bytes::mib(64), None));
     assert!(capped.read().unwrap().in_use > Bytes::ZERO);
     let error = heap().capacity().unwrap_err();
-    assert!(error.to_string().ends_with("set one with `--capacity`"), "{error}");
+    assert!(error.to_string().ends_with("a capacity that is set would do"), "{error}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         (resident, probe): (Bytes, Duration),
     ) -> Self {
         let n_units = request.n_units(0..request.units.len());
-        let side_by_side = passes.side_by_side.filter(|_| guarded.runs_beside());
+        let side_by_side = passes.side_by_side.filter(|_| guarded.runs_beside(model));
         let (waiting, has_large_graph) = (guarded.waiting(model), guarded.has_large_graph());
         Self {
             guarded,
@@ -158,25 +158,22 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             beside.prepare(self.model, &self.guarded.device);
             let resident = self.guarded.open_window(part.shape())?.in_use;
             note_work(format_args!("{} and others beside it, with gradients", part.shape()));
-            beside.run(self.request, &self.accumulator, resident);
+            let ran = unless_out_of_memory(|| beside.run(self.request, &self.accumulator, resident))?;
             let peak = self.guarded.read()?.peak;
-            self.peak = self.peak.max(peak);
-            if self.request.budget.capacity < peak {
-                // One after the other, each shows by itself whether it fits.
-                if let Some(Made { part, need, nodes, .. }) = beside.take(&part.samples) {
-                    let peak = Some(resident.saturating_add(need));
-                    self.guarded.failures.push(Attempt { peak, nodes, ..Attempt::new(part.shape(), resident) });
-                }
+            if ran.is_none() || self.request.budget.capacity < peak {
+                // One after the other, each shows by itself what it needs.
+                self.guarded.failures.extend(beside.beyond());
                 self.beside = None;
                 return Ok(None);
             }
+            self.peak = self.peak.max(peak);
         }
         Ok(beside.take(&part.samples))
     }
 
     /// Adds what a part has made beside others.
     fn take(&mut self, made: Made) -> Result<Happened, StepError> {
-        let Made { part, gradients, unread, need, nodes, replica, waiting, resident, is_last } = made;
+        let Made { part, gradients, unread, need, nodes, waiting, resident, of_group, is_last, .. } = made;
         self.guarded.note_beside(waiting, nodes);
         let n_units = self.request.n_units(part.samples.clone());
         let losses = match self.check_time(|guarded| unread.read(guarded.probe())) {
@@ -186,8 +183,8 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         };
         self.accumulator.add(self.model, gradients);
         self.add_losses(&losses, n_units);
-        let peak = Some(resident.saturating_add(need));
-        self.parts.push(RanPart { part, resident, peak, nodes, group: self.n_groups, replica, waiting });
+        let (peak, group, beside) = (Some(resident.saturating_add(need)), self.n_groups, Some(of_group));
+        self.parts.push(RanPart { part, resident, peak, nodes, group, beside });
         if is_last {
             self.n_groups += 1;
             // Adding them takes memory too; what follows has a high-water mark of its own, which is not that of all of these.
@@ -264,15 +261,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.shows(shape).then_some(peak);
         let nodes = attempt.nodes;
-        self.parts.push(RanPart {
-            part: part.clone(),
-            resident,
-            peak,
-            nodes,
-            group: self.n_groups,
-            replica: 0,
-            waiting: Bytes::ZERO,
-        });
+        self.parts.push(RanPart { part: part.clone(), resident, peak, nodes, group: self.n_groups, beside: None });
         self.n_groups += 1;
         Ok(Happened::Ran)
     }
@@ -351,9 +340,10 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         }
         self.times.check += start.elapsed();
         let (of_tasks, task_norms) = (losses.collect(), norms.collect());
-        let (parts, resident, peak, times) = (std::mem::take(&mut self.parts), self.resident, self.peak, self.times);
+        let (parts, resident, in_use) = (std::mem::take(&mut self.parts), self.resident, self.in_use);
+        let (peak, times) = (self.peak, self.times);
         let outcome =
-            StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, peak, times };
+            StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, in_use, peak, times };
         Ok(Some((outcome, std::mem::take(&mut self.brought))))
     }
 

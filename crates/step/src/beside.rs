@@ -8,7 +8,7 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use plimsoll_probe::Share;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Attempt, Bytes, Prediction};
 
 use crate::attempts::Unread;
 use crate::gradients::{WeightedAccumulator, weighted_backward};
@@ -22,6 +22,9 @@ use crate::request::{StepPart, StepRequest};
 const PARTS_OF_REPLICA: usize = 16;
 
 /// Returns the mean loss over a range of a step's samples, on whatever thread.
+///
+/// The model that it gets is the thread's own: of tensors with gradients the loss depends on no others, such as those of the
+/// model that the step belongs to, since a graph that two threads share may make both wait for ever.
 pub type SharedMeanLoss<'a, M> = &'a (dyn Fn(&M, Range<usize>) -> Loss + Sync);
 
 /// The parts of a step that run side by side, and what they have made until it is their turn.
@@ -37,9 +40,16 @@ pub(super) struct Beside<'a, M> {
     waiting: Option<Bytes>,
     /// Whether parts of unlike edges run apart: what their graphs take cannot be told apart.
     is_of_one_edge: bool,
-    /// Parts that are certain to fit at once, and what each needs at most.
-    group: Vec<(StepPart, Bytes)>,
+    /// Parts that are certain to fit at once, and what each needs.
+    group: Vec<(StepPart, Need)>,
     made: VecDeque<Made>,
+}
+
+/// What a part needs beside what is in use before it.
+#[derive(Clone, Copy)]
+struct Need {
+    expected: Bytes,
+    most: Bytes,
 }
 
 /// What a part has made.
@@ -49,12 +59,15 @@ pub(super) struct Made {
     pub(super) unread: Unread,
     /// What its thread took for it.
     pub(super) need: Bytes,
+    /// What it was certain not to pass.
+    most: Bytes,
     pub(super) nodes: u64,
-    pub(super) replica: usize,
     /// What it holds.
     pub(super) waiting: Bytes,
     /// Bytes in use before all of the group.
     pub(super) resident: Bytes,
+    /// What all of the group were to reach.
+    pub(super) of_group: Prediction,
     /// Whether it is the last of the group.
     pub(super) is_last: bool,
 }
@@ -93,8 +106,10 @@ impl<'a, M: Module> Beside<'a, M> {
         let from = from.filter(|it| !it.samples.is_empty()).map(|it| request.part(&it.samples));
         for part in from.take(PARTS_OF_REPLICA * self.replicas.count()) {
             let is_alike = self.group.first().is_none_or(|it| it.0.edge == part.edge);
-            let Some(upper) = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_edge) else { break };
-            self.group.push((part, upper.upper.saturating_sub(in_use)));
+            let known = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_edge);
+            let Some(Prediction { expected, upper }) = known else { break };
+            let [expected, most] = [expected, upper].map(|it| it.saturating_sub(in_use));
+            self.group.push((part, Need { expected, most }));
         }
         self.keep_what_fits(request.budget.budget.saturating_sub(in_use));
     }
@@ -105,20 +120,33 @@ impl<'a, M: Module> Beside<'a, M> {
         let (mut fits, mut beyond) = (0, needs.len() + 1);
         while fits + 1 < beyond {
             let middle = fits.midpoint(beyond);
-            if self.needed(&needs[..middle]) <= room { fits = middle } else { beyond = middle }
+            let shares = self.shares(&needs[..middle]);
+            if self.needed(&shares, |at| needs[at].most) <= room { fits = middle } else { beyond = middle }
         }
         self.group.truncate(fits);
     }
 
-    /// Returns what parts need at most at once: of each replica the largest, and what its others hold meanwhile.
-    fn needed(&self, needs: &[Bytes]) -> Bytes {
+    fn shares(&self, needs: &[Need]) -> Vec<Vec<usize>> {
+        shares(&needs.iter().map(|it| it.most).collect::<Vec<_>>(), self.replicas.count())
+    }
+
+    /// Returns what parts need at once, each what `need` says: of each replica its first, the largest, and what its others hold
+    /// meanwhile.
+    fn needed(&self, shares: &[Vec<usize>], need: impl Fn(usize) -> Bytes) -> Bytes {
         let of_replica = |parts: &Vec<usize>| {
             let Some((largest, others)) = parts.split_first() else { return Bytes::ZERO };
-            let waiting = others.iter().map(|at| self.waiting.unwrap_or(needs[*at]));
-            waiting.fold(needs[*largest], Bytes::saturating_add)
+            let waiting = others.iter().map(|at| self.waiting.unwrap_or(need(*at)));
+            waiting.fold(need(*largest), Bytes::saturating_add)
         };
-        let shares = shares(needs, self.replicas.count());
         shares.iter().map(of_replica).fold(Bytes::ZERO, Bytes::saturating_add)
+    }
+
+    /// Says which parts took more than they were certain to, of those that ran.
+    pub(super) fn beyond(&self) -> impl Iterator<Item = Attempt> {
+        self.made.iter().filter(|it| it.most < it.need).map(|it| {
+            let peak = Some(it.resident.saturating_add(it.need));
+            Attempt { peak, nodes: it.nodes, ..Attempt::new(it.part.shape(), it.resident) }
+        })
     }
 
     /// Makes the models, where a group is to run and they are not there yet.
@@ -152,29 +180,37 @@ impl<'a, M: Module> Beside<'a, M> {
                 (model, made)
             }
         };
-        let shares = shares(&needs, self.replicas.count());
+        let shares = self.shares(&needs);
+        let reaches = |need| resident.saturating_add(need);
+        let of_group = Prediction {
+            expected: reaches(self.needed(&shares, |at| needs[at].expected)),
+            upper: reaches(self.needed(&shares, |at| needs[at].most)),
+        };
         let n = shares.len().min(self.models.len());
         let done = self.replicas.run(shares.into_iter().zip(self.models.drain(..n)).map(work).collect());
         let mut made = Vec::new();
-        for (replica, (model, of_replica)) in done.into_iter().enumerate() {
+        for (model, of_replica) in done {
             self.models.push(model);
-            made.extend(of_replica.into_iter().map(|it| (replica, it)));
+            made.extend(of_replica);
         }
-        made.sort_by_key(|(_, (at, _))| *at);
+        made.sort_by_key(|(at, _)| *at);
         let nodes = nodes.made_by(&group.iter().map(|it| it.edge).collect::<Vec<_>>());
-        for ((part, (replica, (_, (gradients, unread, need, waiting)))), nodes) in
-            group.into_iter().zip(made).zip(nodes)
+        for (((part, (at, (gradients, unread, need, waiting))), nodes), of_part) in
+            group.into_iter().zip(made).zip(nodes).zip(&needs)
         {
+            debug_assert!(needs[at].most == of_part.most, "each part has made something");
+            let (most, is_last) = (of_part.most, false);
             self.made.push_back(Made {
                 part,
                 gradients,
                 unread,
                 need,
+                most,
                 nodes,
-                replica,
                 waiting,
                 resident,
-                is_last: false,
+                of_group,
+                is_last,
             });
         }
         self.made.back_mut().into_iter().for_each(|it| it.is_last = true);

@@ -63,7 +63,7 @@ pub enum StepError {
     /// The host had no memory left that it could pin for transfers to the device; smaller parts free none of it.
     #[error(
         "the host has no memory left to pin for transfers, which a smaller batch does not free; a smaller \
-         `data.buffer_limit` or fewer programs on this machine would help: {0}"
+         buffer for what is read ahead or fewer programs on this machine would help: {0}"
     )]
     HostMemory(String),
     /// Data cannot be used.

@@ -1,6 +1,7 @@
 //! One optimizer step that either happens with exactly its samples, or does not happen.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use burn::module::Module;
@@ -220,13 +221,15 @@ impl GuardedStep {
     ) -> Result<(StepOutcome, Vec<T>), StepError> {
         self.failures.clear();
         self.before = RunningStates::of(model);
-        // A panic of somebody's passes leaves it as it was.
+        // A panic of somebody's passes leaves all as it was.
         let mut guard = self.guard.clone();
-        let ran = self.carry_out(&mut guard, model, request, predict, passes);
-        self.guard = guard;
-        if ran.is_err() {
+        let work = || self.carry_out(&mut guard, model, request, predict, passes);
+        let ran = catch_unwind(AssertUnwindSafe(work));
+        if !matches!(ran, Ok(Ok(_))) {
             self.discard(model);
         }
+        let ran = ran.unwrap_or_else(|panic| resume_unwind(panic));
+        self.guard = guard;
         ran
     }
 
@@ -396,9 +399,10 @@ impl GuardedStep {
         self.has_large_graph
     }
 
-    /// Whether parts may run side by side: where each thread tells what it takes, and no pass changes what others see.
-    pub(crate) fn runs_beside(&self) -> bool {
-        self.pages.are_exact() && self.before.is_empty()
+    /// Whether parts of a model may run side by side: where each thread tells what it takes, no forward pass changes what
+    /// others see, and one has drawn the weights, in the order in which they are used.
+    pub fn runs_beside<M: Module>(&self, model: &M) -> bool {
+        self.pages.are_exact() && RunningStates::are_none(model)
     }
 
     /// Returns to the device what nobody holds any more, such as what a failure has left reserved.

@@ -23,6 +23,8 @@ pub struct StepOutcome {
     pub parts: Vec<RanPart>,
     /// Bytes in use before the step.
     pub resident: Bytes,
+    /// Bytes in use after the last part.
+    pub in_use: Bytes,
     /// High-water mark of the parts that ran.
     pub peak: Bytes,
     /// What watching over it took.

@@ -4,6 +4,7 @@ use plimsoll_predict::{Keys, PartReading, Phase, PredictError, Predictor, Predic
 use plimsoll_types::{Attempt, Bytes, Observation, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
 
+use crate::replicas::Replicas;
 use crate::request::{RanPart, StepPart};
 
 /// What the steps of one program have shown of their needs.
@@ -103,6 +104,19 @@ impl ProgramNeeds {
             }
             let found = if start == 0 { room.resident } else { room.resident.saturating_add(room.gradients) };
             self.fits(shape, found, room.budget)
+        })
+    }
+
+    /// Divides samples of these lengths, the longest first, between replicas that run their parts at once: into parts of as many
+    /// as each may have, and as are certain to fit into its share of the room.
+    pub fn divide_between(&self, replicas: &Replicas, lengths: &[u32], room: Room) -> Vec<StepPart> {
+        let [n_samples, n] = [lengths.len(), replicas.count()].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        let most = Replicas::share(n_samples, n, self.keys.small_batch);
+        let free = room.budget.saturating_sub(room.resident);
+        let budget = room.resident.saturating_add(Bytes(free.0 / u64::from(n.max(1))));
+        parts(lengths, |_, shape| {
+            let found = room.resident.saturating_add(room.gradients);
+            shape.samples <= most && self.fits(shape, found, budget)
         })
     }
 
@@ -217,15 +231,7 @@ mod tests {
 
     fn ran(shape: StepShape) -> RanPart {
         let part = StepPart { samples: 0..shape.samples as usize, edge: shape.edge() };
-        RanPart {
-            part,
-            resident: Bytes::ZERO,
-            peak: Some(Bytes::mib(1)),
-            nodes: 0,
-            group: 0,
-            replica: 0,
-            waiting: Bytes::ZERO,
-        }
+        RanPart { part, resident: Bytes::ZERO, peak: Some(Bytes::mib(1)), nodes: 0, group: 0, beside: None }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::module::{Module, ParamId};
 use plimsoll_predict::PartReading;
-use plimsoll_types::{Budget, Bytes, Knobs, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, Observation, Prediction, StepShape};
 
 use crate::gradients::WeightedAccumulator;
 
@@ -86,13 +86,22 @@ pub struct RanPart {
     pub nodes: u64,
     /// Counts the groups of parts in a step; those of one group ran side by side.
     pub group: usize,
-    /// Which replica of a group ran it.
-    pub replica: usize,
-    /// What it held until it was its turn, where it ran beside others: its gradients above all.
-    pub waiting: Bytes,
+    /// What its group was to reach, where it ran beside others.
+    pub beside: Option<Prediction>,
 }
 
 impl RanPart {
+    /// Counts what the optimizer's step reached as this part's, the last of its step, after which so much was in use.
+    ///
+    /// It lies in the part's own high-water mark, or comes after that of its group.
+    pub fn follow(&mut self, in_use: Bytes, peak: Bytes) {
+        let reached = match self.beside {
+            Some(_) => self.resident.saturating_add(peak.saturating_sub(in_use)),
+            None => peak,
+        };
+        self.peak = self.peak.map(|own| own.max(reached));
+    }
+
     /// Returns what a predictor learns of it, where its high-water mark is known; `is_exact` says whether that is of the bytes
     /// in use, and not merely of what is reserved.
     pub fn reading(&self, is_exact: bool) -> Option<PartReading> {

@@ -37,6 +37,13 @@ impl RunningStates {
         states
     }
 
+    /// Whether no forward pass changes the model, and one has drawn its weights: as they are used.
+    pub(crate) fn are_none<M: Module>(model: &M) -> bool {
+        let mut kinds = Kinds::default();
+        model.visit(&mut kinds);
+        !kinds.has_untrained && (kinds.has_used || !kinds.has_unused)
+    }
+
     /// Lets every update take effect.
     pub(crate) fn settle<M: Module>(model: &M) {
         drop(model.valid());

@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
@@ -13,7 +15,8 @@ use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_step::{
-    Commit, GuardedStep, Loss, OptimizerRecovery, Replicas, StepOutcome, StepRequest, TrainState, Update,
+    Commit, GuardedStep, Loss, OptimizerRecovery, RanPart, Replicas, StepOutcome, StepPart, StepRequest, TrainState,
+    Update,
 };
 use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
 
@@ -29,9 +32,13 @@ const N_SAMPLES: usize = 300;
 const OF_SAMPLE: Bytes = Bytes::kib(64);
 const OF_PART: Bytes = Bytes::kib(256);
 
-/// Runs a test beside no other, on a thread that is gone before the next begins.
+/// Runs a test beside no other, on a thread that is gone before the next begins, and that computes alone as replicas do.
 fn alone(test: impl FnOnce() + Send) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let test = || {
+        rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+        test();
+    };
     thread::scope(|scope| scope.spawn(test).join()).unwrap_or_else(|panic| resume_unwind(panic));
 }
 
@@ -68,6 +75,8 @@ struct Bench {
     samples: Tensor<2>,
     /// The threads that parts ran on.
     threads: Mutex<Vec<ThreadId>>,
+    /// How many have met, where four replicas wait for one another, each with its graph.
+    meeting: Option<AtomicUsize>,
 }
 
 impl Bench {
@@ -82,30 +91,42 @@ impl Bench {
         drop(net.mean_loss(samples.clone()));
         let step = GuardedStep::new(open(DeviceKind::Flex, None).unwrap(), device);
         let optimizer: ModuleOptimizer = AdamConfig::new().init();
-        Self { step, state: TrainState::new(net, optimizer), samples, threads: Mutex::default() }
+        Self { step, state: TrainState::new(net, optimizer), samples, threads: Mutex::default(), meeting: None }
     }
 
     /// Runs a step in parts of 75 under a budget, above what is in use, for so many halves of them at once.
-    fn step(&mut self, replicas: &Replicas, n_halves: u64) -> StepOutcome {
+    fn step(&mut self, replicas: Option<&Replicas>, n_halves: u64) -> StepOutcome {
         let need = Bytes(75 * OF_SAMPLE.0 + OF_PART.0);
-        let in_use = self.step.read().unwrap().in_use;
         // The gradients of parts before count as in use too.
-        let budget = in_use.saturating_add(OF_PART).saturating_add(Bytes(need.0 * n_halves / 2));
+        let room = OF_PART.saturating_add(Bytes(need.0 * n_halves / 2));
+        self.attempt(replicas, room, |n_samples| Bytes(u64::from(n_samples) * OF_SAMPLE.0 + OF_PART.0))
+    }
+
+    /// Runs a step in parts of 75 with so much room, where so many samples are said to need so much.
+    fn attempt(&mut self, replicas: Option<&Replicas>, room: Bytes, need: fn(u32) -> Bytes) -> StepOutcome {
+        let budget = self.step.read().unwrap().in_use.saturating_add(room);
         let request = StepRequest::of_edge(
             N_SAMPLES,
             Knobs { patch_size: 1, micro_batch_size: 75 },
             Budget { capacity: budget, budget },
         );
         let predict = |shape: StepShape, in_use: Bytes| {
-            let upper = in_use.saturating_add(Bytes(u64::from(shape.samples) * OF_SAMPLE.0 + OF_PART.0));
+            let upper = in_use.saturating_add(need(shape.samples));
             Some(Prediction { expected: upper, upper })
         };
-        let (samples, threads) = (&self.samples, &self.threads);
+        let (samples, threads, meeting) = (&self.samples, &self.threads, &self.meeting);
         let mean_loss = |net: &Net, part: Range<usize>| {
             threads.lock().unwrap().push(thread::current().id());
-            net.mean_loss(samples.clone().slice([part]))
+            let loss = net.mean_loss(samples.clone().slice([part]));
+            let is_replica = thread::current().name() == Some("replica");
+            meeting.iter().filter(|_| is_replica).for_each(meet);
+            loss
         };
-        self.step.attempt_beside(self.state.model(), &request, &predict, (replicas, &mean_loss)).unwrap()
+        let model = self.state.model();
+        match replicas {
+            Some(replicas) => self.step.attempt_beside(model, &request, &predict, (replicas, &mean_loss)).unwrap(),
+            None => self.step.attempt(model, &request, &predict, &mean_loss).unwrap(),
+        }
     }
 
     fn commit(&mut self, outcome: StepOutcome) {
@@ -129,6 +150,15 @@ impl Bench {
     }
 }
 
+/// Waits for three others; not for ever, since a test that fails is better than one that does not end.
+fn meet(n_there: &AtomicUsize) {
+    n_there.fetch_add(1, SeqCst);
+    let begun = Instant::now();
+    while n_there.load(SeqCst) < 4 && begun.elapsed() < Duration::from_secs(10) {
+        thread::yield_now();
+    }
+}
+
 fn replicas(n: usize) -> Replicas {
     // What a thread keeps for matrix products, for good.
     let ones = || Tensor::<2>::ones([32, 32], &Device::flex());
@@ -139,10 +169,10 @@ fn replicas(n: usize) -> Replicas {
 fn what_runs_at_once_comes_to_the_same_bits_and_is_measured_as_what_runs_alone() {
     alone(|| {
         let train = |n: usize| {
-            let (replicas, mut bench) = (replicas(n), Bench::new(false));
+            let (replicas, mut bench) = ((0 < n).then(|| replicas(n)), Bench::new(false));
             let outcomes: Vec<_> = (0..3)
                 .map(|_| {
-                    let mut outcome = bench.step(&replicas, 8);
+                    let mut outcome = bench.step(replicas.as_ref(), 8);
                     let shown = (outcome.loss.unwrap().to_bits(), outcome.gradient_norm.to_bits());
                     let needs: Vec<_> = outcome
                         .parts
@@ -156,7 +186,7 @@ fn what_runs_at_once_comes_to_the_same_bits_and_is_measured_as_what_runs_alone()
                 .collect();
             (outcomes, bench.n_threads(), bench.weights())
         };
-        let (one_by_one, n_threads, weights) = train(1);
+        let (one_by_one, n_threads, weights) = train(0);
         assert_eq!(n_threads, 1);
         // Three at once, and then one of them runs the fourth.
         let (at_once, n_threads, same) = train(3);
@@ -179,20 +209,65 @@ fn no_more_parts_run_at_once_than_are_certain_to_fit_together() {
     alone(|| {
         for (n_halves, groups) in [(3, [0, 1, 2, 3]), (5, [0, 0, 1, 1]), (9, [0, 0, 0, 0])] {
             let mut bench = Bench::new(false);
-            let outcome = bench.step(&replicas(4), n_halves);
+            let outcome = bench.step(Some(&replicas(4)), n_halves);
             assert_eq!(outcome.parts.iter().map(|it| it.group).collect::<Vec<_>>(), groups, "{n_halves} halves");
             let samples: Vec<_> = outcome.parts.iter().flat_map(|it| it.part.samples.clone()).collect();
             assert!(samples.into_iter().eq(0..N_SAMPLES));
-            assert!(outcome.peak <= outcome.resident.saturating_add(Bytes::mib(25)), "{}", outcome.peak);
+            let is_bounded = |it: &RanPart| it.beside.is_none_or(|group| it.peak.unwrap() <= group.upper);
+            assert!(outcome.parts.iter().all(is_bounded), "{:?}", outcome.parts);
+            let upper = outcome.parts.iter().filter_map(|it| Some(it.beside?.upper)).max();
+            assert!(upper.is_none_or(|upper| outcome.peak <= upper), "{} of {upper:?}", outcome.peak);
         }
     });
+}
+
+#[test]
+fn parts_that_take_more_together_than_there_is_run_again_one_after_the_other_and_none_is_lost() {
+    alone(|| {
+        let mut bench = Bench::new(false);
+        let needs: Vec<_> =
+            bench.step(Some(&replicas(1)), 9).parts.iter().map(|it| it.peak.unwrap().0 - it.resident.0).collect();
+        let one = Bytes(needs.into_iter().max().unwrap());
+        // All four are said to need next to nothing, and there is room for one.
+        let room = Bytes(one.0 * 3 / 2);
+        bench.meeting = Some(AtomicUsize::new(0));
+        let outcome = bench.attempt(Some(&replicas(4)), room, |_| Bytes::kib(1));
+        assert_eq!(outcome.parts.iter().map(|it| it.beside).collect::<Vec<_>>(), [None; 4]);
+        let samples: Vec<_> = outcome.parts.iter().flat_map(|it| it.part.samples.clone()).collect();
+        assert!(samples.into_iter().eq(0..N_SAMPLES));
+        let failures = bench.step.take_failures();
+        assert!(!failures.is_empty() && failures.iter().all(|it| it.shape == StepShape::new(75, 1)), "{failures:?}");
+        assert!(outcome.peak.saturating_sub(outcome.resident) <= room, "what was thrown away counts");
+        let (same, mut undivided) = (outcome.gradient_norm, Bench::new(false));
+        let norm = undivided.step(Some(&replicas(4)), 9).gradient_norm;
+        assert_eq!(same.to_bits(), norm.to_bits());
+    });
+}
+
+#[test]
+fn what_the_optimizer_takes_belongs_to_the_last_part_of_a_group() {
+    let beside = Some(Prediction { expected: Bytes(60), upper: Bytes(80) });
+    let part = |beside| RanPart {
+        part: StepPart { samples: 0..1, edge: 1 },
+        resident: Bytes(10),
+        peak: Some(Bytes(30)),
+        nodes: 0,
+        group: 0,
+        beside,
+    };
+    // After the group 15 are in use, and the optimizer takes 40 on top of them for a moment.
+    for (beside, peak) in [(beside, 50), (None, 55)] {
+        let mut last = part(beside);
+        last.follow(Bytes(15), Bytes(55));
+        assert_eq!(last.peak, Some(Bytes(peak)));
+    }
 }
 
 #[test]
 fn a_model_that_its_passes_change_runs_its_parts_one_after_the_other() {
     alone(|| {
         let mut bench = Bench::new(true);
-        let outcome = bench.step(&replicas(4), 9);
+        let outcome = bench.step(Some(&replicas(4)), 9);
         assert_eq!(outcome.parts.iter().map(|it| it.group).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(bench.n_threads(), 1);
     });

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use burn::module::{Module, ModuleVisitor, Param};
@@ -206,4 +207,22 @@ fn the_scale_of_a_loss_is_taken_out_of_its_gradient_again() {
     let rescale = Rescale { loss_scale: Some(1e38), ..Rescale::default() };
     let error = bench.attempt(&StepRequest { rescale, ..request }, N_SAMPLES).err().unwrap();
     assert!(matches!(error, StepError::NotFinite { loss: Some(loss), .. } if loss.is_finite()), "{error}");
+}
+
+#[test]
+fn a_panic_of_the_program_leaves_the_statistics_as_they_were() {
+    let mut bench = Bench::new();
+    let outcome = bench.attempt(&Bench::request(8, ROOM), N_SAMPLES).unwrap();
+    assert!(matches!(bench.commit(outcome, ROOM, OptimizerRecovery::Restore), Commit::Done { .. }));
+    let (before, samples) = (bench.saved(), bench.samples.clone());
+    let mean_loss = |net: &Net, part: Range<usize>| {
+        let loss = net.mean_loss(samples.clone().slice([part.clone()]));
+        assert!(part.start == 0, "a sample is damaged");
+        Loss::from(loss)
+    };
+    let Bench { step, state, .. } = &mut bench;
+    let request = Bench::request(4, ROOM);
+    let attempt = AssertUnwindSafe(|| step.attempt(state.model(), &request, &|_, _| None, &mean_loss));
+    assert!(catch_unwind(attempt).is_err());
+    assert_eq!(bench.saved(), before);
 }

@@ -123,7 +123,8 @@ pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outc
     if n_axes != 1 {
         return Err(TrainError::Axes { job: job.name(), n_axes });
     }
-    if config.deterministic {
+    if config.deterministic || 1 < config.controller.replicas {
+        // What a part needs alone and beside others is the same then.
         compute_alone();
     }
     if let Some(kind) = device_kind(&shell.device) {

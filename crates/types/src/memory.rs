@@ -43,13 +43,6 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Returns what this and another take at once, both beside what is in use `before`.
-    #[must_use]
-    pub fn and(self, other: Self, before: Bytes) -> Self {
-        let both = |one: Bytes, other: Bytes| one.saturating_add(other.saturating_sub(before));
-        Self { expected: both(self.expected, other.expected), upper: both(self.upper, other.upper) }
-    }
-
     /// Returns what so many alike take at once, all beside what is in use `before`.
     #[must_use]
     pub fn of_many(self, n: u32, before: Bytes) -> Self {

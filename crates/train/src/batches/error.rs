@@ -64,7 +64,7 @@ pub enum BatchesError {
         n_rows: usize,
     },
     /// A loader's batch has gone wrong.
-    #[error("{error}, of the indices {}", .indices.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("{error}, of the indices {}", listed(.indices))]
     Batch {
         /// The samples.
         indices: Vec<usize>,
@@ -96,4 +96,14 @@ pub enum BatchesError {
 /// Says what a position is of, and what it is not of.
 fn kinds(is_of_loader: bool) -> &'static str {
     if is_of_loader { "a loader, not of an epoch of steps" } else { "an epoch of steps, not of a loader" }
+}
+
+/// How many indices are listed.
+const LISTED: usize = 8;
+
+/// Lists indices, of many the first.
+fn listed(indices: &[usize]) -> String {
+    let first: Vec<_> = indices.iter().take(LISTED).map(usize::to_string).collect();
+    let more = indices.len().saturating_sub(LISTED);
+    if more == 0 { first.join(", ") } else { format!("{} and {more} more", first.join(", ")) }
 }

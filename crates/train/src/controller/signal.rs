@@ -1,6 +1,7 @@
 //! What a policy needs to know of an event.
 
 use plimsoll_policy::{Signal, StepMeasured, StepRefused};
+use plimsoll_step::Replicas;
 use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
 /// Returns how many samples a part has, of so many in a step and at once.
@@ -29,13 +30,6 @@ fn measured(done: &StepDone, part_size: PartSize<'_>) -> StepMeasured {
     StepMeasured { step, knobs: rung, is_divided: is_divided(done, part_size), highest: highest(done), peak, budget }
 }
 
-/// Returns how many of the samples that run at once are one replica's: the same for each, but none of the smallest batches,
-/// which have slow kernels, where there may be a larger one.
-pub(super) fn share(at_once: u32, replicas: u32, small_batch: u32) -> u32 {
-    let even = at_once.div_ceil(replicas.max(1)).max(1);
-    if 1 < replicas && even <= small_batch { at_once.clamp(1, small_batch + 1) } else { even }
-}
-
 /// Returns how many samples a part has, of so many in a step and as many as `most` at once: full parts and a ragged one, or
 /// where replicas share them, parts alike.
 pub(super) fn part_size(n_samples: u64, most: u32, replicas: u32, small_batch: u32) -> u32 {
@@ -44,7 +38,7 @@ pub(super) fn part_size(n_samples: u64, most: u32, replicas: u32, small_batch: u
         return most;
     }
     let rounds = n_samples.div_ceil(most.into());
-    share(u32::try_from(n_samples.div_ceil(rounds)).unwrap_or(most), replicas, small_batch)
+    Replicas::share(u32::try_from(n_samples.div_ceil(rounds)).unwrap_or(most), replicas, small_batch)
 }
 
 /// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.
@@ -111,10 +105,6 @@ mod tests {
             let size = part_size(n, most, replicas, 4);
             assert!((1..=most).contains(&size), "{size}");
         }
-        assert_eq!(
-            [(8, 4), (12, 2), (3, 2), (1, 2), (8, 1)].map(|(n, replicas)| share(n, replicas, 4)),
-            [5, 6, 3, 1, 8]
-        );
         let on_two = |parts: &[usize]| {
             let parts: Vec<_> = parts.iter().map(|n| (*n, None)).collect();
             is_divided(&done(&parts), &|n, most| part_size(n, most, 2, 0))

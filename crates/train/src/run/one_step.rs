@@ -135,19 +135,9 @@ impl<J: Job> Run<'_, '_, J> {
     /// they found in use.
     fn predicted(&self, parts: &[RanPart]) -> Option<Prediction> {
         let to_come = self.training.to_come(self.step());
-        let of_group = |group: &[RanPart]| {
-            let before = group.first()?.resident.saturating_add(to_come);
-            let of_replica = |replica: usize| {
-                let parts = || group.iter().filter(|it| it.replica == replica);
-                let all = parts().map(|it| it.waiting).fold(Bytes::ZERO, Bytes::saturating_add);
-                let waiting = all.saturating_sub(parts().map(|it| it.waiting).min()?);
-                let found = before.saturating_add(waiting);
-                parts().filter_map(|it| self.control.predict(it.part.shape(), found)).max_by_key(|it| it.upper)
-            };
-            let n_replicas = group.iter().map(|it| it.replica + 1).max()?;
-            (0..n_replicas).filter_map(of_replica).reduce(|sum, it| sum.and(it, before))
-        };
-        parts.chunk_by(|a, b| a.group == b.group).filter_map(of_group).max_by_key(|it| it.upper)
+        let alone = |it: &RanPart| self.control.predict(it.part.shape(), it.resident.saturating_add(to_come));
+        let of_part = |it: &RanPart| it.beside.or_else(|| alone(it));
+        parts.iter().filter_map(of_part).max_by_key(|it| it.upper)
     }
 
     /// Lets the optimizer step, and gathers what happened.
@@ -185,15 +175,12 @@ impl<J: Job> Run<'_, '_, J> {
         reading: MemoryReading,
         prediction: Option<Prediction>,
     ) -> StepDone {
-        let StepOutcome { loss, gradient_norm, mut parts, resident, peak, .. } = outcome;
+        let StepOutcome { loss, gradient_norm, mut parts, resident, in_use, peak, .. } = outcome;
         let Budget { capacity, budget } = self.control.budget();
         let draw = &samples.draw;
         // Where pages are read, those of parts of one edge belong to the step.
         let tells_parts = parts.len() > 1 && (self.training.probe().has_exact_peak() || draw.parts.len() > 1);
-        // The optimizer's step lies in the window of the last part, where that ran by itself.
-        if let Some(last) = parts.last_mut().filter(|it| it.waiting == Bytes::ZERO) {
-            last.peak = last.peak.map(|peak| peak.max(reading.peak));
-        }
+        parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
         let (ids, n_parts): (Vec<_>, _) = (draw.ids().collect(), parts.len());
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
