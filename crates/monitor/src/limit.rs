@@ -145,16 +145,14 @@ pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
 
 /// Whether most steps ran as parts of the micro-batches that were asked for: these did not fit.
 pub(crate) fn is_cut_by_memory(policy: &Policy, tail: &Run<'_>, settings: &StepSettings) -> bool {
-    let is_cut = |it: &&StepDone| settings.batches_per_step.is_none() && is_halved(it, policy.replicas);
+    let is_cut = |it: &&StepDone| settings.batches_per_step.is_none() && is_halved(it, policy);
     2 * tail.committed().filter(is_cut).count() > tail.committed().count()
 }
 
 /// Whether two micro-batches that follow one another would have been one, had it fitted; one that is smaller because samples
 /// could not be read is none.
-fn is_halved(step: &StepDone, replicas: u32) -> bool {
-    let (n, at_once) = (step.n_samples(), u64::from(step.rung.micro_batch_size).max(1));
-    // Replicas have parts alike.
-    let whole = if 1 < replicas { n.div_ceil(n.div_ceil(at_once).max(1) * u64::from(replicas)) } else { at_once };
+fn is_halved(step: &StepDone, policy: &Policy) -> bool {
+    let whole = u64::from(policy.part_size(step.n_samples(), step.rung.micro_batch_size));
     let of_one = |pair: &[MicroBatch]| (pair[0].ids.len() + pair[1].ids.len() + step.skipped.len()) as u64 <= whole;
     step.micro_batches.windows(2).any(of_one)
 }

@@ -1,6 +1,6 @@
 //! What the log says of the policy that chose the sizes.
 
-use plimsoll_types::{Decision, Event, KeepReason, Knobs};
+use plimsoll_types::{Decision, Event, KeepReason, Knobs, part_size};
 use serde_json::Value;
 
 use crate::limit::StepSettings;
@@ -19,8 +19,10 @@ pub(crate) struct Policy {
     pub(crate) near_target: Option<f64>,
     /// As often as a stepwise policy may change something.
     pub(crate) max_adjustments: Option<u32>,
-    /// Between how many threads a micro-batch is divided.
-    pub(crate) replicas: u32,
+    /// Between how many threads the samples are divided that run at once.
+    replicas: u32,
+    /// Batches up to this size are avoided, where they need not be.
+    small_batch: u32,
 }
 
 impl Policy {
@@ -45,7 +47,14 @@ impl Policy {
                 .map(|(target, band)| target - band),
             max_adjustments: number(&policy["max_adjustments"]),
             replicas: number(&config["replicas"]).unwrap_or(1),
+            small_batch: number(&config["small_batch"]).unwrap_or(0),
         }
+    }
+
+    /// Returns how many samples a part was to have, in a step of so many and as many as `most` at once.
+    pub(crate) fn part_size(&self, n_samples: u64, most: u32) -> u32 {
+        let is_divided = self.edges.is_empty() && self.kind != "fixed";
+        part_size(n_samples, most, if is_divided { self.replicas } else { 1 }, self.small_batch)
     }
 
     /// Returns how many samples of this edge a micro-batch may have in the end, where samples have lengths.

@@ -1,7 +1,7 @@
 //! What is known of a program's needs, and how its steps are divided by it.
 
 use plimsoll_predict::{Keys, PartReading, Phase, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Attempt, Bytes, Observation, Prediction, StepShape};
+use plimsoll_types::{Attempt, Bytes, Observation, Prediction, StepShape, share_of_replica};
 use serde::{Deserialize, Serialize};
 
 use crate::replicas::Replicas;
@@ -111,7 +111,7 @@ impl ProgramNeeds {
     /// as each may have, and as are certain to fit into its share of the room.
     pub fn divide_between(&self, replicas: &Replicas, lengths: &[u32], room: Room) -> Vec<StepPart> {
         let [n_samples, n] = [lengths.len(), replicas.count()].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
-        let most = Replicas::share(n_samples, n, self.keys.small_batch);
+        let most = share_of_replica(n_samples, n, self.keys.small_batch);
         let free = room.budget.saturating_sub(room.resident);
         let budget = room.resident.saturating_add(Bytes(free.0 / u64::from(n.max(1))));
         parts(lengths, |_, shape| {

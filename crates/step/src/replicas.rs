@@ -35,13 +35,6 @@ impl Replicas {
         self.threads.len()
     }
 
-    /// Returns how many of the samples that run at once are one replica's: the same for each of `n`, but none of the smallest
-    /// batches, which have slow kernels, where there may be a larger one.
-    pub fn share(at_once: u32, n: u32, small_batch: u32) -> u32 {
-        let even = at_once.div_ceil(n.max(1)).max(1);
-        if 1 < n && even <= small_batch { at_once.clamp(1, small_batch + 1) } else { even }
-    }
-
     /// Does pieces of work, no more than there are threads, side by side; returns what each came to, in their order.
     ///
     /// # Panics
@@ -75,12 +68,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-
-    #[test]
-    fn shares_are_alike_and_none_of_the_smallest() {
-        let shares = [(8, 4), (12, 2), (3, 2), (1, 2), (8, 1)].map(|(n, replicas)| Replicas::share(n, replicas, 4));
-        assert_eq!(shares, [5, 6, 3, 1, 8]);
-    }
 
     #[test]
     fn work_is_done_side_by_side_on_threads_of_its_own() {

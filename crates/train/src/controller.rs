@@ -5,14 +5,14 @@ use plimsoll_policy::{Policy, PolicyConfig, PolicyError};
 use plimsoll_predict::{
     Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
 };
-use plimsoll_step::Replicas;
 use plimsoll_types::{
-    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape,
+    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape, part_size,
+    share_of_replica,
 };
 use serde::{Deserialize, Serialize};
 
 use self::gradients::GradientSum;
-use self::signal::{part_size, signal};
+use self::signal::signal;
 
 mod gradients;
 mod signal;
@@ -189,7 +189,7 @@ impl Controller {
             // What runs at once is the knob where samples are cut; where they are padded, it is as many parts.
             let (part, n) = match shared {
                 Some(replicas) => {
-                    let share = Replicas::share(shape.samples, replicas, keys.small_batch);
+                    let share = share_of_replica(shape.samples, replicas, keys.small_batch);
                     (StepShape::new(share, shape.edge()), shape.samples.div_ceil(share))
                 }
                 None => (shape, *replicas),

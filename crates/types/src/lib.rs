@@ -24,6 +24,7 @@
 
 mod bytes;
 mod decision;
+mod division;
 mod event;
 mod features;
 mod fraction;
@@ -36,6 +37,7 @@ mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
 pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
+pub use division::{part_size, share_of_replica};
 pub use event::{
     Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
     GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskStep,

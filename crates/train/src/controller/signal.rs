@@ -1,7 +1,6 @@
 //! What a policy needs to know of an event.
 
 use plimsoll_policy::{Signal, StepMeasured, StepRefused};
-use plimsoll_step::Replicas;
 use plimsoll_types::{Budget, BudgetChanged, Event, MicroBatch, Stage, StepDone, StepFailed, StepShape};
 
 /// Returns how many samples a part has, of so many in a step and at once.
@@ -30,17 +29,6 @@ fn measured(done: &StepDone, part_size: PartSize<'_>) -> StepMeasured {
     StepMeasured { step, knobs: rung, is_divided: is_divided(done, part_size), highest: highest(done), peak, budget }
 }
 
-/// Returns how many samples a part has, of so many in a step and as many as `most` at once: full parts and a ragged one, or
-/// where replicas share them, parts alike.
-pub(super) fn part_size(n_samples: u64, most: u32, replicas: u32, small_batch: u32) -> u32 {
-    let most = most.max(1);
-    if replicas <= 1 || n_samples == 0 {
-        return most;
-    }
-    let rounds = n_samples.div_ceil(most.into());
-    Replicas::share(u32::try_from(n_samples.div_ceil(rounds)).unwrap_or(most), replicas, small_batch)
-}
-
 /// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.
 fn is_divided(done: &StepDone, part_size: PartSize<'_>) -> bool {
     let size = part_size(done.n_samples(), done.rung.micro_batch_size).max(1);
@@ -55,6 +43,7 @@ fn highest(done: &StepDone) -> Option<StepShape> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_types::part_size;
     use plimsoll_types::{Bytes, EpochDone, Knobs};
 
     use super::*;
@@ -96,15 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_run_at_once_are_alike_and_none_of_the_smallest() {
-        let sizes =
-            |of: &[(u64, u32, u32)]| of.iter().map(|(n, most, r)| part_size(*n, *most, *r, 0)).collect::<Vec<_>>();
-        // 32 samples, 24 at once: in two rounds of 16, which two replicas share.
-        assert_eq!(sizes(&[(32, 24, 1), (32, 24, 2), (32, 32, 2), (26, 26, 4), (27, 13, 2)]), [24, 8, 16, 7, 5]);
-        for (n, most, replicas) in [(1, 5, 3), (100, 7, 4), (5, 64, 8), (0, 3, 2)] {
-            let size = part_size(n, most, replicas, 4);
-            assert!((1..=most).contains(&size), "{size}");
-        }
+    fn a_step_whose_parts_replicas_share_is_divided_only_beyond_that() {
         let on_two = |parts: &[usize]| {
             let parts: Vec<_> = parts.iter().map(|n| (*n, None)).collect();
             is_divided(&done(&parts), &|n, most| part_size(n, most, 2, 0))
