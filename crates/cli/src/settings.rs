@@ -98,6 +98,7 @@ pub(crate) struct Train {
     optimizer_recovery: OptimizerRecoverySetting,
     validate_every: u64,
     validation_share: Fraction,
+    patience: u64,
     checkpoint_every: u64,
     keep_checkpoints: usize,
     pub(crate) max_restarts: u32,

@@ -311,7 +311,10 @@ fn conclude(
         println!("look-ahead: at most {n} samples and {bytes}, {empty} times empty, {full} times full");
     }
     println!("run directory: {}", out.display());
-    if outcome.reason == EndReason::Completed {
+    if outcome.reason == EndReason::StoppedEarly {
+        println!("ended early after {} steps: `train.patience` validations in a row were no better", outcome.step);
+    }
+    if outcome.reason != EndReason::Interrupted {
         println!("use its model with: {}", use_it::model_of(job, out));
         return ExitCode::SUCCESS;
     }

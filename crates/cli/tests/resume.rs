@@ -80,6 +80,7 @@ const CASES: [Case; 92] = [
     ("sr", "train.validate_every", "7", GOES_ON),
     ("sr", "train.checkpoint_every", "7", GOES_ON),
     ("sr", "train.validation_share", "0.5", GOES_ON),
+    ("sr", "train.patience", "3", GOES_ON),
     ("sr", "train.keep_checkpoints", "1", GOES_ON),
     ("sr", "train.max_restarts", "1", GOES_ON),
     ("sr", "data.folder", "COPY", GOES_ON),

@@ -85,6 +85,7 @@ impl TrainingReport {
     fn opening(&self) -> String {
         let end = match self.end {
             Some(EndReason::Completed) => "was completed in",
+            Some(EndReason::StoppedEarly) => "ended early, since its validations got no better, after",
             Some(EndReason::Interrupted) => "was interrupted after",
             None => "had not ended after",
         };

@@ -35,6 +35,11 @@ impl Unread {
         Self { values: read_of_part(loss, checked), n_losses }
     }
 
+    /// Returns how many values are read.
+    fn n_values(&self) -> usize {
+        self.values.as_ref().map_or(0, |it| it.dims()[0])
+    }
+
     /// Reads the losses, which are there only where everything else is.
     fn read(self, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
         let Some(values) = self.values else { return Ok(Vec::new()) };
@@ -42,6 +47,13 @@ impl Unread {
         values.truncate(self.n_losses);
         Ok(values)
     }
+}
+
+/// A part that is read with the step.
+struct UnreadPart {
+    attempt: Attempt,
+    unread: Unread,
+    n_units: u64,
 }
 
 /// The attempts at one step, and what they have gathered so far.
@@ -69,10 +81,10 @@ pub(super) struct Attempts<'a, M: Module, T> {
     peak: Bytes,
     /// What the forward pass of the part under way changes in the model, from before it, where another has run already.
     before: Option<RunningStates>,
-    /// Whether what is read of a part that is the whole step is read with the step.
+    /// Whether what is read of the parts is read with the step.
     reads_once: bool,
-    /// That, once the part has run.
-    unread: Option<(Attempt, Unread)>,
+    /// That, of each part that has run.
+    unread: Vec<UnreadPart>,
     times: StepTimes,
     begun: Instant,
     /// What all attempts took.
@@ -108,15 +120,15 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             peak: Bytes::ZERO,
             before: None,
             reads_once: false,
-            unread: None,
+            unread: Vec::new(),
             times: StepTimes { probe, ..StepTimes::default() },
             begun: Instant::now(),
             inside: Duration::ZERO,
         }
     }
 
-    /// Reads a part that is the whole step with the step, where its shape is known to fit and the device works beside the
-    /// host: waiting twice costs more than doing the step once more when it has failed after all.
+    /// Reads parts with the step for as long as they are certain to fit, where the device works beside the host: waiting for
+    /// each costs more than doing the step once more when one has failed after all.
     pub(super) fn reading_once(self) -> Self {
         Self { reads_once: !self.guarded.pages.are_exact(), ..self }
     }
@@ -133,7 +145,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         // Each part but the first finds the gradients of those before it.
         let upper = predict(shape, self.in_use).map(|it| it.upper);
         let is_certified = upper.is_some_and(|upper| upper <= self.request.budget.budget);
-        self.reads_once &= is_certified && samples.len() == self.request.units.len();
+        self.reads_once &= is_certified;
         Ahead { shape: Some(shape), upper, too_much: self.guarded.too_much(shape, self.in_use, capacity) }
     }
 
@@ -215,17 +227,16 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, None);
         };
         let unread = self.guarded.unread(self.model, loss, &gradients);
-        let losses = if self.reads_once {
-            self.unread = Some((attempt, unread));
-            Vec::new()
+        let (losses, unread) = if self.reads_once {
+            (Vec::new(), Some(unread))
         } else {
             match self.check_time(|guarded| unread.read(guarded.probe())) {
-                Ok(losses) => losses,
+                Ok(losses) => (losses, None),
                 Err(error) => return self.clear(attempt, error, Some((gradients, brought))),
             }
         };
-        let (is_unread, flushed) = (self.unread.is_some(), self.guarded.device.clone());
-        // What was not read yet is waited for here, and a panic for want of memory is that of the part.
+        let (is_unread, flushed) = (unread.is_some(), self.guarded.device.clone());
+        // What was not read yet is handed to the device here, and a panic for want of memory is that of the part.
         let read = self.probe_time(|guarded| {
             unless_out_of_memory(|| {
                 if is_unread {
@@ -257,6 +268,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             return Ok(Happened::SumFailed);
         };
         self.add_losses(&losses, n_units);
+        self.unread.extend(unread.map(|unread| UnreadPart { attempt, unread, n_units }));
         self.brought.extend(brought);
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.shows(shape).then_some(peak);
@@ -285,7 +297,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         made: Option<(GradientsParams, Option<T>)>,
     ) -> Result<Happened, StepError> {
         drop(made);
-        (self.reads_once, self.unread) = (false, None);
+        self.reads_once = false;
         self.before.as_mut().unwrap_or(&mut self.guarded.before).put_back(self.model);
         let failure = match error {
             ReadError::Other(error) => return Err(*error),
@@ -315,15 +327,16 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         let mut gradients = accumulator.finish();
         let start = Instant::now();
         let StepRequest { task_probes, rescale, .. } = self.request;
-        let unread = self.unread.as_ref().and_then(|it| it.1.values.clone());
-        let n_unread = unread.as_ref().map_or(0, |it| it.dims()[0]);
+        let unread: Vec<_> = self.unread.iter().filter_map(|it| it.unread.values.clone()).collect();
         let values = read_of_step(self.model, &mut gradients, task_probes, (unread, &self.guarded.device));
-        let Some(mut values) = self.values(values)? else { return Ok(None) };
-        let squares = values.split_off(n_unread);
-        if let Some((_, Unread { n_losses, .. })) = self.unread.take() {
-            values.truncate(n_losses);
-            self.add_losses(&values, self.n_units);
+        let Some(values) = self.values(values)? else { return Ok(None) };
+        let mut values = &*values;
+        for UnreadPart { unread, n_units, .. } in std::mem::take(&mut self.unread) {
+            let of_part;
+            (of_part, values) = values.split_at(unread.n_values());
+            self.add_losses(&of_part[..unread.n_losses], n_units);
         }
+        let squares = values.iter();
         let mut norms = squares.into_iter().map(|square| square.sqrt() / rescale.scale());
         let (gradient_norm, mut losses) = (norms.next().unwrap_or(0.0), std::mem::take(&mut self.losses).into_iter());
         let loss = losses.next();
@@ -347,9 +360,9 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         Ok(Some((outcome, std::mem::take(&mut self.brought))))
     }
 
-    /// Whether the only part of the step was read with the step, and not by itself.
+    /// Whether some part is read with the step, and not by itself.
     pub(super) fn is_unread(&self) -> bool {
-        self.unread.is_some()
+        !self.unread.is_empty()
     }
 
     /// Reads what depends on every gradient; returns none where there was not enough memory for them.
@@ -361,8 +374,10 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             Err(ReadError::OutOfMemory { refused }) => refused,
             Err(ReadError::NeverFits { allocation, .. }) => Some(allocation),
         };
-        // Nobody has read the part alone: it is to blame for all that is known.
-        self.guarded.failures.extend(self.unread.take().map(|(attempt, _)| Attempt { refused, ..attempt }));
+        // Nobody has read a part alone: the largest is to blame for all that is known.
+        let blamed = std::mem::take(&mut self.unread).into_iter().map(|it| it.attempt);
+        let blamed = blamed.max_by_key(|it| it.shape.positions());
+        self.guarded.failures.extend(blamed.map(|it| Attempt { refused, ..it }));
         Ok(None)
     }
 

@@ -72,18 +72,18 @@ pub(crate) fn read_of_part<M: Module>(
     if read.is_empty() { None } else { Some(Tensor::cat(read, 0)) }
 }
 
-/// What is read of a step before the optimizer may take it, what of its only part is not read yet included; takes the
-/// gradients of probes out.
+/// What is read of a step before the optimizer may take it, what of its parts is not read yet included; takes the gradients
+/// of probes out.
 ///
 /// # Shapes
 ///
-/// - `unread`: `[n_unread]`
+/// - `unread`: `[n_values]` each
 /// - output: `[n_unread + 1 + n_probes]`, the squares of the norms of all gradients and of each probe's at the end
 pub(crate) fn read_of_step<M: Module>(
     model: &M,
     gradients: &mut GradientsParams,
     probes: &[ParamId],
-    (unread, device): (Option<Tensor<1>>, &Device),
+    (unread, device): (Vec<Tensor<1>>, &Device),
 ) -> Tensor<1> {
     let of_probes = probe_squares(gradients, probes, device);
     let norm = squared_norm(model, gradients, device);
@@ -108,16 +108,16 @@ pub fn rehearse<M: Module>(
     let mut accumulator = request.accumulator();
     // What a step could go back to is in use meanwhile.
     let states = RunningStates::of(state.model());
-    let mut unread = None;
+    let mut unread = Vec::new();
     for part in &request.micro_batches {
         let model = state.model();
         let loss = mean_loss(model, part);
         let gradients = accumulator.backward(model, &loss.mean, request.n_units(part.samples.clone()));
         let read = read_of_part(Some(loss), Some((model, &gradients, device)));
-        // A step of several parts reads here what this says, and waits for all that the part has written.
+        // The part is handed to the device here, and read where nothing was known of it.
         drop(device.flush());
         accumulator.add(model, gradients);
-        unread = read.filter(|_| request.micro_batches.len() == 1);
+        unread.extend(read);
     }
     let mut gradients = accumulator.finish();
     let mut read = read_of_step(state.model(), &mut gradients, &request.task_probes, (unread, device));

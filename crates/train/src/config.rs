@@ -1,5 +1,7 @@
 //! What a run is told.
 
+use std::num::NonZeroU64;
+
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, ProbeError, open};
@@ -53,6 +55,9 @@ pub struct FitConfig {
     /// The part of a run that validations may take, from 0 to 1: a part of a large validation set is measured where all of
     /// it would take more. At 1 all of it is, however long that takes.
     pub validation_share: Fraction,
+    /// Validations in a row that are no better than the best before them, after which the run ends; `None` for no end but the
+    /// last step.
+    pub patience: Option<NonZeroU64>,
     /// Steps between two checkpoints; the last step is always followed by one.
     pub checkpoint_every: u64,
     /// Checkpoints kept.
@@ -141,6 +146,7 @@ impl FitConfig {
             longest: LongestEdges::default(),
             validate_every: every,
             validation_share: Fraction::ONE,
+            patience: None,
             checkpoint_every: every,
             keep_checkpoints: 2,
         })

@@ -132,7 +132,7 @@ pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outc
     }
     let stop = shell.stop.clone();
     let mut run = Run::start(job, config, shell)?;
-    while run.step() < config.n_steps && stop.signal().is_none() {
+    while run.is_under_way() && stop.signal().is_none() {
         let taken = run.follow_budget().and_then(|()| run.one_step()).and_then(|()| run.between_steps());
         taken.map_err(|error| run.recorded(error))?;
     }

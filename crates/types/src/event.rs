@@ -316,6 +316,8 @@ pub struct CheckpointSaved {
 pub enum EndReason {
     /// All steps were done.
     Completed,
+    /// Validations got no better.
+    StoppedEarly,
     /// A signal asked for the end.
     Interrupted,
 }

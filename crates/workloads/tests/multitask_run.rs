@@ -52,6 +52,7 @@ fn config(n_steps: u64) -> FitConfig {
         validate_every: 1000,
         validation_share: Fraction::ONE,
         checkpoint_every: 1000,
+        patience: None,
         keep_checkpoints: 1,
     }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 50] = [
+pub(crate) const RANGES: [(&str, Range); 51] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -75,6 +75,7 @@ pub(crate) const RANGES: [(&str, Range); 50] = [
     ("train.final_learning_rate_share", Closed(0.0, 1.0)),
     ("train.validate_every", Whole(1, i64::MAX)),
     ("train.validation_share", Closed(0.0, 1.0)),
+    ("train.patience", Whole(0, MOST_COUNT)),
     ("train.checkpoint_every", Whole(1, i64::MAX)),
     ("train.keep_checkpoints", Whole(1, MOST_COUNT)),
     ("train.max_restarts", Whole(0, MOST_COUNT)),

@@ -1,5 +1,7 @@
 //! The settings of a run, whatever its job.
 
+use std::num::NonZeroU64;
+
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
 use plimsoll_predict::{PredictorConfig, edges};
 use plimsoll_probe::DeviceKind;
@@ -185,6 +187,7 @@ impl Settings {
             loader,
             validate_every: train.validate_every,
             validation_share: train.validation_share,
+            patience: NonZeroU64::new(train.patience),
             checkpoint_every: train.checkpoint_every,
             keep_checkpoints: train.keep_checkpoints,
         })

@@ -6,6 +6,7 @@ use plimsoll_types::{CheckpointSaved, EndReason, Event, ItemsMeasured, RunEnded}
 
 use super::Run;
 use crate::checkpoint::{Best, RunState, name, note_best};
+use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::{Doing, Outcome};
 use crate::job::{Job, Metric};
@@ -25,17 +26,33 @@ impl<J: Job> Run<'_, '_, J> {
         Ok(())
     }
 
+    /// Whether there are steps to come.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.step() < self.config.n_steps && self.reached().is_none()
+    }
+
+    /// Returns the end that the run has reached by itself, if any: not while a validation that a signal broke off is still to
+    /// be done.
+    fn reached(&self) -> Option<EndReason> {
+        let FitConfig { n_steps, validate_every, patience, .. } = *self.config;
+        if self.is_due(validate_every) && !self.validations.is_done() {
+            None
+        } else if n_steps <= self.step() {
+            Some(EndReason::Completed)
+        } else {
+            let waited = self.standing.since_best()? / validate_every;
+            patience.filter(|it| it.get() <= waited).map(|_| EndReason::StoppedEarly)
+        }
+    }
+
     /// Saves what is not saved yet, and logs the end.
     pub(crate) fn end(&mut self) -> Result<Outcome, TrainError> {
-        // A validation that a signal broke off is still to be done.
-        let is_validated = self.validations.is_done() || !self.is_due(self.config.validate_every);
-        let is_completed = self.config.n_steps <= self.step() && is_validated;
-        let reason = if is_completed { EndReason::Completed } else { EndReason::Interrupted };
+        let reason = self.reached().unwrap_or(EndReason::Interrupted);
         if !self.standing.is_saved() {
             self.save()?;
         }
         match reason {
-            EndReason::Completed => self.validate_whole_set()?,
+            EndReason::Completed | EndReason::StoppedEarly => self.validate_whole_set()?,
             EndReason::Interrupted => self.validate_at_interruption()?,
         }
         self.journal.wait_for_checkpoint()?;

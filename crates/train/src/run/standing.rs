@@ -58,6 +58,11 @@ impl Standing {
         self.best.as_ref()
     }
 
+    /// Returns how many steps there were since the best checkpoint, where one was validated.
+    pub(super) fn since_best(&self) -> Option<u64> {
+        self.best.as_ref().map(|it| self.step.saturating_sub(it.step))
+    }
+
     /// Whether the checkpoint of this step is the best.
     pub(super) fn is_best(&self) -> bool {
         self.best.as_ref().is_some_and(|it| it.step == self.step)

@@ -220,6 +220,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         validate_every: 5,
         validation_share: Fraction::ONE,
         checkpoint_every: 4,
+        patience: None,
         keep_checkpoints: 2,
     }
 }

@@ -1,5 +1,6 @@
-//! Validation sets that would take longer than the training.
+//! What a run makes of its validations, and sets of them that would take longer than the training.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use burn::tensor::Device;
@@ -54,6 +55,29 @@ fn a_slow_validation_has_its_share_of_the_run_and_keeps_its_items_when_the_run_g
     let anew =
         "`train.validate_every` is 10, and was 20: the part of the validation set that is measured is chosen anew";
     assert_eq!(third.warnings, [anew]);
+}
+
+#[test]
+fn a_run_whose_validations_get_no_better_ends_early_and_says_so_however_often_it_was_interrupted() {
+    let _alone = alone();
+    // Every validation of this job comes to the same.
+    let impatient = FitConfig { validate_every: 10, patience: NonZeroU64::new(2), ..config(60, fixed()) };
+    let (job, room) = (Tiny::new(), Bytes::gib(1));
+    for interrupted_after in [None, Some(25), Some(30)] {
+        let folder = tempfile::tempdir().unwrap();
+        if interrupted_after.is_some() {
+            drop(run(&job, &impatient, room, folder.path(), Existing::Refuse, interrupted_after));
+        }
+        let ran = run(&job, &impatient, room, folder.path(), Existing::Resume, None);
+        let outcome = ran.outcome.unwrap();
+        assert_eq!((outcome.reason, outcome.step), (EndReason::StoppedEarly, 30), "{interrupted_after:?}");
+        let Some(Event::RunEnded(ended)) = ran.events.last() else { panic!("no end in {:?}", ran.events.last()) };
+        assert_eq!((ended.reason, ended.step), (EndReason::StoppedEarly, 30));
+        // Whoever has more patience goes on.
+        let patient = FitConfig { patience: None, ..impatient.clone() };
+        let on = run(&job, &patient, room, folder.path(), Existing::Resume, None).outcome.unwrap();
+        assert_eq!((on.reason, on.step), (EndReason::Completed, 60));
+    }
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         validate_every: 50,
         validation_share: Fraction::ONE,
         checkpoint_every: 4,
+        patience: None,
         keep_checkpoints: 2,
     }
 }

@@ -52,6 +52,7 @@ fn config(device: DeviceKind) -> FitConfig {
         validate_every: N_SAMPLES,
         validation_share: Fraction::ONE,
         checkpoint_every: 2,
+        patience: None,
         keep_checkpoints: 2,
     }
 }

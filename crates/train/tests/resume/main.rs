@@ -65,6 +65,7 @@ fn config() -> FitConfig {
         validate_every: 3,
         validation_share: Fraction::ONE,
         checkpoint_every: 4,
+        patience: None,
         keep_checkpoints: 2,
     }
 }

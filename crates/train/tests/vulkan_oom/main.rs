@@ -36,22 +36,24 @@ struct Bench {
     device: Device,
     net: Net,
     guarded: GuardedStep,
+    micro_batch_size: u32,
     /// What is predicted of every part.
     certified: Option<Prediction>,
 }
 
 impl Bench {
-    fn new(certified: Option<Prediction>) -> Self {
+    fn new(micro_batch_size: u32, certified: Option<Prediction>) -> Self {
         let probe = open(DeviceKind::Vulkan(0), None).unwrap();
         let device = open_device(DeviceKind::Vulkan(0), false).unwrap();
-        Self { net: Net::init(&device), guarded: GuardedStep::new(probe, device.clone()), device, certified }
+        let (net, guarded) = (Net::init(&device), GuardedStep::new(probe, device.clone()));
+        Self { device, net, guarded, micro_batch_size, certified }
     }
 
     /// Runs a step on pages of its own, and calls `on` whenever a pass is about to begin one of its halves.
     fn step(&mut self, on: &dyn Fn(Moment)) -> StepOutcome {
-        let Self { device, net, guarded, certified } = self;
+        let Self { device, net, guarded, micro_batch_size, certified } = self;
         device.memory_cleanup();
-        let knobs = Knobs { patch_size: 1, micro_batch_size: 4 };
+        let knobs = Knobs { patch_size: 1, micro_batch_size: *micro_batch_size };
         let request = StepRequest::of_edge(N_SAMPLES, knobs, Budget { capacity: Bytes::gib(1), budget: Bytes::gib(1) });
         let loss = |net: &Net, samples| {
             on(Moment::Forward);
@@ -89,14 +91,17 @@ fn all(read: Vec<Result<Values, String>>) -> Vec<Values> {
 /// A step that is certain to fit is read once, and what failed of it shows only then.
 fn check_pass(sizes: &RangeInclusive<Bytes>) {
     let fits = Prediction { expected: Bytes::mib(1), upper: Bytes::mib(1) };
-    check_pass_of(Bench::new(None), sizes, &[Moment::Forward, Moment::Backward]);
-    check_pass_of(Bench::new(Some(fits)), sizes, &[Moment::Forward]);
+    check_pass_of(Bench::new(4, None), sizes, &[Moment::Forward, Moment::Backward]);
+    for micro_batch_size in [4, 2] {
+        check_pass_of(Bench::new(micro_batch_size, Some(fits)), sizes, &[Moment::Forward]);
+    }
 }
 
 fn check_pass_of(mut bench: Bench, sizes: &RangeInclusive<Bytes>, moments: &[Moment]) {
     let before = all(bench.net.try_values());
     let whole = bench.step(&|_| ());
-    assert_eq!((whole.parts.len(), bench.guarded.take_failures().len()), (1, 0));
+    assert_eq!(whole.parts.len(), N_SAMPLES / bench.micro_batch_size as usize);
+    assert_eq!(bench.guarded.take_failures(), []);
     let expected = values_of(&bench.net, &whole.gradients);
     for moment in moments.iter().copied() {
         let refused = bench.refused_step(moment, sizes);
@@ -144,7 +149,7 @@ fn step_refused(bench: &mut Bench, optimizer: &mut ModuleOptimizer) -> Net {
 #[test]
 fn an_optimizer_step_that_is_refused_memory_is_taken_again_from_what_was_kept() {
     under_shim("an_optimizer_step_that_is_refused_memory_is_taken_again_from_what_was_kept", || {
-        let mut bench = Bench::new(None);
+        let mut bench = Bench::new(4, None);
         let mut optimizer: ModuleOptimizer = AdamConfig::new().init();
         let (folder, before) = (tempfile::tempdir().unwrap(), all(bench.net.try_values()));
         // The first step makes the moments, the second changes them.
