@@ -12,7 +12,12 @@
 //! * [`Method::Fixed`]: samples in random order, always as many as are safe if all are as long as the longest of the
 //!   data, padded to the longest of their batch;
 //! * [`Method::Random`]: samples in random order, as many as the rule allows at the longest of their batch, padded to
-//!   that.
+//!   that;
+//! * [`Method::Bucketed`]: thirty buckets of lengths with as many positions each, batches of one bucket with as many
+//!   positions, padding included, as the rule allows at every length, in random order and padded to their longest: what
+//!   lhotse's `DynamicBucketingSampler` does with its one `max_duration`;
+//! * [`Method::Sorted`]: fifty batches at a time of as many samples as are safe if all are as long as the longest, sorted
+//!   by length: what `group_by_length` of Hugging Face's trainer does.
 //!
 //! All run every sample of an epoch through the same guarded step: forward and backward passes, weighted accumulation,
 //! the optimizer's step.

@@ -1,5 +1,6 @@
 //! How samples are divided into batches, and batches into optimizer steps.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use plimsoll_sampler::{
@@ -20,11 +21,15 @@ pub enum Method {
     Fixed,
     /// At random, as many as fit.
     Random,
+    /// At random among those of about one length, as many positions as are safe whatever the length.
+    Bucketed,
+    /// By length within each run of batches at random, as many as are safe whatever their lengths.
+    Sorted,
 }
 
 impl Method {
     /// All of them, in the order of their turns.
-    pub const ALL: [Self; 3] = [Self::Plimsoll, Self::Fixed, Self::Random];
+    pub const ALL: [Self; 5] = [Self::Plimsoll, Self::Fixed, Self::Random, Self::Bucketed, Self::Sorted];
 }
 
 impl fmt::Display for Method {
@@ -33,6 +38,8 @@ impl fmt::Display for Method {
             Self::Plimsoll => "plimsoll",
             Self::Fixed => "fixed",
             Self::Random => "random",
+            Self::Bucketed => "bucketed",
+            Self::Sorted => "sorted",
         })
     }
 }
@@ -51,6 +58,12 @@ pub struct Turn {
     /// Sum of the padded lengths.
     pub padded: u64,
 }
+
+/// Buckets of lengths: the default of lhotse's `DynamicBucketingSampler`.
+const N_BUCKETS: u64 = 30;
+
+/// Batches that are sorted together: those of Hugging Face's `LengthGroupedSampler`.
+const N_SORTED: usize = 50;
 
 /// Rounds of an epoch, where it has as many steps: in each, all methods have a turn.
 pub const N_ROUNDS: usize = 8;
@@ -118,12 +131,64 @@ impl Division {
     fn steps(&self, method: Method, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
         Ok(match method {
             Method::Plimsoll => self.planned(epoch)?,
-            Method::Fixed => {
-                let most = self.rule.capacity(self.index.longest()) as usize;
-                self.grouped(self.filled(epoch, |n, _| n < most))
+            Method::Fixed => self.grouped(self.filled(self.order(epoch), |n, _| n < self.fixed())),
+            Method::Random => {
+                self.grouped(self.filled(self.order(epoch), |n, longest| n < self.rule.capacity([longest]) as usize))
             }
-            Method::Random => self.grouped(self.filled(epoch, |n, longest| n < self.rule.capacity([longest]) as usize)),
+            Method::Bucketed => self.grouped(self.bucketed(epoch)),
+            Method::Sorted => self.grouped(self.sorted(epoch)),
         })
+    }
+
+    /// Returns how many samples are safe whatever their lengths.
+    fn fixed(&self) -> usize {
+        self.rule.capacity(self.index.longest()) as usize
+    }
+
+    /// Returns all samples at random.
+    fn order(&self, epoch: u64) -> impl Iterator<Item = u64> + use<> {
+        let n_samples = self.index.n_samples() as u64;
+        let order = Permutation::new(n_samples, self.seed, epoch);
+        (0..n_samples).map(move |at| order.at(at))
+    }
+
+    /// Fills the batches of each of [`N_BUCKETS`] buckets with its samples at random, and lets all come at random.
+    ///
+    /// A bucket has as many positions as any other. A batch has as many with its padding as are safe at every length, which is
+    /// what a user sets who sets one number.
+    fn bucketed(&self, epoch: u64) -> Vec<StepBatch> {
+        let lengths = (1..=self.index.longest()[0]).map(|it| (it, self.rule.capacity([it])));
+        let safe = lengths.map(|(length, n)| u64::from(length) * u64::from(n)).min().unwrap_or(0);
+        let mut by_length: Vec<_> = (0..self.index.n_samples() as u64).collect();
+        by_length.sort_by_key(|id| self.length(*id));
+        let of_bucket = by_length.iter().map(|id| u64::from(self.length(*id))).sum::<u64>().div_ceil(N_BUCKETS);
+        let (mut starts, mut taken) = (vec![0], 0);
+        for length in by_length.iter().map(|id| self.length(*id)) {
+            if of_bucket < taken {
+                starts.push(length);
+                taken = 0;
+            }
+            taken += u64::from(length);
+        }
+        let mut buckets = vec![Vec::new(); starts.len()];
+        for id in self.order(epoch) {
+            buckets[starts.partition_point(|it| *it <= self.length(id)) - 1].push(id);
+        }
+        let has_room = |n: usize, longest: u32| (n as u64 + 1) * u64::from(longest) <= safe;
+        let batches: Vec<_> = buckets.into_iter().flat_map(|bucket| self.filled(bucket, has_room)).collect();
+        let order = Permutation::new(batches.len() as u64, self.seed + 1, epoch);
+        let at = |at| usize::try_from(order.at(at)).unwrap_or(usize::MAX);
+        (0..batches.len() as u64).map(|it| batches[at(it)].clone()).collect()
+    }
+
+    /// Sorts each run of samples at random that fills [`N_SORTED`] batches by length, the longest first, and takes as many at
+    /// a time as are safe whatever their lengths.
+    fn sorted(&self, epoch: u64) -> Vec<StepBatch> {
+        let mut order: Vec<_> = self.order(epoch).collect();
+        for run in order.chunks_mut(N_SORTED * self.fixed().max(1)) {
+            run.sort_by_key(|id| Reverse(self.length(*id)));
+        }
+        self.filled(order, |n, _| n < self.fixed())
     }
 
     fn planned(&self, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
@@ -143,13 +208,11 @@ impl Division {
         }
     }
 
-    /// Fills batches with samples in random order; `has_room` is told the samples of a batch and what the longest would
-    /// be with the next.
-    fn filled(&self, epoch: u64, has_room: impl Fn(usize, u32) -> bool) -> Vec<StepBatch> {
-        let n_samples = self.index.n_samples() as u64;
-        let order = Permutation::new(n_samples, self.seed, epoch);
+    /// Fills batches with samples in order; `has_room` is told the samples of a batch and what the longest would be with the
+    /// next.
+    fn filled(&self, order: impl IntoIterator<Item = u64>, has_room: impl Fn(usize, u32) -> bool) -> Vec<StepBatch> {
         let mut batches: Vec<StepBatch> = Vec::new();
-        for id in (0..n_samples).map(|at| order.at(at)) {
+        for id in order {
             let length = self.length(id);
             match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.edge.max(length))) {
                 Some(batch) => {
@@ -250,6 +313,34 @@ mod tests {
             let longest = pair[0].edge.max(division.length(pair[1].ids[0]));
             assert!(division.rule.capacity([longest]) as usize <= pair[0].ids.len(), "{pair:?}");
         }
+    }
+
+    #[test]
+    fn batches_of_a_bucket_are_of_about_one_length_and_hold_what_is_safe_at_every_length() {
+        let lengths: Vec<u32> = (0..3000).map(|id| 1 + id * 37 % 100).collect();
+        let division = division(lengths, 450, StepSize::Samples(8));
+        let batches = division.bucketed(0);
+        // Four of the longest fit, and 5 of 90: no length is safe with more positions than four hundred.
+        let least = (1..=100u32).map(|it| it * (450 / it)).min().unwrap();
+        for batch in &batches {
+            assert!(batch.padded() <= u64::from(least), "{batch:?}");
+            let shortest = batch.ids.iter().map(|id| division.length(*id)).min().unwrap();
+            assert!(batch.edge - shortest <= 20, "{batch:?}");
+        }
+        let edges: Vec<_> = batches.iter().map(|it| it.edge).collect();
+        assert!(!edges.is_sorted() && !edges.is_sorted_by_key(|it| Reverse(*it)), "they come at random");
+    }
+
+    #[test]
+    fn batches_that_are_sorted_together_get_shorter_and_then_begin_again() {
+        let lengths: Vec<u32> = (0..1000).map(|id| 1 + id * 37 % 100).collect();
+        let division = division(lengths, 450, StepSize::Samples(8));
+        let batches = division.sorted(0);
+        assert!(batches.iter().all(|it| it.ids.len() == 4));
+        for run in batches.chunks(N_SORTED) {
+            assert!(run.iter().all(|it| it.edge <= run[0].edge) && run.is_sorted_by_key(|it| Reverse(it.edge)));
+        }
+        assert!(batches[N_SORTED - 1].edge < batches[N_SORTED].edge);
     }
 
     #[test]
