@@ -30,11 +30,16 @@
 //! * `units_per_cpu_second`, `cpu_ratio`: the same by processor time, which other programs disturb less;
 //! * `padding`: 1 − Σ length / Σ (batch size × padded length), the edges' share included;
 //! * `oom`: attempts whose measured peak was above the capacity.
+//!
+//! Then a [`WholeRun`]: `plimsoll train` with nothing set but the data, through its own loader and policy, against a loop as
+//! Burn's users write it, on the same samples in steps of as many, at the fixed batch that suits it best.
 
 mod division;
 mod report;
 mod rule;
+mod whole;
 
 pub use self::division::{Division, Method, N_ROUNDS, Turn};
 pub use self::report::{Measured, Report, Round, Row};
 pub use self::rule::{Certified, Learning, Rule, certify};
+pub use self::whole::{OwnLoop, WholeRun};

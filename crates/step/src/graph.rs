@@ -1,6 +1,6 @@
 //! How large the graph of a part is.
 
-use burn_autodiff::NodeId;
+use burn::backend::autodiff::NodeId;
 use plimsoll_predict::SMALL_GRAPH;
 
 /// The nodes that all threads have made until now.

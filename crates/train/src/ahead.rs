@@ -19,6 +19,8 @@ pub(crate) struct Ahead<T, R> {
     n_taken: u64,
     room: Room,
     size: fn(&R) -> Bytes,
+    /// Whether values are asked for until there is no room.
+    fills: bool,
     /// Before the size of any is known.
     most_unknown: u64,
 }
@@ -51,17 +53,24 @@ impl<T: Send + 'static, R: Send + 'static> Ahead<T, R> {
             n_taken: 0,
             room,
             size,
+            fills: true,
             most_unknown: MOST_UNKNOWN.max(n_workers as u64),
         }
     }
 
-    /// Whether there is room for another value, those on their way counted as the largest so far.
-    pub(crate) fn has_room(&self) -> bool {
+    /// Whether another value is to be asked for: until there is no room, and again when half of it is free, since waking a
+    /// thread takes longer than all else here.
+    ///
+    /// Values on their way count as the largest so far.
+    pub(crate) fn wants_more(&mut self) -> bool {
         let n_ahead = self.n_asked - self.n_taken;
         let n_on_their_way = n_ahead - self.arrived.len() as u64;
         let n_most = if self.largest == Bytes::ZERO { self.most_unknown } else { self.room.values };
         let bytes = self.arrived_bytes.saturating_add(self.largest.saturating_mul(n_on_their_way));
-        n_ahead == 0 || (n_ahead < n_most && bytes < self.room.bytes)
+        let is_within =
+            |share: u64| n_ahead < n_most.div_ceil(share) && bytes < Bytes(self.room.bytes.0.div_ceil(share));
+        self.fills = if self.fills { is_within(1) } else { is_within(2) };
+        self.fills || n_ahead == 0
     }
 
     /// Lets a thread make the value after those that were asked for.

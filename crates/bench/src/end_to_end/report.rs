@@ -6,7 +6,7 @@ use plimsoll_sampler::StepSize;
 use plimsoll_types::{Bytes, StepShape};
 use serde::Serialize;
 
-use super::Method;
+use super::{Method, WholeRun};
 use crate::proof::median;
 
 /// What a method did in one round.
@@ -87,6 +87,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What was the same for all methods of a job.
     pub jobs: Vec<Measured>,
+    /// Whole runs as they ship.
+    pub runs: Vec<WholeRun>,
 }
 
 impl Report {
@@ -128,7 +130,7 @@ impl fmt::Display for Report {
             writeln!(f, "{job}\n{HEADER}")?;
             self.rows.iter().filter(|it| it.job == job.job).try_for_each(|row| writeln!(f, "{row}"))?;
         }
-        Ok(())
+        self.runs.iter().try_for_each(|run| writeln!(f, "{run}"))
     }
 }
 

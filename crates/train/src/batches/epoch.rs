@@ -99,7 +99,7 @@ impl<I: Send + 'static> Epoch<I> {
     }
 
     fn ask_ahead(&mut self) {
-        while self.ahead.has_room()
+        while self.ahead.wants_more()
             && let Some(id) = self.unasked.pop_front()
         {
             self.ahead.ask(id);

@@ -224,7 +224,7 @@ impl<S: Source> Stream<S> {
 
     /// Asks the workers for more samples while there is room for them.
     fn read_ahead(&mut self) {
-        while self.readers.has_room() {
+        while self.readers.wants_more() {
             self.ask();
         }
         self.n_full += 1;

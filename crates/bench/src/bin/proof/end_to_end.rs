@@ -15,7 +15,7 @@ use plimsoll_train::{Draw, Item, Job, Lengths, Source, Trials, open_device, smal
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::ahead::{self, Filled};
-use crate::{Failed, jobs, publish};
+use crate::{Failed, jobs, publish, whole};
 
 /// The device that every machine has, and whose peaks are exact.
 const DEVICE: DeviceKind = DeviceKind::Flex;
@@ -44,9 +44,14 @@ const MOST_POSITIONS: u64 = 1 << 18;
 /// `proof end-to-end`.
 pub(crate) fn command(out: &Path, text: &Path, recordings: &Path) -> Result<(), Failed> {
     let mut report = Report::default();
+    let (frames, tokens) = (jobs::sequence(recordings)?, jobs::text(text)?);
     // Several micro-batches make a step, whichever the method.
-    Compared { job: &jobs::sequence(recordings)?, unit: "frames", size: StepSize::Samples(64) }.measure(&mut report)?;
-    Compared { job: &jobs::text(text)?, unit: "tokens", size: StepSize::Positions(1 << 14) }.measure(&mut report)?;
+    Compared { job: &frames, unit: "frames", size: StepSize::Samples(64) }.measure(&mut report)?;
+    Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 14) }.measure(&mut report)?;
+    for run in [whole::compare(&frames, recordings, "frames")?, whole::compare(&tokens, text, "tokens")?] {
+        eprintln!("{run}");
+        report.runs.push(run);
+    }
     publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
     println!("\n{report}{}", out.display());
     Ok(())
@@ -156,7 +161,7 @@ impl<J: Job> Compared<'_, J> {
 }
 
 /// Returns the length of every sample.
-fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
+pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
         Lengths::Known(index) => Ok((0..).take(index.n_samples()).map(|id| index.lengths(id)[0]).collect()),
         Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.length())).collect(),

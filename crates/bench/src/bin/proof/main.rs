@@ -27,6 +27,7 @@ mod order;
 mod predict;
 mod publish;
 mod spawn;
+mod whole;
 
 use std::process::ExitCode;
 
