@@ -92,6 +92,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds what another one has.
+    pub fn append(&mut self, Self { rows, jobs, runs }: Self) {
+        self.rows.extend(rows);
+        self.jobs.extend(jobs);
+        self.runs.extend(runs);
+    }
+
     /// Adds a job with the rounds of each method, in the order of [`Method::ALL`].
     pub fn add(&mut self, job: Measured, rounds: &[Vec<Round>]) {
         let rate = |of: &Vec<Round>, seconds: fn(&Round) -> f64| {

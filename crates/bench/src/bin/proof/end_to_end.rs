@@ -46,14 +46,12 @@ pub(crate) fn command(out: &Path, text: &Path, recordings: &Path) -> Result<(), 
     let mut report = Report::default();
     let (frames, tokens) = (jobs::sequence(recordings)?, jobs::text(text)?);
     // Several micro-batches make a step, whichever the method.
-    Compared { job: &frames, unit: "frames", size: StepSize::Samples(64) }.measure(&mut report)?;
-    Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 14) }.measure(&mut report)?;
-    for run in [whole::compare(&frames, recordings, "frames")?, whole::compare(&tokens, text, "tokens")?] {
-        eprintln!("{run}");
-        report.runs.push(run);
-    }
+    report.append(Compared { job: &frames, unit: "frames", size: StepSize::Samples(64) }.measure()?);
+    report.append(Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 14) }.measure()?);
+    report.append(whole::compare(&frames, recordings, "frames")?);
+    report.append(whole::compare(&tokens, text, "tokens")?);
     publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
-    println!("\n{report}{}", out.display());
+    println!("{}", out.display());
     Ok(())
 }
 
@@ -68,7 +66,7 @@ struct Compared<'a, J: Job> {
 
 impl<J: Job> Compared<'_, J> {
     /// Learns how many samples fit, then lets all methods run.
-    fn measure(&self, report: &mut Report) -> Result<(), Failed> {
+    fn measure(&self) -> Result<Report, Failed> {
         let source = self.job.source();
         let all = lengths(&*source)?;
         let edges = edges(&all, N_EDGES, 1)?.edges;
@@ -79,9 +77,10 @@ impl<J: Job> Compared<'_, J> {
         let division = self.division(&all, edges, certified.rule.clone())?;
         let capacity = Bytes::from_f64_ceil(certified.budget.as_f64() / TARGET);
         let measured = self.measured(&division, certified, capacity);
-        eprintln!("{measured}");
+        let mut report = Report::default();
         report.add(measured, &self.rounds(&division, capacity, buffers)?);
-        Ok(())
+        eprintln!("{report}");
+        Ok(report)
     }
 
     /// Takes samples at random, as many as make an epoch.

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use burn::optim::{AdamConfig, GradientsAccumulator, GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
-use plimsoll_bench::end_to_end::{Division, Method, OwnLoop, Rule, Turn, WholeRun};
+use plimsoll_bench::end_to_end::{Division, Method, OwnLoop, Report, Rule, Turn, WholeRun};
 use plimsoll_monitor::decode;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{SampleIndex, StepSize};
@@ -36,7 +36,7 @@ const N_FIRST: usize = 2;
 const RATE: f64 = 1e-4;
 
 /// Trains with nothing set but the data, then lets Burn's own loop run on the same samples in steps of as many.
-pub(crate) fn compare<J: Job>(job: &J, data: &Path, unit: &str) -> Result<WholeRun, Failed> {
+pub(crate) fn compare<J: Job>(job: &J, data: &Path, unit: &str) -> Result<Report, Failed> {
     let lengths = end_to_end::lengths(&*job.source())?;
     let mut run = WholeRun { unit: unit.to_owned(), ..default_run(job.name(), data, &lengths)? };
     let n_samples = run.samples_per_step;
@@ -47,7 +47,8 @@ pub(crate) fn compare<J: Job>(job: &J, data: &Path, unit: &str) -> Result<WholeR
     let best = run.sweep.iter().max_by(|a, b| a.units_per_second.total_cmp(&b.units_per_second));
     let size = best.map_or(1, |it| it.batch_size);
     run.own_loop = own_loop(job, &lengths, (n_samples, size), LEAST_SECONDS)?;
-    Ok(run)
+    eprintln!("{run}");
+    Ok(Report { runs: vec![run], ..Report::default() })
 }
 
 /// Runs `plimsoll train`, which lies beside this program, and reads its log.
