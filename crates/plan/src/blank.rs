@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
-use plimsoll_step::{Loss, OptimizerRecovery, StepPart, StepRequest, TrainState, rehearse};
+use plimsoll_step::{Loss, OptimizerRecovery, Rescale, StepPart, StepRequest, TrainState, rehearse};
 use plimsoll_types::{Budget, StepShape};
 
 use crate::Program;
@@ -22,6 +22,11 @@ pub trait Blank {
 
     /// Returns the mean loss over a blank batch of this shape, with its graph.
     fn mean_loss(&self, model: &Self::Model, shape: StepShape) -> Loss;
+
+    /// Returns the largest global norm of a gradient, to which larger ones are scaled.
+    fn max_norm(&self) -> Option<f64> {
+        None
+    }
 
     /// Names parameters whose gradients are read and left out; see [`StepRequest::task_probes`].
     fn task_probes(&self, _model: &Self::Model) -> Vec<ParamId> {
@@ -63,7 +68,8 @@ impl<B: Blank> Program for BlankProgram<B> {
 
     fn train(&self, state: Self::State, micro_batches: &[StepShape]) -> (Self::State, Tensor<1>) {
         let task_probes = self.blank.task_probes(state.model());
-        let request = StepRequest::of_shapes(micro_batches, task_probes, Budget::UNBOUNDED);
+        let rescale = Rescale { max_norm: self.blank.max_norm(), ..Rescale::default() };
+        let request = StepRequest { rescale, ..StepRequest::of_shapes(micro_batches, task_probes, Budget::UNBOUNDED) };
         let mean_loss = |model: &B::Model, part: &StepPart| self.blank.mean_loss(model, part.shape());
         rehearse(state, self.blank.device(), &request, mean_loss, self.recovery)
     }

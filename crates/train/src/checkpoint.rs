@@ -9,16 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
-use burn::optim::{ModuleOptimizer, Optimizer};
+use burn::optim::ModuleOptimizer;
 use burn::store::ModuleRecord;
-use burn::tensor::Device;
 use plimsoll_types::Budget;
 use serde::{Deserialize, Serialize};
 
 use crate::balance::TaskBalance;
 use crate::controller::Controller;
 use crate::loader::LoaderPosition;
-use crate::optimizer::load_optimizer;
 use crate::resume::{Change, Kept};
 use crate::run::Unfit;
 use crate::run_dir::{EVENTS_FILE, RunDirError, io_error};
@@ -267,21 +265,19 @@ impl Checkpoint {
         })
     }
 
-    /// Puts the recorded tensors into a model and an optimizer, whose state is read onto the device.
+    /// Puts the recorded tensors into a model and an optimizer.
     ///
     /// # Errors
     ///
     /// [`CheckpointError::Record`] when the tensors do not fit.
-    pub fn load<M: Module, O: Optimizer>(
+    pub fn load<M: Module>(
         &self,
         model: M,
-        optimizer: O,
-        device: &Device,
+        optimizer: ModuleOptimizer,
     ) -> Result<(M, ModuleOptimizer), CheckpointError> {
         let model = self.load_model(model)?;
         let path = self.path.join(OPTIMIZER);
-        let optimizer =
-            load_optimizer(optimizer, &path, device).map_err(|error| record_error("read", &path, &error))?;
+        let optimizer = optimizer.load(&path).map_err(|error| record_error("read", &path, &error))?;
         Ok((model, optimizer))
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
+use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use plimsoll_step::{Loss, StepError};
 pub use plimsoll_types::Goal;
@@ -11,6 +12,7 @@ use plimsoll_types::{Features, StepShape};
 
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
+use crate::optimizer::JobOptimizer;
 use crate::source::{Lengths, Source};
 use crate::trial::filled;
 
@@ -18,7 +20,7 @@ use crate::trial::filled;
 ///
 /// Four methods are asked for: where samples come from, the model, a batch of some samples, and its loss.
 /// [`InMemory`](crate::InMemory) is a source of samples that lie in memory. What has a default is for those who want more:
-/// a validation, several tasks, plans of other batches than real ones, names for people.
+/// another optimizer, a validation, several tasks, plans of other batches than real ones, names for people.
 pub trait Job: Sync {
     /// The training data.
     type Source: Source;
@@ -40,6 +42,16 @@ pub trait Job: Sync {
     ///
     /// `task_weights` has one weight for each of [`Self::tasks`].
     fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
+
+    /// Returns the optimizer; Adam by default.
+    fn optimizer(&self) -> JobOptimizer {
+        AdamConfig::new().build().into()
+    }
+
+    /// Returns the largest global norm of a step's gradient, to which larger ones are scaled; none by default.
+    fn max_norm(&self) -> Option<f64> {
+        None
+    }
 
     /// Returns the job's short name; by default that of its type.
     fn name(&self) -> &'static str {

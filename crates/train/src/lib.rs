@@ -121,7 +121,7 @@ pub use loader::{
     BadSample, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, StepUnit, StreamedPosition,
     USUAL_BUFFERS, Wanted,
 };
-pub use optimizer::load_optimizer;
+pub use optimizer::JobOptimizer;
 pub use planning::{
     BlankForward, PlanRequest, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one,
 };

@@ -137,10 +137,7 @@ pub fn plan_sparing<J: Job>(
 pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) -> Fingerprint {
     Fingerprint {
         model: job.program(),
-        optimizer: match request.optimizer_recovery {
-            OptimizerRecovery::Restore => "Adam".to_owned(),
-            OptimizerRecovery::Keep => "Adam, with a copy of the state from before".to_owned(),
-        },
+        optimizer: optimizer(job, request.optimizer_recovery),
         dtype: "f32".to_owned(),
         checkpointing: request.checkpointing,
         effective_batch_size: request.loader.effective_batch_size,
@@ -149,6 +146,13 @@ pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) ->
         autotune: has_autotune(request.device),
         versions: Fingerprint::versions(),
     }
+}
+
+/// Names what the optimizer's step takes memory for.
+fn optimizer<J: Job>(job: &J, recovery: OptimizerRecovery) -> String {
+    let copy = if recovery == OptimizerRecovery::Keep { ", with a copy of the state from before" } else { "" };
+    let scaled = if job.max_norm().is_some() { ", of a gradient of bounded norm" } else { "" };
+    format!("{}{scaled}{copy}", job.optimizer().name())
 }
 
 /// Returns the name of a device, whatever capacity it is made to have.

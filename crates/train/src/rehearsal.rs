@@ -1,7 +1,6 @@
 //! A job's step, for the planner.
 
 use burn::module::ParamId;
-use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Blank;
 use plimsoll_step::{Loss, TrainState};
@@ -32,11 +31,15 @@ impl<J: Job> Blank for BlankJob<'_, J> {
     }
 
     fn start(&self) -> TrainState<J::Model> {
-        TrainState::new(self.job.init(&self.device), AdamConfig::new().init())
+        TrainState::new(self.job.init(&self.device), self.job.optimizer().on(&self.device))
     }
 
     fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
         self.job.mean_loss(model, self.job.blank_batch(shape, &self.device), &self.task_weights)
+    }
+
+    fn max_norm(&self) -> Option<f64> {
+        self.job.max_norm()
     }
 
     fn task_probes(&self, model: &J::Model) -> Vec<ParamId> {

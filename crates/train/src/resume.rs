@@ -19,6 +19,9 @@ use crate::source::{Lengths, Source};
 #[serde(transparent)]
 pub struct Kept(Value);
 
+/// The optimizer of a job that names none.
+const USUAL_OPTIMIZER: &str = "Adam";
+
 /// A setting that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -42,7 +45,7 @@ impl Kept {
             Lengths::Known(_) => "padded",
             Lengths::Streamed { .. } => "streamed",
         };
-        Self(json!({
+        let mut kept = json!({
             "job": job.fingerprint(),
             "samples": samples,
             "seed": config.seed,
@@ -54,13 +57,23 @@ impl Kept {
             "memory": memory,
             "policy": without_plan(value(&controller.policy)),
             "small_batch": controller.small_batch,
-        }))
+        });
+        // Its state fits no other. Most runs have this one, those among them that began when there was no other.
+        let optimizer = job.optimizer();
+        if optimizer.name() != USUAL_OPTIMIZER {
+            kept["optimizer"] = optimizer.name().into();
+        }
+        Self(kept)
     }
 
     /// Returns the first setting in which two runs differ.
     pub fn change(&self, now: &Self) -> Option<Change> {
         let (path, was, now) = difference("", &without_threads(&self.0), &without_threads(&now.0))?;
         let stepwise = self.0["policy"]["kind"] == "stepwise";
+        let shown = |value: &Value| match value {
+            Value::Null if path == "optimizer" => USUAL_OPTIMIZER.to_owned(),
+            value => shown(value),
+        };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
     }
 }

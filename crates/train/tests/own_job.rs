@@ -5,12 +5,18 @@
 use std::fs;
 use std::iter::repeat;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use burn::module::ParamGroup;
 use burn::nn::{Linear, LinearConfig};
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{AdamConfig, MuonConfig, SgdConfig};
 use burn::tensor::{Device, Tensor};
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{Drawn, Existing, FitConfig, InMemory, Job, Loss, RunDir, Shell, fit};
+use plimsoll_train::{
+    Checkpoint, Drawn, Existing, FitConfig, InMemory, Job, JobOptimizer, Loss, RunDir, Shell, TrainError, fit,
+};
 use plimsoll_types::{EndReason, Event, StepDone, StepShape};
 
 #[path = "../examples/own_job.rs"]
@@ -21,8 +27,12 @@ fn steps(events: &[Event]) -> Vec<&StepDone> {
     events.iter().filter_map(|event| if let Event::StepDone(done) = event { Some(done) } else { None }).collect()
 }
 
-/// Rows without a method that has a default.
-struct Rows(Arc<InMemory<Vec<f32>>>);
+/// Rows without a method that has a default, but for those of the optimizer.
+struct Rows {
+    samples: Arc<InMemory<Vec<f32>>>,
+    optimizer: fn() -> JobOptimizer,
+    max_norm: Option<f64>,
+}
 
 impl Job for Rows {
     type Source = InMemory<Vec<f32>>;
@@ -30,7 +40,15 @@ impl Job for Rows {
     type Batch = Tensor<2>;
 
     fn source(&self) -> Arc<InMemory<Vec<f32>>> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.samples)
+    }
+
+    fn optimizer(&self) -> JobOptimizer {
+        (self.optimizer)()
+    }
+
+    fn max_norm(&self) -> Option<f64> {
+        self.max_norm
     }
 
     fn init(&self, device: &Device) -> Linear {
@@ -51,7 +69,17 @@ impl Job for Rows {
 
 fn rows(n: usize) -> Rows {
     let rows = (0..n).map(|at| vec![0.5; 1 + at % 6]);
-    Rows(Arc::new(InMemory::padded(rows, |row| u32::try_from(row.len()).unwrap()).unwrap()))
+    of(InMemory::padded(rows, |row| u32::try_from(row.len()).unwrap()).unwrap())
+}
+
+fn of(rows: InMemory<Vec<f32>>) -> Rows {
+    Rows { samples: Arc::new(rows), optimizer: || AdamConfig::new().build().into(), max_norm: None }
+}
+
+/// Muon for the matrix, and stochastic gradient descent for what is none.
+fn groups() -> JobOptimizer {
+    let descent = SgdConfig::new().with_momentum(Some(MomentumConfig::new())).build();
+    JobOptimizer::new(MuonConfig::new().build(), None).with_group(ParamGroup::from_path("bias"), descent, None)
 }
 
 #[test]
@@ -85,9 +113,45 @@ fn samples_of_many_lengths_are_padded_and_each_comes_once() {
     assert!(first_epoch.into_iter().copied().eq(0..50));
 }
 
+/// Trains so many steps, from the start or from where the run before has ended, and returns the weights after the last.
+fn trained(job: &Rows, folder: &Path, n_steps: u64, existing: Existing) -> Result<Vec<f32>, TrainError> {
+    let mut run_dir = RunDir::open(folder, existing)?;
+    let shell = Shell::open(DeviceKind::Flex, None, &mut run_dir, existing).unwrap();
+    let config = FitConfig { seed: 3, ..FitConfig::padded(DeviceKind::Flex, n_steps, 16, vec![2, 4, 6]).unwrap() };
+    assert_eq!(fit(job, &config, shell)?.step, n_steps);
+    let model = Checkpoint::of_any(run_dir.path())?.load_model(job.init(&Device::flex()))?;
+    let [weight, bias] = [model.weight.val().flatten(0, 1), model.bias.as_ref().unwrap().val()];
+    Ok(Tensor::cat(vec![weight, bias], 0).into_data().iter().collect())
+}
+
+#[test]
+fn a_job_brings_any_optimizer_and_no_run_goes_on_with_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (grouped, path) = (Rows { optimizer: groups, ..rows(50) }, folder.path().join("run"));
+    let first = trained(&grouped, &path, 6, Existing::Refuse).unwrap();
+    let later = trained(&grouped, &path, 12, Existing::Resume).unwrap();
+    assert!(first.iter().zip(&later).all(|(first, later)| later.is_finite() && first != later), "{first:?} {later:?}");
+    let error = trained(&rows(50), &path, 18, Existing::Resume).unwrap_err().to_string();
+    assert!(error.contains("`optimizer`") && error.contains("Muon, Sgd") && error.contains("Adam"), "{error}");
+}
+
+#[test]
+fn a_gradient_is_scaled_to_the_norm_that_a_job_allows() {
+    let descent = || SgdConfig::new().build().into();
+    let after = |max_norm, n_steps| {
+        let folder = tempfile::tempdir().unwrap();
+        let job = Rows { optimizer: descent, max_norm, ..rows(50) };
+        trained(&job, &folder.path().join("run"), n_steps, Existing::Refuse).unwrap()
+    };
+    // Steps of a billionth at most are lost in weights of 32 bits.
+    let held = after(Some(1e-9), 1);
+    assert_eq!(after(Some(1e-9), 20), held);
+    assert_ne!(after(None, 20), held);
+}
+
 #[test]
 fn a_job_without_samples_is_refused_in_words() {
-    let none = Rows(Arc::new(InMemory::of_one_size([])));
+    let none = of(InMemory::of_one_size([]));
     let folder = tempfile::tempdir().unwrap();
     let mut run_dir = RunDir::open(&folder.path().join("run"), Existing::Refuse).unwrap();
     let shell = Shell::open(DeviceKind::Flex, None, &mut run_dir, Existing::Refuse).unwrap();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{Draw, Inference, Job, Lengths, Loss, Source, SourceError, StepError, Unit, Validation};
+use plimsoll_train::{
+    Draw, Inference, Job, JobOptimizer, Lengths, Loss, Source, SourceError, StepError, Unit, Validation,
+};
 use plimsoll_types::{Bytes, Features, StepShape};
 
 /// Told what a run asks of its job, and free to make it fail: how recovery is put to the test.
@@ -113,6 +115,14 @@ impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
 
     fn init(&self, device: &Device) -> J::Model {
         self.job.init(device)
+    }
+
+    fn optimizer(&self) -> JobOptimizer {
+        self.job.optimizer()
+    }
+
+    fn max_norm(&self) -> Option<f64> {
+        self.job.max_norm()
     }
 
     fn unit_of_length(&self) -> &'static str {

@@ -59,7 +59,9 @@ impl<B: Blank> BlankTrials<B> {
     ) -> Result<Ran, TrialError> {
         let blank = Rc::clone(&self.blank);
         let (task_probes, budget) = (blank.task_probes(self.model()), self.budget());
-        let (lengths, rescale) = (Vec::new(), Rescale::default());
+        // Where a gradient may be scaled, this one is.
+        let rescale = Rescale { max_norm: blank.max_norm().map(|_| f64::MIN_POSITIVE), ..Rescale::default() };
+        let lengths = Vec::new();
         self.attempt(
             &StepRequest { micro_batches, units, lengths, task_probes, budget, rescale, may_halve: true },
             mean_loss,

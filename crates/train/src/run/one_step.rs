@@ -85,7 +85,7 @@ impl<J: Job> Run<'_, '_, J> {
             lengths: Vec::new(),
             task_probes: self.job.task_probes(self.training.model()),
             budget: self.control.bound(),
-            rescale: Rescale::default(),
+            rescale: Rescale { max_norm: self.job.max_norm(), ..Rescale::default() },
             may_halve: true,
         }
     }

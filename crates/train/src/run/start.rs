@@ -83,7 +83,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
         Ok(Self {
             kept: Kept::of(job, config, &balance),
             journal: Journal::new(run_dir, listeners, config, about, job.unit_of_length()),
-            training: Training::try_new(model, device, probe, balance, config)
+            training: Training::try_new((model, job.optimizer().on(&device)), device, probe, balance, config)
                 .map_err(|source| TrainError::Step { step: 0, source })?,
             validations: Validations::new(config, budget),
             standing: Standing::default(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use burn::module::Module;
-use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_guard::Guard;
 use plimsoll_probe::{Probe, note_work};
@@ -44,7 +44,7 @@ impl<M: Module> Training<M> {
     ///
     /// [`StepError`] when the system has no room for so many threads.
     pub(super) fn try_new(
-        model: M,
+        (model, optimizer): (M, ModuleOptimizer),
         device: Device,
         probe: Box<dyn Probe>,
         balance: TaskBalance,
@@ -55,14 +55,7 @@ impl<M: Module> Training<M> {
             _ => None,
         };
         let (guarded, draws_line) = (GuardedStep::new(probe, device.clone()), config.draws_line);
-        Ok(Self {
-            guarded,
-            state: TrainState::new(model, AdamConfig::new().init()),
-            device,
-            replicas,
-            balance,
-            draws_line,
-        })
+        Ok(Self { guarded, state: TrainState::new(model, optimizer), device, replicas, balance, draws_line })
     }
 
     /// Takes model and optimizer from a checkpoint.
@@ -73,13 +66,13 @@ impl<M: Module> Training<M> {
         is_checkpointing: bool,
         balance: TaskBalance,
     ) -> Result<(), TrainError> {
-        // Dropped first, so that there are never two.
-        self.state.clear(AdamConfig::new().init());
         let plain = self.device.clone().inner().autodiff();
         self.device = if is_checkpointing { plain.gradient_checkpointing() } else { plain };
         self.guarded.set_device(self.device.clone());
-        let model = job.init(&self.device);
-        let (model, optimizer) = checkpoint.load(model, AdamConfig::new().build(), &self.device)?;
+        let optimizer = job.optimizer();
+        // Dropped first, so that there are never two.
+        self.state.clear(optimizer.on(&self.device));
+        let (model, optimizer) = checkpoint.load(job.init(&self.device), optimizer.on(&self.device))?;
         (self.state, self.balance) = (TrainState::new(model, optimizer), balance);
         Ok(())
     }

@@ -1,6 +1,7 @@
 use burn::nn::{Linear, LinearConfig};
+use burn::optim::SgdConfig;
 
-use plimsoll_train::{Goal, Metric, Part};
+use plimsoll_train::{Goal, JobOptimizer, Metric, Part};
 
 use super::*;
 
@@ -94,6 +95,14 @@ impl Job for Own {
         LinearConfig::new(2, 2).init(device)
     }
 
+    fn optimizer(&self) -> JobOptimizer {
+        SgdConfig::new().build().into()
+    }
+
+    fn max_norm(&self) -> Option<f64> {
+        Some(2.5)
+    }
+
     fn unit_of_length(&self) -> &'static str {
         "frames"
     }
@@ -151,6 +160,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
     vec![
         format!("{} {} {}", job.name(), job.program(), job.fingerprint()),
         format!("{:?} {:?} {:?}", job.features(), job.unit(), job.tasks()),
+        format!("{} {:?}", job.optimizer().name(), job.max_norm()),
         format!("{:?} {}", job.task_probes(model), job.describe_validation(7)),
         format!("{} {}", loss(job.batch(&buffer, 0..2, &device)), loss(job.blank_batch(shape, &device))),
         number(job.blank_forward(model, shape, &device)),
