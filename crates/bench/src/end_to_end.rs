@@ -8,7 +8,7 @@
 //!
 //! One model, one data set, one capacity and one effective batch size, in one process:
 //!
-//! * [`Method::Plimsoll`]: the steps of a run, out of batches padded to one of a few edges;
+//! * [`Method::Plimsoll`]: the steps of a run, out of batches padded to one of a few edges, each step in at least four;
 //! * [`Method::Fixed`]: samples in random order, always as many as are safe if all are as long as the longest of the
 //!   data, padded to the longest of their batch;
 //! * [`Method::Random`]: samples in random order, as many as the rule allows at the longest of their batch, padded to

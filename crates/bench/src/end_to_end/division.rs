@@ -81,6 +81,8 @@ pub struct Division {
     pub edges: Vec<u32>,
     /// What an optimizer step takes.
     pub size: StepSize,
+    /// Into how many batches Plimsoll divides a step at least.
+    pub batches_per_step: u32,
     /// Where the order comes from, together with the epoch.
     pub seed: u64,
 }
@@ -157,8 +159,10 @@ impl Division {
     /// A bucket has as many positions as any other. A batch has as many with its padding as are safe at every length, which is
     /// what a user sets who sets one number.
     fn bucketed(&self, epoch: u64) -> Vec<StepBatch> {
-        let lengths = (1..=self.index.longest()[0]).map(|it| (it, self.rule.capacity([it])));
-        let safe = lengths.map(|(length, n)| u64::from(length) * u64::from(n)).min().unwrap_or(0);
+        let (longest, most) = (self.index.longest()[0], self.rule.capacity([1]));
+        // Where a batch could hold as many as a step takes, memory is not the limit.
+        let limited = (1..=longest).filter(|it| *it == longest || self.rule.capacity([*it]) < most);
+        let safe = limited.map(|it| u64::from(it) * u64::from(self.rule.capacity([it]))).min().unwrap_or(0);
         let mut by_length: Vec<_> = (0..self.index.n_samples() as u64).collect();
         by_length.sort_by_key(|id| self.length(*id));
         let of_bucket = by_length.iter().map(|id| u64::from(self.length(*id))).sum::<u64>().div_ceil(N_BUCKETS);
@@ -194,7 +198,8 @@ impl Division {
     fn planned(&self, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
         let lattice = Lattice::try_new([self.edges.clone()])?;
         let config = PlanConfig { seed: self.seed, lattice, ..PlanConfig::default() };
-        let planner = BatchPlanner::try_new(self.index.clone(), self.rule.clone(), config)?;
+        let rule = self.rule.clone().up_to(self.size, self.batches_per_step);
+        let planner = BatchPlanner::try_new(self.index.clone(), rule, config)?;
         let mut endless = StepPlanner::try_new(&planner, self.size)?;
         let mut steps = Vec::new();
         loop {
@@ -269,7 +274,8 @@ mod tests {
         let edges = edges.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
         let rule = Rule::new((1..=longest).map(|length| budget / length).collect());
         let ids = (0..lengths.len() as u64).map(|id| 1000 + id).collect();
-        Division { index: SampleIndex::try_new([lengths]).unwrap(), ids, rule, edges, size, seed: 3 }
+        let index = SampleIndex::try_new([lengths]).unwrap();
+        Division { index, ids, rule, edges, size, batches_per_step: 2, seed: 3 }
     }
 
     proptest! {
@@ -320,7 +326,6 @@ mod tests {
         let lengths: Vec<u32> = (0..3000).map(|id| 1 + id * 37 % 100).collect();
         let division = division(lengths, 450, StepSize::Samples(8));
         let batches = division.bucketed(0);
-        // Four of the longest fit, and 5 of 90: no length is safe with more positions than four hundred.
         let least = (1..=100u32).map(|it| it * (450 / it)).min().unwrap();
         for batch in &batches {
             assert!(batch.padded() <= u64::from(least), "{batch:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_predict::{
     Dtype, Explorer, Key, PartReading, Phase, Platform, PredictError, Predictor, PredictorConfig, Probe,
 };
-use plimsoll_sampler::CapacityRule;
+use plimsoll_sampler::{CapacityRule, StepSize};
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
 /// The most samples of each padded length, from 1 to the longest; above it none fits.
@@ -16,6 +16,17 @@ impl Rule {
     /// Takes the most samples of length 1, 2 and so on; it must not grow.
     pub fn new(most: Vec<u32>) -> Self {
         Self(most.into())
+    }
+
+    /// Allows no more than one of so many parts of a step, but one sample of any length that fits.
+    #[must_use]
+    pub fn up_to(self, step: StepSize, n_parts: u32) -> Self {
+        let part = |length: u32| match step {
+            StepSize::Samples(n) => n / n_parts,
+            StepSize::Positions(n) => u32::try_from(n / u64::from(n_parts * length)).unwrap_or(u32::MAX),
+            StepSize::Batch => u32::MAX,
+        };
+        Self((1..).zip(&*self.0).map(|(length, most)| part(length).max(1).min(*most)).collect())
     }
 }
 

@@ -23,6 +23,9 @@ const DEVICE: DeviceKind = DeviceKind::Flex;
 /// Edges of planned batches: with half of them, some 3 to 4 % more of all positions are padding.
 const N_EDGES: u32 = 24;
 
+/// Batches that a step of a run has at least, unless told otherwise.
+const BATCHES_PER_STEP: u32 = 4;
+
 /// Samples of the longest length that the capacity has room for.
 const FIXED: u32 = 8;
 
@@ -45,9 +48,8 @@ const MOST_POSITIONS: u64 = 1 << 18;
 pub(crate) fn command(out: &Path, text: &Path, recordings: &Path) -> Result<(), Failed> {
     let mut report = Report::default();
     let (frames, tokens) = (jobs::sequence(recordings)?, jobs::text(text)?);
-    // Several micro-batches make a step, whichever the method.
-    report.append(Compared { job: &frames, unit: "frames", size: StepSize::Samples(64) }.measure()?);
-    report.append(Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 14) }.measure()?);
+    report.append(Compared { job: &frames, unit: "frames", size: StepSize::Samples(32) }.measure()?);
+    report.append(Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 12) }.measure()?);
     report.append(whole::compare(&frames, recordings, "frames")?);
     report.append(whole::compare(&tokens, text, "tokens")?);
     publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
@@ -60,7 +62,7 @@ struct Compared<'a, J: Job> {
     job: &'a J,
     /// What its lengths count.
     unit: &'a str,
-    /// What an optimizer step takes.
+    /// What an optimizer step of a run takes, unless told otherwise.
     size: StepSize,
 }
 
@@ -97,7 +99,8 @@ impl<J: Job> Compared<'_, J> {
             ids.push(id);
             of_epoch.push(length);
         }
-        Ok(Division { index: SampleIndex::try_new([of_epoch])?, ids, rule, edges, size: self.size, seed: 0 })
+        let (index, batches_per_step) = (SampleIndex::try_new([of_epoch])?, BATCHES_PER_STEP);
+        Ok(Division { index, ids, rule, edges, size: self.size, batches_per_step, seed: 0 })
     }
 
     fn measured(&self, division: &Division, certified: Certified, capacity: Bytes) -> Measured {

@@ -100,6 +100,7 @@ fn own_loop<J: Job>(
         rule: Rule::new(vec![most; longest as usize]),
         edges: vec![longest],
         size: StepSize::Samples(u32::try_from(n_samples)?),
+        batches_per_step: 1,
         seed: 0,
     };
     let source = job.source();
