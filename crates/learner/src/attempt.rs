@@ -6,15 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use burn::tensor::Device;
 use burn::train::{LearnerModel, TrainOutput, TrainStep};
-use plimsoll_step::{GuardedStep, ProgramNeeds, StepError, StepOutcome, StepRequest};
+use plimsoll_step::{GuardedStep, PredictShape, StepError, StepOutcome, StepRequest, Stopped};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::batches::{NoBatch, StepBatches};
 use crate::error::{At, LearnerError};
 
-/// A step that is ready for the optimizer.
-pub(crate) struct Attempted<M: LearnerModel> {
-    pub(crate) outcome: StepOutcome,
+/// What the passes of a step have brought.
+pub(crate) struct Brought<M: LearnerModel> {
     /// What the model returned for each part.
     pub(crate) outputs: Vec<<M as TrainStep>::Output>,
     /// The highest bound of the parts, where one was known.
@@ -23,15 +22,15 @@ pub(crate) struct Attempted<M: LearnerModel> {
 
 /// Runs the model's own steps over all samples, and checks the gradient that comes of it.
 pub(crate) fn attempt<M: LearnerModel>(
-    (guarded, known): (&mut GuardedStep, &ProgramNeeds),
+    (guarded, known): (&mut GuardedStep, PredictShape<'_>),
     model: &M,
     (batches, device): (&StepBatches<'_, <M as TrainStep>::Input>, &Device),
     request: &StepRequest,
     at: At,
-) -> Result<Attempted<M>, LearnerError> {
+) -> Result<(StepOutcome, Brought<M>), Stopped<LearnerError>> {
     let (predicted, no_batch) = (Cell::new(None), Cell::new(None));
     let predict = |shape: StepShape, resident| {
-        let prediction = known.predict(shape, resident);
+        let prediction = known(shape, resident);
         let is_to_run = batches.are_whole() || prediction.is_some_and(|it| it.upper <= request.budget.budget);
         predicted.set(predicted.get().max(prediction.filter(|_| is_to_run).map(|it| it.upper)));
         // A batch that cannot be divided runs whatever it is predicted to need.
@@ -54,22 +53,17 @@ pub(crate) fn attempt<M: LearnerModel>(
     };
     let attempted = AssertUnwindSafe(|| guarded.attempt_gradients(model, request, &predict, &passes));
     let panic = match catch_unwind(attempted) {
-        Ok(Ok((outcome, outputs))) => return Ok(Attempted { outcome, outputs, predicted: predicted.get() }),
-        Ok(Err(StepError::NotDivided { .. })) if batches.are_whole() => return Err(whole_batch()),
-        Ok(Err(source)) => {
-            return Err(match source.sample().and_then(|place| batches.sample(place)) {
-                Some((index, length)) => LearnerError::Sample { at, index, length, source },
-                None => LearnerError::Step { at, source },
-            });
-        }
+        Ok(Ok((outcome, outputs))) => return Ok((outcome, Brought { outputs, predicted: predicted.get() })),
+        Ok(Err(StepError::NotDivided { .. })) if batches.are_whole() => return Err(Stopped::Passes(whole_batch())),
+        Ok(Err(error)) => return Err(error.into()),
         Err(panic) => panic,
     };
-    match no_batch.take() {
-        Some(NoBatch::Failed(source)) => Err(LearnerError::Batch { at, source }),
-        Some(NoBatch::UsedUp) => Err(whole_batch()),
+    Err(Stopped::Passes(match no_batch.take() {
+        Some(NoBatch::Failed(source)) => LearnerError::Batch { at, source },
+        Some(NoBatch::UsedUp) => whole_batch(),
         None => {
             let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
-            Err(LearnerError::Panicked { at, message: message.unwrap_or("it did not say why").to_owned() })
+            LearnerError::Panicked { at, message: message.unwrap_or("it did not say why").to_owned() }
         }
-    }
+    }))
 }

@@ -1,5 +1,6 @@
 //! Where the batches of a step come from.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -74,6 +75,14 @@ impl<'a, O: 'static> StepBatches<'a, O> {
         match self {
             Self::Samples { lengths, indices, .. } => Some((*indices.get(at)?, *lengths.get(at)?)),
             Self::Whole { .. } => None,
+        }
+    }
+
+    /// Returns the length of each sample, as far as it is known.
+    pub(crate) fn lengths(&self) -> Cow<'_, [u32]> {
+        match self {
+            Self::Samples { lengths, .. } => Cow::Borrowed(lengths),
+            Self::Whole { n_samples, .. } => Cow::Owned(vec![1; *n_samples]),
         }
     }
 

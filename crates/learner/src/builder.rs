@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
-use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_step::{OptimizerRecovery, StepRules};
+use plimsoll_types::Bytes;
 
 use crate::error::LearnerError;
 use crate::figures::Figures;
@@ -13,7 +13,7 @@ use crate::strategy::GuardedStrategy;
 
 /// Trains on a device under a budget; the model may lie on another, as with Burn's own strategies.
 pub fn strategy(device: &Device) -> StrategyBuilder {
-    StrategyBuilder { device: device.clone(), plan: Plan::default(), budget: 0.9 }
+    StrategyBuilder { device: device.clone(), plan: Plan::default() }
 }
 
 /// How steps are to be run; see [`strategy`].
@@ -21,58 +21,21 @@ pub fn strategy(device: &Device) -> StrategyBuilder {
 pub struct StrategyBuilder {
     device: Device,
     plan: Plan,
-    budget: f64,
 }
 
 /// What steps may use, and how they are cut.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) target: Fraction,
     pub(crate) capacity: Option<Bytes>,
-    pub(crate) micro_batch: Option<u32>,
-    pub(crate) recovery: OptimizerRecovery,
-    pub(crate) by_length: bool,
-    pub(crate) may_divide: bool,
-    pub(crate) seed: Option<u64>,
-    pub(crate) max_norm: Option<f64>,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Self {
-            target: Fraction::ONE,
-            capacity: None,
-            micro_batch: None,
-            recovery: OptimizerRecovery::Restore,
-            by_length: false,
-            may_divide: true,
-            seed: None,
-            max_norm: None,
-        }
-    }
-}
-
-impl Plan {
-    fn check(&self) -> Result<(), LearnerError> {
-        let refused = |name, value, wanted| Err(LearnerError::Setting { name, value, wanted });
-        if self.micro_batch == Some(0) {
-            return refused("micro_batch", 0.0, "a number of samples from 1");
-        }
-        if let Some(norm) = self.max_norm.filter(|it| !(it.is_finite() && 0.0 < *it)) {
-            return refused("max_norm", norm, "a finite number above 0");
-        }
-        if let (false, Some(n)) = (self.may_divide, self.micro_batch) {
-            return refused("micro_batch", n.into(), "left out beside `in_one_part`");
-        }
-        Ok(())
-    }
+    pub(crate) rules: StepRules,
 }
 
 impl StrategyBuilder {
     /// Aims at this share of the capacity, above 0 and at most 1; 0.9 by default.
     #[must_use]
-    pub fn budget(self, share: f64) -> Self {
-        Self { budget: share, ..self }
+    pub fn budget(mut self, share: f64) -> Self {
+        self.plan.rules.budget = share;
+        self
     }
 
     /// Uses no more than this, whatever the device has.
@@ -85,7 +48,7 @@ impl StrategyBuilder {
     /// Runs micro-batches of so many samples, from 1, in halves where they do not fit, instead of as many as are certain to fit.
     #[must_use]
     pub fn micro_batch(mut self, n_samples: u32) -> Self {
-        self.plan.micro_batch = Some(n_samples);
+        self.plan.rules.micro_batch = Some(n_samples);
         self
     }
 
@@ -93,7 +56,7 @@ impl StrategyBuilder {
     /// as under a batch normalisation, where that is to stay so.
     #[must_use]
     pub fn in_one_part(mut self) -> Self {
-        self.plan.may_divide = false;
+        self.plan.rules.may_divide = false;
         self
     }
 
@@ -102,7 +65,7 @@ impl StrategyBuilder {
     /// Clipping by value or by the norm of each tensor is a setting of Burn's optimizers.
     #[must_use]
     pub fn max_norm(mut self, norm: f64) -> Self {
-        self.plan.max_norm = Some(norm);
+        self.plan.rules.max_norm = Some(norm);
         self
     }
 
@@ -110,7 +73,7 @@ impl StrategyBuilder {
     /// dropout, is the same in a training that goes on from a checkpoint.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.plan.seed = Some(seed);
+        self.plan.rules.seed = Some(seed);
         self
     }
 
@@ -118,14 +81,14 @@ impl StrategyBuilder {
     /// each then counts in the step's mean as its length.
     #[must_use]
     pub fn mean_over_positions(mut self) -> Self {
-        self.plan.by_length = true;
+        self.plan.rules.by_length = true;
         self
     }
 
     /// Keeps a copy of weights, moments and schedule while the optimizer steps, to go back to where that runs out of memory.
     #[must_use]
     pub fn keeping_a_copy(mut self) -> Self {
-        self.plan.recovery = OptimizerRecovery::Keep;
+        self.plan.rules.recovery = OptimizerRecovery::Keep;
         self
     }
 
@@ -145,13 +108,8 @@ impl StrategyBuilder {
     /// [`LearnerError::Device`] for a device of a kind that is not measured; [`LearnerError::Setting`];
     /// [`LearnerError::Probe`] when a driver is missing.
     pub fn build<O: 'static>(self) -> Result<Arc<GuardedStrategy<O>>, LearnerError> {
-        let Self { device, plan, budget } = self;
+        let Self { device, plan } = self;
         let device = if device.is_autodiff() { device } else { device.autodiff() };
-        plan.check()?;
-        let target = Fraction::try_new(budget).ok().filter(|it| 0.0 < it.get());
-        let wanted = "a share of the capacity, above 0 and at most 1";
-        let target = target.ok_or(LearnerError::Setting { name: "budget", value: budget, wanted })?;
-        let plan = Plan { target, ..plan };
         // Whoever cannot measure is told before there is a training.
         drop(Steps::open(&device, plan, Figures::default())?);
         Ok(Arc::new(GuardedStrategy { device, plan, figures: Figures::default(), loaders: Mutex::default() }))

@@ -7,7 +7,7 @@ use burn::train::TrainingError;
 use burn::train::train::WorkerFailure;
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
-use plimsoll_step::StepError;
+use plimsoll_step::{SettingError, StepError};
 use plimsoll_train::BatchesError;
 use plimsoll_types::Bytes;
 
@@ -29,15 +29,8 @@ pub enum LearnerError {
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// A setting that makes no sense.
-    #[error("use `{name}` of {value}: it is {wanted}")]
-    Setting {
-        /// The method of the builder.
-        name: &'static str,
-        /// What it was given.
-        value: f64,
-        /// What would do.
-        wanted: &'static str,
-    },
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// A reading makes no sense.
     #[error(transparent)]
     Predict(#[from] PredictError),

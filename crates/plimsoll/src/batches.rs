@@ -29,7 +29,7 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, O) -> Tensor<1>,
     ) -> Result<Done, Error> {
-        let (sized, making) = (sized(samples), Making::new(batches, self.guarded.device()));
+        let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_by(&sized, |it| it.cost, rate, loss)));
         making.ended(ran, samples)
@@ -47,7 +47,7 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, O) -> Tensor<1> + Sync,
     ) -> Result<Done, Error> {
-        let (sized, making) = (sized(samples), Making::new(batches, self.guarded.device()));
+        let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_beside(&sized, |it| it.cost, rate, loss)));
         making.ended(ran, samples)

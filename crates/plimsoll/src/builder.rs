@@ -4,34 +4,26 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_probe::open;
-use plimsoll_step::{GuardedStep, OptimizerRecovery, TrainState};
-use plimsoll_train::{compute_alone, device_kind, has_exact_peaks, program_needs, replicas};
+use plimsoll_step::{GuardedStep, OptimizerRecovery, ProgramSteps, SettingError, StepRules, TrainState};
+use plimsoll_train::{compute_alone, has_exact_peaks, program_needs, replicas};
 use plimsoll_types::Bytes;
 
 use crate::error::Error;
+use crate::place::measured;
 use crate::scale::LossScale;
 use crate::step::Step;
 
 /// Runs the steps of a model and its optimizer under a budget; both lie on `device`, which has gradients.
 pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) -> StepBuilder<M> {
-    let rules = Rules {
-        micro_batch: None,
-        may_divide: true,
-        recovery: OptimizerRecovery::Restore,
-        by_length: false,
-        seed: None,
-        max_norm: None,
-        average: None,
-    };
     StepBuilder {
         device: device.clone(),
         model,
         optimizer,
-        budget: 0.9,
+        rules: StepRules::default(),
         capacity: None,
         scale: None,
+        average: None,
         replicas: 1,
-        rules,
     }
 }
 
@@ -40,30 +32,19 @@ pub struct StepBuilder<M> {
     device: Device,
     model: M,
     optimizer: ModuleOptimizer,
-    budget: f64,
+    rules: StepRules,
     capacity: Option<Bytes>,
     scale: Option<LossScale>,
+    average: Option<f64>,
     replicas: usize,
-    rules: Rules,
-}
-
-/// What stays from step to step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) micro_batch: Option<u32>,
-    pub(crate) may_divide: bool,
-    pub(crate) recovery: OptimizerRecovery,
-    pub(crate) by_length: bool,
-    pub(crate) seed: Option<u64>,
-    pub(crate) max_norm: Option<f64>,
-    pub(crate) average: Option<f64>,
 }
 
 impl<M: Module> StepBuilder<M> {
     /// Aims at this share of the capacity, above 0 and at most 1; 0.9 by default.
     #[must_use]
-    pub fn budget(self, share: f64) -> Self {
-        Self { budget: share, ..self }
+    pub fn budget(mut self, share: f64) -> Self {
+        self.rules.budget = share;
+        self
     }
 
     /// Uses no more than this, whatever the device has.
@@ -123,9 +104,8 @@ impl<M: Module> StepBuilder<M> {
     /// above 0 and below 1. It has the precision of the weights: of 16 bits, those of a decay near 1 do not move. See
     /// [`Step::average`].
     #[must_use]
-    pub fn average(mut self, decay: f64) -> Self {
-        self.rules.average = Some(decay);
-        self
+    pub fn average(self, decay: f64) -> Self {
+        Self { average: Some(decay), ..self }
     }
 
     /// Seeds the device before each step from this and the step's number, so that what is random in a step, such as a dropout,
@@ -156,31 +136,27 @@ impl<M: Module> StepBuilder<M> {
     /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing; [`Error::Step`] when the system has no room for
     /// threads.
     pub fn build(self) -> Result<Step<M>, Error> {
-        let (device, rules) = (self.device, self.rules);
-        let refused = |reason| Error::Device { device: format!("{device:?}"), reason };
-        if !device.is_autodiff() {
-            return Err(refused("it has no gradients, `device.autodiff()` has"));
-        }
-        let wanted = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
-        let kind = device_kind(&device).ok_or_else(|| refused(wanted))?;
+        let Self { device, model, optimizer, rules, capacity, scale, average, replicas: n_replicas } = self;
+        let kind = measured(&device, true)?;
         rules.check()?;
-        self.scale.as_ref().map_or(Ok(()), LossScale::check)?;
-        let target = Error::check_budget(self.budget)?;
-        let is_elsewhere = |it: &Device| it.clone().inner() != device.clone().inner();
-        if let Some(other) = self.model.devices().into_iter().find(is_elsewhere) {
-            return Err(Error::Device {
-                device: format!("{other:?}"),
-                reason: "the model lies there, and not on the step's",
-            });
+        scale.as_ref().map_or(Ok(()), LossScale::check)?;
+        let refused = |name, value, wanted| Err(SettingError { name, value, wanted }.into());
+        if let Some(decay) = average.filter(|it| !(0.0 < *it && *it < 1.0)) {
+            return refused("average", decay, "a decay above 0 and below 1");
         }
-        if self.model.num_params() == 0 {
+        if n_replicas == 0 {
+            return refused("replicas", 0.0, "a number of threads from 1");
+        }
+        let is_elsewhere = |it: &Device| it.clone().inner() != device.clone().inner();
+        if let Some(other) = model.devices().into_iter().find(is_elsewhere) {
+            let reason = "the model lies there, and not on the step's";
+            return Err(Error::Device { device: format!("{other:?}"), reason });
+        }
+        if model.num_params() == 0 {
             return Err(Error::NoParameters { model: std::any::type_name::<M>() });
         }
-        if self.replicas == 0 {
-            return Err(Error::Setting { name: "replicas", value: 0.0, wanted: "a number of threads from 1" });
-        }
-        let probe = open(kind, self.capacity)?;
-        let replicas = match self.replicas {
+        let probe = open(kind, capacity)?;
+        let replicas = match n_replicas {
             n @ 2.. if has_exact_peaks(kind) => {
                 compute_alone();
                 Some(replicas(n)?)
@@ -188,28 +164,9 @@ impl<M: Module> StepBuilder<M> {
             _ => None,
         };
         let known = program_needs(kind, &device, &*probe)?;
-        let state = TrainState::new(self.model, self.optimizer);
-        let mut step = Step::new(GuardedStep::new(probe, device), state, known, target, rules);
-        (step.scale, step.replicas) = (self.scale, replicas);
-        Ok(step)
-    }
-}
-
-impl Rules {
-    fn check(&self) -> Result<(), Error> {
-        let refused = |name, value, wanted| Err(Error::Setting { name, value, wanted });
-        if self.micro_batch == Some(0) {
-            return refused("micro_batch", 0.0, "a number of samples from 1");
-        }
-        if let Some(norm) = self.max_norm.filter(|it| !(it.is_finite() && 0.0 < *it)) {
-            return refused("max_norm", norm, "a finite number above 0");
-        }
-        if let Some(decay) = self.average.filter(|it| !(0.0 < *it && *it < 1.0)) {
-            return refused("average", decay, "a decay above 0 and below 1");
-        }
-        if let (false, Some(n)) = (self.may_divide, self.micro_batch) {
-            return refused("micro_batch", n.into(), "left out beside `in_one_part`");
-        }
-        Ok(())
+        let steps = ProgramSteps::try_new(GuardedStep::new(probe, device), known, rules)?;
+        let (state, decay) = (TrainState::new(model, optimizer), average);
+        let (average, n_steps, n_skipped, limits) = (None, 0, 0, None);
+        Ok(Step { steps, state, scale, decay, average, n_steps, n_skipped, limits, replicas })
     }
 }

@@ -72,7 +72,7 @@ impl<M: Module> Step<M> {
                 n_steps: self.n_steps,
                 n_skipped: self.n_skipped,
                 loss_scale: self.scale,
-                shown: self.known.shown().clone(),
+                shown: self.steps.needs().shown().clone(),
                 files: files.into_iter().map(flushed).collect::<io::Result<_>>()?,
                 program,
             };
@@ -105,7 +105,7 @@ impl<M: Module> Step<M> {
                 return Err(failed(&path, format!("it is damaged: it has {found}, not {noted}")));
             }
         }
-        let (has, keeps) = (state.files.contains_key(AVERAGE), self.decay().is_some());
+        let (has, keeps) = (state.files.contains_key(AVERAGE), self.decay.is_some());
         if has != keeps {
             let reason = if has {
                 "holds an average, and this step keeps none"
@@ -122,13 +122,13 @@ impl<M: Module> Step<M> {
         };
         let optimizer = folder.join(OPTIMIZER);
         let optimizer = self.optimizer().clone().load(&optimizer).map_err(|error| unfit(&optimizer, &error))?;
-        let average = match self.decay().filter(|_| state.files.contains_key(AVERAGE)) {
+        let average = match self.decay.filter(|_| state.files.contains_key(AVERAGE)) {
             Some(decay) => Some(Average::of(decay, load(self.model().valid(), AVERAGE)?)),
             None => None,
         };
         let model = or_put_back(self.model(), || load(self.model().clone(), MODEL))?;
         self.restore(model, optimizer);
-        self.known.recall(state.shown);
+        self.steps.recall(state.shown, 0 < state.n_steps);
         (self.average, self.n_steps, self.n_skipped) = (average, state.n_steps, state.n_skipped);
         self.scale = self.scale.map(|scale| state.loss_scale.unwrap_or(scale));
         Ok(state.program)

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
-use plimsoll_step::StepError;
+use plimsoll_step::{SettingError, StepError};
 use plimsoll_train::BatchesError;
-use plimsoll_types::{Fraction, StepShape};
+use plimsoll_types::StepShape;
 
 /// Why there is no step, or why one did not happen; see [`Step::run`](crate::Step::run) for what has happened then.
 #[derive(Debug, thiserror::Error)]
@@ -25,15 +25,8 @@ pub enum Error {
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// A setting that makes no sense.
-    #[error("use `{name}` of {value}: it is {wanted}")]
-    Setting {
-        /// The method of the builder.
-        name: &'static str,
-        /// What it was given.
-        value: f64,
-        /// What would do.
-        wanted: &'static str,
-    },
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// A step of nothing.
     #[error("run a step: there is no sample in it")]
     NoSamples,
@@ -140,17 +133,8 @@ impl Error {
     }
 
     /// Returns the samples of a step, if they were given.
-    pub(crate) fn check_samples(n: Option<u32>) -> Result<Option<u32>, Self> {
-        match n {
-            Some(0) => Err(Self::Setting { name: "effective_batch", value: 0.0, wanted: "a number of samples from 1" }),
-            n => Ok(n),
-        }
-    }
-
-    /// Returns the share of the capacity that may be used.
-    pub(crate) fn check_budget(share: f64) -> Result<Fraction, Self> {
-        let wanted = "a share of the capacity, above 0 and at most 1";
-        let target = Fraction::try_new(share).ok().filter(|it| 0.0 < it.get());
-        target.ok_or(Self::Setting { name: "budget", value: share, wanted })
+    pub(crate) fn check_samples(n: Option<u32>) -> Result<Option<u32>, SettingError> {
+        let (name, wanted) = ("effective_batch", "a number of samples from 1");
+        if n == Some(0) { Err(SettingError { name, value: 0.0, wanted }) } else { Ok(n) }
     }
 }

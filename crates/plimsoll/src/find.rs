@@ -223,7 +223,7 @@ impl<M: Module> FindBuilder<'_, M> {
     /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
     /// that is none; otherwise those of [`PlanBuilder::run`](crate::PlanBuilder::run).
     pub fn run(self) -> Result<FoundBatch, Error> {
-        let place = Place::with_gradients(self.own.device(), self.search.limits)?;
+        let place = Place::try_new(self.own.device(), true, self.search.limits)?;
         let mut search = self.search;
         if let Some(n) = Error::check_samples(self.effective_batch)? {
             // A part of a step has no more samples than the step.
@@ -249,12 +249,7 @@ impl InferenceBuilder<'_> {
     /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
     /// that is none; [`Error::Device`], for a device with gradients too, [`Error::Setting`] and [`Error::Panicked`].
     pub fn run(self) -> Result<FoundBatch, Error> {
-        if self.device.is_autodiff() {
-            let reason =
-                "it has gradients, and a model on it holds their graph; `model.valid()` on `device.inner()` has none";
-            return Err(Error::Device { device: format!("{:?}", self.device), reason });
-        }
-        let place = Place::try_new(&self.device, self.search.limits)?;
+        let place = Place::try_new(&self.device, false, self.search.limits)?;
         let finding = self.search.finding(&place, Phase::Infer, &|shape| shape.samples);
         let mut probe = place.open()?;
         let search = || Ok(finding.run_forward(&mut *probe, &*self.forward, &mut |_| ())?);

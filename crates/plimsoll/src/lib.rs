@@ -79,7 +79,7 @@ pub use plimsoll_learner as learner;
 pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed, TrialError};
 pub use plimsoll_predict::PredictError;
 pub use plimsoll_probe::{ProbeError, TrackingAllocator, count_beside};
-pub use plimsoll_step::{StepError, StepPart};
+pub use plimsoll_step::{SettingError, StepError, StepPart};
 pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
 };

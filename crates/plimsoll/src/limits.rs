@@ -62,8 +62,8 @@ impl<M: Module> Step<M> {
         if let Some(limits) = &self.limits {
             return Ok(limits.clone());
         }
-        let (resident, budget) = (self.guarded.read()?.in_use, self.budget()?.budget);
-        let seen = Seen { known: self.known.clone(), resident, budget };
+        let (resident, budget) = (self.steps.guarded().read()?.in_use, self.steps.budget()?.budget);
+        let seen = Seen { known: self.steps.needs().clone(), resident, budget };
         Ok(self.limits.insert(StepLimits(Arc::new(Mutex::new(seen)))).clone())
     }
 }

@@ -4,7 +4,8 @@ use burn::tensor::Device;
 use plimsoll_plan::{Fingerprint, PlanError};
 use plimsoll_predict::{Keys, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
-use plimsoll_train::{beside_tensors, device_kind, has_autotune, has_fusion, program_keys, warm_up};
+use plimsoll_step::share_of_capacity;
+use plimsoll_train::{MEASURED, beside_tensors, device_kind, has_autotune, has_fusion, program_keys, warm_up};
 use plimsoll_types::{Bytes, Fraction};
 
 use crate::error::Error;
@@ -38,11 +39,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn try_new(device: &Device, Limits { budget, capacity: limit }: Limits) -> Result<Self, Error> {
-        let wanted = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
-        let kind =
-            device_kind(device).ok_or_else(|| Error::Device { device: format!("{device:?}"), reason: wanted })?;
-        let share = Error::check_budget(budget)?;
+    /// Measures a device, which must have gradients where a model is trained on it.
+    pub(crate) fn try_new(
+        device: &Device,
+        has_gradients: bool,
+        Limits { budget, capacity: limit }: Limits,
+    ) -> Result<Self, Error> {
+        let kind = measured(device, has_gradients)?;
+        let share = share_of_capacity(budget)?;
         let mut probe = open(kind, limit)?;
         warm_up(kind, device);
         let (capacity, exact_peaks, name) = (probe.capacity()?, probe.has_exact_peak(), probe.name());
@@ -51,15 +55,6 @@ impl Place {
         let target = Fraction::try_new(share.get() * free.share_of(capacity)).unwrap_or(share);
         let predictor = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
         Ok(Self { kind, limit, capacity, target, keys, predictor, exact_peaks, name })
-    }
-
-    /// Refuses a device without gradients.
-    pub(crate) fn with_gradients(device: &Device, limits: Limits) -> Result<Self, Error> {
-        if !device.is_autodiff() {
-            let reason = "it has no gradients, `device.autodiff()` has";
-            return Err(Error::Device { device: format!("{device:?}"), reason });
-        }
-        Self::try_new(device, limits)
     }
 
     pub(crate) fn open(&self) -> Result<Box<dyn Probe>, PlanError> {
@@ -79,6 +74,18 @@ impl Place {
             autotune: has_autotune(self.kind),
             versions: Fingerprint::versions(),
         }
+    }
+}
+
+/// Returns how a device is measured.
+pub(crate) fn measured(device: &Device, has_gradients: bool) -> Result<DeviceKind, Error> {
+    let refused = |reason| Error::Device { device: format!("{device:?}"), reason };
+    match (has_gradients, device.is_autodiff()) {
+        (true, false) => Err(refused("it has no gradients, `device.autodiff()` has")),
+        (false, true) => Err(refused(
+            "it has gradients, and a model on it holds their graph; `model.valid()` on `device.inner()` has none",
+        )),
+        _ => device_kind(device).ok_or_else(|| refused(MEASURED)),
     }
 }
 

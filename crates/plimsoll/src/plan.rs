@@ -128,7 +128,7 @@ impl<M: Module> PlanBuilder<'_, M> {
         if let Some(shape) = shapes.iter().find(|it| n_of_step.is_some_and(|n| n < it.samples)) {
             return Err(Error::BeyondStep { shape: *shape, n_samples: n_of_step.unwrap_or(0) });
         }
-        let place = Place::with_gradients(self.own.device(), self.limits)?;
+        let place = Place::try_new(self.own.device(), true, self.limits)?;
         let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
         let edges = shapes.iter().map(|it| it.edge());
         let planning = Planning {

@@ -1,8 +1,7 @@
 //! The scale of losses whose gradients have 16 bits.
 
+use plimsoll_step::SettingError;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Error;
 
 /// Steps without an overflow after which a scale is tried that is twice as large.
 const PATIENCE: u32 = 2_000;
@@ -44,9 +43,9 @@ impl LossScale {
         self.scale
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), SettingError> {
         let (name, value, wanted) = ("loss_scale", self.scale, "a finite number above 0");
-        if value.is_finite() && 0.0 < value { Ok(()) } else { Err(Error::Setting { name, value, wanted }) }
+        if value.is_finite() && 0.0 < value { Ok(()) } else { Err(SettingError { name, value, wanted }) }
     }
 
     pub(crate) fn on_step(&mut self) {

@@ -11,13 +11,12 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use plimsoll_step::{
-    Commit, GuardedStep, Loss, MeanLoss, OptimizerRecovery, ProgramNeeds, Replicas, Rescale, Room, SharedMeanLoss,
-    StepError, StepOutcome, StepPart, StepRequest, TrainState, Update, gradient_bytes,
+    GuardedStep, Loss, MeanLoss, NextStep, PredictShape, ProgramSteps, Ran, Replicas, SharedMeanLoss, StepError,
+    StepOutcome, StepRequest, Stopped, TrainState, Update,
 };
-use plimsoll_types::{Attempt, Budget, Bytes, Fraction, Prediction, StepShape};
+use plimsoll_types::{Prediction, StepShape};
 
 use crate::average::Average;
-use crate::builder::Rules;
 use crate::done::Done;
 use crate::error::Error;
 use crate::limits::StepLimits;
@@ -28,7 +27,7 @@ use crate::scale::LossScale;
 /// # Why these parts
 ///
 /// A step runs its longest samples first, as many at a time as are certain to fit by what was read before, see
-/// [`ProgramNeeds`].
+/// [`ProgramNeeds`](plimsoll_step::ProgramNeeds).
 /// Before the first step nothing is known: one, two and eight of its longest samples run forward and backward, as far as they
 /// fit, and what they need is all that is taken from them.
 /// Flex runs other kernels from five samples on: of those, three times what fewer samples need is assumed until eight ran.
@@ -61,17 +60,14 @@ use crate::scale::LossScale;
 /// A model whose loss needs two, or whose shapes do, takes [`micro_batch`](crate::StepBuilder::micro_batch) or
 /// [`in_one_part`](crate::StepBuilder::in_one_part); then nothing runs before the first step, and nothing bounds it.
 pub struct Step<M> {
-    pub(crate) guarded: GuardedStep,
+    pub(crate) steps: ProgramSteps,
     pub(crate) state: TrainState<M>,
-    pub(crate) known: ProgramNeeds,
-    target: Fraction,
-    rules: Rules,
     pub(crate) scale: Option<LossScale>,
+    /// How slowly an average follows the weights.
+    pub(crate) decay: Option<f64>,
     pub(crate) average: Option<Average<M>>,
     pub(crate) n_steps: u64,
     pub(crate) n_skipped: u64,
-    /// Whether it is known whether forward passes change the model.
-    has_looked: bool,
     pub(crate) limits: Option<StepLimits>,
     /// What runs parts at once, where that was asked for.
     pub(crate) replicas: Option<Arc<Replicas>>,
@@ -85,39 +81,27 @@ enum Losses<'a, M> {
     Anywhere(SharedMeanLoss<'a, M>),
 }
 
-impl<M> Losses<'_, M> {
-    fn mean(&self, model: &M, part: Range<usize>) -> Loss {
-        match self {
-            Self::Here(mean_loss) => mean_loss(model, part),
-            Self::Anywhere(mean_loss) => mean_loss(model, part),
+impl<M: Module> Losses<'_, M> {
+    /// Runs the passes of a request, side by side where they may be.
+    fn run(
+        &self,
+        guarded: &mut GuardedStep,
+        model: &M,
+        request: &StepRequest,
+        predict: PredictShape<'_>,
+        replicas: Option<&Replicas>,
+    ) -> Result<StepOutcome, StepError> {
+        match (self, replicas) {
+            (Self::Anywhere(mean_loss), Some(replicas)) => {
+                guarded.attempt_beside(model, request, predict, (replicas, *mean_loss))
+            }
+            (Self::Anywhere(mean_loss), None) => guarded.attempt(model, request, predict, mean_loss),
+            (Self::Here(mean_loss), _) => guarded.attempt(model, request, predict, mean_loss),
         }
     }
 }
 
 impl<M: Module> Step<M> {
-    pub(crate) fn new(
-        guarded: GuardedStep,
-        state: TrainState<M>,
-        known: ProgramNeeds,
-        target: Fraction,
-        rules: Rules,
-    ) -> Self {
-        Self {
-            guarded,
-            state,
-            known,
-            target,
-            rules,
-            scale: None,
-            average: None,
-            n_steps: 0,
-            n_skipped: 0,
-            has_looked: false,
-            limits: None,
-            replicas: None,
-        }
-    }
-
     /// Runs one optimizer step of samples that are all as long.
     ///
     /// `rate` is the learning rate, or what a scheduler of Burn returned; `mean_loss` makes the mean loss over some of the
@@ -154,7 +138,7 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let sorted = Sorted::try_new(samples, length)?;
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
-        let ran = self.run_losses(&sorted.lengths, &Losses::Here(&loss), rate.into(), &sorted.n_values);
+        let ran = self.run_losses(&sorted.lengths, &Losses::Here(&loss), &rate.into(), &sorted.n_values);
         ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
     }
 
@@ -181,7 +165,7 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let sorted = Sorted::try_new(samples, length)?;
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
-        let ran = self.run_losses(&sorted.lengths, &Losses::Anywhere(&loss), rate.into(), &sorted.n_values);
+        let ran = self.run_losses(&sorted.lengths, &Losses::Anywhere(&loss), &rate.into(), &sorted.n_values);
         ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
     }
 
@@ -190,7 +174,7 @@ impl<M: Module> Step<M> {
         &mut self,
         lengths: &[u32],
         losses: &Losses<'_, M>,
-        rate: ModuleLearningRate,
+        rate: &ModuleLearningRate,
         n_values: &AtomicUsize,
     ) -> Result<Done, Error> {
         if self.state.is_lost() {
@@ -199,23 +183,30 @@ impl<M: Module> Step<M> {
         if lengths.is_empty() {
             return Err(Error::NoSamples);
         }
-        let budget = self.budget()?;
-        let ran = self.sound(lengths, budget, losses).and_then(|()| self.attempt(lengths, budget, losses));
-        let n_values = n_values.load(Relaxed);
-        if 1 < n_values {
-            self.guarded.discard(self.state.model());
-            return Err(Error::LossIsNotScalar { n_values });
-        }
-        let (ran, failures) = ran?;
-        match ran {
-            Ok(outcome) => self.commit(outcome, failures, rate, budget),
-            Err(StepError::NotFinite { loss: Some(loss), gradient_norm }) => {
-                self.skip(failures, (loss, gradient_norm), budget)
+        let mut failures = Vec::new();
+        loop {
+            let ran = self.attempt(lengths, losses);
+            failures.extend(self.steps.guarded_mut().take_failures());
+            let n_values = n_values.load(Relaxed);
+            if 1 < n_values {
+                self.steps.guarded_mut().discard(self.state.model());
+                return Err(Error::LossIsNotScalar { n_values });
             }
-            Err(error) => Err(match error.sample() {
-                Some(index) => Error::Sample { index, length: lengths[index], source: error },
-                None => error.into(),
-            }),
+            let done = match ran {
+                Ok(ran) => self.commit(ran, rate)?,
+                Err(Stopped::Step(StepError::NotFinite { loss: Some(loss), gradient_norm })) => {
+                    Some(self.skip(loss, gradient_norm)?)
+                }
+                Err(Stopped::Step(source)) => {
+                    return Err(match source.sample() {
+                        Some(index) => Error::Sample { index, length: lengths[index], source },
+                        None => source.into(),
+                    });
+                }
+            };
+            if let Some(done) = done {
+                return Ok(Done { failures, ..done });
+            }
         }
     }
 
@@ -260,7 +251,7 @@ impl<M: Module> Step<M> {
     ///
     /// [`Error::Step`] when the device fails in another way.
     pub fn is_whole(&self) -> Result<bool, Error> {
-        let is_whole = |model: &M| self.guarded.weights_are_whole(model);
+        let is_whole = |model: &M| self.steps.guarded().weights_are_whole(model);
         Ok(!self.state.is_lost() && is_whole(self.state.model())? && self.average().map_or(Ok(true), is_whole)?)
     }
 
@@ -268,11 +259,7 @@ impl<M: Module> Step<M> {
     pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) {
         self.state = TrainState::new(model, optimizer);
         self.average = None;
-        self.known.forget();
-    }
-
-    pub(crate) fn decay(&self) -> Option<f64> {
-        self.rules.average
+        self.steps.begin_again();
     }
 
     /// Returns the optimizer.
@@ -292,173 +279,56 @@ impl<M: Module> Step<M> {
     /// [`Error::Step`] when memory cannot be measured.
     pub fn predict(&self, n_samples: u32, length: u32) -> Result<Option<Prediction>, Error> {
         let shape = StepShape::new(n_samples, length.max(1));
-        Ok(self.known.predict(shape, self.guarded.read()?.in_use))
+        Ok(self.steps.needs().predict(shape, self.steps.guarded().read()?.in_use))
     }
 
-    pub(crate) fn budget(&self) -> Result<Budget, Error> {
-        let capacity = self.guarded.probe().capacity()?;
-        Ok(Budget { capacity, budget: capacity.scale(self.target) })
-    }
-
-    /// Runs some of the longest samples where nothing is known yet of as long ones, and keeps what they need.
-    fn sound(&mut self, lengths: &[u32], budget: Budget, losses: &Losses<'_, M>) -> Result<(), Error> {
-        let Rules { micro_batch: None, may_divide: true, .. } = self.rules else { return Ok(()) };
-        for n_done in 0.. {
-            let resident = self.guarded.read()?.in_use;
-            let room = Room { resident, gradients: Bytes::ZERO, budget: budget.budget };
-            let Some(part) = self.known.sounding(n_done, lengths, self.n_steps == 0, room) else { break };
-            self.seed();
-            let lengths = &lengths[part.samples.clone()];
-            // What it needs does not depend on a scale, by which a gradient may overflow.
-            let request = StepRequest { rescale: Rescale::default(), ..self.request(vec![part], lengths, budget) };
-            let mean_loss = |model: &M, part| losses.mean(model, part);
-            let sounded = self.guarded.attempt(self.state.model(), &request, &|_, _| None, &mean_loss);
-            self.known.learn_failures(&self.guarded.take_failures(), &[]);
-            match sounded {
-                Ok(StepOutcome { parts, gradients, .. }) => {
-                    drop(gradients);
-                    self.guarded.discard(self.state.model());
-                    let kept = self.guarded.read()?.in_use.saturating_sub(resident);
-                    self.known.learn(&parts, kept);
-                }
-                // The step itself says what is to be said.
-                Err(_) => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs the passes of all samples, and learns from those that ran out of memory.
-    fn attempt(
-        &mut self,
-        lengths: &[u32],
-        budget: Budget,
-        losses: &Losses<'_, M>,
-    ) -> Result<(Result<StepOutcome, StepError>, Vec<Attempt>), Error> {
-        let beside = match losses {
-            Losses::Anywhere(mean_loss) if self.guarded.runs_beside(self.state.model()) => {
-                self.replicas.clone().map(|replicas| (replicas, mean_loss))
-            }
-            _ => None,
-        };
-        let parts = self.parts(lengths, beside.as_ref().map(|it| &*it.0), budget)?;
-        let request = self.request(parts, lengths, budget);
-        self.seed();
-        let known = &self.known;
-        let predict = |shape: StepShape, resident| known.predict(shape, resident);
-        let model = self.state.model();
-        let attempted = match &beside {
-            Some((replicas, mean_loss)) => {
-                self.guarded.attempt_beside(model, &request, &predict, (replicas, *mean_loss))
-            }
-            None => self.guarded.attempt(model, &request, &predict, &|model, part| losses.mean(model, part)),
-        };
-        let failures = self.guarded.take_failures();
-        self.known.learn_failures(&failures, attempted.as_ref().map_or(&[], |it| &it.parts));
-        Ok((attempted, failures))
-    }
-
-    fn request(&self, micro_batches: Vec<StepPart>, lengths: &[u32], budget: Budget) -> StepRequest {
-        let unit = |length: &u32| if self.rules.by_length { u64::from(*length) } else { 1 };
-        StepRequest {
-            micro_batches,
-            units: lengths.iter().map(unit).collect(),
-            lengths: lengths.to_vec(),
-            task_probes: Vec::new(),
-            budget,
-            rescale: Rescale { loss_scale: self.scale.map(|it| it.get()), max_norm: self.rules.max_norm },
-            may_halve: self.rules.may_divide,
-        }
-    }
-
-    /// Divides samples of these lengths, the longest first, between replicas where there are some.
-    fn parts(
-        &self,
-        lengths: &[u32],
-        replicas: Option<&Replicas>,
-        Budget { budget, .. }: Budget,
-    ) -> Result<Vec<StepPart>, Error> {
-        let micro_batch = if self.rules.may_divide { self.rules.micro_batch } else { Some(u32::MAX) };
-        let gradients = gradient_bytes(self.state.model());
-        // The first step of an optimizer makes what later ones find: two moments of each weight, for most.
-        let moments = if self.n_steps == 0 { gradients.saturating_mul(2) } else { Bytes::ZERO };
-        let room = Room { resident: self.guarded.read()?.in_use.saturating_add(moments), gradients, budget };
-        Ok(match replicas {
-            Some(replicas) if micro_batch.is_none() => self.known.divide_between(replicas, lengths, room),
-            _ => self.known.divide(lengths, micro_batch, room),
+    /// Runs the passes of all samples.
+    fn attempt(&mut self, lengths: &[u32], losses: &Losses<'_, M>) -> Result<Ran<()>, Stopped> {
+        let (model, replicas) = (self.state.model(), self.replicas.as_deref());
+        let (number, loss_scale) = (self.n_steps + self.n_skipped, self.scale.map(|it| it.get()));
+        let replicas = replicas.filter(|_| matches!(losses, Losses::Anywhere(_)));
+        let next = NextStep { number, lengths, loss_scale, is_whole: false, replicas };
+        self.steps.attempt(model, &next, &mut |guarded, request, predict| {
+            Ok((losses.run(guarded, model, request, predict, replicas)?, ()))
         })
     }
 
-    /// Seeds the device, where that is wanted.
-    fn seed(&self) {
-        if let Some(seed) = self.rules.seed {
-            self.guarded.seed_step(seed, self.n_steps + self.n_skipped);
-        }
-    }
-
-    fn commit(
-        &mut self,
-        outcome: StepOutcome,
-        failures: Vec<Attempt>,
-        rate: ModuleLearningRate,
-        Budget { budget, capacity }: Budget,
-    ) -> Result<Done, Error> {
-        let changes_statistics = self.changes_statistics(outcome.parts.len());
-        let changes_statistics = changes_statistics.inspect_err(|_| self.guarded.discard(self.state.model()))?;
+    /// Lets the optimizer step; returns none where the step is to be attempted again.
+    fn commit(&mut self, ran: Ran<()>, rate: &ModuleLearningRate) -> Result<Option<Done>, Error> {
         // It begins with the weights from before the first step.
-        let begun = self.rules.average.filter(|_| self.average.is_none());
+        let begun = self.decay.filter(|_| self.average.is_none());
         let begun = begun.map(|decay| Average::new(decay, self.state.model()));
-        let StepOutcome { gradients, loss, gradient_norm, mut parts, resident, in_use, peak, .. } = outcome;
-        // Where there is no way back, an update that is there is good, whatever it took; the next step knows it.
-        let recovery = self.rules.recovery;
-        let capacity = if recovery == OptimizerRecovery::Keep { capacity } else { Bytes::MAX };
-        let update = Update { gradients, rate, capacity, recovery };
-        let mut reading = match self.guarded.commit(&mut self.state, update)? {
-            Commit::Done { reading, .. } => reading,
-            Commit::OutOfMemory { is_back: true, .. } => {
-                self.guarded.give_back()?;
-                return Err(StepError::OutOfMemory("the optimizer's step".to_owned()).into());
-            }
-            Commit::OutOfMemory { is_back: false, .. } => return Err(StepError::Damaged.into()),
-        };
+        let committed = self.steps.commit(ran, |guarded, gradients, (capacity, recovery)| {
+            guarded.commit(&mut self.state, Update { gradients, rate: rate.clone(), capacity, recovery })
+        });
+        let Some((mut ran, mut reading)) = committed? else { return Ok(None) };
         self.n_steps += 1;
         self.average = self.average.take().or(begun);
         if let Some(average) = &mut self.average {
             average.follow(self.state.model());
-            reading = self.guarded.read().unwrap_or(reading);
+            reading = self.steps.guarded().read().unwrap_or(reading);
         }
         self.scale.iter_mut().for_each(LossScale::on_step);
-        parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
-        self.known.learn(&parts, reading.in_use.saturating_sub(resident));
-        self.limits.iter().for_each(|it| it.follow(&self.known, reading.in_use, budget));
-        let (parts, peak) = (parts.into_iter().map(|it| it.part).collect(), peak.max(reading.peak));
-        let loss = loss.unwrap_or(f64::NAN);
-        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: false, changes_statistics })
+        self.steps.learn(&mut ran, reading);
+        let Ran { outcome, request, changes_statistics, .. } = ran;
+        let StepOutcome { loss, gradient_norm, parts, peak, .. } = outcome;
+        let budget = request.budget.budget;
+        self.limits.iter().for_each(|it| it.follow(self.steps.needs(), reading.in_use, budget));
+        let (loss, parts) = (loss.unwrap_or(f64::NAN), parts.into_iter().map(|it| it.part).collect());
+        let failures = Vec::new();
+        Ok(Some(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: false, changes_statistics }))
     }
 
     /// Passes over a step whose gradient is not finite, where a scale may be the reason.
-    fn skip(
-        &mut self,
-        failures: Vec<Attempt>,
-        (loss, gradient_norm): (f64, f64),
-        Budget { budget, .. }: Budget,
-    ) -> Result<Done, Error> {
+    fn skip(&mut self, loss: f64, gradient_norm: f64) -> Result<Done, Error> {
         let may_overflow = loss.is_finite() && self.scale.as_mut().is_some_and(LossScale::on_overflow);
         if !may_overflow {
             return Err(StepError::NotFinite { loss: Some(loss), gradient_norm }.into());
         }
         self.n_skipped += 1;
-        let (parts, peak, changes_statistics) = (Vec::new(), self.guarded.read()?.peak, false);
+        let (parts, failures, changes_statistics) = (Vec::new(), Vec::new(), false);
+        let (peak, budget) = (self.steps.guarded().read()?.peak, self.steps.budget()?.budget);
         Ok(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: true, changes_statistics })
-    }
-
-    /// Whether the forward passes of this step have changed the model, where it ran in several parts for the first time.
-    fn changes_statistics(&mut self, n_parts: usize) -> Result<bool, Error> {
-        if self.has_looked || n_parts < 2 {
-            return Ok(false);
-        }
-        self.has_looked = true;
-        Ok(self.guarded.has_changed(self.state.model())?)
     }
 }
 

@@ -7,7 +7,9 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use plimsoll::{Bytes, Error, FindError, FinderError, TrackingAllocator, find_batch_size, find_inference_batch, plan};
+use plimsoll::{
+    Bytes, Error, FindError, FinderError, SettingError, TrackingAllocator, find_batch_size, find_inference_batch, plan,
+};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -88,11 +90,14 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
     let find = |device: &Device| find_batch_size(device, make, batch, Net::loss);
     assert!(matches!(plan(&device.clone().inner()).run(), Err(Error::Device { .. })));
     assert!(matches!(find(&device.clone().inner()).run(), Err(Error::Device { .. })));
-    assert!(matches!(plan(&device).budget(1.5).run(), Err(Error::Setting { name: "budget", .. })));
-    assert!(matches!(find(&device).budget(0.0).run(), Err(Error::Setting { name: "budget", .. })));
+    assert!(matches!(plan(&device).budget(1.5).run(), Err(Error::Setting(SettingError { name: "budget", .. }))));
+    assert!(matches!(find(&device).budget(0.0).run(), Err(Error::Setting(SettingError { name: "budget", .. }))));
     assert!(matches!(plan(&device).shapes([]).run(), Err(Error::NoShapes)));
     for no_samples in [plan(&device).effective_batch(0).run().err(), find(&device).effective_batch(0).run().err()] {
-        assert!(matches!(no_samples, Some(Error::Setting { name: "effective_batch", .. })), "{no_samples:?}");
+        assert!(
+            matches!(no_samples, Some(Error::Setting(SettingError { name: "effective_batch", .. }))),
+            "{no_samples:?}"
+        );
     }
     let beyond = plan(&device).shapes([(32, 1), (64, 1)]).effective_batch(32).run().unwrap_err().to_string();
     assert!(beyond.starts_with("plan a part of shape 64 × 1: its step has 32 samples"), "{beyond}");

@@ -1,5 +1,6 @@
 //! The optimizer's step, and the way back when it runs out of memory.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
@@ -26,7 +27,7 @@ pub enum OptimizerRecovery {
 
 impl OptimizerRecovery {
     /// Returns what is kept of a state while the optimizer steps.
-    pub(crate) fn kept<M: Module>(self, state: &TrainState<M>) -> Option<TrainState<M>> {
+    pub(crate) fn kept<S: Clone>(self, state: &S) -> Option<S> {
         (self == Self::Keep).then(|| state.clone())
     }
 }
@@ -64,8 +65,8 @@ pub enum Commit {
     },
 }
 
-/// Says whether all weights of a state can be read.
-pub type IsWhole<'a, S> = &'a dyn Fn(&GuardedStep, &S) -> Result<bool, StepError>;
+/// Returns the model of a state.
+pub type ModelOf<S, M> = fn(&S) -> Cow<'_, M>;
 
 impl GuardedStep {
     /// Lets the optimizer step, and reads the memory after it.
@@ -80,65 +81,63 @@ impl GuardedStep {
     /// lost otherwise.
     pub fn commit<M: Module>(&mut self, state: &mut TrainState<M>, update: Update) -> Result<Commit, StepError> {
         let Update { gradients, rate, capacity, recovery } = update;
-        let kept = recovery.kept(state);
-        let is_whole = |step: &Self, state: &TrainState<M>| step.weights_are_whole(state.model());
-        let has_copy = kept.is_some();
-        let is_whole: Option<IsWhole<'_, _>> = if has_copy { Some(&is_whole) } else { None };
-        let updated = self.commit_by(state, capacity, |state| state.update(rate, gradients), is_whole);
-        if let Ok(Commit::Done { reading, probe_time, check_time }) = updated {
-            drop(kept);
-            // What the copy held is in use no more.
-            let now = if has_copy { self.read().unwrap_or(reading) } else { reading };
-            let reading = MemoryReading { peak: reading.peak, ..now };
-            return Ok(Commit::Done { reading, probe_time, check_time });
-        }
-        if let Some(kept) = kept {
-            *state = kept;
-            self.discard(state.model());
-        } else {
+        let update = |state: &mut TrainState<M>| state.update(rate, gradients);
+        let updated = self.commit_by(state, |it| Cow::Borrowed(it.model()), (capacity, recovery), update);
+        if recovery == OptimizerRecovery::Restore && !matches!(updated, Ok(Commit::Done { .. })) {
             state.lose();
-            self.keep();
         }
         updated
     }
 
-    /// Lets somebody else's state step, as [`Self::commit`] does, and says how that ended.
+    /// Lets somebody else's state step, as [`Self::commit`] does, up to a capacity.
     ///
-    /// Where there is a copy of the state, `is_whole` says whether all weights can be read. After any other end than
-    /// [`Commit::Done`], what it ended badly with is no model: whoever has a copy puts that back, and then what forward passes
-    /// have changed, by [`Self::discard`].
+    /// What is left of a state of which no copy was kept is no model after any other end than [`Commit::Done`].
     ///
     /// # Errors
     ///
-    /// [`StepError`] when the device fails in another way.
-    pub fn commit_by<S>(
+    /// As [`Self::commit`].
+    pub fn commit_by<S: Clone, M: Module>(
         &mut self,
         state: &mut S,
-        capacity: Bytes,
+        model: ModelOf<S, M>,
+        (capacity, recovery): (Bytes, OptimizerRecovery),
         update: impl FnOnce(&mut S),
-        is_whole: Option<IsWhole<'_, S>>,
     ) -> Result<Commit, StepError> {
         note_work(format_args!("the optimizer's step"));
-        let updated = self.updated(state, capacity, update, is_whole);
-        match updated {
-            Ok(Commit::Done { .. }) => {
-                self.keep();
-                self.guard().note_updated();
+        let kept = recovery.kept(state);
+        let has_copy = kept.is_some();
+        let mut updated = self.updated(state, model, (capacity, has_copy), update);
+        match kept {
+            Some(kept) if !matches!(updated, Ok(Commit::Done { .. })) => {
+                *state = kept;
+                self.discard(&*model(state));
             }
-            Ok(Commit::OutOfMemory { is_back, .. }) => {
-                self.guard().on(Happened::UpdateFailed { has_copy: is_back });
+            kept => {
+                self.keep();
+                drop(kept);
+            }
+        }
+        match &mut updated {
+            Ok(Commit::Done { reading, .. }) => {
+                self.guard().note_updated();
+                // What the copy held is in use no more.
+                let now = if has_copy { self.read().unwrap_or(*reading) } else { *reading };
+                *reading = MemoryReading { peak: reading.peak, ..now };
+            }
+            Ok(Commit::OutOfMemory { .. }) => {
+                self.guard().on(Happened::UpdateFailed { has_copy });
             }
             Err(_) => (),
         }
         updated
     }
 
-    fn updated<S>(
+    fn updated<S, M: Module>(
         &self,
         state: &mut S,
-        capacity: Bytes,
+        model: ModelOf<S, M>,
+        (capacity, has_copy): (Bytes, bool),
         update: impl FnOnce(&mut S),
-        is_whole: Option<IsWhole<'_, S>>,
     ) -> Result<Commit, StepError> {
         let mut probe_time = Duration::ZERO;
         // CubeCL panics where it has no memory to pass a kernel its arguments, at the next call that waits for it: the
@@ -150,15 +149,15 @@ impl GuardedStep {
             probe_time = start.elapsed();
             reading
         });
-        let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: is_whole.is_some() });
+        let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: has_copy });
         let Some(reading) = stepped.and_then(Option::transpose)? else { return failed(None) };
         let (is_exact, start) = (self.probe().has_exact_peak(), Instant::now());
         if is_exact && capacity < reading.peak {
             return failed(Some(reading.peak));
         }
-        match is_whole.filter(|_| !is_exact) {
-            Some(is_whole) if !is_whole(self, state)? => failed(None),
-            _ => Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() }),
+        if has_copy && !is_exact && !self.weights_are_whole(&*model(state))? {
+            return failed(None);
         }
+        Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() })
     }
 }

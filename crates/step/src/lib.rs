@@ -7,7 +7,8 @@
 //! * [`GuardedStep::commit`] lets the optimizer step, and undoes it where that ran out of memory and a copy was kept;
 //! * [`rehearse`] issues the operations of both and reads nothing: what a planner asks for.
 //!
-//! [`ProgramNeeds`] knows what the steps of a program have shown, and divides those to come.
+//! [`ProgramNeeds`] knows what the steps of a program have shown, and divides those to come; [`ProgramSteps`] runs them by
+//! that, one after the other.
 //! [`ForwardPasses`] runs passes without gradients on the same device, under the same rules.
 //!
 //! # Invariants
@@ -77,11 +78,13 @@ mod pages;
 mod program;
 mod replicas;
 mod request;
+mod rules;
 mod running;
 mod state;
+mod steps;
 
 pub use beside::SharedMeanLoss;
-pub use commit::{Commit, IsWhole, OptimizerRecovery, Update};
+pub use commit::{Commit, ModelOf, OptimizerRecovery, Update};
 pub use error::StepError;
 pub use forward::{ForwardPasses, Pass, run_forward};
 pub use gradients::{WeightedAccumulator, gradient_bytes, squared_norm};
@@ -91,5 +94,7 @@ pub use outcome::{StepOutcome, StepTimes};
 pub use program::{ProgramNeeds, Room, Shown};
 pub use replicas::Replicas;
 pub use request::{RanPart, Rescale, StepPart, StepRequest};
+pub use rules::{SettingError, StepRules, share_of_capacity};
 pub use running::or_put_back;
 pub use state::TrainState;
+pub use steps::{NextStep, ProgramSteps, Ran, RunPasses, Stopped};

@@ -15,6 +15,9 @@ use crate::names::checksum;
 #[error(transparent)]
 pub struct DeviceMissing(#[from] pub ProbeError);
 
+/// Which devices are measured, for whoever asks for another.
+pub const MEASURED: &str = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
+
 /// Opens a Burn device with gradients, and with gradient checkpointing where asked for.
 ///
 /// Open the probe first: it starts the device, and says in words what is missing where a driver is.
