@@ -85,7 +85,8 @@ impl StrategyBuilder {
         self
     }
 
-    /// Keeps a copy of weights, moments and schedule while the optimizer steps, to go back to where that runs out of memory.
+    /// Keeps a copy of weights, moments and schedule while the optimizer steps: where that runs out of memory, the step is taken
+    /// again from it, once; where it does again, the training ends with the learner as it was before the step.
     #[must_use]
     pub fn keeping_a_copy(mut self) -> Self {
         self.plan.rules.recovery = OptimizerRecovery::Keep;

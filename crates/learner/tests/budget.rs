@@ -4,16 +4,17 @@
 
 mod common;
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use burn::data::dataloader::DataLoaderBuilder;
+use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;
 use burn::tensor::Device;
 use burn::train::logger::MetricLogger;
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
 use burn::train::metric::{AccuracyMetric, LossMetric, MetricDefinition, NumericEntry};
 use burn::train::{LearningResult, SupervisedTraining, TrainingStrategy};
-use common::{Happened, Net, Padded, alone, error, items, learner, of_lengths, training};
+use common::{Batch, Happened, N_FAILING, Net, Padded, alone, error, items, learner, of_lengths, training};
 use plimsoll_learner::{BySamples, StepMetrics, strategy};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_types::Bytes;
@@ -202,6 +203,38 @@ fn what_does_not_fit_alone_ends_the_training_by_name() {
     let (result, _) = train_within(Bytes::kib(512), &device, &Said::default(), 1, None);
     let text = error(&result);
     assert!(text.contains("epoch 1, step 1") && text.contains("capacity"), "{text}");
+}
+
+#[test]
+fn an_optimizer_that_runs_out_of_memory_is_taken_again_from_its_copy_or_ends_the_training() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let train = |n_failing, keeps, loader: Option<Arc<dyn DataLoader<Batch>>>| {
+        let (builder, happened) = (strategy(&device).micro_batch(16), Happened::default());
+        let ours = if keeps { builder.keeping_a_copy() } else { builder }.build().unwrap();
+        let loader = loader.unwrap_or_else(|| ours.loader(of_lengths(&[3; 40])));
+        let learner = learner(&device);
+        N_FAILING.store(n_failing, Relaxed);
+        let training = training(loader, &happened).with_training_strategy(TrainingStrategy::Custom(ours));
+        let result = training.num_epochs(2).launch(learner);
+        N_FAILING.store(0, Relaxed);
+        (error(&result), result.model.weights(), happened.all())
+    };
+    let (text, undisturbed, events) = train(0, true, None);
+    assert_eq!(text, "");
+    // The schedule is taken back, too: rates and weights are those of a training in which nothing has happened.
+    assert_eq!(train(1, true, None), (String::new(), undisturbed, events));
+    let before = learner(&device).model().weights();
+    let (text, weights, _) = train(2, true, None);
+    assert!(text.contains("epoch 1, step 1: out of memory: the optimizer's step"), "{text}");
+    assert_eq!(weights, before);
+    let (text, _, _) = train(1, false, None);
+    assert!(text.contains("epoch 1, step 1: the weights were lost"), "{text}");
+    // A batch of another loader is used up.
+    let whole = DataLoaderBuilder::new(Padded).batch_size(16).build(InMemDataset::new(items(&[3; 40])));
+    let (text, weights, _) = train(1, true, Some(whole));
+    assert!(text.contains("epoch 1, step 1: out of memory: the optimizer's step"), "{text}");
+    assert_eq!(weights, before);
 }
 
 #[test]

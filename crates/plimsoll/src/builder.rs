@@ -78,7 +78,8 @@ impl<M: Module> StepBuilder<M> {
         self
     }
 
-    /// Keeps a copy of weights and moments while the optimizer steps, to go back to where that runs out of memory.
+    /// Keeps a copy of weights and moments while the optimizer steps: where that runs out of memory, the step is taken again
+    /// from it, once, and is an error then that has changed nothing.
     #[must_use]
     pub fn keeping_a_copy(mut self) -> Self {
         self.rules.recovery = OptimizerRecovery::Keep;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::cell::RefCell;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -9,8 +10,8 @@ use std::thread;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer};
-use burn::tensor::{Device, Tensor};
-use plimsoll::{Bytes, Error, Step, TrackingAllocator, step};
+use burn::tensor::{Device, Distribution, Tensor};
+use plimsoll::{Bytes, Error, Step, StepError, TrackingAllocator, step};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -142,7 +143,7 @@ fn samples_of_many_lengths_run_longest_first_and_each_once() {
         let length = |row: &Row| u32::try_from(row.len()).unwrap();
         // Before the first step, one and two of the longest show what they need.
         for sounded in [&[8, 8, 8][..], &[]] {
-            let seen = std::cell::RefCell::new(Vec::new());
+            let seen = RefCell::new(Vec::new());
             let loss = |net: &Net, part: Vec<Row>| {
                 seen.borrow_mut().extend(part.iter().map(|it| it.len() / WIDTH));
                 net.loss(&part, &device)
@@ -209,6 +210,47 @@ fn halves_are_as_long_as_their_own_longest_sample_and_a_copy_costs_no_certainty(
         }
         assert!(0 < n_failures[0], "eight fit at once");
         assert_eq!(n_failures[1..], [0, 0], "what does not fit is known by now");
+    });
+}
+
+#[test]
+fn an_optimizer_that_runs_out_of_memory_is_taken_again_from_its_copy_with_the_same_samples_and_seed() {
+    alone(|| {
+        let device = Device::flex().autodiff();
+        let (rows, heap) = (rows(4), plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None).unwrap());
+        let build = |capacity| {
+            let built = step(&device, Net::init(&device), AdamConfig::new().init()).seed(5).micro_batch(4);
+            built.keeping_a_copy().capacity(capacity).build().unwrap()
+        };
+        // The first step takes most, for it makes the moments.
+        let mut undisturbed = build(Bytes::gib(1));
+        let before = heap.read().unwrap().in_use;
+        let need = undisturbed.run(&rows, 1e-3, |net, part| net.loss(&part, &device)).unwrap().peak;
+        let need = need.saturating_sub(before);
+        // So many attempts find that much less room when the optimizer steps.
+        let run = |n_crowded: usize| {
+            let (crowd, drawn) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+            let mut step = build(Bytes::gib(1));
+            let before = step.model().weights();
+            let room = heap.read().unwrap().in_use.saturating_add(need).saturating_add(Bytes::kib(128));
+            step = build(room);
+            let ran = step.run(&rows, 1e-3, |net, part| {
+                drawn.borrow_mut().push(Tensor::<1>::random([1], Distribution::Default, &device).into_scalar::<f32>());
+                *crowd.borrow_mut() = vec![1_u8; if drawn.borrow().len() <= n_crowded { 256 << 10 } else { 0 }];
+                net.loss(&part, &device)
+            });
+            (ran, drawn.into_inner(), step, before)
+        };
+        let (done, drawn, again, _) = run(1);
+        assert_eq!((done.unwrap().parts.len(), again.n_steps()), (1, 1));
+        assert_eq!(drawn.len(), 2, "it was to fail once");
+        assert_eq!(drawn[0].to_bits(), drawn[1].to_bits());
+        assert_eq!(again.model().weights(), undisturbed.model().weights());
+        let (failed, drawn, mut step, before) = run(2);
+        assert!(matches!(failed, Err(Error::Step(StepError::OutOfMemory(_)))), "{failed:?}");
+        assert_eq!((drawn.len(), step.model().weights()), (2, before));
+        step.run(&rows, 1e-3, |net, part| net.loss(&part, &device)).unwrap();
+        assert_eq!(step.model().weights(), undisturbed.model().weights());
     });
 }
 

@@ -87,17 +87,6 @@ pub struct Ran<T> {
     may_run_again: bool,
     /// Bytes of what was brought.
     held: Bytes,
-    /// Bytes that the optimizer makes for good.
-    moments: Bytes,
-}
-
-impl<T> Ran<T> {
-    /// Counts what the optimizer's step reached in.
-    fn follow(&mut self, peak: Bytes) {
-        let StepOutcome { parts, in_use, .. } = &mut self.outcome;
-        parts.last_mut().into_iter().for_each(|it| it.follow(*in_use, peak));
-        self.outcome.peak = self.outcome.peak.max(peak);
-    }
 }
 
 impl ProgramSteps {
@@ -184,7 +173,7 @@ impl ProgramSteps {
         let seen = self.look(model, outcome.parts.len()).and_then(|it| Ok((it, self.held::<T>(&outcome, gradients)?)));
         let (changes_statistics, held) = seen.inspect_err(|_| self.guarded.discard(model))?;
         let (number, may_run_again) = (next.number, !next.is_whole);
-        Ok(Ran { request, outcome, brought, changes_statistics, number, may_run_again, held, moments })
+        Ok(Ran { request, outcome, brought, changes_statistics, number, may_run_again, held })
     }
 
     /// Lets the optimizer step, as `update` does it with the gradients, up to a capacity; returns none where that ran out of
@@ -206,16 +195,16 @@ impl ProgramSteps {
             OptimizerRecovery::Restore => Bytes::MAX,
         };
         let gradients = std::mem::take(&mut ran.outcome.gradients);
-        let reached = match update(&mut self.guarded, gradients, (capacity, recovery))? {
-            Commit::Done { reading, .. } => {
-                self.has_stepped = true;
-                self.has_looked |= 1 < ran.outcome.parts.len();
-                return Ok(Some((ran, reading)));
-            }
-            Commit::OutOfMemory { peak, .. } => peak,
-        };
+        if let Commit::Done { reading, .. } = update(&mut self.guarded, gradients, (capacity, recovery))? {
+            self.has_stepped = true;
+            self.has_looked |= 1 < ran.outcome.parts.len();
+            return Ok(Some((ran, reading)));
+        }
+        // How much room the optimizer finds is a matter of the last part, and of whoever else held memory: neither is for good.
+        let last = ran.outcome.parts.last().map(|it| Attempt::new(it.part.shape(), it.resident));
+        self.needs.learn_failures(last.as_slice(), &[]);
         let (means, may_run_again) = (Means { step: ran.number, ..Means::default() }, ran.may_run_again);
-        self.learn_undone(ran, reached);
+        drop(ran);
         let now = self.guarded.guard().on(Happened::Asked(means));
         match now {
             Now::TakeAgain | Now::GiveUp(Obstacle::Update { has_copy: true }) => self.guarded.give_back()?,
@@ -229,20 +218,12 @@ impl ProgramSteps {
 
     /// Learns what a step needed, after which memory reads so.
     pub fn learn<T>(&mut self, ran: &mut Ran<T>, MemoryReading { in_use, peak, .. }: MemoryReading) {
-        ran.follow(peak);
+        let outcome = &mut ran.outcome;
+        outcome.parts.last_mut().into_iter().for_each(|it| it.follow(outcome.in_use, peak));
+        outcome.peak = outcome.peak.max(peak);
         // What was brought is there still, and the gradients are not any more.
-        let kept = in_use.saturating_sub(ran.outcome.resident).saturating_sub(ran.held);
-        self.needs.learn(&ran.outcome.parts, kept);
-    }
-
-    /// Learns from an optimizer's step that ran out of memory: what it reached, or that so many samples left it no room.
-    fn learn_undone<T>(&mut self, mut ran: Ran<T>, reached: Option<Bytes>) {
-        if let Some(peak) = reached {
-            ran.follow(peak);
-            self.needs.learn(&ran.outcome.parts, ran.moments);
-        } else if let Some(last) = ran.outcome.parts.last() {
-            self.needs.learn_failures(&[Attempt::new(last.part.shape(), last.resident)], &[]);
-        }
+        let kept = in_use.saturating_sub(outcome.resident).saturating_sub(ran.held);
+        self.needs.learn(&outcome.parts, kept);
     }
 
     /// Runs some of the longest samples where nothing is known yet of as long ones, and keeps what they need.

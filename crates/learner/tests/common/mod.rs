@@ -9,16 +9,20 @@
 
 pub mod quiet;
 
+use std::panic::resume_unwind;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{Linear, LinearConfig};
-use burn::optim::AdamConfig;
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn::train::logger::TrainingProgressLogger;
 use burn::train::{
@@ -94,6 +98,9 @@ impl Batcher<Item, Batch> for Padded {
     }
 }
 
+/// How many of the next optimizer's steps run out of memory.
+pub static N_FAILING: AtomicUsize = AtomicUsize::new(0);
+
 /// A model of which padding changes nothing.
 #[derive(Module, Debug)]
 pub struct Net {
@@ -130,6 +137,15 @@ impl TrainStep for Net {
     fn step(&self, batch: Batch) -> TrainOutput<ClassificationOutput> {
         let item = self.classify(batch);
         TrainOutput::new(self, item.loss.backward(), item)
+    }
+
+    fn optimize(self, optim: &mut ModuleOptimizer, rate: ModuleLearningRate, gradients: GradientsParams) -> Self {
+        let has_room = N_FAILING.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_err();
+        if !has_room {
+            // Without a hook, whose backtrace takes memory.
+            resume_unwind(Box::new("can't allocate buffer of size: 4096"));
+        }
+        optim.step(rate, self, gradients)
     }
 }
 
