@@ -76,7 +76,7 @@ impl<O: 'static> TrainEpoch<O> {
         log::info!("Executing training step for epoch {epoch}");
         let n_items = self.n_items();
         self.steps.begin_epoch();
-        let mut processed = 0;
+        let (mut processed, mut last) = (0, At { epoch, step: 0 });
         for (step, batches) in (1..).zip(self.fed.epoch(epoch)) {
             let batches = match batches {
                 Ok(batches) => batches,
@@ -86,7 +86,8 @@ impl<O: 'static> TrainEpoch<O> {
                 }
             };
             log::info!("Iteration {step}");
-            let outputs = match self.steps.run(learner, &batches, At { epoch, step }) {
+            last = At { epoch, step };
+            let outputs = match self.steps.run(learner, &batches, last) {
                 Ok(outputs) => outputs,
                 Err(error) => {
                     interrupter.fail(error);
@@ -102,6 +103,10 @@ impl<O: 'static> TrainEpoch<O> {
             if interrupter.should_stop() {
                 break;
             }
+        }
+        // Neither a validation nor a checkpoint is to see weights that were lost.
+        if interrupter.error().is_none() {
+            interrupter.fail_on_error(self.steps.check(learner, last));
         }
     }
 }

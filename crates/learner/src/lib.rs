@@ -8,6 +8,8 @@
 //!
 //! * No decision of its own: what fits is known by [`ProgramNeeds`](plimsoll_step::ProgramNeeds), and what happens to a part that
 //!   does not fit is a matter of [`GuardedStep`](plimsoll_step::GuardedStep).
+//! * Weights that were lost reach neither a validation nor a checkpoint: on a device that fails silently they are read after the
+//!   last step of each epoch.
 //! * The only crate that builds Burn's training.
 //!
 //! # Example

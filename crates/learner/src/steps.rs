@@ -6,7 +6,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 use burn::train::{Learner, LearnerModel, TrainStep};
 use plimsoll_probe::open;
-use plimsoll_step::{GuardedStep, NextStep, ProgramSteps, Ran, RanPart, StepOutcome, StepRequest, Stopped};
+use plimsoll_step::{GuardedStep, NextStep, ProgramSteps, Ran, RanPart, StepError, StepOutcome, StepRequest, Stopped};
 use plimsoll_train::{MEASURED, device_kind, program_needs};
 
 use crate::attempt::{Brought, attempt};
@@ -86,6 +86,16 @@ impl Steps {
                 return Ok(self.done(ran, recoveries, at));
             }
         }
+    }
+
+    /// Refuses a model whose weights were lost: where a failed allocation is silent, only the next step would show it.
+    pub(crate) fn check<M: LearnerModel>(&self, learner: &Learner<M>, at: At) -> Result<(), LearnerError> {
+        let guarded = self.program.guarded();
+        let failed = |source| LearnerError::Step { at, source };
+        if guarded.probe().has_exact_peak() || guarded.weights_are_whole(&learner.model()).map_err(failed)? {
+            return Ok(());
+        }
+        Err(failed(StepError::Damaged))
     }
 
     /// Says once where several micro-batches change the model, and what the step has shown; returns what the model did.

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_finder::FinderConfig;
 use plimsoll_plan::{BlankProgram, BlankTrials, FindError, Finding, FoundBatch, Objective, Timed};
 use plimsoll_predict::Phase;
-use plimsoll_step::OptimizerRecovery;
+use plimsoll_step::{OptimizerRecovery, SettingError};
 use plimsoll_train::{has_fusion, survives};
 use plimsoll_types::{Bytes, StepShape};
 
@@ -118,6 +118,9 @@ pub struct InferenceBuilder<'a> {
     search: Search,
 }
 
+/// The least share of a capacity that a search is made for: below it, what the trials do not show is as much as what they do.
+const LEAST_BUDGET: f64 = 0.1;
+
 /// What both have.
 struct Search {
     limits: Limits,
@@ -132,7 +135,29 @@ impl Default for Search {
     }
 }
 
+/// A million samples: more is a typing error, for the finder too.
+const MOST: u32 = 1 << 20;
+
 impl Search {
+    /// Refuses what makes no sense.
+    fn check(&self) -> Result<(), SettingError> {
+        let refused = |name, value, wanted| Err(SettingError { name, value, wanted });
+        let (start, end) = (*self.batches.start(), *self.batches.end());
+        if !(1..=MOST).contains(&self.edge) {
+            return refused("edge", self.edge.into(), "from 1 to 1048576");
+        }
+        if start == 0 || end < start {
+            return refused("batches", start.into(), "from 1, and no more than the last batch");
+        }
+        if MOST < end {
+            return refused("batches", end.into(), "1048576 at most");
+        }
+        if self.limits.budget < LEAST_BUDGET {
+            return refused("budget", self.limits.budget, "a share of the capacity, from 0.1 to 1");
+        }
+        Ok(())
+    }
+
     fn finding<'a>(&self, place: &Place, phase: Phase, n_samples: &'a dyn Fn(StepShape) -> u32) -> Finding<'a> {
         // Without a gradient of weights there is one path only.
         let small_batch = if phase == Phase::Train { place.keys.small_batch } else { 0 };
@@ -162,7 +187,7 @@ impl Search {
 
 macro_rules! limits {
     () => {
-        /// Aims at this share of the capacity, above 0 and at most 1; 0.9 by default.
+        /// Aims at this share of the capacity, from 0.1 to 1; 0.9 by default.
         #[must_use]
         pub fn budget(mut self, share: f64) -> Self {
             self.search.limits.budget = share;
@@ -176,15 +201,15 @@ macro_rules! limits {
             self
         }
 
-        /// Searches for samples of this edge: the longest, or the largest side in pixels; 1 by default, where all are as
-        /// large.
+        /// Searches for samples of this edge, from 1 to 1048576: the longest, or the largest side in pixels; 1 by default,
+        /// where all are as large.
         #[must_use]
         pub fn edge(mut self, edge: u32) -> Self {
             self.search.edge = edge;
             self
         }
 
-        /// Searches among these, one at least; 1 to 4096 by default.
+        /// Searches among these, from 1 to 1048576 and one at least; 1 to 4096 by default.
         #[must_use]
         pub fn batches(mut self, batches: RangeInclusive<u32>) -> Self {
             self.search.batches = batches;
@@ -220,9 +245,10 @@ impl<M: Module> FindBuilder<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
-    /// that is none; otherwise those of [`PlanBuilder::run`](crate::PlanBuilder::run).
+    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is; otherwise those of
+    /// [`PlanBuilder::run`](crate::PlanBuilder::run).
     pub fn run(self) -> Result<FoundBatch, Error> {
+        self.search.check()?;
         let place = Place::try_new(self.own.device(), true, self.search.limits)?;
         let mut search = self.search;
         if let Some(n) = Error::check_samples(self.effective_batch)? {
@@ -246,9 +272,10 @@ impl InferenceBuilder<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is, or for a range of batches
-    /// that is none; [`Error::Device`], for a device with gradients too, [`Error::Setting`] and [`Error::Panicked`].
+    /// [`Error::Find`] when the smallest batch does not fit, with what it needs and what there is; [`Error::Device`], for a
+    /// device with gradients too, [`Error::Setting`] and [`Error::Panicked`].
     pub fn run(self) -> Result<FoundBatch, Error> {
+        self.search.check()?;
         let place = Place::try_new(&self.device, false, self.search.limits)?;
         let finding = self.search.finding(&place, Phase::Infer, &|shape| shape.samples);
         let mut probe = place.open()?;

@@ -73,12 +73,14 @@ pub use find::{FindBuilder, InferenceBuilder, find_batch_size, find_inference_ba
 pub use limits::StepLimits;
 pub use plan::{Plan, PlanBuilder, PlannedShape, plan};
 pub use plimsoll_finder::{FinderError, Found, Limit, Winner};
+pub use plimsoll_guard::GuardError;
 /// Burn's `Learner` under a budget.
 #[cfg(feature = "learner")]
 pub use plimsoll_learner as learner;
 pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed, TrialError};
 pub use plimsoll_predict::PredictError;
 pub use plimsoll_probe::{ProbeError, TrackingAllocator, count_beside};
+pub use plimsoll_sampler::SamplerError;
 pub use plimsoll_step::{SettingError, StepError, StepPart};
 pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
@@ -89,6 +91,8 @@ pub use step::Step;
 
 /// What most programs name.
 pub mod prelude {
+    #[cfg(feature = "learner")]
+    pub use crate::learner::{BySamples, strategy};
     pub use crate::{
         Batches, Bytes, Done, LossScale, Plan, Step, TrackingAllocator, batches, find_batch_size, find_inference_batch,
         plan, step,

@@ -203,6 +203,9 @@ fn statistics_that_parts_change_are_said_once_and_division_can_be_forbidden() {
         .map(|_| parted.run(&rows(8), 1e-3, |net, part| net.loss(&part, &device)).unwrap().changes_statistics)
         .collect();
     assert_eq!(said, [true, false, false]);
+    // Nothing is known of another model.
+    parted.restore(Net::init(&device), sgd());
+    assert!(parted.run(&rows(8), 1e-3, |net, part| net.loss(&part, &device)).unwrap().changes_statistics);
     let mut whole = step(&device, Net::init(&device), sgd()).in_one_part().build().unwrap();
     let done = whole.run(&rows(8), 1e-3, |net, part| net.loss(&part, &device)).unwrap();
     assert_eq!((done.parts.len(), done.changes_statistics), (1, false));
@@ -269,6 +272,12 @@ fn a_step_whose_multiplied_gradient_overflows_is_passed_over_and_counted() {
     assert!(0 < n_skipped && n_skipped < 15 && step.n_skipped() == n_skipped, "{n_skipped}");
     assert_eq!(step.n_steps(), 20 - n_skipped);
     assert!(losses.last() < losses.first(), "{losses:?}");
+    // A scale that stays and is far too large is an error in time, and each step that fits begins the count anew.
+    let model = step.into_model().unwrap();
+    let mut step = plimsoll::step(&device, model, sgd()).loss_scale(LossScale::fixed(1e30)).build().unwrap();
+    let n_skipped = (0..100).take_while(|_| step.run(&rows(8), 1e-4, loss).is_ok_and(|it| it.is_skipped)).count();
+    assert_eq!((n_skipped, step.n_skipped(), step.n_steps()), (16, 16, 0));
+    assert!(matches!(step.run(&rows(8), 1e-4, loss), Err(Error::Step(StepError::NotFinite { .. }))));
     // Without a scale an overflow is an error.
     let endless = |net: &Small, part: Vec<[f32; WIDTH]>| loss(net, part) * f32::INFINITY;
     assert!(matches!(step.run(&rows(8), 1e-4, endless), Err(Error::Step(StepError::NotFinite { .. }))));

@@ -106,10 +106,18 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
     assert!(matches!(infer.run(), Err(Error::Device { .. })));
     let empty = plan(&device).shapes([(4, 8), (0, 8)]).run().unwrap_err().to_string();
     assert!(empty.starts_with("plan a step of shape 0 × 8: it is empty"), "{empty}");
-    let zero = find(&device).batches(0..=8).run().unwrap_err().to_string();
-    assert_eq!(zero, "find a batch size: `batch_min` is 0, allowed is 1 to 8");
-    let edge = find(&device).edge(0).run().unwrap_err().to_string();
-    assert!(edge.starts_with("find a batch size: `edge` is 0, allowed is 1 to"), "{edge}");
+    for (search, expected) in [
+        (find(&device).batches(0..=8), "use `batches` of 0: it is from 1, and no more than the last batch"),
+        (
+            find(&device).batches(std::ops::RangeInclusive::new(9, 8)),
+            "use `batches` of 9: it is from 1, and no more than the last batch",
+        ),
+        (find(&device).batches(1..=u32::MAX), "use `batches` of 4294967295: it is 1048576 at most"),
+        (find(&device).edge(0), "use `edge` of 0: it is from 1 to 1048576"),
+        (find(&device).budget(0.05), "use `budget` of 0.05: it is a share of the capacity, from 0.1 to 1"),
+    ] {
+        assert_eq!(search.run().unwrap_err().to_string(), expected);
+    }
 }
 
 #[test]

@@ -11,12 +11,14 @@ pub enum ProbeError {
     /// The running program does not count its allocations.
     #[error(
         "measure the heap: this program does not count its allocations; add `#[global_allocator] static HEAP: \
-         plimsoll_probe::TrackingAllocator = plimsoll_probe::TrackingAllocator::new();` to its main.rs"
+         plimsoll::TrackingAllocator = plimsoll::TrackingAllocator::new();` to its main.rs (`plimsoll_probe`, where that is \
+         what it depends on)"
     )]
     AllocatorNotInstalled,
     /// This build was made without the device.
     #[error(
-        "open {device}: this build leaves it out; in the clone, `cargo install --locked --path crates/cli --features {feature}` and `cargo xtask COMMAND --device {feature}` build it in"
+        "open {device}: this build leaves it out; the feature `{feature}` brings it, of `plimsoll` in a program of one's own, \
+         of `plimsoll-cli` in the binary"
     )]
     FeatureMissing {
         /// The device that was asked for.

@@ -57,8 +57,8 @@ mod tests {
             }
             let Err(error) = open(kind, None) else { panic!("{kind} opened without its feature") };
             let message = format!(
-                "open {kind}: this build leaves it out; in the clone, `cargo install --locked --path crates/cli \
-                 --features {feature}` and `cargo xtask COMMAND --device {feature}` build it in"
+                "open {kind}: this build leaves it out; the feature `{feature}` brings it, of `plimsoll` in a program of \
+                 one's own, of `plimsoll-cli` in the binary"
             );
             assert_eq!(error.to_string(), message);
         }
