@@ -19,7 +19,7 @@ use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
@@ -101,6 +101,21 @@ impl Batcher<Item, Batch> for Padded {
 /// How many of the next optimizer's steps run out of memory.
 pub static N_FAILING: AtomicUsize = AtomicUsize::new(0);
 
+/// The last of so many further optimizer's steps loses the weights, on a device that fails silently; none where it is zero.
+pub static N_UNTIL_LOST: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes weights of what the device has no memory for.
+struct Lose;
+
+impl ModuleMapper for Lose {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|it| {
+            let none = Tensor::<2>::zeros([1 << 15, 1 << 15], &it.device().inner());
+            Tensor::from_inner(it.inner() + none.sum().reshape([1; D])).require_grad()
+        })
+    }
+}
+
 /// A model of which padding changes nothing.
 #[derive(Module, Debug)]
 pub struct Net {
@@ -145,7 +160,11 @@ impl TrainStep for Net {
             // Without a hook, whose backtrace takes memory.
             resume_unwind(Box::new("can't allocate buffer of size: 4096"));
         }
-        optim.step(rate, self, gradients)
+        let net = optim.step(rate, self, gradients);
+        match N_UNTIL_LOST.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)) {
+            Ok(1) => net.map(&mut Lose),
+            _ => net,
+        }
     }
 }
 
