@@ -11,8 +11,8 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use plimsoll_step::{
-    GuardedStep, Loss, MeanLoss, NextStep, PredictShape, ProgramSteps, Ran, Replicas, SharedMeanLoss, StepError,
-    StepOutcome, StepRequest, Stopped, TrainState, Update,
+    GuardedStep, Loss, NextStep, PredictShape, ProgramSteps, Ran, Replicas, StepError, StepOutcome, StepRequest,
+    Stopped, TrainState, Update,
 };
 use plimsoll_types::{Prediction, StepShape};
 
@@ -73,33 +73,8 @@ pub struct Step<M> {
     pub(crate) replicas: Option<Arc<Replicas>>,
 }
 
-/// What makes the loss of a part.
-enum Losses<'a, M> {
-    /// On this thread.
-    Here(MeanLoss<'a, M>),
-    /// On any.
-    Anywhere(SharedMeanLoss<'a, M>),
-}
-
-impl<M: Module> Losses<'_, M> {
-    /// Runs the passes of a request, side by side where they may be.
-    fn run(
-        &self,
-        guarded: &mut GuardedStep,
-        model: &M,
-        request: &StepRequest,
-        predict: PredictShape<'_>,
-        replicas: Option<&Replicas>,
-    ) -> Result<StepOutcome, StepError> {
-        match (self, replicas) {
-            (Self::Anywhere(mean_loss), Some(replicas)) => {
-                guarded.attempt_beside(model, request, predict, (replicas, *mean_loss))
-            }
-            (Self::Anywhere(mean_loss), None) => guarded.attempt(model, request, predict, mean_loss),
-            (Self::Here(mean_loss), _) => guarded.attempt(model, request, predict, mean_loss),
-        }
-    }
-}
+/// Runs the passes of a request.
+type Passes<'a, M> = &'a dyn Fn(&mut GuardedStep, &M, &StepRequest, PredictShape<'_>) -> Result<StepOutcome, StepError>;
 
 impl<M: Module> Step<M> {
     /// Runs one optimizer step of samples that are all as long.
@@ -138,8 +113,8 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let sorted = Sorted::try_new(samples, length)?;
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
-        let ran = self.run_losses(&sorted.lengths, &Losses::Here(&loss), &rate.into(), &sorted.n_values);
-        ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
+        let passes: Passes<'_, M> = &|guarded, model, request, predict| guarded.attempt(model, request, predict, &loss);
+        self.run_sorted(&sorted, None, passes, &rate.into())
     }
 
     /// Does what [`Self::run_by`] does, with parts that run side by side on the [replicas](crate::StepBuilder::replicas), as many
@@ -165,31 +140,40 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let sorted = Sorted::try_new(samples, length)?;
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
-        let ran = self.run_losses(&sorted.lengths, &Losses::Anywhere(&loss), &rate.into(), &sorted.n_values);
-        ran.map_err(|error| error.renumbered(|at| sorted.places[at]))
+        let replicas = self.replicas.clone();
+        let passes: Passes<'_, M> = &|guarded, model, request, predict| match &replicas {
+            Some(replicas) => guarded.attempt_beside(model, request, predict, (replicas, &loss)),
+            None => guarded.attempt(model, request, predict, &loss),
+        };
+        self.run_sorted(&sorted, replicas.as_deref(), passes, &rate.into())
     }
 
-    /// Runs one optimizer step of samples of these lengths, the longest first.
-    fn run_losses(
+    fn run_sorted<T>(
         &mut self,
-        lengths: &[u32],
-        losses: &Losses<'_, M>,
+        sorted: &Sorted<'_, T>,
+        replicas: Option<&Replicas>,
+        passes: Passes<'_, M>,
         rate: &ModuleLearningRate,
-        n_values: &AtomicUsize,
     ) -> Result<Done, Error> {
+        let Sorted { lengths, places, n_values, .. } = sorted;
         if self.state.is_lost() {
             return Err(StepError::Damaged.into());
         }
         if lengths.is_empty() {
             return Err(Error::NoSamples);
         }
+        let (number, loss_scale) = (self.n_steps + self.n_skipped, self.scale.map(|it| it.get()));
+        let next = NextStep { number, lengths, loss_scale, is_whole: false, replicas };
         let mut failures = Vec::new();
         loop {
-            let ran = self.attempt(lengths, losses);
+            let model = self.state.model();
+            let ran: Result<_, Stopped> = self.steps.attempt(model, &next, &mut |guarded, request, predict| {
+                Ok((passes(guarded, model, request, predict)?, ()))
+            });
             failures.extend(self.steps.guarded_mut().take_failures());
             let n_values = n_values.load(Relaxed);
             if 1 < n_values {
-                self.steps.guarded_mut().discard(self.state.model());
+                self.steps.guarded_mut().discard(model);
                 return Err(Error::LossIsNotScalar { n_values });
             }
             let done = match ran {
@@ -199,7 +183,7 @@ impl<M: Module> Step<M> {
                 }
                 Err(Stopped::Step(source)) => {
                     return Err(match source.sample() {
-                        Some(index) => Error::Sample { index, length: lengths[index], source },
+                        Some(at) => Error::Sample { index: places[at], length: lengths[at], source },
                         None => source.into(),
                     });
                 }
@@ -280,17 +264,6 @@ impl<M: Module> Step<M> {
     pub fn predict(&self, n_samples: u32, length: u32) -> Result<Option<Prediction>, Error> {
         let shape = StepShape::new(n_samples, length.max(1));
         Ok(self.steps.needs().predict(shape, self.steps.guarded().read()?.in_use))
-    }
-
-    /// Runs the passes of all samples.
-    fn attempt(&mut self, lengths: &[u32], losses: &Losses<'_, M>) -> Result<Ran<()>, Stopped> {
-        let (model, replicas) = (self.state.model(), self.replicas.as_deref());
-        let (number, loss_scale) = (self.n_steps + self.n_skipped, self.scale.map(|it| it.get()));
-        let replicas = replicas.filter(|_| matches!(losses, Losses::Anywhere(_)));
-        let next = NextStep { number, lengths, loss_scale, is_whole: false, replicas };
-        self.steps.attempt(model, &next, &mut |guarded, request, predict| {
-            Ok((losses.run(guarded, model, request, predict, replicas)?, ()))
-        })
     }
 
     /// Lets the optimizer step; returns none where the step is to be attempted again.

@@ -52,23 +52,23 @@ pub struct SettingError {
 }
 
 impl StepRules {
-    /// Refuses what makes no sense.
+    /// Returns the share of the capacity that is aimed at, of rules that make sense.
     ///
     /// # Errors
     ///
-    /// [`SettingError`].
-    pub fn check(&self) -> Result<(), SettingError> {
+    /// [`SettingError`] for others.
+    pub fn check(&self) -> Result<Fraction, SettingError> {
         let refused = |name, value, wanted| Err(SettingError { name, value, wanted });
-        if self.micro_batch == Some(0) {
-            return refused("micro_batch", 0.0, "a number of samples from 1");
+        match *self {
+            Self { micro_batch: Some(0), .. } => refused("micro_batch", 0.0, "a number of samples from 1"),
+            Self { micro_batch: Some(n), may_divide: false, .. } => {
+                refused("micro_batch", n.into(), "left out beside `in_one_part`")
+            }
+            Self { max_norm: Some(norm), .. } if !(norm.is_finite() && 0.0 < norm) => {
+                refused("max_norm", norm, "a finite number above 0")
+            }
+            Self { budget, .. } => share_of_capacity(budget),
         }
-        if let (false, Some(n)) = (self.may_divide, self.micro_batch) {
-            return refused("micro_batch", n.into(), "left out beside `in_one_part`");
-        }
-        if let Some(norm) = self.max_norm.filter(|it| !(it.is_finite() && 0.0 < *it)) {
-            return refused("max_norm", norm, "a finite number above 0");
-        }
-        share_of_capacity(self.budget).map(|_| ())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::outcome::StepOutcome;
 use crate::program::{ProgramNeeds, Room, Shown};
 use crate::replicas::Replicas;
 use crate::request::{Rescale, StepPart, StepRequest};
-use crate::rules::{SettingError, StepRules, share_of_capacity};
+use crate::rules::{SettingError, StepRules};
 
 /// Runs the steps of a program in as few parts as are certain to fit, and learns from each what later ones will need.
 ///
@@ -96,8 +96,7 @@ impl ProgramSteps {
     ///
     /// [`SettingError`] for rules that make no sense.
     pub fn try_new(guarded: GuardedStep, needs: ProgramNeeds, rules: StepRules) -> Result<Self, SettingError> {
-        rules.check()?;
-        let target = share_of_capacity(rules.budget)?;
+        let target = rules.check()?;
         Ok(Self { guarded, needs, rules, target, capacity: None, has_stepped: false, has_looked: false })
     }
 
