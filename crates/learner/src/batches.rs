@@ -33,9 +33,9 @@ impl<I: Clone + Send + 'static, O: 'static> Source<O> for Batches<I, O> {
 
 /// What a step is made of.
 pub(crate) enum StepBatches<'a, O> {
-    /// Samples of these lengths, the longest first, with their indices in the dataset, and what makes a batch of a range of
-    /// them.
-    Samples { lengths: Vec<u32>, indices: Vec<usize>, make: Box<Make<'a, O>> },
+    /// Samples of these lengths, the longest first, with what each counts in a mean where that is said, their indices in the
+    /// dataset, and what makes a batch of a range of them.
+    Samples { lengths: Vec<u32>, units: Option<Vec<u64>>, indices: Vec<usize>, make: Box<Make<'a, O>> },
     /// One batch that is there, of so many samples.
     Whole { batch: Cell<Option<O>>, n_samples: usize },
 }
@@ -52,10 +52,12 @@ pub(crate) enum NoBatch {
 
 impl<'a, O: 'static> StepBatches<'a, O> {
     fn of_items<I: Clone + Send + 'static>(batches: &'a Batches<I, O>, step: StepItems<I>) -> Self {
-        let mut items: Vec<_> = step.costs.into_iter().zip(step.indices.into_iter().zip(step.items)).collect();
+        let StepItems { items, costs: lengths, units, indices, .. } = step;
+        let mut items: Vec<_> = lengths.into_iter().zip(indices.into_iter().zip(items)).enumerate().collect();
         // Those that are as long stay in order.
-        items.sort_by_key(|(length, _)| Reverse(*length));
-        let (lengths, items): (_, Vec<(usize, I)>) = items.into_iter().unzip();
+        items.sort_by_key(|(_, (length, _))| Reverse(*length));
+        let units = units.map(|units| items.iter().map(|(at, _)| units[*at]).collect());
+        let (lengths, items): (_, Vec<(usize, I)>) = items.into_iter().map(|(_, it)| it).unzip();
         let (indices, items): (Vec<_>, Vec<I>) = items.into_iter().unzip();
         let of = indices.clone();
         let make = move |part: Range<usize>, device: &Device| {
@@ -63,7 +65,7 @@ impl<'a, O: 'static> StepBatches<'a, O> {
             let batch = batches.batch(items[part].to_vec(), device);
             batch.map_err(|error| BatchesError::Batch { indices, error: Box::new(error) })
         };
-        Self::Samples { lengths, indices, make: Box::new(make) }
+        Self::Samples { lengths, units, indices, make: Box::new(make) }
     }
 
     pub(crate) fn whole(batch: O, n_samples: usize) -> Self {
@@ -84,6 +86,11 @@ impl<'a, O: 'static> StepBatches<'a, O> {
             Self::Samples { lengths, .. } => Cow::Borrowed(lengths),
             Self::Whole { n_samples, .. } => Cow::Owned(vec![1; *n_samples]),
         }
+    }
+
+    /// Returns what each sample counts in a mean, where that is said.
+    pub(crate) fn units(&self) -> Option<&[u64]> {
+        if let Self::Samples { units, .. } = self { units.as_deref() } else { None }
     }
 
     pub(crate) fn are_whole(&self) -> bool {

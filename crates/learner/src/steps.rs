@@ -53,11 +53,11 @@ impl Steps {
         batches: &StepBatches<'_, <M as TrainStep>::Input>,
         at: At,
     ) -> Result<Outputs<M>, LearnerError> {
-        let lengths = batches.lengths();
+        let (lengths, units) = (batches.lengths(), batches.units());
         // The same whether or not a training goes on from a checkpoint.
         let number = ((at.epoch as u64) << 32) | at.step as u64;
         let is_whole = batches.are_whole();
-        let next = NextStep { number, lengths: &lengths, loss_scale: None, is_whole, replicas: None };
+        let next = NextStep { number, lengths: &lengths, units, loss_scale: None, is_whole, replicas: None };
         let mut recoveries = 0;
         loop {
             let (model, device) = (learner.model(), &self.device);

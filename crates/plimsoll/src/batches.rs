@@ -11,7 +11,7 @@ use plimsoll_train::{Batches, BatchesError, StepItems};
 
 use crate::done::Done;
 use crate::error::Error;
-use crate::step::Step;
+use crate::step::{Sorted, Step};
 
 impl<M: Module> Step<M> {
     /// Runs one optimizer step of an epoch of [`Batches`], whose parts their batcher makes.
@@ -31,7 +31,10 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_by(&sized, |it| it.cost, rate, loss)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let sorted = Sorted::try_new(&sized, |it| it.cost)?.counting(samples.units.as_deref());
+            self.run_sorted(&sorted, rate, loss)
+        }));
         making.ended(ran, samples)
     }
 
@@ -49,7 +52,10 @@ impl<M: Module> Step<M> {
     ) -> Result<Done, Error> {
         let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_beside(&sized, |it| it.cost, rate, loss)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let sorted = Sorted::try_new(&sized, |it| it.cost)?.counting(samples.units.as_deref());
+            self.run_sorted_beside(&sorted, rate, loss)
+        }));
         making.ended(ran, samples)
     }
 }

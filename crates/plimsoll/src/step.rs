@@ -111,10 +111,19 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
     ) -> Result<Done, Error> {
-        let sorted = Sorted::try_new(samples, length)?;
+        self.run_sorted(&Sorted::try_new(samples, length)?, rate, mean_loss)
+    }
+
+    /// Runs one optimizer step of samples that are sorted.
+    pub(crate) fn run_sorted<T: Clone>(
+        &mut self,
+        sorted: &Sorted<'_, T>,
+        rate: impl Into<ModuleLearningRate>,
+        mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1>,
+    ) -> Result<Done, Error> {
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
         let passes: Passes<'_, M> = &|guarded, model, request, predict| guarded.attempt(model, request, predict, &loss);
-        self.run_sorted(&sorted, None, passes, &rate.into())
+        self.run_passes(sorted, None, passes, &rate.into())
     }
 
     /// Does what [`Self::run_by`] does, with parts that run side by side on the [replicas](crate::StepBuilder::replicas), as many
@@ -138,24 +147,33 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1> + Sync,
     ) -> Result<Done, Error> {
-        let sorted = Sorted::try_new(samples, length)?;
+        self.run_sorted_beside(&Sorted::try_new(samples, length)?, rate, mean_loss)
+    }
+
+    /// Does what [`Self::run_sorted`] does, with parts that run side by side.
+    pub(crate) fn run_sorted_beside<T: Clone + Sync>(
+        &mut self,
+        sorted: &Sorted<'_, T>,
+        rate: impl Into<ModuleLearningRate>,
+        mean_loss: impl Fn(&M, Vec<T>) -> Tensor<1> + Sync,
+    ) -> Result<Done, Error> {
         let loss = |model: &M, part: Range<usize>| sorted.loss(mean_loss(model, sorted.part(part)));
         let replicas = self.replicas.clone();
         let passes: Passes<'_, M> = &|guarded, model, request, predict| match &replicas {
             Some(replicas) => guarded.attempt_beside(model, request, predict, (replicas, &loss)),
             None => guarded.attempt(model, request, predict, &loss),
         };
-        self.run_sorted(&sorted, replicas.as_deref(), passes, &rate.into())
+        self.run_passes(sorted, replicas.as_deref(), passes, &rate.into())
     }
 
-    fn run_sorted<T>(
+    fn run_passes<T>(
         &mut self,
         sorted: &Sorted<'_, T>,
         replicas: Option<&Replicas>,
         passes: Passes<'_, M>,
         rate: &ModuleLearningRate,
     ) -> Result<Done, Error> {
-        let Sorted { lengths, places, n_values, .. } = sorted;
+        let Sorted { lengths, units, places, n_values, .. } = sorted;
         if self.state.is_lost() {
             return Err(StepError::Damaged.into());
         }
@@ -163,7 +181,7 @@ impl<M: Module> Step<M> {
             return Err(Error::NoSamples);
         }
         let (number, loss_scale) = (self.n_steps + self.n_skipped, self.scale.map(|it| it.get()));
-        let next = NextStep { number, lengths, loss_scale, is_whole: false, replicas };
+        let next = NextStep { number, lengths, units: units.as_deref(), loss_scale, is_whole: false, replicas };
         let mut failures = Vec::new();
         loop {
             let model = self.state.model();
@@ -306,9 +324,11 @@ impl<M: Module> Step<M> {
 }
 
 /// Samples of a step, the longest first.
-struct Sorted<'a, T> {
+pub(crate) struct Sorted<'a, T> {
     samples: Vec<&'a T>,
     lengths: Vec<u32>,
+    /// What each counts in the mean that a loss is, where that is said.
+    units: Option<Vec<u64>>,
     /// Where each stood.
     places: Vec<usize>,
     /// The most values that a loss had.
@@ -316,7 +336,7 @@ struct Sorted<'a, T> {
 }
 
 impl<'a, T: Clone> Sorted<'a, T> {
-    fn try_new(samples: &'a [T], length: impl Fn(&T) -> u32) -> Result<Self, Error> {
+    pub(crate) fn try_new(samples: &'a [T], length: impl Fn(&T) -> u32) -> Result<Self, Error> {
         let all: Vec<_> = samples.iter().map(length).collect();
         if let Some(index) = all.iter().position(|it| *it == 0) {
             return Err(Error::EmptySample { index });
@@ -325,7 +345,12 @@ impl<'a, T: Clone> Sorted<'a, T> {
         // Of as long ones the order stays.
         places.sort_by_key(|at| Reverse(all[*at]));
         let (samples, lengths) = places.iter().map(|at| (&samples[*at], all[*at])).unzip();
-        Ok(Self { samples, lengths, places, n_values: AtomicUsize::new(1) })
+        Ok(Self { samples, lengths, units: None, places, n_values: AtomicUsize::new(1) })
+    }
+
+    /// Says what each sample counts, in the order in which they came.
+    pub(crate) fn counting(self, units: Option<&[u64]>) -> Self {
+        Self { units: units.map(|units| self.places.iter().map(|at| units[*at]).collect()), ..self }
     }
 
     fn part(&self, part: Range<usize>) -> Vec<T> {

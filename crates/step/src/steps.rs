@@ -46,6 +46,8 @@ pub struct NextStep<'a> {
     pub number: u64,
     /// The length of each sample, the longest first; one sample at least.
     pub lengths: &'a [u32],
+    /// What each sample counts in the mean that the losses are; `None` for what the rules say.
+    pub units: Option<&'a [u64]>,
     /// What its losses are multiplied by, where they are.
     pub loss_scale: Option<f64>,
     /// Whether its batch is there already, so that it runs at once, and only once, or not at all.
@@ -237,8 +239,9 @@ impl ProgramSteps {
             let resident = self.guarded.read()?.in_use;
             let room = Room { resident, gradients: Bytes::ZERO, budget: budget.budget };
             let Some(part) = self.needs.sounding(n_done, next.lengths, !self.has_stepped, room) else { break };
-            let lengths = &next.lengths[part.samples.clone()];
-            let request = self.request(vec![part], &NextStep { lengths, ..*next }, budget);
+            let (lengths, units) =
+                (&next.lengths[part.samples.clone()], next.units.map(|it| &it[part.samples.clone()]));
+            let request = self.request(vec![part], &NextStep { lengths, units, ..*next }, budget);
             // What it needs does not depend on a scale, by which a gradient may overflow.
             let request = StepRequest { rescale: Rescale::default(), ..request };
             self.seed(next);
@@ -274,7 +277,7 @@ impl ProgramSteps {
         let unit = |length: &u32| if self.rules.by_length { u64::from(*length) } else { 1 };
         StepRequest {
             micro_batches,
-            units: next.lengths.iter().map(unit).collect(),
+            units: next.units.map_or_else(|| next.lengths.iter().map(unit).collect(), <[u64]>::to_vec),
             lengths: next.lengths.to_vec(),
             task_probes: Vec::new(),
             budget,

@@ -52,7 +52,7 @@ fn take(recovery: OptimizerRecovery, mut n_failing: usize) -> (Result<(), StepEr
     let rules = StepRules { seed: Some(5), recovery, ..StepRules::default() };
     let mut steps = ProgramSteps::try_new(guarded, needs, rules).unwrap();
     let (mut state, drawn) = (State::new(&device), RefCell::new(Vec::new()));
-    let next = NextStep { number: 1, lengths: &[1], loss_scale: None, is_whole: false, replicas: None };
+    let next = NextStep { number: 1, lengths: &[1], units: None, loss_scale: None, is_whole: false, replicas: None };
     loop {
         let model = state.0.clone();
         let ran = steps.attempt(&model, &next, &mut |guarded, request, predict| {

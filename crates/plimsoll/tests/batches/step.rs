@@ -5,8 +5,10 @@
 mod text;
 
 use burn::data::dataloader::batcher::Batcher;
-use burn::optim::AdamConfig;
-use burn::tensor::Device;
+use burn::data::dataset::InMemDataset;
+use burn::nn::{Linear, LinearConfig};
+use burn::optim::{AdamConfig, SgdConfig};
+use burn::tensor::{Device, Tensor};
 use plimsoll::{Batches, Step};
 
 use self::text::{Net, Text, TextBatch, TextBatcher, texts};
@@ -48,4 +50,37 @@ fn a_batcher_that_panics_in_a_step_is_told_and_nothing_has_happened() {
     let good = by_length();
     assert!(step.run_batches(&good, &good.epoch(0).next().unwrap().unwrap(), 1e-3, Net::loss).is_ok());
     assert_ne!(loss_of_one(&step), before);
+}
+
+/// Takes the numbers of all samples together.
+struct Together;
+
+impl Batcher<Vec<f32>, Tensor<2>> for Together {
+    fn batch(&self, items: Vec<Vec<f32>>, device: &Device) -> Tensor<2> {
+        Tensor::<1>::from_floats(&*items.concat(), device).reshape([-1, 1])
+    }
+}
+
+#[test]
+fn a_step_in_parts_has_the_mean_over_whatever_a_loss_is_a_mean_over() {
+    // From one number to twelve; what they cost says nothing of that.
+    let samples = || InMemDataset::new((1..=12).map(|n| vec![n as f32; n]).collect());
+    let cost = |it: &Vec<f32>| 20 - it.len();
+    let batches = || plimsoll::batches(samples(), Together).cost(cost).effective_batch(12);
+    let device = Device::flex().autodiff();
+    let layer: Linear = LinearConfig::new(1, 1).init(&device);
+    let mean_loss = |layer: &Linear, numbers: Tensor<2>| layer.forward(numbers).powi_scalar(2).mean();
+    let loss = |micro_batch: u32, batches: &Batches<Vec<f32>, Tensor<2>>| {
+        let step = plimsoll::step(&device, layer.clone(), SgdConfig::new().init()).micro_batch(micro_batch);
+        let samples = batches.epoch(0).next().unwrap().unwrap();
+        let done = step.build().unwrap().run_batches(batches, &samples, 1e-3, mean_loss).unwrap();
+        (done.loss, done.gradient_norm)
+    };
+    let (by_number, by_sample) = (batches().units(Vec::len).build().unwrap(), batches().build().unwrap());
+    let whole = loss(12, &by_number);
+    assert_eq!(whole, loss(12, &by_sample), "one part is what its loss says");
+    let (in_parts, unweighted) = (loss(5, &by_number), loss(5, &by_sample));
+    assert!((in_parts.0 - whole.0).abs() < 1e-5 * whole.0, "{in_parts:?} {whole:?}");
+    assert!((in_parts.1 - whole.1).abs() < 1e-5 * whole.1, "{in_parts:?} {whole:?}");
+    assert!((unweighted.0 - whole.0).abs() > 1e-2 * whole.0, "{unweighted:?} {whole:?}");
 }

@@ -80,6 +80,7 @@ pub fn batches<I: Send + 'static, O: 'static>(
         workers: 1,
         read_ahead: READ_AHEAD,
         size: None,
+        units: None,
         rows: None,
     }
 }
@@ -94,6 +95,7 @@ pub struct BatchesBuilder<I, O> {
     workers: usize,
     read_ahead: Bytes,
     size: Option<OfItem<I>>,
+    units: Option<OfItem<I>>,
     rows: Option<Rows<O>>,
 }
 
@@ -166,6 +168,15 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         Self { size: Some(Arc::new(size)), ..self }
     }
 
+    /// Says what a loss is a mean over, such as the words to be guessed: how many a sample has. Each counts one by default, or
+    /// its cost where a step is told so.
+    ///
+    /// A step in several parts then has the gradient of the mean over all of them.
+    #[must_use]
+    pub fn units(self, units: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
+        Self { units: Some(Arc::new(units)), ..self }
+    }
+
     /// Says how many samples a batch has, so that a batcher that loses some is an error.
     #[must_use]
     pub fn rows(self, rows: impl Fn(&O) -> usize + Send + Sync + 'static) -> Self {
@@ -196,6 +207,7 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         let samples = Samples {
             dataset: self.dataset,
             size: self.size,
+            units: self.units,
             workers: self.workers,
             read_ahead: self.read_ahead,
             step: self.step,

@@ -69,6 +69,7 @@ impl CapacityRule<1> for Group {
 pub(super) struct Samples<I> {
     pub(super) dataset: Arc<dyn Dataset<I>>,
     pub(super) size: Option<OfItem<I>>,
+    pub(super) units: Option<OfItem<I>>,
     pub(super) workers: usize,
     pub(super) read_ahead: Bytes,
     pub(super) step: StepOf,

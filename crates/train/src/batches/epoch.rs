@@ -23,6 +23,8 @@ pub struct StepItems<I> {
     pub items: Vec<I>,
     /// What each costs.
     pub costs: Vec<u32>,
+    /// How much each counts in the mean that a loss is, where that is said.
+    pub units: Option<Vec<u64>>,
     /// Their indices in the dataset.
     pub indices: Vec<usize>,
     /// The epoch, from 0.
@@ -116,13 +118,15 @@ impl<I: Send + 'static> Epoch<I> {
     }
 
     fn collect(&mut self, Planned { epoch, ids, after }: Planned) -> Result<StepItems<I>, BatchesError> {
-        let items = ids.iter().map(|_| self.take()).collect::<Result<_, _>>()?;
+        let items = ids.iter().map(|_| self.take()).collect::<Result<Vec<I>, _>>()?;
         self.ask_ahead();
         self.position = after.clone();
         let costs = ids.iter().map(|id| self.data.cost(*id)).collect();
         let indices = ids.iter().map(|id| self.data.first + id).collect();
+        let units = self.data.samples.units.as_deref();
+        let units = units.map(|units| items.iter().map(|it| units(it) as u64).collect());
         let epoch = usize::try_from(epoch).unwrap_or(usize::MAX);
-        Ok(StepItems { items, costs, indices, epoch, position: after })
+        Ok(StepItems { items, costs, units, indices, epoch, position: after })
     }
 }
 
