@@ -17,8 +17,8 @@ pub enum ProbeError {
     AllocatorNotInstalled,
     /// This build was made without the device.
     #[error(
-        "open {device}: this build leaves it out; the feature `{feature}` brings it, of `plimsoll` in a program of one's own, \
-         of `plimsoll-cli` in the binary"
+        "open {device}: this build leaves it out; `cargo add plimsoll --features {feature}` brings it to a program of one's \
+         own, `cargo build --release -p plimsoll-cli --features {feature}` to the binary"
     )]
     FeatureMissing {
         /// The device that was asked for.

@@ -57,8 +57,8 @@ mod tests {
             }
             let Err(error) = open(kind, None) else { panic!("{kind} opened without its feature") };
             let message = format!(
-                "open {kind}: this build leaves it out; the feature `{feature}` brings it, of `plimsoll` in a program of \
-                 one's own, of `plimsoll-cli` in the binary"
+                "open {kind}: this build leaves it out; `cargo add plimsoll --features {feature}` brings it to a program of \
+                 one's own, `cargo build --release -p plimsoll-cli --features {feature}` to the binary"
             );
             assert_eq!(error.to_string(), message);
         }

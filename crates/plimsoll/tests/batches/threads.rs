@@ -129,7 +129,7 @@ impl Batcher<Counted, Counted> for CountedBatches {
     }
 }
 
-/// Waits until as many are read ahead as may be; returns how many.
+/// Waits until so many are alive; returns how many are.
 fn settled(alive: &Alive, expected: usize) -> usize {
     let waits = || (alive.now.load(SeqCst) < expected).then(|| thread::sleep(Duration::from_millis(1)));
     (0..10_000).map_while(|_| waits()).for_each(drop);
@@ -146,16 +146,17 @@ fn what_is_read_ahead_is_bounded_in_bytes_and_in_steps() {
         let mut most = 0;
         for step in batches.epoch(0).take(10) {
             let step = step.unwrap();
-            most = most.max(settled(&alive, 20 + expected));
+            // Workers are asked again when half of it is used.
+            most = most.max(settled(&alive, 20 + expected.div_ceil(2)));
             assert!(alive.most.load(SeqCst) <= 20 + expected.max(1), "{}", alive.most.load(SeqCst));
             drop(step);
         }
-        most - 20
+        assert!((expected.div_ceil(2)..=expected.max(1)).contains(&(most - 20)), "{most} of {expected}");
     };
-    assert_eq!(most_ahead(Bytes(15_000), 15), 15);
+    most_ahead(Bytes(15_000), 15);
     // Two steps, whatever there is room for; and one sample in any case.
-    assert_eq!(most_ahead(Bytes::gib(1), 40), 40);
-    assert_eq!(most_ahead(Bytes(1), 1), 1);
+    most_ahead(Bytes::gib(1), 40);
+    most_ahead(Bytes(1), 1);
 }
 
 #[test]
