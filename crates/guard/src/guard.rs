@@ -101,7 +101,7 @@ pub enum Happened {
     SumFits,
     /// It is not, though each part is.
     SumFailed,
-    /// The only part was read with what it added up to, and the two cannot be told apart.
+    /// Parts were read with what they added up to, and nobody can tell which of them is to blame.
     Unread,
     /// The device has been cleaned up, and nothing of the step is left.
     CleanedUp,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 use plimsoll_guard::{Ahead, Failure, Happened};
-use plimsoll_probe::{Probe, note_work};
+use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading};
 
 use crate::beside::{Beside, Made};
@@ -15,46 +15,11 @@ use crate::error::{ReadError, StepError, read_values, unless_out_of_memory};
 use crate::gradients::{WeightedAccumulator, scaled, squared_norm};
 use crate::graph::Nodes;
 use crate::guarded::{GuardedStep, Passes, PredictShape};
-use crate::issue::{Loss, read_of_part, read_of_step};
+use crate::issue::read_of_step;
 use crate::outcome::{StepOutcome, StepTimes};
 use crate::request::{RanPart, StepPart, StepRequest};
 use crate::running::RunningStates;
-
-/// What a part has computed, and nobody has read.
-pub(super) struct Unread {
-    /// The losses, and what depends on everything else that the part has made.
-    pub(super) values: Option<Tensor<1>>,
-    /// How many of the values are losses.
-    pub(super) n_losses: usize,
-}
-
-impl Unread {
-    /// Gathers what is read of a part; see [`read_of_part`].
-    pub(super) fn of<M: Module>(loss: Option<Loss>, checked: Option<(&M, &GradientsParams, &Device)>) -> Self {
-        let n_losses = loss.as_ref().map_or(0, |it| 1 + it.of_tasks.as_ref().map_or(0, |it| it.dims()[0]));
-        Self { values: read_of_part(loss, checked), n_losses }
-    }
-
-    /// Returns how many values are read.
-    fn n_values(&self) -> usize {
-        self.values.as_ref().map_or(0, |it| it.dims()[0])
-    }
-
-    /// Reads the losses, which are there only where everything else is.
-    fn read(self, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
-        let Some(values) = self.values else { return Ok(Vec::new()) };
-        let mut values = read_values(values, probe)?;
-        values.truncate(self.n_losses);
-        Ok(values)
-    }
-}
-
-/// A part that is read with the step.
-struct UnreadPart {
-    attempt: Attempt,
-    unread: Unread,
-    n_units: u64,
-}
+use crate::unread::UnreadPart;
 
 /// The attempts at one step, and what they have gathered so far.
 pub(super) struct Attempts<'a, M: Module, T> {

@@ -10,13 +10,13 @@ use burn::tensor::Device;
 use plimsoll_probe::Share;
 use plimsoll_types::{Attempt, Bytes, Prediction};
 
-use crate::attempts::Unread;
 use crate::gradients::{WeightedAccumulator, weighted_backward};
 use crate::graph::Nodes;
 use crate::guarded::PredictShape;
 use crate::issue::Loss;
 use crate::replicas::Replicas;
 use crate::request::{StepPart, StepRequest};
+use crate::unread::Unread;
 
 /// So many parts are looked at for each replica, when a group is gathered.
 const PARTS_OF_REPLICA: usize = 16;

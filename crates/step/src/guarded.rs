@@ -12,7 +12,7 @@ use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, MemoryReading, Prediction, StepShape};
 
-use crate::attempts::{Attempts, Unread};
+use crate::attempts::Attempts;
 use crate::beside::SharedMeanLoss;
 use crate::error::{ReadError, StepError, is_readable, read_values, unless_out_of_memory};
 use crate::forward::ForwardPasses;
@@ -24,6 +24,7 @@ use crate::pages::Pages;
 use crate::replicas::Replicas;
 use crate::request::{RanPart, StepRequest};
 use crate::running::RunningStates;
+use crate::unread::Unread;
 
 /// Runs the forward and backward passes of optimizer steps under a budget.
 ///

@@ -82,6 +82,7 @@ mod rules;
 mod running;
 mod state;
 mod steps;
+mod unread;
 
 pub use beside::SharedMeanLoss;
 pub use commit::{Commit, ModelOf, OptimizerRecovery, Update};
