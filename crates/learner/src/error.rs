@@ -84,6 +84,9 @@ pub enum LearnerError {
         /// What it needs, and what there is.
         source: StepError,
     },
+    /// What was still queued on the device after the last step failed.
+    #[error("wait for the device: {0}")]
+    Unsettled(String),
     /// A step did not happen.
     #[error("{at}: {source}")]
     Step {

@@ -138,8 +138,15 @@ impl<M: LearnerModel> SupervisedLearningStrategy<M> for GuardedStrategy<<M as Tr
                 break;
             }
         }
+        // A program that ends while the device still works takes the driver away beneath it.
+        interrupter.fail_on_error(settled(&self.device));
         (learner.model(), events)
     }
+}
+
+/// Waits until the device has done what it was asked for.
+fn settled(device: &Device) -> Result<(), LearnerError> {
+    device.sync().map_err(|error| LearnerError::Unsettled(error.to_string()))
 }
 
 fn started<T>(epoch_number: usize, total_items: usize) -> LearnerEvent<T> {
