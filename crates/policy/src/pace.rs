@@ -67,10 +67,18 @@ pub(crate) struct Pace {
     reversals: Lapsing,
     bursts: Lapsing,
     /// When a fall counted as a reversal or a burst, which the budget may yet explain.
-    blamed: Option<(u64, Blame)>,
+    blamed: Option<Blamed>,
     announced: bool,
     /// Since when a bound is above the budget.
     above_since: Option<u64>,
+}
+
+/// A fall, and the budget at which it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Blamed {
+    at: u64,
+    budget: Bytes,
+    blame: Blame,
 }
 
 /// What a fall is put down to that no budget explains.
@@ -144,7 +152,8 @@ impl Pace {
         let Moment { now, budget } = moment;
         self.budget = budget;
         let has_fallen = is_well_above(self.settled, budget);
-        if has_fallen && let Some((_, blame)) = self.blamed.take().filter(|(at, _)| now <= *at) {
+        let explains = |it: &mut Blamed| has_fallen && now <= it.at && budget < it.budget;
+        if let Some(Blamed { blame, .. }) = self.blamed.take_if(explains) {
             self.count_of(blame).take_back();
         }
         if has_fallen || is_well_above(budget, self.settled) {
@@ -228,7 +237,7 @@ impl Pace {
             return;
         };
         self.count_of(blame).add(now);
-        self.blamed = Some((now, blame));
+        self.blamed = Some(Blamed { at: now, budget: self.budget, blame });
     }
 
     fn count_of(&mut self, blame: Blame) -> &mut Lapsing {
@@ -296,6 +305,17 @@ mod tests {
         undo(&mut pace, 20, (1000, 1000));
         pace.on_budget(Moment { now: 31, budget: Bytes(700) });
         assert_eq!(pace.reversals.at(31), 1, "too late");
+    }
+
+    #[test]
+    fn a_budget_that_rises_and_falls_back_before_the_next_step_explains_no_reversal() {
+        let mut pace = Pace::default();
+        undo(&mut pace, 0, (1000, 1000));
+        pace.on_budget(Moment { now: 10, budget: Bytes(2000) });
+        pace.on_budget(Moment { now: 10, budget: Bytes(1010) });
+        assert_eq!(pace.reversals.at(10), 1);
+        pace.on_budget(Moment { now: 10, budget: Bytes(900) });
+        assert_eq!(pace.reversals.at(10), 0);
     }
 
     #[test]
