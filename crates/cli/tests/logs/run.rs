@@ -17,7 +17,7 @@ const FILES: [&str; 5] =
 const COLOURS: [&str; 2] = ["CLICOLOR_FORCE", "CLICOLOR"];
 
 /// What a line begins with, or has in it, that is told by the clock, or is in the log.
-const FLEETING: [&str; 5] = ["loading ", "planning ", "finding ", " · ", ", baseline "];
+const FLEETING: [&str; 6] = ["loading ", "planning ", "finding ", "training    step ", " · ", ", baseline "];
 
 /// Super-resolution in seconds, with knobs to turn.
 pub(crate) const SR: [&str; 10] = [
@@ -74,10 +74,11 @@ impl Run {
         self
     }
 
-    /// Runs under these faults, in JSON.
+    /// Runs under these faults, in JSON; a kill finds every checkpoint whole that the log tells of.
     pub(crate) fn under(mut self, faults: &serde_json::Value) -> Self {
         let used = self.folder.path().join("used");
-        let faults = serde_json::json!({ "used": used, "faults": faults });
+        let unfinished = self.folder.path().join("run/checkpoints/unfinished");
+        let faults = serde_json::json!({ "used": used, "unfinished": unfinished, "faults": faults });
         self.command.env("PLIMSOLL_FAULTS", faults.to_string());
         self
     }

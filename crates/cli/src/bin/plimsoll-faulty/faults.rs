@@ -50,6 +50,7 @@ impl Faults {
         list.exceed(Phase::Train);
         let at = list.parts;
         if list.take(at, |it| *it == Kind::Kill, 0).is_some() {
+            list.await_checkpoint();
             kill_this_process();
         }
         let is_refusal = |it: &Kind| matches!(it, Kind::RefusedAllocation { samples, .. } if *samples <= n_samples);

@@ -3,7 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_types::{Bytes, Phase};
 use serde::Deserialize;
@@ -66,6 +67,7 @@ pub(crate) enum Kind {
 pub(crate) struct List {
     waiting: Vec<Fault>,
     used: File,
+    unfinished: Option<PathBuf>,
     pub(crate) parts: u64,
     pub(crate) reads: u64,
     /// Readings of memory since the last micro-batch began.
@@ -87,6 +89,8 @@ pub(crate) struct List {
 struct Wanted {
     /// The file of faults that have happened, a line of JSON for each.
     used: PathBuf,
+    /// What is there while a checkpoint is being written, for a kill to wait for: how far it has come is a matter of chance.
+    unfinished: Option<PathBuf>,
     faults: Vec<Fault>,
 }
 
@@ -94,7 +98,7 @@ impl List {
     /// Reads what is wanted; `None` without the variable.
     pub(crate) fn from_environment() -> Option<Self> {
         let wanted = std::env::var(VARIABLE).ok()?;
-        let Wanted { used, mut faults } = serde_json::from_str(&wanted).expect("PLIMSOLL_FAULTS lists faults in JSON");
+        let Wanted { used, unfinished, mut faults } = serde_json::from_str(&wanted).expect("PLIMSOLL_FAULTS lists faults in JSON");
         let noted = fs::read_to_string(&used).unwrap_or_default();
         let is_used = |it: &Fault| noted.lines().any(|line| line.starts_with(&format!("{{\"id\":{},", it.id)));
         faults.retain(|it| !is_used(it));
@@ -102,6 +106,7 @@ impl List {
         Some(Self {
             waiting: faults,
             used,
+            unfinished,
             parts: 0,
             reads: 0,
             readings: 0,
@@ -131,6 +136,13 @@ impl List {
             self.failing = Some(sample);
         }
         Some(taken)
+    }
+
+    /// Waits until no checkpoint is being written, where a kill is to.
+    pub(crate) fn await_checkpoint(&self) {
+        while self.unfinished.as_ref().is_some_and(|it| it.exists()) {
+            sleep(Duration::from_millis(1));
+        }
     }
 
     /// Notes the first fault of this kind as used.
