@@ -109,7 +109,8 @@ impl Steps {
         }
         let duration = self.since.elapsed();
         self.since = Instant::now();
-        let predicted = brought.predicted;
+        let among_others = parts.iter().filter_map(|it| it.beside).map(|it| it.upper).max();
+        let predicted = brought.predicted.max(among_others);
         self.figures.note(StepFigures { duration, predicted, peak, recoveries, ..of_step(&request, &parts, at) });
         parts.iter().map(|it| it.part.samples.len()).zip(brought.outputs).collect()
     }

@@ -121,7 +121,7 @@ pub use explorer::{Explorer, Probe, StopReason};
 pub use graph::SMALL_GRAPH;
 pub use key::{Key, Keys};
 pub use page::page_for;
-pub use page_owner::PageOwner;
+pub use page_owner::{Entered, Found, PageOwner};
 pub use platform::{Dtype, Platform};
 pub use plimsoll_types::Phase;
 pub use predictor::{KEPT_SHARE, Predictor, Residual};

@@ -1,6 +1,10 @@
 //! Whose need a reading of reserved pages shows.
 
-use plimsoll_types::{Bytes, Extent, StepShape};
+use plimsoll_types::{Bytes, Extent, Prediction, StepShape};
+
+/// The share of a budget up to which pages of several shapes are kept: what a batch is entered below, so that no policy takes
+/// them for the need of one.
+const KEPT: f64 = 0.985;
 
 /// Keeps the readings of different shapes apart where an allocator keeps its pages.
 ///
@@ -21,47 +25,115 @@ use plimsoll_types::{Bytes, Extent, StepShape};
 /// For the same reason a part that ran out of memory among pages that were there before it has not shown that it does
 /// not fit: after the cleanup it deserves a second try, and [`Self::were_shared`] says so.
 ///
+/// Where steps are of many shapes by nature ([`Self::of_mixed_shapes`]), giving pages back at each change of shape costs more
+/// than a reading is worth.
+/// There a shape is read by itself once; after that its parts begin among the pages of others where it is certain that all
+/// of them together stay within the budget: it needs none that is not there where a shape that covers it has run among them,
+/// and otherwise at most what it would need alone.
+///
 /// The size of pages never falls, so that a cleanup does not undo what a larger allocation did to it: a reading is that of
 /// the shape in this process.
 ///
 /// # Example
 ///
 /// ```
-/// use plimsoll_predict::PageOwner;
+/// use plimsoll_predict::{Entered, PageOwner};
 /// use plimsoll_types::StepShape;
 ///
 /// let (full, ragged) = (StepShape::new(8, 32), StepShape::new(3, 32));
 /// let mut pages = PageOwner::new(false);
 /// pages.begin();
-/// assert!(pages.enter(full), "anything may have reserved pages before");
-/// assert!(!pages.enter(ragged) && !pages.shows(ragged), "what is reserved then is what the full part needed");
+/// assert_eq!(pages.enter(full, None), Entered::Alone, "anything may have reserved pages before");
+/// assert_eq!(pages.enter(ragged, None), Entered::Within);
+/// assert!(!pages.shows(ragged), "what is reserved then is what the full part needed");
 /// pages.begin();
-/// assert!(!pages.enter(full) && pages.shows(full), "and the next step of the same shape takes it over");
+/// assert_eq!(pages.enter(full, None), Entered::Within);
+/// assert!(pages.shows(full), "and the next step of the same shape takes it over");
 /// pages.begin();
-/// assert!(pages.enter(ragged) && pages.shows(ragged), "a smaller one does not");
+/// assert_eq!(pages.enter(ragged, None), Entered::Alone);
+/// assert!(pages.shows(ragged), "a smaller one does not");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageOwner {
-    exact: bool,
+    rule: Rule,
     /// Whether the next part is the first of a step.
     begins: bool,
     /// The smallest shape that covers every part since the last cleanup; `None` when anything may have reserved pages.
     owner: Option<StepShape>,
+    /// Whether some of these began among the pages of others.
+    is_mixed: bool,
+    /// The largest of these.
+    ran: Vec<StepShape>,
+    /// The largest shapes that were read by themselves.
+    read: Vec<StepShape>,
     /// Whether the last part began among the pages of earlier ones.
     shared: bool,
     /// What stayed reserved the last time that pages went back because too much was.
     floor: Bytes,
 }
 
+/// Among whose pages the first part of a step may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Anybody's: a reading shows what ran.
+    Exact,
+    /// Those of its own shape.
+    OneShape,
+    /// Those of other shapes too.
+    MixedShapes,
+}
+
+/// What is known of a part before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Bytes that are reserved before it.
+    pub reserved: Bytes,
+    /// Bytes of these in use.
+    pub in_use: Bytes,
+    /// What it reaches among no pages of others.
+    pub alone: Prediction,
+    /// What is not to be exceeded.
+    pub budget: Bytes,
+}
+
+/// How a part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// Every empty page goes back to the device first.
+    Alone,
+    /// With the pages that are there, which are its own or those of its step.
+    Within,
+    /// With pages of other shapes; what it reaches with them.
+    Among(Prediction),
+}
+
 impl PageOwner {
     /// Starts before the first step, when anything may have reserved pages; with `exact` peaks a reading needs no care.
     pub const fn new(exact: bool) -> Self {
-        Self { exact, begins: true, owner: None, shared: false, floor: Bytes::ZERO }
+        Self {
+            rule: if exact { Rule::Exact } else { Rule::OneShape },
+            begins: true,
+            owner: None,
+            is_mixed: false,
+            ran: Vec::new(),
+            read: Vec::new(),
+            shared: false,
+            floor: Bytes::ZERO,
+        }
+    }
+
+    /// Lets parts begin among the pages of other shapes, where all together stay within the budget.
+    #[must_use]
+    pub const fn of_mixed_shapes(mut self) -> Self {
+        if !self.is_exact() {
+            self.rule = Rule::MixedShapes;
+        }
+        self
     }
 
     /// Whether peaks are exact, and readings need no care.
     pub const fn is_exact(&self) -> bool {
-        self.exact
+        matches!(self.rule, Rule::Exact)
     }
 
     /// Begins a step.
@@ -70,26 +142,58 @@ impl PageOwner {
     }
 
     /// Notes that something else may use the device, or that the device has its pages back.
-    pub const fn forget(&mut self) {
-        self.owner = None;
+    pub fn forget(&mut self) {
+        (self.owner, self.is_mixed) = (None, false);
+        self.ran.clear();
     }
 
-    /// Notes that a part of this shape comes next, and says whether every empty page has to go back to the device before.
+    /// Whether it matters to [`Self::enter`] what is known of a part of this shape.
+    pub fn asks(&self, shape: StepShape) -> bool {
+        let is_among_others = self.is_mixed || self.begins && self.owner.is_some_and(|it| it != shape);
+        self.rule == Rule::MixedShapes && is_among_others && is_covered(&self.read, shape)
+    }
+
+    /// Notes that a part of this shape comes next, of which this is known where it is certain to fit, and says how it begins.
     #[must_use = "the reading shows the part only if pages go back first where they have to"]
-    pub fn enter(&mut self, shape: StepShape) -> bool {
-        let cleans_up = self.begins && !self.exact && self.owner != Some(shape);
-        if cleans_up {
-            self.forget();
+    pub fn enter(&mut self, shape: StepShape, found: Option<Found>) -> Entered {
+        let among = found.filter(|_| self.asks(shape)).and_then(|it| self.among(shape, it));
+        let entered = match among {
+            Some(reached) => Entered::Among(reached),
+            None if self.begins && !self.shows(shape) => Entered::Alone,
+            None => Entered::Within,
+        };
+        match entered {
+            Entered::Alone => self.forget(),
+            Entered::Within => {}
+            Entered::Among(_) => self.is_mixed = true,
         }
         self.begins = false;
-        self.shared = !self.exact && self.owner.is_some();
+        self.shared = !self.is_exact() && self.owner.is_some();
         self.owner = Some(self.owner.map_or(shape, |it| smallest_cover(it, shape)));
-        cleans_up
+        if self.rule == Rule::MixedShapes {
+            note(&mut self.ran, shape);
+        }
+        entered
+    }
+
+    /// Returns what a part reaches among the pages that are there, where that is within the budget.
+    fn among(&self, shape: StepShape, Found { reserved, in_use, alone, budget }: Found) -> Option<Prediction> {
+        let grows = if is_covered(&self.ran, shape) { Bytes::ZERO } else { alone.upper.saturating_sub(in_use) };
+        let upper = reserved.saturating_add(grows);
+        (upper.as_f64() <= budget.as_f64() * KEPT)
+            .then(|| Prediction { expected: alone.expected.max(reserved), upper: alone.upper.max(upper) })
     }
 
     /// Whether a reading after a part of this shape shows the need of that part.
     pub fn shows(&self, shape: StepShape) -> bool {
-        self.exact || self.owner == Some(shape)
+        self.is_exact() || (!self.is_mixed && self.owner == Some(shape))
+    }
+
+    /// Notes that a part of this shape was read, and that the reading showed its need.
+    pub fn note_read(&mut self, shape: StepShape) {
+        if self.rule == Rule::MixedShapes {
+            note(&mut self.read, shape);
+        }
     }
 
     /// Whether the last part began among pages of earlier ones, so that without them it may fit after all.
@@ -97,19 +201,31 @@ impl PageOwner {
         self.shared
     }
 
-    /// Whether pages have to go back before a step that would begin with more than it is predicted to reach, since what a
-    /// runtime keeps for itself grows from step to step: once for what no cleanup returns.
+    /// Whether pages have to go back before a part of this shape that would begin with more than it is predicted to reach,
+    /// since what a runtime keeps for itself grows from step to step: once for what no cleanup returns.
     ///
     /// The caller cleans up then, and says with [`Self::settle`] what is left.
-    pub fn is_outgrown(&self, reserved: Bytes) -> bool {
-        !self.exact && self.floor < reserved
+    pub fn is_outgrown(&self, shape: StepShape, reserved: Bytes) -> bool {
+        !self.is_exact() && self.shows(shape) && self.floor < reserved
     }
 
     /// Notes that the device has its pages back because too much was reserved, and what no cleanup returns.
-    pub const fn settle(&mut self, reserved: Bytes) {
+    pub fn settle(&mut self, reserved: Bytes) {
         self.forget();
         self.floor = reserved;
     }
+}
+
+/// Adds a shape to the largest of those that were noted.
+fn note(largest: &mut Vec<StepShape>, shape: StepShape) {
+    if !is_covered(largest, shape) {
+        largest.retain(|it| !shape.covers(*it));
+        largest.push(shape);
+    }
+}
+
+fn is_covered(largest: &[StepShape], shape: StepShape) -> bool {
+    largest.iter().any(|it| it.covers(shape))
 }
 
 /// Returns the smallest shape that covers both.
@@ -134,7 +250,7 @@ mod tests {
             let mut n = 0;
             for samples in *step {
                 let shape = StepShape::new(*samples, 32);
-                n += usize::from(pages.enter(shape));
+                n += usize::from(pages.enter(shape, None) == Entered::Alone);
                 shown = pages.shows(shape);
             }
             n
@@ -170,35 +286,38 @@ mod tests {
     #[test]
     fn only_the_first_part_after_a_cleanup_begins_alone() {
         let (mut pages, shape) = (PageOwner::new(false), StepShape::new(8, 32));
-        let mut entered = || (pages.enter(shape), pages.were_shared());
-        assert_eq!([entered(), entered()], [(true, false), (false, true)]);
+        let mut entered = || (pages.enter(shape, None), pages.were_shared());
+        assert_eq!([entered(), entered()], [(Entered::Alone, false), (Entered::Within, true)]);
         pages.forget();
         assert!(pages.were_shared(), "the cleanup after a failure does not change how the part began");
-        assert!(!pages.enter(shape) && !pages.were_shared(), "inside a step nothing goes back");
+        assert!(pages.enter(shape, None) == Entered::Within && !pages.were_shared(), "inside a step nothing goes back");
     }
 
     #[test]
     fn what_no_cleanup_returns_goes_back_once() {
-        let mut pages = PageOwner::new(false);
+        let (mut pages, shape) = (PageOwner::new(false), StepShape::new(8, 32));
         let mut n = 0;
         for reserved in [5, 2, 2, 7] {
-            if pages.is_outgrown(Bytes(reserved)) {
+            pages.begin();
+            _ = pages.enter(shape, None);
+            if pages.is_outgrown(shape, Bytes(reserved)) {
                 n += 1;
                 // 2 bytes stay whatever happens.
                 pages.settle(Bytes(2));
             }
         }
         assert_eq!(n, 2);
-        assert!(!PageOwner::new(true).is_outgrown(Bytes::MAX));
+        assert!(!PageOwner::new(true).is_outgrown(shape, Bytes::MAX));
     }
 
     #[test]
     fn what_something_else_used_goes_back_before_the_next_step() {
         let (mut pages, shape) = (PageOwner::new(false), StepShape::new(8, 32));
-        assert!(pages.enter(shape));
-        pages.forget();
-        pages.begin();
-        assert!(pages.enter(shape));
+        for _ in 0..2 {
+            assert_eq!(pages.enter(shape, None), Entered::Alone);
+            pages.forget();
+            pages.begin();
+        }
     }
 
     #[test]
@@ -206,8 +325,56 @@ mod tests {
         let shape = |edges: &[u32]| StepShape::of(2, Extent::try_new(edges).unwrap());
         let (wide, high) = (shape(&[64, 16]), shape(&[16, 64]));
         let mut pages = PageOwner::new(false);
-        assert!(pages.enter(wide) && !pages.enter(high));
+        assert_eq!([wide, high].map(|it| pages.enter(it, None)), [Entered::Alone, Entered::Within]);
         assert!(!pages.shows(wide) && !pages.shows(high) && pages.shows(shape(&[64, 64])));
+    }
+
+    /// Begins a step of one part, which is certain to need so much and finds so much reserved.
+    fn enter_certain(pages: &mut PageOwner, shape: StepShape, upper: u64, reserved: u64) -> Entered {
+        pages.begin();
+        let alone = Prediction { expected: Bytes(upper - 1), upper: Bytes(upper) };
+        let found = Found { reserved: Bytes(reserved), in_use: Bytes(10), alone, budget: Bytes(1000) };
+        let entered = pages.enter(shape, Some(found));
+        if pages.shows(shape) {
+            pages.note_read(shape);
+        }
+        entered
+    }
+
+    #[test]
+    fn parts_of_mixed_shapes_begin_among_the_pages_of_others_once_each_was_read() {
+        let (short, long) = (StepShape::new(8, 32), StepShape::new(2, 128));
+        let among = |expected, upper| Entered::Among(Prediction { expected: Bytes(expected), upper: Bytes(upper) });
+        let mut pages = PageOwner::new(false).of_mixed_shapes();
+        assert_eq!(enter_certain(&mut pages, short, 310, 10), Entered::Alone);
+        assert_eq!(enter_certain(&mut pages, long, 410, 310), Entered::Alone, "it was not read yet");
+        assert_eq!(enter_certain(&mut pages, short, 310, 410), among(410, 710), "both were, and both fit");
+        assert!(!pages.shows(short), "what is reserved is the need of neither");
+        assert_eq!(enter_certain(&mut pages, long, 410, 700), among(700, 700), "its pages are there");
+        assert_eq!(
+            enter_certain(&mut pages, StepShape::new(3, 32), 110, 700),
+            among(700, 700),
+            "and those of a smaller one"
+        );
+        assert_eq!(enter_certain(&mut pages, StepShape::new(8, 64), 610, 700), Entered::Alone, "new shapes are read");
+        assert_eq!(enter_certain(&mut pages, long, 410, 610), Entered::Alone, "together they are above the budget");
+        assert_eq!(enter_certain(&mut pages, short, 310, 410), among(410, 710));
+        pages.begin();
+        assert_eq!(pages.enter(long, None), Entered::Alone, "nothing is certain");
+        pages.forget();
+        assert_eq!(enter_certain(&mut pages, short, 310, 10), Entered::Alone, "something else used the device");
+    }
+
+    #[test]
+    fn parts_of_a_step_that_began_among_pages_of_others_show_nothing_of_themselves() {
+        let (short, long) = (StepShape::new(8, 32), StepShape::new(2, 128));
+        let mut pages = PageOwner::new(false).of_mixed_shapes();
+        for shape in [short, long, short] {
+            enter_certain(&mut pages, shape, 210, 210);
+        }
+        assert_eq!(pages.enter(short, None), Entered::Within);
+        assert!(!pages.shows(short) && pages.were_shared());
+        assert!(!pages.is_outgrown(short, Bytes::MAX));
     }
 
     /// An allocator that keeps what the largest part since the last cleanup reserved.
@@ -235,7 +402,7 @@ mod tests {
                 pages.begin();
                 for (at, (samples, edge)) in parts.into_iter().enumerate() {
                     let shape = StepShape::new(samples, 16 * edge);
-                    if pages.enter(shape) || exact {
+                    if pages.enter(shape, None) == Entered::Alone || exact {
                         kept.0 = 0;
                     }
                     kept.0 = kept.0.max(need(shape));

@@ -17,6 +17,7 @@ use crate::graph::Nodes;
 use crate::guarded::{GuardedStep, Passes, PredictShape};
 use crate::issue::read_of_step;
 use crate::outcome::{StepOutcome, StepTimes};
+use crate::pages::Certain;
 use crate::request::{RanPart, StepPart, StepRequest};
 use crate::running::RunningStates;
 use crate::unread::UnreadPart;
@@ -32,6 +33,8 @@ pub(super) struct Attempts<'a, M: Module, T> {
     accumulator: WeightedAccumulator<M>,
     n_units: u64,
     is_of_one_edge: bool,
+    /// The part that is next where it is certain to fit, and what it reaches.
+    certain: Option<(Range<usize>, Certain)>,
     /// The mean loss, and that of each task.
     losses: Vec<f64>,
     parts: Vec<RanPart>,
@@ -76,6 +79,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             accumulator: request.accumulator(),
             n_units,
             is_of_one_edge: request.is_of_one_edge(),
+            certain: None,
             losses: Vec::new(),
             parts: Vec::new(),
             n_groups: 0,
@@ -108,9 +112,11 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             beside.gather(samples, self.request, predict, self.in_use);
         }
         // Each part but the first finds the gradients of those before it.
-        let upper = predict(shape, self.in_use).map(|it| it.upper);
-        let is_certified = upper.is_some_and(|upper| upper <= self.request.budget.budget);
-        self.reads_once &= is_certified;
+        let (predicted, budget) = (predict(shape, self.in_use), self.request.budget.budget);
+        let certain = predicted.filter(|it| it.upper <= budget).map(|alone| Certain { alone, budget });
+        self.reads_once &= certain.is_some();
+        self.certain = certain.map(|it| (samples.clone(), it));
+        let upper = predicted.map(|it| it.upper);
         Ahead { shape: Some(shape), upper, too_much: self.guarded.too_much(shape, self.in_use, capacity) }
     }
 
@@ -133,7 +139,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         let Some(beside) = &mut self.beside else { return Ok(None) };
         if beside.is_gathered(&part.samples) {
             beside.prepare(self.model, &self.guarded.device);
-            let resident = self.guarded.open_window(part.shape())?.in_use;
+            let resident = self.guarded.open_window(part.shape(), None)?.0.in_use;
             note_work(format_args!("{} and others beside it, with gradients", part.shape()));
             let ran = unless_out_of_memory(|| beside.run(self.request, &self.accumulator, resident))?;
             let peak = self.guarded.read()?.peak;
@@ -177,7 +183,9 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             // The pages of another shape would hide what this one needs.
             self.guarded.pages.begin();
         }
-        let resident = self.probe_time(|guarded| guarded.open_window(shape))?.in_use;
+        let certain = self.certain.take().filter(|(samples, _)| *samples == part.samples).map(|(_, it)| it);
+        let (found, among) = self.probe_time(|guarded| guarded.open_window(shape, certain))?;
+        let resident = found.in_use;
         let (mut attempt, nodes) = (Attempt::new(shape, resident), Nodes::count());
         note_work(format_args!("{shape} with gradients"));
         // CubeCL panics where it has no memory to pass a kernel its arguments.
@@ -236,9 +244,9 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         self.unread.extend(unread.map(|unread| UnreadPart { attempt, unread, n_units }));
         self.brought.extend(brought);
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
-        let peak = self.guarded.pages.shows(shape).then_some(peak);
-        let nodes = attempt.nodes;
-        self.parts.push(RanPart { part: part.clone(), resident, peak, nodes, group: self.n_groups, beside: None });
+        let peak = self.guarded.pages.read_of(shape, peak);
+        let (part, nodes, group) = (part.clone(), attempt.nodes, self.n_groups);
+        self.parts.push(RanPart { part, resident, peak, nodes, group, beside: among });
         self.n_groups += 1;
         Ok(Happened::Ran)
     }

@@ -113,7 +113,7 @@ impl<'a> ForwardPasses<'a> {
         pass: &mut dyn Pass,
     ) -> Result<Happened, StepError> {
         let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
-        self.pages.enter(self.probe, shape)?;
+        self.pages.enter(self.probe, shape, None)?;
         self.probe.reset_peak()?;
         note_work(format_args!("{shape} without gradients"));
         match unless_out_of_memory(|| pass.run(part))? {

@@ -20,7 +20,7 @@ use crate::gradients::{gradient_bytes, squared_weights};
 use crate::issue::{Loss, Passed};
 use crate::needs::LeastNeeds;
 use crate::outcome::StepOutcome;
-use crate::pages::Pages;
+use crate::pages::{Certain, Pages};
 use crate::replicas::Replicas;
 use crate::request::{RanPart, StepRequest};
 use crate::running::RunningStates;
@@ -37,7 +37,8 @@ use crate::unread::Unread;
 ///
 /// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go
 /// back to it after a failure and before a step of another shape than the last, so that a peak is never that of an
-/// earlier, larger part. A part that failed among the pages of earlier ones, or was refused an allocation, is tried once
+/// earlier, larger part; where steps are [of mixed shapes](Self::of_mixed_shapes), only as long as it was not read once, or
+/// all pages together would be above the budget. A part that failed among the pages of earlier ones, or was refused an allocation, is tried once
 /// more after the cleanup before it is split.
 pub struct GuardedStep {
     probe: Box<dyn Probe>,
@@ -100,6 +101,13 @@ impl GuardedStep {
             before,
             guard,
         }
+    }
+
+    /// Lets parts that are certain to fit begin among the pages of other shapes, where all together stay within the budget:
+    /// for steps that are of many shapes by nature, where no high-water mark is to be that of the last.
+    #[must_use]
+    pub fn of_mixed_shapes(self) -> Self {
+        Self { pages: self.pages.of_mixed_shapes(), ..self }
     }
 
     /// Returns the parts of the last step that ran out of memory, whether it happened or not; none the second time.
@@ -292,8 +300,8 @@ impl GuardedStep {
         let MemoryReading { in_use, reserved, .. } = self.probe.read()?;
         self.pages.begin();
         let first = request.micro_batches.first().and_then(|it| predict(it.shape(), in_use));
-        if first.is_some_and(|it| it.upper < reserved) {
-            self.pages.outgrown(&mut *self.probe, reserved)?;
+        if let (Some(part), Some(_)) = (request.micro_batches.first(), first.filter(|it| it.upper < reserved)) {
+            self.pages.outgrown(&mut *self.probe, part.shape(), reserved)?;
         }
         Ok(Attempts::new(self, model, passes, request, (in_use, start.elapsed())))
     }
@@ -371,11 +379,16 @@ impl GuardedStep {
         read.unwrap_or(Ok(false))
     }
 
-    /// Starts a new high-water mark for a part of this shape.
-    pub(crate) fn open_window(&mut self, shape: StepShape) -> Result<MemoryReading, StepError> {
-        self.pages.enter(&mut *self.probe, shape)?;
+    /// Starts a new high-water mark for a part of this shape; returns what it reaches too, where it begins among the pages of
+    /// others.
+    pub(crate) fn open_window(
+        &mut self,
+        shape: StepShape,
+        certain: Option<Certain>,
+    ) -> Result<(MemoryReading, Option<Prediction>), StepError> {
+        let among = self.pages.enter(&mut *self.probe, shape, certain)?;
         self.probe.announce(shape);
-        self.begin_window()
+        Ok((self.begin_window()?, among))
     }
 
     /// Starts a new high-water mark.

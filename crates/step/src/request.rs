@@ -86,7 +86,8 @@ pub struct RanPart {
     pub nodes: u64,
     /// Counts the groups of parts in a step; those of one group ran side by side.
     pub group: usize,
-    /// What its group was to reach, where it ran beside others.
+    /// What it was to reach with others: with those of its group, where it ran beside them, or with what they have left
+    /// reserved, where it began among their pages.
     pub beside: Option<Prediction>,
 }
 

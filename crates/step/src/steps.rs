@@ -99,6 +99,7 @@ impl ProgramSteps {
     /// [`SettingError`] for rules that make no sense.
     pub fn try_new(guarded: GuardedStep, needs: ProgramNeeds, rules: StepRules) -> Result<Self, SettingError> {
         let target = rules.check()?;
+        let guarded = guarded.of_mixed_shapes();
         Ok(Self { guarded, needs, rules, target, capacity: None, has_stepped: false, has_looked: false })
     }
 

@@ -159,6 +159,9 @@ impl Controller {
     /// Returns what each micro-batch showed, where that was measured, or else what the step showed of the largest.
     fn parts(&self, done: &StepDone) -> Vec<(Key, PartReading)> {
         if done.micro_batches.iter().all(|it| it.peak.is_none()) {
+            if done.micro_batches.iter().any(|it| it.shares_pages) {
+                return Vec::new();
+            }
             let part = |shape: StepShape| {
                 // The pages are those of all parts of the shape, some of which began with the gradients of others.
                 let of_shape = || done.micro_batches.iter().filter(|it| it.shape() == shape);

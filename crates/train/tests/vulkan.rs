@@ -4,17 +4,20 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_predict::{Dtype, Keys, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
-use plimsoll_step::{GuardedStep, Loss, StepError, StepOutcome, StepRequest};
+use plimsoll_step::{GuardedStep, Loss, ProgramNeeds, StepError, StepOutcome, StepRequest};
 use plimsoll_train::open_device;
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, MemoryReading, StepShape};
 
 /// Values per sample, so that 64 samples take 1 MiB, and few samples need several pages: sums over many samples would
 /// differ by more rounding between a whole and its halves.
@@ -127,6 +130,95 @@ fn the_peak_of_a_smaller_step_is_not_that_of_the_larger_one_before_it() {
     assert!(peaks[1] < peaks[0] && differs(0, 1), "{peaks:?}");
     assert!(!differs(1, 2), "steps of one shape need the same: {peaks:?}");
     assert!(!differs(0, 3), "and again after another shape: {peaks:?}");
+}
+
+/// Counts how often pages go back to the device.
+struct Counted(Box<dyn Probe>, Arc<AtomicUsize>);
+
+impl Probe for Counted {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn read(&self) -> Result<MemoryReading, ProbeError> {
+        self.0.read()
+    }
+
+    fn reset_peak(&mut self) -> Result<(), ProbeError> {
+        self.0.reset_peak()
+    }
+
+    fn has_exact_peak(&self) -> bool {
+        self.0.has_exact_peak()
+    }
+
+    fn capacity(&self) -> Result<Bytes, ProbeError> {
+        self.0.capacity()
+    }
+
+    fn page(&self) -> Result<Bytes, ProbeError> {
+        self.0.page()
+    }
+
+    fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
+        self.0.largest_allocation()
+    }
+
+    fn cleanup(&mut self) -> Result<(), ProbeError> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.cleanup()
+    }
+}
+
+/// Takes steps of shapes that change all the time, and returns how often pages went back, the highest peak, and the losses.
+fn take_mixed(is_mixed: bool, budget: Bytes) -> Option<(usize, Bytes, Vec<f64>)> {
+    const SHAPES: [(usize, u32); 4] = [(64, 1), (20, 2), (8, 4), (12, 1)];
+    let (probe, device) = device()?;
+    let cleanups = Arc::new(AtomicUsize::new(0));
+    let guarded = GuardedStep::new(Box::new(Counted(probe, Arc::clone(&cleanups))), device.clone());
+    let mut guarded = if is_mixed { guarded.of_mixed_shapes() } else { guarded };
+    let platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
+    let keys = Keys { checkpointing: false, platform, small_batch: 0 };
+    let mut needs = ProgramNeeds::try_new(keys, PredictorConfig::default(), false).unwrap();
+    let (net, mut peak, mut losses) = (Net::init(&device), Bytes::ZERO, Vec::new());
+    for step in 0..12 {
+        let (n_samples, edge) = SHAPES[(step + step / 5) % 4];
+        let budget = Budget { capacity: Bytes::gib(1), budget };
+        let request = StepRequest::of_edge(n_samples, Knobs { patch_size: edge, micro_batch_size: u32::MAX }, budget);
+        let mean_loss = |net: &Net, samples: Range<usize>| {
+            let times = samples.start * edge as usize..samples.end * edge as usize;
+            Loss::from(net.mean_loss(times, &device))
+        };
+        let predict = |shape: StepShape, resident| needs.predict(shape, resident);
+        let outcome = guarded.attempt(&net, &request, &predict, &mean_loss).unwrap();
+        assert_eq!(guarded.take_failures(), []);
+        for reached in outcome.parts.iter().filter_map(|it| it.beside) {
+            assert!(
+                outcome.peak <= reached.upper && reached.upper <= budget.budget,
+                "{step}: {} {reached:?}",
+                outcome.peak
+            );
+        }
+        losses.push(outcome.loss.unwrap());
+        peak = peak.max(outcome.peak);
+        needs.learn(&outcome.parts, Bytes::ZERO);
+    }
+    Some((cleanups.load(Relaxed), peak, losses))
+}
+
+#[test]
+fn steps_of_mixed_shapes_keep_pages_where_all_together_fit() {
+    let _alone = alone();
+    let Some((cleanups, peak, losses)) = take_mixed(false, Bytes::gib(1)) else { return };
+    let (of_mixed, peak_of_mixed, losses_of_mixed) = take_mixed(true, Bytes::gib(1)).unwrap();
+    assert!(of_mixed <= 6 && cleanups == 12, "{of_mixed} of {cleanups}, peaks {peak_of_mixed} and {peak}");
+    assert_eq!(losses_of_mixed, losses);
+    // Where one alone just fits, no two are kept.
+    let (of_tight, peak_of_tight, _) = take_mixed(true, peak).unwrap();
+    assert!(
+        of_mixed < of_tight && peak_of_tight <= peak.saturating_add(STAGING),
+        "{of_tight}: {peak_of_tight} of {peak}"
+    );
 }
 
 #[test]

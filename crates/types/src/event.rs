@@ -92,6 +92,10 @@ pub struct MicroBatch {
     /// are among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident: Option<Bytes>,
+    /// Whether it began among pages that micro-batches of other shapes had reserved, so that the high-water mark of the step is
+    /// not its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_pages: bool,
     /// High-water mark of this micro-batch, where it was measured by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Bytes>,
@@ -103,7 +107,7 @@ pub struct MicroBatch {
 impl MicroBatch {
     /// Describes samples that were not measured by themselves.
     pub fn new(ids: Vec<u64>, edges: impl Into<Extent>) -> Self {
-        Self { ids, edges: edges.into(), resident: None, peak: None, nodes: 0 }
+        Self { ids, edges: edges.into(), resident: None, shares_pages: false, peak: None, nodes: 0 }
     }
 
     /// Returns the shape of the micro-batch.

@@ -277,3 +277,17 @@ fn tables_that_may_double_are_in_the_bound_of_a_longer_edge_and_not_in_that_of_w
         assert!(need(shape) + 16 * MIB <= above(StepShape::new(8, 33)));
     }
 }
+
+#[test]
+fn a_step_among_pages_of_other_shapes_teaches_nothing_of_its_own() {
+    let told = |shares_pages| {
+        let done = step(0, &[2]);
+        let micro_batches = vec![MicroBatch { shares_pages, peak: None, ..done.micro_batches[0].clone() }];
+        let event = Event::StepDone(StepDone { micro_batches, peak: Bytes::gib(1), ..done });
+        let mut controller = controller(false);
+        controller.learn(&serde_json::from_str(&serde_json::to_string(&event).unwrap()).unwrap()).unwrap();
+        controller.predict(StepShape::new(2, 32), Bytes(RESIDENT))
+    };
+    assert_eq!(told(true), None);
+    assert!(told(false).is_some_and(|it| Bytes::gib(1) <= it.upper), "what is reserved is its own");
+}

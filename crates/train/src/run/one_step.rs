@@ -187,6 +187,7 @@ impl<J: Job> Run<'_, '_, J> {
             let resident = (n_parts > 1).then_some(it.resident);
             MicroBatch {
                 resident,
+                shares_pages: it.peak.is_none() && it.beside.is_some(),
                 peak,
                 nodes: it.nodes,
                 ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge)

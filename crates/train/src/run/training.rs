@@ -6,6 +6,7 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_guard::Guard;
+use plimsoll_policy::PolicyConfig;
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_step::{
     Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, TrainState, Update,
@@ -55,6 +56,10 @@ impl<M: Module> Training<M> {
             _ => None,
         };
         let (guarded, draws_line) = (GuardedStep::new(probe, device.clone()), config.draws_line);
+        let guarded = match config.controller.policy {
+            PolicyConfig::Bucketed(_) => guarded.of_mixed_shapes(),
+            PolicyConfig::Certified(_) | PolicyConfig::Stepwise(_) | PolicyConfig::Fixed(_) => guarded,
+        };
         Ok(Self { guarded, state: TrainState::new(model, optimizer), device, replicas, balance, draws_line })
     }
 
