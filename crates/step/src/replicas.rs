@@ -1,5 +1,7 @@
 //! Threads that run the parts of a step side by side.
 
+use std::thread::{self, JoinHandle};
+
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::StepError;
@@ -11,9 +13,14 @@ use crate::error::StepError;
 ///
 /// Two of them with half of the samples each are faster than one part whose kernels are divided between two threads: most
 /// kernels are too small for that.
+///
+/// Dropping them waits until they are gone, and what each keeps for its kernels: memory that is measured later does not fall
+/// by it.
 #[derive(Debug)]
 pub struct Replicas {
     threads: Vec<ThreadPool>,
+    /// What waits for each of them.
+    handles: Vec<JoinHandle<()>>,
 }
 
 impl Replicas {
@@ -23,9 +30,15 @@ impl Replicas {
     ///
     /// [`StepError::Device`] when the system has no room for them.
     pub fn start(n: usize, warm_up: impl Fn() + Sync) -> Result<Self, StepError> {
-        let thread = |_| ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "replica".to_owned()).build();
-        let threads = (0..n).map(thread).collect::<Result<_, _>>();
-        let replicas = Self { threads: threads.map_err(|error| StepError::Device(error.to_string()))? };
+        let mut replicas = Self { threads: Vec::new(), handles: Vec::new() };
+        for _ in 0..n {
+            let handles = &mut replicas.handles;
+            let pool = ThreadPoolBuilder::new().num_threads(1).spawn_handler(|it| {
+                handles.push(thread::Builder::new().name("replica".to_owned()).spawn(|| it.run())?);
+                Ok(())
+            });
+            replicas.threads.push(pool.build().map_err(|error| StepError::Device(error.to_string()))?);
+        }
         replicas.run((0..n).map(|_| &warm_up).collect());
         Ok(replicas)
     }
@@ -48,6 +61,14 @@ impl Replicas {
     }
 }
 
+impl Drop for Replicas {
+    fn drop(&mut self) {
+        self.threads.clear();
+        // A panic of a thread is that of the work that it did.
+        self.handles.drain(..).for_each(|it| drop(it.join()));
+    }
+}
+
 /// Begins the first piece of work on the first thread, and all others meanwhile.
 fn side_by_side<W: FnOnce() -> R + Send, R: Send>(
     threads: &[ThreadPool],
@@ -64,8 +85,10 @@ fn side_by_side<W: FnOnce() -> R + Send, R: Send>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::thread;
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::{Arc, Barrier};
+    use std::time::Duration;
 
     use super::*;
 
@@ -84,5 +107,22 @@ mod tests {
         };
         assert_eq!(replicas.run((0..3).map(work).collect()), [(0, false), (1, false), (2, false)]);
         assert_eq!(replicas.run(vec![|| 7]), [7]);
+    }
+
+    #[test]
+    fn whoever_drops_them_waits_until_what_they_keep_is_gone() {
+        thread_local! { static KEPT: RefCell<Option<Slow>> = const { RefCell::new(None) } }
+        struct Slow(Arc<AtomicUsize>);
+
+        impl Drop for Slow {
+            fn drop(&mut self) {
+                thread::sleep(Duration::from_millis(20));
+                self.0.fetch_add(1, SeqCst);
+            }
+        }
+        let n_gone = Arc::new(AtomicUsize::new(0));
+        let keep = || KEPT.set(Some(Slow(Arc::clone(&n_gone))));
+        drop(Replicas::start(3, keep).unwrap_or_else(|error| panic!("{error}")));
+        assert_eq!(n_gone.load(SeqCst), 3);
     }
 }

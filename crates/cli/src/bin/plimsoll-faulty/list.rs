@@ -98,7 +98,8 @@ impl List {
     /// Reads what is wanted; `None` without the variable.
     pub(crate) fn from_environment() -> Option<Self> {
         let wanted = std::env::var(VARIABLE).ok()?;
-        let Wanted { used, unfinished, mut faults } = serde_json::from_str(&wanted).expect("PLIMSOLL_FAULTS lists faults in JSON");
+        let Wanted { used, unfinished, mut faults } =
+            serde_json::from_str(&wanted).expect("PLIMSOLL_FAULTS lists faults in JSON");
         let noted = fs::read_to_string(&used).unwrap_or_default();
         let is_used = |it: &Fault| noted.lines().any(|line| line.starts_with(&format!("{{\"id\":{},", it.id)));
         faults.retain(|it| !is_used(it));
