@@ -11,7 +11,7 @@ use crate::{chaos, layers, networks, tidy, vulkan};
 pub(crate) const HELP: &str = "\
 check [--cuda]
     Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
-    runs of `logs` are among the tests.
+    runs of `logs` are among the tests. Where `mpicc` is found, what runs in several processes is tested too.
     --cuda  type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
 
@@ -37,6 +37,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     if with_cuda {
         step("cuda and vulkan", other_devices)?;
     }
+    step("mpi", mpi)?;
     Ok(())
 }
 
@@ -76,6 +77,23 @@ fn docs() -> anyhow::Result<()> {
     let mut command = cargo("doc --workspace --no-deps --features plimsoll/learner");
     command.env("RUSTDOCFLAGS", "-D warnings");
     run_command(command)
+}
+
+/// Tests what runs in several processes, where the compiler of an MPI is there to build it.
+fn mpi() -> anyhow::Result<()> {
+    if Command::new("mpicc").arg("-show").output().is_err() {
+        println!("no mpicc was found: what needs MPI is left out");
+        return Ok(());
+    }
+    for work in ["clippy --all-targets", "test"] {
+        let mut command = cargo(work);
+        command.args(["--package", "plimsoll-fleet", "--features", "mpi"]);
+        if work != "test" {
+            command.args(["--", "-D", "warnings"]);
+        }
+        run_command(command)?;
+    }
+    Ok(())
 }
 
 /// Type-checks the features that need a GPU to run.

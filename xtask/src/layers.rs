@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "plimsoll-finder",
         "plimsoll-guard",
         "plimsoll-sampler",
+        "plimsoll-fleet",
         "plimsoll-monitor",
         "plimsoll-files",
     ],
@@ -58,6 +59,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("criterion", &["plimsoll-bench"]),
     ("cubecl", &["plimsoll-plan", "plimsoll-probe"]),
     ("cudarc", &["plimsoll-probe"]),
+    ("mpi", &["plimsoll-fleet"]),
     ("nvml-wrapper", &["plimsoll-probe"]),
     ("plotters", &["plimsoll-monitor"]),
 ];

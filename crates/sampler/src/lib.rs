@@ -16,6 +16,7 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
+//! [`deal`] says which device takes which samples of a step.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -97,6 +98,7 @@
 mod block_permutation;
 mod collate;
 mod crop;
+mod deal;
 mod epoch;
 mod error;
 mod hash;
@@ -109,6 +111,7 @@ pub use collate::{
     place_crop,
 };
 pub use crop::{Crop, crop, image_of};
+pub use deal::{Taker, deal};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;

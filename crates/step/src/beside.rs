@@ -1,6 +1,5 @@
 //! Parts of a step that run side by side.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -8,6 +7,7 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use plimsoll_probe::Share;
+use plimsoll_sampler::{Taker, deal};
 use plimsoll_types::{Attempt, Bytes, Prediction};
 
 use crate::gradients::{WeightedAccumulator, weighted_backward};
@@ -126,8 +126,12 @@ impl<'a, M: Module> Beside<'a, M> {
         self.group.truncate(fits);
     }
 
+    /// Deals parts to the replicas, and returns the places of the parts of each: what a part needs is taken for the time that it
+    /// takes.
     fn shares(&self, needs: &[Need]) -> Vec<Vec<usize>> {
-        shares(&needs.iter().map(|it| it.most).collect::<Vec<_>>(), self.replicas.count())
+        let costs: Vec<_> = needs.iter().map(|it| it.most.0).collect();
+        let replicas = vec![Taker::EQUAL; self.replicas.count().clamp(1, needs.len().max(1))];
+        deal(&costs, &replicas).unwrap_or_else(|error| unreachable!("a replica holds any part: {error}"))
     }
 
     /// Returns what parts need at once, each what `need` says: of each replica its first, the largest, and what its others hold
@@ -214,35 +218,5 @@ impl<'a, M: Module> Beside<'a, M> {
             });
         }
         self.made.back_mut().into_iter().for_each(|it| it.is_last = true);
-    }
-}
-
-/// Deals parts of these needs to at most so many replicas, the largest first and each to the one that has least to do: what a
-/// part needs is taken for the time that it takes. Returns the places of the parts of each replica, in order.
-fn shares(needs: &[Bytes], n_replicas: usize) -> Vec<Vec<usize>> {
-    let mut shares = vec![(Bytes::ZERO, Vec::new()); n_replicas.clamp(1, needs.len().max(1))];
-    let mut order: Vec<_> = (0..needs.len()).collect();
-    order.sort_by_key(|at| (Reverse(needs[*at]), *at));
-    for at in order {
-        let least = shares.iter_mut().min_by_key(|it| it.0);
-        let (load, parts) = least.unwrap_or_else(|| unreachable!("there is one at least"));
-        *load = load.saturating_add(needs[at]);
-        parts.push(at);
-    }
-    shares.into_iter().map(|(_, parts)| parts).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_part_leaves_the_others_to_those_who_have_less_to_do() {
-        let shares = |needs: &[u64], n| shares(&needs.iter().copied().map(Bytes::mib).collect::<Vec<_>>(), n);
-        assert_eq!(shares(&[4, 8, 6], 2), [vec![1], vec![2, 0]]);
-        assert_eq!(shares(&[5, 5, 5, 5], 2), [vec![0, 2], vec![1, 3]]);
-        assert_eq!(shares(&[5, 5], 4), [[0], [1]]);
-        assert_eq!(shares(&[1, 2, 3], 1), [[2, 1, 0]]);
-        assert_eq!(shares(&[], 2), [Vec::<usize>::new()]);
     }
 }

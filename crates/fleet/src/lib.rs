@@ -1,0 +1,123 @@
+//! Who else takes part, and what do we agree on?
+//!
+//! A training that runs on several devices has a *rank* for each: a thread of one process, or a process of its own, on this
+//! machine or another.
+//! A [`Fleet`] is the view that one rank has of all of them, and three things that they do together: tell each other numbers,
+//! add what each has, and take over what the first has.
+//!
+//! | ranks | type |
+//! |---|---|
+//! | one | [`Alone`] |
+//! | threads of this process | [`InProcess`] |
+//! | processes that `mpirun` has started | `Mpi`, with the feature `mpi`, which takes `mpicc` and libclang to build |
+//!
+//! # Invariants
+//!
+//! * What it carries means nothing to it: whoever calls knows what the numbers are.
+//! * Every rank gets the same bits. Sums are made in the order of the ranks in one process; under MPI they are as the library
+//!   makes them on the first rank, which may be others with another number of ranks.
+//! * Ranks that do not do the same thing are told so, each by name: one that adds where another broadcasts, or has more to add.
+//! * Nobody waits for ever for a thread that is gone. A process that dies ends all of them, as MPI has it.
+//!
+//! # Example
+//!
+//! Four threads, each of which has seen some samples:
+//!
+//! ```
+//! use std::thread;
+//!
+//! use plimsoll_fleet::{Fleet, FleetError, InProcess};
+//!
+//! let work = |mut fleet: InProcess| {
+//!     let own = u64::from(fleet.rank()) + 1;
+//!     let seen = fleet.agree(&[own])?;
+//!     assert_eq!(seen, [1, 2, 3, 4]);
+//!     // Each has a mean over its own, and counts as much as it has seen.
+//!     let weight = own as f32 / seen.iter().sum::<u64>() as f32;
+//!     let mut means = [10.0 * weight, 20.0 * weight];
+//!     fleet.sum(&mut means)?;
+//!     assert!((means[0] - 10.0).abs() < 1e-5);
+//!     Ok::<_, FleetError>(())
+//! };
+//! thread::scope(|scope| {
+//!     let ranks: Vec<_> = InProcess::start(4).into_iter().map(|it| scope.spawn(move || work(it))).collect();
+//!     ranks.into_iter().try_for_each(|it| it.join().expect("no rank panics"))
+//! })?;
+//! # Ok::<(), FleetError>(())
+//! ```
+//!
+//! # Sources
+//!
+//! The three are MPI's `Allgather`, `Reduce` followed by `Bcast`, and `Bcast` (MPI 4.1, chapter 6): an `Allreduce` need not
+//! give every rank the same bits.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod in_process;
+#[cfg(feature = "mpi")]
+mod mpi;
+
+pub use error::{Call, FleetError};
+pub use in_process::InProcess;
+
+#[cfg(feature = "mpi")]
+pub use crate::mpi::Mpi;
+
+/// What one rank sees of all that take part.
+///
+/// All of them call the same methods in the same order.
+pub trait Fleet {
+    /// Returns which of the ranks this is, from 0.
+    fn rank(&self) -> u32;
+
+    /// Returns how many there are.
+    fn n_ranks(&self) -> u32;
+
+    /// Tells all ranks some numbers, as many on each, and returns those of all, in the order of the ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError`] when the ranks do not do the same thing, or one is gone.
+    fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError>;
+
+    /// Adds what all ranks have, as many values on each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agree`]; the values are any then.
+    fn sum(&mut self, values: &mut [f32]) -> Result<(), FleetError>;
+
+    /// Takes over what rank 0 has, as many bytes on each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agree`]; the bytes are any then.
+    fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError>;
+}
+
+/// One rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alone;
+
+impl Fleet for Alone {
+    fn rank(&self) -> u32 {
+        0
+    }
+
+    fn n_ranks(&self) -> u32 {
+        1
+    }
+
+    fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError> {
+        Ok(own.to_vec())
+    }
+
+    fn sum(&mut self, _values: &mut [f32]) -> Result<(), FleetError> {
+        Ok(())
+    }
+
+    fn broadcast(&mut self, _bytes: &mut [u8]) -> Result<(), FleetError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Processes that `mpirun` starts, on this machine.
+
+#![cfg(feature = "mpi")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+use std::env;
+use std::process::Command;
+
+use plimsoll_fleet::{Call, Fleet, FleetError, Mpi};
+
+/// Tells a process that it is one of the ranks.
+const RANK: &str = "PLIMSOLL_TEST_RANK";
+
+/// More than go over at a time.
+const MANY: usize = (1 << 22) + 3;
+
+/// What each of the ranks does; without them, nothing.
+#[test]
+fn of_each_rank() {
+    if env::var_os(RANK).is_none() {
+        return;
+    }
+    let mut fleet = Mpi::join().unwrap();
+    assert!(Mpi::join().is_err(), "a process joins once");
+    let (own, n) = (fleet.rank(), fleet.n_ranks());
+    assert_eq!(n, 4);
+    assert_eq!(fleet.agree(&[u64::from(own), 9]).unwrap(), [0, 9, 1, 9, 2, 9, 3, 9]);
+    let mut values = vec![own as f32; MANY];
+    fleet.sum(&mut values).unwrap();
+    assert!(values.into_iter().all(|it| it.to_bits() == 6.0_f32.to_bits()));
+    let mut bytes = vec![u8::try_from(own + 1).unwrap(); MANY];
+    fleet.broadcast(&mut bytes).unwrap();
+    assert!(bytes.into_iter().all(|it| it == 1));
+    let mut values = vec![0.0; if own == 3 { 2 } else { 1 }];
+    let differs = fleet.sum(&mut values).unwrap_err();
+    if own == 0 {
+        let (own, call) = (Call::Sum(1), Call::Sum(2));
+        assert_eq!(differs, FleetError::Differs { own_rank: 0, own, rank: 3, call });
+    }
+    // An uneven sum of what each makes by itself is the same bits on all.
+    let mut uneven = [1.0 / (own as f32 + 3.0)];
+    fleet.sum(&mut uneven).unwrap();
+    let bits = fleet.agree(&[u64::from(uneven[0].to_bits())]).unwrap();
+    assert!(bits.iter().all(|it| *it == bits[0]));
+}
+
+/// Returns what starts four ranks.
+fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["-n", "4"]).env(RANK, "1");
+    // Open MPI starts no more ranks than there are cores, and none for root, unless it is told to.
+    for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"] {
+        command.env(name, "1");
+    }
+    command
+}
+
+#[test]
+fn four_processes_do_things_together() {
+    if env::var_os(RANK).is_some() {
+        return;
+    }
+    if !mpirun().arg("true").status().is_ok_and(|it| it.success()) {
+        eprintln!("skipped: `mpirun -n 4 true` fails here");
+        return;
+    }
+    let output = mpirun().arg(env::current_exe().unwrap()).args(["--exact", "of_each_rank"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.matches("1 passed").count() == 4, "{text}");
+}
