@@ -85,15 +85,8 @@ fn mpi() -> anyhow::Result<()> {
         println!("no mpicc was found: what needs MPI is left out");
         return Ok(());
     }
-    for work in ["clippy --all-targets", "test"] {
-        let mut command = cargo(work);
-        command.args(["--package", "plimsoll-fleet", "--features", "mpi"]);
-        if work != "test" {
-            command.args(["--", "-D", "warnings"]);
-        }
-        run_command(command)?;
-    }
-    Ok(())
+    run_command(cargo("clippy --package plimsoll-fleet --features mpi --all-targets -- -D warnings"))?;
+    run_command(cargo("test --package plimsoll-fleet --features mpi"))
 }
 
 /// Type-checks the features that need a GPU to run.

@@ -14,8 +14,7 @@ const AT_ONCE: usize = 1 << 22;
 /// A rank that is a process, which `mpirun` or a scheduler has started with the others; one that was started by itself is alone.
 ///
 /// A process that dies ends all of them, unless MPI is told otherwise.
-/// Before anything is added or taken over, ranks tell each other what they are about to do, which takes one more exchange of
-/// two numbers.
+/// Before ranks do anything together they tell each other what they are about to do: one more exchange, of two numbers.
 pub struct Mpi {
     world: SimpleCommunicator,
     /// Ends MPI when it is dropped.

@@ -38,8 +38,9 @@ use crate::unread::Unread;
 /// Where the device reports no exact peaks (`CubeCL`: what is reserved, which falls only by a cleanup), unused pages go
 /// back to it after a failure and before a step of another shape than the last, so that a peak is never that of an
 /// earlier, larger part; where steps are [of mixed shapes](Self::of_mixed_shapes), only as long as it was not read once, or
-/// all pages together would be above the budget. A part that failed among the pages of earlier ones, or was refused an allocation, is tried once
-/// more after the cleanup before it is split.
+/// all pages together would be above the budget.
+/// A part that failed among the pages of earlier ones, or was refused an allocation, is tried once more after the cleanup
+/// before it is split.
 pub struct GuardedStep {
     probe: Box<dyn Probe>,
     pub(crate) device: Device,
