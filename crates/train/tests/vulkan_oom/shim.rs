@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use plimsoll_probe::{DeviceKind, open};
 use plimsoll_types::Bytes;
 
 const SOFTWARE: &str = "/usr/lib/chromium/libvk_swiftshader.so";
@@ -32,10 +33,14 @@ pub(crate) fn under_shim(test: &str, body: impl FnOnce()) {
     assert!(output.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", output.status);
 }
 
-/// Builds the shim, where there is a driver behind it and a compiler.
+/// Builds the shim, where there is a driver behind it, a loader that finds drivers, and a compiler.
 fn compile(folder: &Path) -> Option<PathBuf> {
     if !Path::new(SOFTWARE).is_file() {
         eprintln!("skipped: there is no {SOFTWARE}");
+        return None;
+    }
+    if let Err(error) = open(DeviceKind::Vulkan(0), None) {
+        eprintln!("skipped: failed to {error}");
         return None;
     }
     let (source, library) =
