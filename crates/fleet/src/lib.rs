@@ -94,6 +94,11 @@ pub trait Fleet {
     ///
     /// As [`Self::agree`]; the bytes are any then.
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError>;
+
+    /// Says that this rank has done all that it was to: from here on it is not missed.
+    ///
+    /// All of them do so at the end. One that is dropped before is gone.
+    fn leave(&mut self) {}
 }
 
 /// One rank.

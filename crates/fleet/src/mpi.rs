@@ -13,12 +13,12 @@ const AT_ONCE: usize = 1 << 22;
 
 /// A rank that is a process, which `mpirun` or a scheduler has started with the others; one that was started by itself is alone.
 ///
-/// A process that dies ends all of them, unless MPI is told otherwise.
+/// A process that dies, or ends before it [leaves](Fleet::leave), ends all of them, unless MPI is told otherwise.
 /// Before ranks do anything together they tell each other what they are about to do: one more exchange, of two numbers.
 pub struct Mpi {
     world: SimpleCommunicator,
-    /// Ends MPI when it is dropped.
-    _universe: Universe,
+    /// Ends MPI when it is dropped, and waits there for the others.
+    universe: Option<Universe>,
 }
 
 impl Mpi {
@@ -37,7 +37,7 @@ impl Mpi {
                 "this MPI takes calls from the main thread only: build it with thread support",
             ));
         }
-        Ok(Self { world: universe.world(), _universe: universe })
+        Ok(Self { world: universe.world(), universe: Some(universe) })
     }
 
     /// Refuses what not all ranks are about to do.
@@ -98,5 +98,16 @@ impl Fleet for Mpi {
         let first = self.world.process_at_rank(0);
         bytes.chunks_mut(AT_ONCE).for_each(|it| first.broadcast_into(it));
         Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.universe = None;
+    }
+}
+
+impl Drop for Mpi {
+    /// Does not end MPI where this rank is missed: it would wait for others that wait for it. When its process ends, so do all.
+    fn drop(&mut self) {
+        std::mem::forget(self.universe.take());
     }
 }

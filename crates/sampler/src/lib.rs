@@ -16,7 +16,7 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
-//! [`deal`] says which device takes which samples of a step.
+//! [`deal`] says which device takes which samples of a step, and [`BatchDealer`] how many of each padded batch.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -99,6 +99,7 @@ mod block_permutation;
 mod collate;
 mod crop;
 mod deal;
+mod dealer;
 mod epoch;
 mod error;
 mod hash;
@@ -112,6 +113,7 @@ pub use collate::{
 };
 pub use crop::{Crop, crop, image_of};
 pub use deal::{Taker, deal};
+pub use dealer::BatchDealer;
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;

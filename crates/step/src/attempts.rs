@@ -1,22 +1,23 @@
 //! The attempts at the parts of one step.
 
+mod finish;
+
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
+
 use plimsoll_guard::{Ahead, Failure, Happened};
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading};
 
 use crate::beside::{Beside, Made};
-use crate::error::{ReadError, StepError, read_values, unless_out_of_memory};
-use crate::gradients::{WeightedAccumulator, scaled, squared_norm};
+use crate::error::{ReadError, StepError, unless_out_of_memory};
+use crate::gradients::WeightedAccumulator;
 use crate::graph::Nodes;
 use crate::guarded::{GuardedStep, Passes, PredictShape};
-use crate::issue::read_of_step;
-use crate::outcome::{StepOutcome, StepTimes};
+use crate::outcome::StepTimes;
 use crate::pages::Certain;
 use crate::request::{RanPart, StepPart, StepRequest};
 use crate::running::RunningStates;
@@ -287,71 +288,6 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         self.guarded.failures.push(attempt);
         self.probe_time(GuardedStep::give_back)?;
         Ok(Happened::Failed(failure))
-    }
-
-    /// Checks what all parts have added up to; returns none where that did not fit.
-    pub(super) fn finish(&mut self) -> Result<Option<(StepOutcome, Vec<T>)>, StepError> {
-        self.times.guard = self.begun.elapsed().saturating_sub(self.inside);
-        if !self.guarded.before.is_empty() {
-            // What forward passes have changed is there from now on.
-            RunningStates::settle(self.model);
-        }
-        let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
-        let mut gradients = accumulator.finish();
-        let start = Instant::now();
-        let StepRequest { task_probes, rescale, .. } = self.request;
-        let unread: Vec<_> = self.unread.iter().filter_map(|it| it.unread.values.clone()).collect();
-        let values = read_of_step(self.model, &mut gradients, task_probes, (unread, &self.guarded.device));
-        let Some(values) = self.values(values)? else { return Ok(None) };
-        let mut values = &*values;
-        for UnreadPart { unread, n_units, .. } in std::mem::take(&mut self.unread) {
-            let of_part;
-            (of_part, values) = values.split_at(unread.n_values());
-            self.add_losses(&of_part[..unread.n_losses], n_units);
-        }
-        let squares = values.iter();
-        let mut norms = squares.into_iter().map(|square| square.sqrt() / rescale.scale());
-        let (gradient_norm, mut losses) = (norms.next().unwrap_or(0.0), std::mem::take(&mut self.losses).into_iter());
-        let loss = losses.next();
-        if !(loss.is_none_or(f64::is_finite) && gradient_norm.is_finite()) {
-            return Err(StepError::NotFinite { loss, gradient_norm });
-        }
-        if let Some(factor) = rescale.factor(gradient_norm) {
-            gradients = scaled(self.model, gradients, factor);
-            // Where a failed allocation is silent, what was multiplied is to be read once more.
-            let is_silent = !self.guarded.pages.are_exact();
-            if is_silent && self.values(squared_norm(self.model, &gradients, &self.guarded.device))?.is_none() {
-                return Ok(None);
-            }
-        }
-        self.times.check += start.elapsed();
-        let (of_tasks, task_norms) = (losses.collect(), norms.collect());
-        let (parts, resident, in_use) = (std::mem::take(&mut self.parts), self.resident, self.in_use);
-        let (peak, times) = (self.peak, self.times);
-        let outcome =
-            StepOutcome { gradients, loss, gradient_norm, of_tasks, task_norms, parts, resident, in_use, peak, times };
-        Ok(Some((outcome, std::mem::take(&mut self.brought))))
-    }
-
-    /// Whether some part is read with the step, and not by itself.
-    pub(super) fn is_unread(&self) -> bool {
-        !self.unread.is_empty()
-    }
-
-    /// Reads what depends on every gradient; returns none where there was not enough memory for them.
-    fn values(&mut self, values: Tensor<1>) -> Result<Option<Vec<f64>>, StepError> {
-        self.times.n_reads += 1;
-        let refused = match read_values(values, self.guarded.probe()) {
-            Ok(values) => return Ok(Some(values)),
-            Err(ReadError::Other(error)) => return Err(*error),
-            Err(ReadError::OutOfMemory { refused }) => refused,
-            Err(ReadError::NeverFits { allocation, .. }) => Some(allocation),
-        };
-        // Nobody has read a part alone: the largest is to blame for all that is known.
-        let blamed = std::mem::take(&mut self.unread).into_iter().map(|it| it.attempt);
-        let blamed = blamed.max_by_key(|it| it.shape.positions());
-        self.guarded.failures.extend(blamed.map(|it| Attempt { refused, ..it }));
-        Ok(None)
     }
 
     pub(super) fn weights_are_whole(&self) -> Result<bool, StepError> {

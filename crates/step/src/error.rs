@@ -3,10 +3,13 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use burn::tensor::{ExecutionError, Tensor};
+use burn::tensor::{ExecutionError, Tensor, TensorData};
+use plimsoll_fleet::FleetError;
 use plimsoll_guard::{Cause, DeviceError, GuardError, Obstacle, classify};
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::Bytes;
+
+use crate::team::Standing;
 
 /// Why a step did not happen; but for [`Self::Damaged`], the model is as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,55 @@ pub enum StepError {
         /// The global norm of its gradient.
         gradient_norm: f64,
     },
+    /// Ranks cannot do something together.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// Not all ranks go on with the step.
+    #[error("rank {rank} {}", does(*.standing))]
+    Apart {
+        /// The first of those that stand worst.
+        rank: u32,
+        /// How it stands.
+        standing: Standing,
+    },
+    /// Ranks are not at one step.
+    #[error("rank {rank} is at step {step}, and rank {own_rank} at step {own_step}")]
+    OtherStep {
+        /// The first that is at another.
+        rank: u32,
+        /// Its step.
+        step: u64,
+        /// This one.
+        own_rank: u32,
+        /// Its step.
+        own_step: u64,
+    },
+    /// Ranks have come to different weights: they do not run the same program on the same kind of device.
+    #[error(
+        "rank {rank} has other weights than rank 0 after step {step}: ranks run one program, on devices of one kind"
+    )]
+    OtherWeights {
+        /// The first that has others.
+        rank: u32,
+        /// The step.
+        step: u64,
+    },
+    /// Ranks have read different samples for one step.
+    #[error("rank {rank} has other samples for step {step} than rank 0: ranks read the same data")]
+    OtherSamples {
+        /// The first that has others.
+        rank: u32,
+        /// The step.
+        step: u64,
+    },
+}
+
+fn does(standing: Standing) -> String {
+    match standing {
+        Standing::Ready => "is ready".to_owned(),
+        Standing::LeavesOut { edge } => format!("cannot hold a sample padded to {edge}"),
+        Standing::GoesBack => "has lost its weights, and goes back to the last checkpoint".to_owned(),
+    }
 }
 
 fn reached(needed: Option<Bytes>) -> String {
@@ -134,11 +186,15 @@ pub(crate) enum ReadError {
 
 /// Reads a vector from the device.
 pub(crate) fn read_values(tensor: Tensor<1>, probe: &dyn Probe) -> Result<Vec<f64>, ReadError> {
+    read_data(tensor, probe).map(|data| data.iter::<f64>().collect())
+}
+
+/// Reads a tensor from the device.
+pub(crate) fn read_data<const D: usize>(tensor: Tensor<D>, probe: &dyn Probe) -> Result<TensorData, ReadError> {
     // A device that does not know its limit has none that a tensor could be above.
     let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
     // CubeCL panics at the next read when it had no memory to pass a kernel its arguments; a read ends where it is used.
-    let values = || tensor.try_into_data().map(|data| data.iter::<f64>().collect());
-    let read = unless_out_of_memory(values).map_err(|error| ReadError::Other(Box::new(error)))?;
+    let read = unless_out_of_memory(|| tensor.try_into_data()).map_err(|error| ReadError::Other(Box::new(error)))?;
     let Some(read) = read else { return Err(ReadError::OutOfMemory { refused: None }) };
     read.map_err(|error| match cause(&error, largest()) {
         Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },

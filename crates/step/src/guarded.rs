@@ -7,6 +7,7 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
+use plimsoll_fleet::Fleet;
 use plimsoll_guard::{Guard, Happened, Now};
 use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
@@ -24,6 +25,7 @@ use crate::pages::{Certain, Pages};
 use crate::replicas::Replicas;
 use crate::request::{RanPart, StepRequest};
 use crate::running::RunningStates;
+use crate::team::Team;
 use crate::unread::Unread;
 
 /// Runs the forward and backward passes of optimizer steps under a budget.
@@ -56,6 +58,8 @@ pub struct GuardedStep {
     pub(crate) before: RunningStates,
     /// What decides what is done with a step.
     guard: Guard,
+    /// The ranks that do it together.
+    team: Team,
 }
 
 /// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
@@ -101,7 +105,33 @@ impl GuardedStep {
             failures: Vec::new(),
             before,
             guard,
+            team: Team::default(),
         }
+    }
+
+    /// Does each step together with other ranks, each of which runs some of its samples.
+    ///
+    /// A request names the micro-batches that this rank runs, of all samples of the step; an attempt then ends with the
+    /// gradient, the losses and the norms of the step as a whole, the same bits on every rank. What a forward pass changes in
+    /// the model, such as running statistics, is each rank's own, as in PyTorch's `DistributedDataParallel`.
+    #[must_use]
+    pub fn in_team(self, fleet: Box<dyn Fleet>) -> Self {
+        Self { team: Team::new(fleet), ..self }
+    }
+
+    /// Returns the ranks that do steps together.
+    pub fn team(&mut self) -> &mut Team {
+        &mut self.team
+    }
+
+    /// Returns which of the ranks this is, from 0.
+    pub fn rank(&self) -> u32 {
+        self.team.rank()
+    }
+
+    /// Whether there is no other rank.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.team.is_alone()
     }
 
     /// Lets parts that are certain to fit begin among the pages of other shapes, where all together stay within the budget:

@@ -3,6 +3,7 @@
 mod background;
 mod checksums;
 mod folder;
+mod rank;
 mod weights;
 
 use std::fs;
@@ -26,6 +27,7 @@ pub(crate) use self::background::{Background, Unpublished};
 pub use self::folder::Best;
 use self::folder::list;
 pub(crate) use self::folder::{name, note_best, noted_best, prune, remove_after};
+pub(crate) use self::rank::RankState;
 
 const VERSION: u32 = 6;
 const MODEL: &str = "model.bpk";
@@ -207,6 +209,19 @@ impl Checkpoint {
     /// [`CheckpointError`] when there is none, all are damaged, or one of the settings is not what it was.
     pub fn last(run_dir: &Path, now: &Kept) -> Result<Self, CheckpointError> {
         let found = Self::newest(run_dir, |_| true, |state| state.check_log(run_dir))?;
+        match found.state.kept.change(now) {
+            None => Ok(found),
+            Some(change) => Err(CheckpointError::Changed { path: found.path, change }),
+        }
+    }
+
+    /// Reads the state of the one of a step, which another rank has found to be whole.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError`] when it is not there, damaged, or one of the settings is not what it was.
+    pub(crate) fn of_step(run_dir: &Path, step: u64, now: &Kept) -> Result<Self, CheckpointError> {
+        let found = Self::newest(run_dir, |it| it == step, |_| Ok(()))?;
         match found.state.kept.change(now) {
             None => Ok(found),
             Some(change) => Err(CheckpointError::Changed { path: found.path, change }),

@@ -10,6 +10,7 @@ use crate::balance::BalanceError;
 use crate::checkpoint::CheckpointError;
 use crate::controller::ControllerError;
 use crate::loader::LoaderError;
+use crate::resume::Change;
 use crate::run_dir::RunDirError;
 
 /// A sample that does not fit, as its source speaks of it.
@@ -56,6 +57,17 @@ pub enum TrainError {
         asked: u64,
         /// Those of its last checkpoint.
         done: u64,
+    },
+    /// Ranks were not told the same.
+    #[error("train on {n_ranks} ranks: `{}` is {} on rank {rank}, and {} on rank 0: all ranks run one program with one \
+             configuration on the same data", change.key, change.now, change.was)]
+    OtherRanks {
+        /// How many there are.
+        n_ranks: u32,
+        /// This one.
+        rank: u32,
+        /// What it was told otherwise.
+        change: Box<Change>,
     },
     /// Predictor or policy refuse their configuration.
     #[error(transparent)]

@@ -1,6 +1,7 @@
 //! The loop.
 
 use burn::tensor::Device;
+use plimsoll_fleet::{Alone, Fleet};
 use plimsoll_monitor::Progress;
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
@@ -64,6 +65,8 @@ pub struct Shell<'a> {
     pub config_text: &'a str,
     /// How the process before this one died, where the run goes on after that.
     pub death: Option<Death>,
+    /// The ranks that train together; this one alone is [`Alone`].
+    pub fleet: Box<dyn Fleet>,
 }
 
 impl<'a> Shell<'a> {
@@ -94,6 +97,7 @@ impl<'a> Shell<'a> {
             plan_sparing: None,
             config_text: "",
             death: None,
+            fleet: Box::new(Alone),
         })
     }
 }
@@ -117,7 +121,8 @@ pub struct Outcome {
 ///
 /// # Errors
 ///
-/// [`TrainError`]; the last checkpoint and the log are whole then. [`TrainError::Axes`] comes before anything is done.
+/// [`TrainError`]; the last checkpoint and the log are whole then. [`TrainError::Axes`] comes before anything is done, and so
+/// does [`TrainError::OtherRanks`].
 pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outcome, TrainError> {
     let n_axes = job.features().n_axes();
     if n_axes != 1 {
@@ -130,9 +135,8 @@ pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outc
     if let Some(kind) = device_kind(&shell.device) {
         warm_up(kind, &shell.device);
     }
-    let stop = shell.stop.clone();
     let mut run = Run::start(job, config, shell)?;
-    while run.is_under_way() && stop.signal().is_none() {
+    while run.goes_on().map_err(|error| run.recorded(error))? {
         let taken = run.follow_budget().and_then(|()| run.one_step()).and_then(|()| run.between_steps());
         taken.map_err(|error| run.recorded(error))?;
     }

@@ -96,6 +96,8 @@ mod workers;
 
 /// What a model is made on, and what [`open_device`] returns.
 pub use burn::tensor::Device;
+/// The ranks that train together.
+pub use plimsoll_fleet::{Alone, Fleet, FleetError, InProcess};
 /// What a job and its configuration name of a step.
 pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepPart};
 
@@ -129,7 +131,10 @@ pub use rehearsal::BlankJob;
 pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
-pub use run_dir::{CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
+pub use run_dir::{
+    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RANKS, RunDir, RunDirError, UNDONE_FILE, Why,
+    folders_of_ranks,
+};
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::balance::TaskBalance;
 use crate::config::FitConfig;
 use crate::job::Job;
+use crate::learning_rate::LearningRate;
 use crate::loader::{LoaderConfig, StepUnit};
 use crate::source::{Lengths, Source};
 
@@ -64,6 +65,33 @@ impl Kept {
             kept["optimizer"] = optimizer.name().into();
         }
         Self(kept)
+    }
+
+    /// Returns what must be equal on all ranks of a run: what it keeps, but for what belongs to a device, and how long it is.
+    pub(crate) fn of_ranks(&self, config: &FitConfig) -> Self {
+        let mut told = self.0.clone();
+        for of_device in ["platform", "small_batch", "memory", "policy"] {
+            told[of_device] = Value::Null;
+        }
+        let LearningRate { peak, warm_up_steps, final_share, .. } = config.learning_rate;
+        told["version"] = env!("CARGO_PKG_VERSION").into();
+        told["train"]["steps"] = config.n_steps.into();
+        told["train"]["learning_rate"] = peak.into();
+        told["train"]["warm_up_steps"] = warm_up_steps.into();
+        told["train"]["final_learning_rate_share"] = final_share.into();
+        told["train"]["validate_every"] = config.validate_every.into();
+        told["train"]["checkpoint_every"] = config.checkpoint_every.into();
+        Self(told)
+    }
+
+    /// Returns it as text.
+    pub(crate) fn to_text(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Reads what [`Self::to_text`] has written; what makes no sense differs from anything.
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        Self(serde_json::from_slice(text).unwrap_or(Value::Null))
     }
 
     /// Returns the first setting in which two runs differ.

@@ -17,6 +17,7 @@ mod feed;
 mod go_back;
 mod journal;
 mod one_step;
+mod ranks;
 mod recover;
 mod save;
 mod standing;
@@ -27,12 +28,15 @@ mod unfit;
 mod validate;
 mod validations;
 
+use std::path::PathBuf;
+
 use plimsoll_step::StepError;
-use plimsoll_types::{Attempt, Event, Knobs, Stage, StepFailed};
+use plimsoll_types::{Attempt, EndReason, Event, Knobs, Stage, StepFailed};
 
 use self::control::Control;
 use self::feed::Feed;
 use self::journal::Journal;
+use self::ranks::Agreed;
 use self::standing::Standing;
 use self::training::Training;
 use self::validations::Validations;
@@ -45,18 +49,27 @@ use crate::signal::StopFlag;
 pub use self::death::Death;
 pub use self::unfit::Unfit;
 
+/// How far the seeds of two ranks are apart: odd, and far from what other seeds are apart by.
+const RANK_STRIDE: u64 = 0xd1b5_4a32_d192_ed03;
+
 pub(crate) struct Run<'j, 's, J: Job> {
     job: &'j J,
     config: &'j FitConfig,
     /// The settings that it keeps from its first step to its last.
     kept: Kept,
     stop: StopFlag,
+    /// The run directory, which the ranks have in common.
+    root: PathBuf,
     journal: Journal<'s>,
     training: Training<J::Model>,
     feed: Feed<J::Source>,
     control: Control<'s>,
     validations: Validations,
     standing: Standing,
+    /// What the ranks have agreed on for the step under way; nothing where there is one.
+    agreed: Option<Agreed>,
+    /// Why all ranks end, once they do.
+    ended: Option<EndReason>,
 }
 
 impl<J: Job> Run<'_, '_, J> {
@@ -72,9 +85,10 @@ impl<J: Job> Run<'_, '_, J> {
         }
     }
 
-    /// Seeds the device anew, so that what is random in a step is the same after a resumption.
-    fn seed(&self) {
-        self.training.seed_step(self.config.seed, self.step());
+    /// Seeds the device anew, so that what is random in a step is the same after a resumption, and another on each rank.
+    fn seed(&mut self) {
+        let seed = self.config.seed.wrapping_add(u64::from(self.training.team().rank()).wrapping_mul(RANK_STRIDE));
+        self.training.seed_step(seed, self.step());
     }
 
     /// Learns from an event and decides, and logs both the event and the decision.

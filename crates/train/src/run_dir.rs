@@ -72,6 +72,9 @@ fn named(process: Option<u32>) -> String {
 /// The resolved configuration inside a run directory.
 pub const CONFIG_FILE: &str = "config.toml";
 
+/// The folder of what belongs to single ranks, inside a run directory: that of each but the first has its number.
+pub const RANKS: &str = "ranks";
+
 /// What to do about a run directory that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -90,6 +93,8 @@ pub enum Existing {
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    /// The directory of the whole run.
+    root: PathBuf,
     log: EventLog,
     undo: Option<Undo>,
     _lock: File,
@@ -140,7 +145,7 @@ impl RunDir {
             Ok((lock::take(path, lock::PATIENCE, on_wait)?, EventLog::open(path, undo.is_some())?))
         };
         match lock_and_log() {
-            Ok((lock, log)) => Ok(Self { path: path.to_owned(), log, undo, _lock: lock }),
+            Ok((lock, log)) => Ok(Self { path: path.to_owned(), root: path.to_owned(), log, undo, _lock: lock }),
             // Another process was faster, and the place is its own.
             Err(error @ (RunDirError::Locked { .. } | RunDirError::Exists(_))) => Err(error),
             Err(error) => {
@@ -152,9 +157,33 @@ impl RunDir {
         }
     }
 
+    /// Opens the folder of another rank than the first, inside the directory that the first has opened before: for its log and
+    /// what else is its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn of_rank(root: &Path, rank: u32, existing: Existing) -> Result<Self, RunDirError> {
+        let path = root.join(RANKS).join(rank.to_string());
+        let holds_run = path.join(EVENTS_FILE).is_file();
+        let existing = if existing == Existing::Resume && holds_run { existing } else { Existing::Refuse };
+        if existing == Existing::Refuse && path.exists() {
+            // Whoever died before it had a log left nothing that is worth anything.
+            fs::remove_dir_all(&path).map_err(|source| io_error("delete", &path, source))?;
+        }
+        let mut own = Self::open(&path, existing)?;
+        root.clone_into(&mut own.root);
+        Ok(own)
+    }
+
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the path of the directory of the whole run, which the ranks have in common.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Returns what leaves the place as it was where the process ends at once before the run has begun, whoever ends it; a
@@ -233,6 +262,20 @@ impl RunDir {
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), RunDirError> {
         write_atomically(&self.path.join(name), content)
     }
+}
+
+/// Undoes in the folder of a rank that takes no part any more what it logged after a mark.
+pub(crate) fn undo_in(folder: &Path, mark: u64) -> Result<(), RunDirError> {
+    EventLog::open(folder, false)?.undo_after(mark).map(drop)
+}
+
+/// Returns the folders of the ranks of a run but the first, with their numbers, in order.
+pub fn folders_of_ranks(root: &Path) -> Vec<(u32, PathBuf)> {
+    let entries = fs::read_dir(root.join(RANKS)).into_iter().flatten().flatten();
+    let rank_of = |it: &fs::DirEntry| it.file_name().to_str()?.parse().ok();
+    let mut folders: Vec<_> = entries.filter_map(|it| Some((rank_of(&it)?, it.path()))).collect();
+    folders.sort();
+    folders
 }
 
 impl Drop for RunDir {

@@ -78,6 +78,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, n_steps: u64, stop_afte
         warn: &mut |warning| panic!("{warning}"),
         death: None,
         plan_sparing: None,
+        fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
     fit(job, &config(n_steps), shell).unwrap();

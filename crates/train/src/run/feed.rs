@@ -22,6 +22,8 @@ pub(super) struct Feed<S: Source> {
     /// What was known to be too long before the run.
     known: Option<u32>,
     unfit: Option<Unfit>,
+    /// The longest edge that every rank holds, where one does not hold all.
+    agreed: Option<u32>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
     /// The samples of the step under way.
@@ -32,14 +34,21 @@ type Samples<S> = StepSamples<<S as Source>::Buffer>;
 
 impl<S: Source> Feed<S> {
     /// Allocates all buffers.
-    pub(super) fn try_new(source: Arc<S>, config: &FitConfig, wanted: &Wanted) -> Result<Self, LoaderError> {
+    pub(super) fn try_new(
+        source: Arc<S>,
+        config: &FitConfig,
+        wanted: &Wanted,
+        buffer_limit: Bytes,
+    ) -> Result<Self, LoaderError> {
+        let loader = LoaderConfig { buffer_limit, ..config.loader.clone() };
         Ok(Self {
-            loader: Loader::try_new(&source, None, wanted, &config.loader)?,
+            loader: Loader::try_new(&source, None, wanted, &loader)?,
             source,
-            config: config.loader.clone(),
+            config: loader,
             is_deterministic: config.deterministic,
             known: config.longest.train,
             unfit: None,
+            agreed: None,
             epoch_samples: 0,
             under_way: Vec::new(),
         })
@@ -100,17 +109,25 @@ impl<S: Source> Feed<S> {
         !self.config.edges.is_empty() && self.config.bad_sample == BadSample::Fail
     }
 
-    /// Leaves out what one sample alone has shown not to fit into a budget; returns the samples of the step without it.
+    /// Remembers that one sample alone of this edge does not fit into a budget.
+    pub(super) fn note_unfit(&mut self, edge: u32, budget: Bytes) {
+        self.unfit = Some(Unfit::of(edge, budget));
+    }
+
+    /// Goes by the longest edge that every rank holds.
+    pub(super) fn agree_on(&mut self, longest: Option<u32>) {
+        self.agreed = longest;
+    }
+
+    /// Leaves out what does not fit; returns the samples of the step without it.
     ///
     /// Shorter samples that were padded with those that are left out stay, and are padded to less.
     pub(super) fn leave_out(
         &mut self,
         samples: Samples<S>,
-        edge: u32,
         (wanted, budget): (&Wanted, Bytes),
         journal: &mut Journal<'_>,
     ) -> Result<Samples<S>, LoaderError> {
-        self.unfit = Some(Unfit::of(edge, budget));
         self.loader.leave_out_longer(self.longest(budget))?;
         let samples = self.loader.without_longer(samples)?;
         if !samples.draw.parts.is_empty() {
@@ -130,8 +147,17 @@ impl<S: Source> Feed<S> {
 
     /// Returns the longest edge that samples are padded to, where longer ones are left out.
     fn longest(&self, budget: Bytes) -> Option<u32> {
-        let longest = self.unfit?.longest(budget)?;
-        Some(self.config.edges.iter().copied().filter(|it| *it <= longest).max().unwrap_or(0))
+        self.own_longest(budget).into_iter().chain(self.agreed).min()
+    }
+
+    /// The same of what this rank alone holds.
+    pub(super) fn own_longest(&self, budget: Bytes) -> Option<u32> {
+        self.unfit?.longest(budget).map(|longest| self.edge_up_to(longest))
+    }
+
+    /// Returns the longest edge that is no longer than this.
+    pub(super) fn edge_up_to(&self, longest: u32) -> u32 {
+        self.config.edges.iter().copied().filter(|it| *it <= longest).max().unwrap_or(0)
     }
 
     /// Counts the samples of a step that is done.

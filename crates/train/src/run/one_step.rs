@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
-use plimsoll_step::{Commit, RanPart, Rescale, StepOutcome, StepRequest, StepTimes, Update};
+use plimsoll_step::{
+    Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepRequest, StepTimes, Update,
+};
 use plimsoll_types::{Budget, Bytes, Event, Knobs, MemoryReading, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::Run;
+use super::ranks::fingerprint;
 use super::recover::Stopped;
 use crate::config::FitConfig;
 use crate::error::TrainError;
@@ -33,9 +36,9 @@ impl<J: Job> Run<'_, '_, J> {
         self.journal.begin(Doing::Step);
         self.seed();
         let rung = self.control.knobs();
-        let samples = self.feed.next(&self.control.wanted(), self.control.budget().budget, &mut self.journal)?;
+        let samples = self.feed.next(&self.wanted(), self.control.budget().budget, &mut self.journal)?;
         let samples = self.begun(samples)?;
-        let request = self.request(&samples);
+        let request = self.request(&samples)?;
         let mut step = UnderWay { rung, samples, request, begun };
         let done = loop {
             let stopped = match self.attempt(&step)? {
@@ -51,7 +54,7 @@ impl<J: Job> Run<'_, '_, J> {
                 None => return Ok(()),
             }
         };
-        self.feed.count(done.n_samples());
+        self.feed.count(step.samples.draw.n_samples() as u64);
         self.answer(Event::StepDone(done))?;
         self.standing.count_step();
         self.validations.begin_step();
@@ -78,16 +81,21 @@ impl<J: Job> Run<'_, '_, J> {
         Ok(())
     }
 
-    pub(super) fn request(&self, samples: &Samples<J>) -> StepRequest {
-        StepRequest {
-            micro_batches: samples.draw.micro_batches(self.control.controller().part_size(samples.draw.n_samples())),
+    pub(super) fn request(&mut self, samples: &Samples<J>) -> Result<StepRequest, TrainError> {
+        let micro_batches = match &self.agreed {
+            None => samples.draw.micro_batches(self.control.controller().part_size(samples.draw.n_samples())),
+            Some(agreed) => self.own_micro_batches(agreed, &samples.draw)?,
+        };
+        self.training.team().set_samples(fingerprint(&samples.draw));
+        Ok(StepRequest {
+            micro_batches,
             units: self.job.unit().of(&samples.lengths),
             lengths: Vec::new(),
             task_probes: self.job.task_probes(self.training.model()),
             budget: self.control.bound(),
             rescale: Rescale { max_norm: self.job.max_norm(), ..Rescale::default() },
             may_halve: true,
-        }
+        })
     }
 
     /// Runs the parts of a step, and answers those that ran out of memory.
@@ -109,6 +117,7 @@ impl<J: Job> Run<'_, '_, J> {
         }
         let outcome = match outcome {
             Ok(outcome) => outcome,
+            Err(StepError::Apart { standing, .. }) => return Ok(Err(Stopped::Apart(standing))),
             Err(error) if self.training.guard().is_stopped() => return Ok(Err(Stopped::Attempt(error))),
             Err(error) => return Err(self.failed(error)),
         };
@@ -154,7 +163,8 @@ impl<J: Job> Run<'_, '_, J> {
             gradients: std::mem::take(&mut outcome.gradients),
             rate: self.learning_rate(&step.samples).into(),
             capacity: self.control.bound().capacity,
-            recovery: self.config.optimizer_recovery,
+            // What others have committed cannot be taken again here alone.
+            recovery: if self.agreed.is_none() { self.config.optimizer_recovery } else { OptimizerRecovery::Restore },
         };
         match self.training.commit(update).map_err(|it| self.failed(it))? {
             Commit::Done { reading, probe_time, check_time } => {

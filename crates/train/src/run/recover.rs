@@ -1,7 +1,7 @@
 //! The way on when a step stops, as the guard decides.
 
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
-use plimsoll_step::StepError;
+use plimsoll_step::{Standing, StepError};
 use plimsoll_types::{Bytes, Event, GradientCheckpointing, Knobs, Stage};
 
 use super::Run;
@@ -20,6 +20,8 @@ pub(super) enum Stopped {
         /// What it reached, where the device could say.
         peak: Option<Bytes>,
     },
+    /// Another rank does not go on with it.
+    Apart(Standing),
 }
 
 impl<J: Job> Run<'_, '_, J> {
@@ -30,13 +32,16 @@ impl<J: Job> Run<'_, '_, J> {
         mut step: UnderWay<J>,
         stopped: Stopped,
     ) -> Result<Option<UnderWay<J>>, TrainError> {
+        if let Stopped::Apart(standing) = stopped {
+            return self.follow(step, standing);
+        }
         let sample = if let Stopped::Attempt(error) = &stopped { error.sample() } else { None };
         let may_leave_out = sample.is_some_and(|it| self.feed.may_leave_out(step.request.edge_of(it)));
         let means = Means { may_recompute: self.control.may_recompute(), may_leave_out, ..self.means()? };
         match self.training.guard().on(Happened::Asked(means)) {
             Now::RaiseBudget => self.raise_budget()?,
             Now::Recompute => self.spare_memory()?,
-            Now::LeaveOut(sample) => return self.leave_out(step, sample).map(Some),
+            Now::LeaveOut(sample) => return self.leave_out(step, sample),
             Now::TakeAgain => {
                 self.take_again(step.rung)?;
                 return Ok(Some(step));
@@ -85,6 +90,7 @@ impl<J: Job> Run<'_, '_, J> {
     /// Says why nothing is left to be done.
     fn given_up(&self, step: &UnderWay<J>, stopped: Stopped) -> TrainError {
         match stopped {
+            Stopped::Apart(_) => unreachable!("it was answered"),
             Stopped::Update { peak } => self.optimizer_never_fits(peak),
             Stopped::Attempt(StepError::Damaged) => self.optimizer_never_fits(None),
             Stopped::Attempt(source) => match source.sample() {
@@ -145,16 +151,25 @@ impl<J: Job> Run<'_, '_, J> {
     }
 
     /// Leaves the sample out that does not fit, and all that are as long.
-    fn leave_out(&mut self, step: UnderWay<J>, sample: usize) -> Result<UnderWay<J>, TrainError> {
+    fn leave_out(&mut self, step: UnderWay<J>, sample: usize) -> Result<Option<UnderWay<J>>, TrainError> {
         let (edge, misfit) = (step.request.edge_of(sample), self.misfit(sample));
         self.journal.warn(&format!(
             "samples of {edge} {} and more are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
             misfit.unit, misfit.name
         ));
-        let (wanted, budget) = (self.control.wanted(), self.control.budget().budget);
-        let samples = self.feed.leave_out(step.samples, edge, (&wanted, budget), &mut self.journal)?;
+        self.feed.note_unfit(edge, self.control.budget().budget);
+        match self.tell(Standing::LeavesOut { edge })? {
+            Some(standing) => self.follow(step, standing),
+            None => self.without_unfit(step).map(Some),
+        }
+    }
+
+    /// Begins a step again without the samples that are left out by now.
+    pub(super) fn without_unfit(&mut self, step: UnderWay<J>) -> Result<UnderWay<J>, TrainError> {
+        let (wanted, budget) = (self.wanted(), self.control.budget().budget);
+        let samples = self.feed.leave_out(step.samples, (&wanted, budget), &mut self.journal)?;
         let samples = self.begun(samples)?;
-        let request = self.request(&samples);
+        let request = self.request(&samples)?;
         Ok(UnderWay { samples, request, ..step })
     }
 
@@ -175,9 +190,9 @@ impl<J: Job> Run<'_, '_, J> {
     fn go_back(&mut self, rung: Knobs) -> Result<(), TrainError> {
         let failure = "the optimizer's step ran out of memory, and the run went back to its last checkpoint";
         self.note_failure(failure)?;
-        self.return_to_last()?;
+        self.tell(Standing::GoesBack)?;
+        self.return_together()?;
         self.journal.warn(&format!("{failure}, of step {}", self.standing.step()));
-        self.catch_up()?;
         self.tell_policy(rung)
     }
 

@@ -16,7 +16,7 @@ impl<J: Job> Run<'_, '_, J> {
     pub(crate) fn between_steps(&mut self) -> Result<(), TrainError> {
         self.journal.check_checkpoint()?;
         // Saved first: a validation that does not fit must not cost the steps before it.
-        if self.is_due(self.config.checkpoint_every) && !self.standing.is_saved() {
+        if self.is_saved_now() && !self.standing.is_saved() {
             self.save()?;
         }
         // Where saving found lost weights, the run went back and has validated there.
@@ -33,7 +33,7 @@ impl<J: Job> Run<'_, '_, J> {
 
     /// Returns the end that the run has reached by itself, if any: not while a validation that a signal broke off is still to
     /// be done.
-    fn reached(&self) -> Option<EndReason> {
+    pub(super) fn reached(&self) -> Option<EndReason> {
         let FitConfig { n_steps, validate_every, patience, .. } = *self.config;
         if self.is_due(validate_every) && !self.validations.is_done() {
             None
@@ -47,17 +47,19 @@ impl<J: Job> Run<'_, '_, J> {
 
     /// Saves what is not saved yet, and logs the end.
     pub(crate) fn end(&mut self) -> Result<Outcome, TrainError> {
-        let reason = self.reached().unwrap_or(EndReason::Interrupted);
+        let reason = self.end_reason();
         if !self.standing.is_saved() {
             self.save()?;
         }
         match reason {
+            _ if !self.is_first() => (),
             EndReason::Completed | EndReason::StoppedEarly => self.validate_whole_set()?,
             EndReason::Interrupted => self.validate_at_interruption()?,
         }
         self.journal.wait_for_checkpoint()?;
         let (step, seconds) = (self.step(), self.journal.seconds());
         self.journal.log(&[Event::RunEnded(RunEnded { step, reason, seconds })])?;
+        self.part()?;
         let (overhead, stream) = (self.journal.overhead(), self.feed.stream_stats());
         Ok(Outcome { reason, step, seconds: self.standing.seconds(seconds), overhead, stream })
     }
@@ -87,6 +89,12 @@ impl<J: Job> Run<'_, '_, J> {
         Ok(note_best(self.journal.path(), Some(&Best { at_interruption: true, ..best }))?)
     }
 
+    /// Whether there is a checkpoint of this step whatever is measured: several ranks do not wait for what a validation finds
+    /// before they save.
+    pub(super) fn is_saved_now(&self) -> bool {
+        self.is_due(self.config.checkpoint_every) || (self.agreed.is_some() && self.is_due(self.config.validate_every))
+    }
+
     pub(super) fn is_due(&self, every: u64) -> bool {
         self.standing.is_due(every, self.config.n_steps)
     }
@@ -100,6 +108,9 @@ impl<J: Job> Run<'_, '_, J> {
         if !self.has_weights()? {
             // Lost weights must never reach a checkpoint.
             return self.recover_weights();
+        }
+        if self.save_own()? {
+            return Ok(());
         }
         // What is measured next is chosen here, so that a run that goes on from here measures the same.
         self.amount();

@@ -2,13 +2,13 @@
 
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
-use super::Run;
 use super::control::Control;
 use super::feed::Feed;
 use super::journal::{Journal, Listeners};
 use super::standing::Standing;
 use super::training::Training;
 use super::validations::Validations;
+use super::{Run, ranks};
 use crate::balance::TaskBalance;
 use crate::checkpoint::Checkpoint;
 use crate::config::FitConfig;
@@ -23,14 +23,21 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
     /// last checkpoint.
     pub(crate) fn start(job: &'j J, config: &'j FitConfig, shell: Shell<'s>) -> Result<Self, TrainError> {
         let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
-        let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.path());
+        let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.root());
         let mut run = Self::untrained(job, config, shell)?;
         let before = run.journal.last_undone()?;
-        let undone = match existing {
-            Existing::Resume if goes_on => run.return_to_last()?,
-            Existing::Resume => run.return_to_nothing()?,
-            Existing::Refuse | Existing::Overwrite => Vec::new(),
+        let first = if run.is_first() { None } else { Some(run.wait_for_first()?) };
+        let goes_on = first.map_or(goes_on, |it| it.is_some());
+        let undone = match (existing, first.flatten()) {
+            (_, Some(step)) => run.return_to(step)?,
+            (Existing::Resume, None) if goes_on => run.return_to_last()?,
+            (Existing::Resume, None) => run.return_to_nothing()?,
+            (Existing::Refuse | Existing::Overwrite, None) => Vec::new(),
         };
+        if run.is_first() {
+            run.leave_no_others(goes_on)?;
+            run.say_where(goes_on)?;
+        }
         run.check_room()?;
         run.journal.write(CONFIG_FILE, config_text)?;
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
@@ -40,6 +47,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             (None, Existing::Refuse | Existing::Overwrite) => Why::Started,
         };
         run.journal.note_process(run.step(), why, undone_steps)?;
+        run.take_over()?;
         if goes_on { run.go_on() } else { run.begin() }?;
         death.iter().try_for_each(|it| run.log_death(it))?;
         Ok(run)
@@ -68,25 +76,33 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
     }
 
     fn untrained(job: &'j J, config: &'j FitConfig, shell: Shell<'s>) -> Result<Self, TrainError> {
-        let Shell { run_dir, device, probe, observer, watching, warn, stop, death, plan_sparing, .. } = shell;
+        let Shell { run_dir, device, probe, observer, watching, warn, stop, death, plan_sparing, fleet, .. } = shell;
         device.seed(config.seed);
         let model = job.init(&device);
         let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
         balance.check(job.task_probes(&model).len())?;
         let guess = death.and_then(|it| it.capacity);
         let mut control = Control::try_new(config, job.features(), guess, plan_sparing)?;
-        let mut feed = Feed::try_new(job.source(), config, &control.wanted())?;
-        control.read_anew(&*probe)?;
+        let kept = Kept::of(job, config, &balance);
+        let (state, measured) = ((model, job.optimizer().on(&device)), (probe, fleet));
+        let training = Training::try_new(state, device, measured, balance, config);
+        let mut training = training.map_err(|source| TrainError::Step { step: 0, source })?;
+        let (agreed, buffer_limit) = ranks::agree_before_start(training.team(), &kept, config, &control)?;
+        let wanted = agreed.as_ref().map_or_else(|| control.wanted(), |it| it.wanted.clone());
+        let mut feed = Feed::try_new(job.source(), config, &wanted, buffer_limit)?;
+        control.read_anew(training.probe())?;
         let budget = control.budget().budget;
         feed.leave_out_known(budget);
         let (listeners, about) = (Listeners { observer, watching, warn }, (control.controller(), budget));
         Ok(Self {
-            kept: Kept::of(job, config, &balance),
+            kept,
+            root: run_dir.root().to_owned(),
             journal: Journal::new(run_dir, listeners, config, about, job.unit_of_length()),
-            training: Training::try_new((model, job.optimizer().on(&device)), device, probe, balance, config)
-                .map_err(|source| TrainError::Step { step: 0, source })?,
+            training,
             validations: Validations::new(config, budget),
             standing: Standing::default(),
+            agreed,
+            ended: None,
             job,
             config,
             stop,

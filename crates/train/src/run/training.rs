@@ -5,11 +5,13 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
+use plimsoll_fleet::Fleet;
 use plimsoll_guard::Guard;
 use plimsoll_policy::PolicyConfig;
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_step::{
-    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, TrainState, Update,
+    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, Team, TrainState,
+    Update,
 };
 use plimsoll_types::{Attempt, Bytes, TaskStep};
 
@@ -47,7 +49,7 @@ impl<M: Module> Training<M> {
     pub(super) fn try_new(
         (model, optimizer): (M, ModuleOptimizer),
         device: Device,
-        probe: Box<dyn Probe>,
+        (probe, fleet): (Box<dyn Probe>, Box<dyn Fleet>),
         balance: TaskBalance,
         config: &FitConfig,
     ) -> Result<Self, StepError> {
@@ -55,7 +57,7 @@ impl<M: Module> Training<M> {
             n @ 2.. if config.controller.exact_peaks => Some(replicas(n)?),
             _ => None,
         };
-        let (guarded, draws_line) = (GuardedStep::new(probe, device.clone()), config.draws_line);
+        let (guarded, draws_line) = (GuardedStep::new(probe, device.clone()).in_team(fleet), config.draws_line);
         let guarded = match config.controller.policy {
             PolicyConfig::Bucketed(_) => guarded.of_mixed_shapes(),
             PolicyConfig::Certified(_) | PolicyConfig::Stepwise(_) | PolicyConfig::Fixed(_) => guarded,
@@ -101,6 +103,31 @@ impl<M: Module> Training<M> {
     /// Returns what decides what is done with a step, and what now that one has stopped.
     pub(super) fn guard(&mut self) -> &mut Guard {
         self.guarded.guard()
+    }
+
+    /// Returns the ranks that train together.
+    pub(super) fn team(&mut self) -> &mut Team {
+        self.guarded.team()
+    }
+
+    /// Returns which of the ranks this is.
+    pub(super) fn rank(&self) -> u32 {
+        self.guarded.rank()
+    }
+
+    /// Takes over the weights of the first rank.
+    pub(super) fn take_over(&mut self) -> Result<(), StepError> {
+        if self.team().is_alone() {
+            return Ok(());
+        }
+        let model = self.guarded.take_over(self.state.model().clone())?;
+        self.state.set_model(model);
+        Ok(())
+    }
+
+    /// Refuses to go on where the ranks have come to different weights.
+    pub(super) fn check_weights(&mut self) -> Result<(), StepError> {
+        self.guarded.check_weights(self.state.model())
     }
 
     /// Seeds the device anew, for a step.

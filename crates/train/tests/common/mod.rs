@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
+
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
 use plimsoll_train::{
-    Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit, warm_up,
+    Alone, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit, warm_up,
 };
 use plimsoll_types::{Bytes, Event, StepDone};
 
@@ -81,7 +82,19 @@ pub(crate) fn run_planned<J: Job>(
     stop_after: Option<u64>,
     plan_sparing: Option<PlanSparing<'_>>,
 ) -> Ran {
-    let mut run_dir = RunDir::open(path, existing).unwrap();
+    let run_dir = RunDir::open(path, existing).unwrap();
+    run_in(run_dir, (probe, Box::new(Alone)), job, config, existing, (stop_after, plan_sparing))
+}
+
+/// As [`run_planned`], as one rank of several.
+pub(crate) fn run_in<J: Job>(
+    mut run_dir: RunDir,
+    (probe, fleet): (Box<dyn Probe>, Box<dyn Fleet>),
+    job: &J,
+    config: &FitConfig,
+    existing: Existing,
+    (stop_after, plan_sparing): (Option<u64>, Option<PlanSparing<'_>>),
+) -> Ran {
     let stop = StopFlag::default();
     let mut warnings = Vec::new();
     let signal = stop.clone();
@@ -105,6 +118,7 @@ pub(crate) fn run_planned<J: Job>(
         death: None,
         plan_sparing: plan_sparing.map(|it| it as PlanSparing<'_>),
         config_text: "",
+        fleet,
     };
     let outcome = fit(job, config, shell);
     Ran { outcome, events: run_dir.events().unwrap(), warnings }

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod fragile;
+mod ranks;
 mod recovery;
 mod refusal;
 mod replicas;

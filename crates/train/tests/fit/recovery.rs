@@ -17,7 +17,7 @@ use crate::tiny::{N_SAMPLES, Tiny, config, fixed, room_for};
 const AFTER_OPTIMIZER: u64 = 4;
 
 /// A probe that sees too high a peak after chosen optimizer steps.
-struct Faulty {
+pub(crate) struct Faulty {
     inner: Box<dyn Probe>,
     reads: AtomicU64,
     n_optimized: AtomicU64,
@@ -26,7 +26,7 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn with(faults: &'static [u64]) -> Box<dyn Probe> {
+    pub(crate) fn with(faults: &'static [u64]) -> Box<dyn Probe> {
         let (reads, n_optimized) = (AtomicU64::new(0), AtomicU64::new(0));
         Box::new(Self { inner: flex_with(Bytes::gib(1)), reads, n_optimized, faults })
     }

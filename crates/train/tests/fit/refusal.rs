@@ -176,6 +176,7 @@ fn a_guess_that_is_a_little_too_low_is_raised_by_that_little() {
         warn: &mut |_| (),
         death: Some(death),
         plan_sparing: None,
+        fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
     assert_eq!(fit(&job, &config, shell).unwrap().reason, EndReason::Completed);

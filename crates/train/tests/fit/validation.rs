@@ -141,6 +141,7 @@ fn a_validation_shows_how_far_it_is_and_a_signal_ends_it_at_once() {
         warn: &mut |_| (),
         death: None,
         plan_sparing: None,
+        fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
     let (job, config) = (slow(), FitConfig { validation_share: Fraction::ONE, ..tenth(4) });

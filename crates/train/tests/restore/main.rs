@@ -85,6 +85,7 @@ fn run(device: DeviceKind, path: &Path, existing: Existing) -> Option<EndReason>
         warn: &mut |warning| panic!("{warning}"),
         death: None,
         plan_sparing: None,
+        fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
     Some(fit(&Noisy, &config(device), shell).unwrap().reason)

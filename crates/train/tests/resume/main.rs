@@ -108,6 +108,7 @@ fn run_with(
         warn: &mut |warning| warnings.borrow_mut().push(warning.to_owned()),
         death: death.map(|it| Death { what: it.to_owned(), of_memory: false, rung: None, capacity: None }),
         plan_sparing: None,
+        fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
     let ended = fit(&Noisy, config, shell).map(|outcome| outcome.reason);

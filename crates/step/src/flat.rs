@@ -1,0 +1,202 @@
+//! What a model has, as one run of numbers on the host, in the order in which the model is traversed: that is the same on all
+//! ranks, and ids of parameters are not.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::error::{ReadError, read_data};
+use crate::guarded::GuardedStep;
+
+/// The gradients of a model on the host, zero where there is none.
+pub(crate) struct FlatGradients {
+    /// Those of all trained weights, and then for each of these whether there is any: 1 or 0.
+    pub(crate) values: Vec<f32>,
+    /// How many numbers the gradient of each trained weight has.
+    sizes: Vec<usize>,
+}
+
+/// The norms of what ranks have added up to.
+pub(crate) struct Norms {
+    /// Of all gradients but those of probes.
+    pub(crate) of_all: f64,
+    /// Of each probe's.
+    pub(crate) of_probes: Vec<f64>,
+}
+
+impl FlatGradients {
+    /// Reads the gradients of a model from its device.
+    pub(crate) fn read<M: Module>(
+        model: &M,
+        gradients: GradientsParams,
+        guarded: &GuardedStep,
+    ) -> Result<Self, ReadError> {
+        let (flat, presence) = (Self { values: Vec::new(), sizes: Vec::new() }, Vec::new());
+        let mut reader = Reader { gradients, guarded, flat, presence, error: None };
+        model.visit(&mut reader);
+        let Reader { mut flat, presence, error, .. } = reader;
+        flat.values.extend(presence);
+        error.map_or(Ok(flat), Err)
+    }
+
+    fn n_gradients(&self) -> usize {
+        self.sizes.iter().sum()
+    }
+
+    /// Multiplies the gradients.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        let n = self.n_gradients();
+        self.values[..n].iter_mut().for_each(|it| *it = narrowed(f64::from(*it) * factor));
+    }
+
+    /// Takes the norms.
+    pub(crate) fn norms<M: Module>(&self, model: &M, probes: &[ParamId]) -> Norms {
+        let mut squares = SquaresOfHost { flat: self, at: 0, start: 0, probes, of_all: 0.0, of_probes: Vec::new() };
+        squares.of_probes.resize(probes.len(), 0.0);
+        model.visit(&mut squares);
+        Norms { of_all: squares.of_all.sqrt(), of_probes: squares.of_probes.into_iter().map(f64::sqrt).collect() }
+    }
+
+    /// Writes them to the device that the model is on, without those of probes.
+    pub(crate) fn write<M: Module>(&self, model: &M, probes: &[ParamId], device: &Device) -> GradientsParams {
+        let (device, gradients) = (device.clone().inner(), GradientsParams::new());
+        let mut writer = Writer { flat: self, at: 0, start: 0, probes, device, gradients };
+        model.visit(&mut writer);
+        writer.gradients
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a gradient has no more digits")]
+fn narrowed(value: f64) -> f32 {
+    value as f32
+}
+
+/// Whether a weight has a gradient; one that was never used is about to be.
+fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+    !param.is_initialized() || Tensor::is_require_grad(param)
+}
+
+struct Reader<'a> {
+    gradients: GradientsParams,
+    guarded: &'a GuardedStep,
+    flat: FlatGradients,
+    presence: Vec<f32>,
+    error: Option<ReadError>,
+}
+
+impl ModuleVisitor for Reader<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !is_trained(param) || self.error.is_some() {
+            return;
+        }
+        let n = param.lazy_shape().num_elements();
+        self.flat.sizes.push(n);
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            self.flat.values.resize(self.flat.values.len() + n, 0.0);
+            return self.presence.push(0.0);
+        };
+        self.presence.push(1.0);
+        match read_data(gradient, self.guarded.probe()) {
+            Ok(data) => self.flat.values.extend(data.iter::<f32>()),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+struct SquaresOfHost<'a> {
+    flat: &'a FlatGradients,
+    at: usize,
+    start: usize,
+    probes: &'a [ParamId],
+    of_all: f64,
+    of_probes: Vec<f64>,
+}
+
+impl ModuleVisitor for SquaresOfHost<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !is_trained(param) {
+            return;
+        }
+        let end = self.start + self.flat.sizes[self.at];
+        let squares: f64 = self.flat.values[self.start..end].iter().map(|it| f64::from(*it).powi(2)).sum();
+        match self.probes.iter().position(|it| *it == param.id) {
+            Some(at) => self.of_probes[at] += squares,
+            None => self.of_all += squares,
+        }
+        (self.at, self.start) = (self.at + 1, end);
+    }
+}
+
+struct Writer<'a> {
+    flat: &'a FlatGradients,
+    at: usize,
+    start: usize,
+    probes: &'a [ParamId],
+    device: Device,
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Writer<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !is_trained(param) {
+            return;
+        }
+        let end = self.start + self.flat.sizes[self.at];
+        let is_there = 0.0 < self.flat.values[self.flat.n_gradients() + self.at];
+        if is_there && !self.probes.contains(&param.id) {
+            let data = TensorData::new(self.flat.values[self.start..end].to_vec(), param.lazy_shape());
+            // It has the precision of its weight.
+            let data = data.convert_dtype(param.base().dtype());
+            self.gradients.register(param.id, Tensor::<D>::from_data(data, &self.device));
+        }
+        (self.at, self.start) = (self.at + 1, end);
+    }
+}
+
+/// Returns all weights of a model, those that are not trained too, as the bytes of numbers of 32 bits.
+pub(crate) fn weights<M: Module>(model: &M, guarded: &GuardedStep) -> Result<Vec<u8>, ReadError> {
+    let mut reader = WeightReader { guarded, bytes: Vec::new(), error: None };
+    model.visit(&mut reader);
+    reader.error.map_or(Ok(reader.bytes), Err)
+}
+
+struct WeightReader<'a> {
+    guarded: &'a GuardedStep,
+    bytes: Vec<u8>,
+    error: Option<ReadError>,
+}
+
+impl ModuleVisitor for WeightReader<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.error.is_some() {
+            return;
+        }
+        match read_data(param.val().inner(), self.guarded.probe()) {
+            Ok(data) => data.iter::<f32>().for_each(|it| self.bytes.extend(it.to_le_bytes())),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+/// Puts the weights into a model that [`weights`] has returned.
+pub(crate) fn with_weights<M: Module>(model: M, bytes: &[u8]) -> M {
+    model.map(&mut WeightWriter { bytes })
+}
+
+struct WeightWriter<'a> {
+    bytes: &'a [u8],
+}
+
+impl ModuleMapper for WeightWriter<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| {
+            let (shape, dtype, device) = (tensor.shape(), tensor.dtype(), tensor.device());
+            let (own, rest) = self.bytes.split_at(shape.num_elements() * size_of::<f32>());
+            self.bytes = rest;
+            let number = |it: &[u8]| f32::from_le_bytes([it[0], it[1], it[2], it[3]]);
+            let values: Vec<_> = own.chunks_exact(size_of::<f32>()).map(number).collect();
+            let data = TensorData::new(values, shape).convert_dtype(dtype);
+            Tensor::from_data(data, &device).set_require_grad(tensor.is_require_grad())
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! The ranks of a training, and what they tell each other of a step.
+
+use burn::module::Module;
+use plimsoll_fleet::{Alone, Fleet};
+
+use crate::error::{ReadError, StepError};
+use crate::flat::{weights, with_weights};
+use crate::guarded::GuardedStep;
+
+/// How a rank stands when it meets the others, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It is ready for what comes next.
+    #[default]
+    Ready,
+    /// A sample padded to this edge alone does not fit there, and all that are as long are left out of the step.
+    LeavesOut {
+        /// The edge.
+        edge: u32,
+    },
+    /// It has lost its weights, and all go back to the last checkpoint.
+    GoesBack,
+}
+
+impl Standing {
+    const fn told(self) -> [u64; 2] {
+        match self {
+            Self::Ready => [0, 0],
+            Self::LeavesOut { edge } => [1, edge as u64],
+            Self::GoesBack => [2, 0],
+        }
+    }
+
+    fn heard(told: &[u64]) -> Self {
+        match told[0] {
+            0 => Self::Ready,
+            1 => Self::LeavesOut { edge: u32::try_from(told[1]).unwrap_or(u32::MAX) },
+            _ => Self::GoesBack,
+        }
+    }
+}
+
+/// Numbers before those that each rank tells of its own: the step, and its standing.
+const HEAD: usize = 3;
+
+/// The ranks that train one model, as one of them sees the others.
+///
+/// Before ranks add what each has made of a step they meet: each says which step it is at and how it stands, so that all know
+/// at once when one of them ran out of memory and cannot go on, and nobody waits for what does not come.
+pub struct Team {
+    fleet: Box<dyn Fleet>,
+    /// The step that all are at.
+    step: u64,
+    /// Tells its samples from others.
+    samples: u64,
+    /// How many numbers each tells at least: whoever does not go on may have nothing to tell, and meets the others all the same.
+    width: usize,
+}
+
+/// Numbers that are told before gradients are added.
+const BEFORE_SUM: usize = 2;
+
+impl Default for Team {
+    fn default() -> Self {
+        Self::new(Box::new(Alone))
+    }
+}
+
+impl Team {
+    pub(crate) fn new(fleet: Box<dyn Fleet>) -> Self {
+        Self { fleet, step: 0, samples: 0, width: BEFORE_SUM }
+    }
+
+    /// Whether there is no other rank.
+    pub fn is_alone(&self) -> bool {
+        self.fleet.n_ranks() == 1
+    }
+
+    /// Returns which of the ranks this is, from 0.
+    pub fn rank(&self) -> u32 {
+        self.fleet.rank()
+    }
+
+    /// Returns how many there are.
+    pub fn n_ranks(&self) -> u32 {
+        self.fleet.n_ranks()
+    }
+
+    /// Says at which step this rank is from now on.
+    pub fn set_step(&mut self, step: u64) {
+        self.step = step;
+    }
+
+    /// Says by which number the samples of the step are told from others: the same on all ranks.
+    pub fn set_samples(&mut self, fingerprint: u64) {
+        self.samples = fingerprint;
+    }
+
+    /// Lets each rank tell so many numbers at least whenever they meet, of which some may be 0.
+    pub fn set_width(&mut self, width: usize) {
+        self.width = width.max(BEFORE_SUM);
+    }
+
+    /// Returns what the first rank has to say.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] where the ranks are not together.
+    pub fn first_says(&mut self, own: &[u8]) -> Result<Vec<u8>, StepError> {
+        let n_bytes = self.meet(Standing::Ready, &[own.len() as u64])?[0][0];
+        let mut bytes = own.to_vec();
+        bytes.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
+        self.fleet.broadcast(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Meets the others, all of which have made what is theirs of the step; returns how many losses there are, where this rank
+    /// has so many.
+    pub(crate) fn meet_to_sum(&mut self, n_losses: usize) -> Result<usize, StepError> {
+        let all = self.meet(Standing::Ready, &[self.samples, n_losses as u64])?;
+        if let Some((rank, _)) = (0..).zip(&all).find(|(_, it)| it[0] != all[0][0]) {
+            return Err(StepError::OtherSamples { rank, step: self.step });
+        }
+        Ok(all.iter().map(|it| usize::try_from(it[1]).unwrap_or(0)).max().unwrap_or(0))
+    }
+
+    /// Tells the others how this rank stands, and some numbers, as many on each; returns those of all, in the order of the
+    /// ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Apart`] where not all are ready: how the one stands that stands worst, this one included.
+    /// [`StepError::OtherStep`] where they are not at one step, and [`StepError::Fleet`].
+    pub fn meet(&mut self, standing: Standing, own: &[u64]) -> Result<Vec<Vec<u64>>, StepError> {
+        let mut told: Vec<_> = [self.step].into_iter().chain(standing.told()).chain(own.iter().copied()).collect();
+        told.resize(told.len().max(HEAD + self.width), 0);
+        let all = self.fleet.agree(&told)?;
+        let heard: Vec<_> = all.chunks_exact(told.len()).collect();
+        let standings = (0..).zip(&heard).map(|(rank, it)| (Standing::heard(&it[1..]), rank));
+        // The first of those that stand alike.
+        let worst = standings.max_by_key(|(standing, rank)| (*standing, std::cmp::Reverse(*rank)));
+        if let Some((standing, rank)) = worst.filter(|it| it.0 != Standing::Ready) {
+            return Err(StepError::Apart { rank, standing });
+        }
+        match (0..).zip(&heard).find(|(_, it)| it[0] != self.step) {
+            Some((rank, it)) => {
+                Err(StepError::OtherStep { rank, step: it[0], own_rank: self.rank(), own_step: self.step })
+            }
+            None => Ok(heard.into_iter().map(|it| it[HEAD..].to_vec()).collect()),
+        }
+    }
+
+    /// Adds what all have.
+    pub(crate) fn sum(&mut self, values: &mut [f32]) -> Result<(), StepError> {
+        Ok(self.fleet.sum(values)?)
+    }
+
+    /// Says that this rank has done all that it was to: from here on it is not missed.
+    pub fn leave(&mut self) {
+        self.fleet.leave();
+    }
+}
+
+impl GuardedStep {
+    /// Takes over the weights of the first rank, those that are not trained too: ranks that drew their own would train models
+    /// of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`] where weights cannot be read, or the ranks are not together.
+    pub fn take_over<M: Module>(&mut self, model: M) -> Result<M, StepError> {
+        if self.team().is_alone() {
+            return Ok(model);
+        }
+        let is_first = self.team().rank() == 0;
+        // Weights that were never used are drawn when they are read. Threads of one process draw from one generator, and the
+        // first has it for itself, as a run on one device does.
+        let first = if is_first { Some(self.weights_of(&model)?) } else { None };
+        self.team().meet(Standing::Ready, &[])?;
+        let mut bytes = first.map_or_else(|| self.weights_of(&model), Ok)?;
+        self.team().fleet.broadcast(&mut bytes)?;
+        Ok(if is_first { model } else { with_weights(model, &bytes) })
+    }
+
+    /// Refuses to go on where ranks have come to other weights than the first.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::OtherWeights`], or as [`Self::take_over`].
+    pub fn check_weights<M: Module>(&mut self, model: &M) -> Result<(), StepError> {
+        if self.team().is_alone() {
+            return Ok(());
+        }
+        let own = fingerprint(&self.weights_of(model)?);
+        let all = self.team().meet(Standing::Ready, &[own])?;
+        let other = (0..).zip(&all).find(|(_, it)| **it != all[0]);
+        other.map_or(Ok(()), |(rank, _)| Err(StepError::OtherWeights { rank, step: self.team().step }))
+    }
+
+    fn weights_of<M: Module>(&self, model: &M) -> Result<Vec<u8>, StepError> {
+        weights(model, self).map_err(|error| match error {
+            ReadError::Other(error) => *error,
+            ReadError::OutOfMemory { .. } | ReadError::NeverFits { .. } => StepError::Damaged,
+        })
+    }
+}
+
+/// Returns a number that is another for other bytes, but for chance: FNV-1a over words of eight.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let word = |it: &[u8]| it.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        mixed ^ mixed >> 29
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use plimsoll_fleet::InProcess;
+
+    use super::*;
+
+    /// Lets ranks meet, each with a standing and a step, and returns what each hears.
+    fn meet(standings: &[(Standing, u64)]) -> Vec<Result<Vec<Vec<u64>>, StepError>> {
+        let ranks = InProcess::start(standings.len() as u32);
+        thread::scope(|scope| {
+            let spawn = |(fleet, (standing, step)): (InProcess, (Standing, u64))| {
+                scope.spawn(move || {
+                    let mut team = Team::new(Box::new(fleet));
+                    team.set_step(step);
+                    team.meet(standing, &[10 + u64::from(team.rank())])
+                })
+            };
+            let ranks: Vec<_> = ranks.into_iter().zip(standings.iter().copied()).map(spawn).collect();
+            ranks.into_iter().map(|it| it.join().unwrap_or_else(|_| panic!("a rank panics"))).collect()
+        })
+    }
+
+    #[test]
+    fn ranks_that_are_ready_hear_each_other() {
+        for heard in meet(&[(Standing::Ready, 4); 3]) {
+            assert_eq!(heard.unwrap_or_else(|error| panic!("{error}")), [[10, 0], [11, 0], [12, 0]]);
+        }
+    }
+
+    #[test]
+    fn all_hear_of_the_one_that_stands_worst() {
+        let standings = [(Standing::LeavesOut { edge: 64 }, 4), (Standing::Ready, 4), (Standing::GoesBack, 4)];
+        for heard in meet(&standings) {
+            assert!(matches!(heard, Err(StepError::Apart { rank: 2, standing: Standing::GoesBack })), "{heard:?}");
+        }
+        for heard in meet(&standings[..2]) {
+            let standing = Standing::LeavesOut { edge: 64 };
+            assert!(matches!(heard, Err(StepError::Apart { rank: 0, standing: it }) if it == standing), "{heard:?}");
+        }
+    }
+
+    #[test]
+    fn ranks_at_different_steps_are_named() {
+        let heard = meet(&[(Standing::Ready, 4), (Standing::Ready, 5)]);
+        let texts: Vec<_> = heard.into_iter().map(|it| it.unwrap_err().to_string()).collect();
+        assert_eq!(texts, ["rank 1 is at step 5, and rank 0 at step 4", "rank 0 is at step 4, and rank 1 at step 5"]);
+    }
+
+    #[test]
+    fn other_weights_have_another_fingerprint() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_ne!(fingerprint(&other), fingerprint(&bytes), "byte {at}");
+        }
+        assert_eq!(fingerprint(&bytes.clone()), fingerprint(&bytes));
+    }
+}

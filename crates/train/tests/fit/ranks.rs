@@ -1,0 +1,222 @@
+//! Runs that several ranks make together.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+
+use burn::store::ModuleRecord;
+use burn::tensor::Device;
+
+use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_probe::Probe;
+use plimsoll_train::{Existing, FitConfig, InProcess, Job, RunDir, TrainError, replay};
+use plimsoll_types::{Bytes, EndReason, Event, Knobs};
+
+use crate::common::{Ran, alone, flex_with, run, run_in, steps};
+use crate::recovery::Faulty;
+use crate::tiny::{N_SAMPLES, Net, Tiny, certified, config};
+
+/// What a rank is told.
+struct Rank {
+    config: FitConfig,
+    probe: Box<dyn Probe>,
+}
+
+fn roomy(config: FitConfig) -> Rank {
+    Rank { config, probe: flex_with(Bytes::gib(1)) }
+}
+
+fn of_batches(n_steps: u64, micro_batch_size: u32) -> FitConfig {
+    config(n_steps, PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size })))
+}
+
+/// Lets ranks make a run together, each on a thread of its own; `stop_after` so many steps a signal comes to the last.
+fn run_ranks(ranks: Vec<Rank>, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Ran> {
+    let n = u32::try_from(ranks.len()).unwrap();
+    let dir = |rank| match rank {
+        0 => RunDir::open(path, existing).unwrap(),
+        rank => RunDir::of_rank(path, rank, existing).unwrap(),
+    };
+    let dirs: Vec<_> = (0..n).map(dir).collect();
+    let work = |((fleet, dir), (Rank { config, probe }, rank)): ((InProcess, RunDir), (Rank, u32))| {
+        let stop_after = stop_after.filter(|_| rank + 1 == n);
+        move || run_in(dir, (probe, Box::new(fleet)), &Tiny::new(), &config, existing, (stop_after, None))
+    };
+    thread::scope(|scope| {
+        let ranks = InProcess::start(n).into_iter().zip(dirs).zip(ranks.into_iter().zip(0..));
+        let ranks: Vec<_> = ranks.map(|it| scope.spawn(work(it))).collect();
+        ranks.into_iter().map(|it| it.join().unwrap()).collect()
+    })
+}
+
+fn weights(path: &Path, step: u64) -> Vec<f32> {
+    let path = path.join(format!("checkpoints/step-{step:08}/model.bpk"));
+    let net: Net = Tiny::new().init(&Device::flex());
+    let net = burn::module::Module::load_record(net, ModuleRecord::load(path).unwrap());
+    net.first.weight.val().into_data().iter::<f32>().collect()
+}
+
+#[track_caller]
+fn assert_close(a: &[f32], b: &[f32]) {
+    let (most, largest) = a
+        .iter()
+        .zip(b)
+        .fold((0.0_f32, 0.0_f32), |(most, largest), (a, b)| (most.max((a - b).abs()), largest.max(a.abs())));
+    assert!(a.len() == b.len() && most <= 1e-5 * largest, "{most} of {largest}");
+}
+
+/// Returns the samples of each epoch that ranks have trained on, in order.
+fn epochs(ran: &[Vec<Event>]) -> BTreeMap<u64, Vec<u64>> {
+    let mut epochs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for done in ran.iter().flat_map(|it| steps(it)) {
+        epochs.entry(done.epoch).or_default().extend(done.micro_batches.iter().flat_map(|it| it.ids.iter().copied()));
+    }
+    epochs.values_mut().for_each(|it| it.sort_unstable());
+    epochs
+}
+
+/// Every epoch but the last holds every sample exactly once.
+#[track_caller]
+fn assert_whole_epochs(ran: &[Vec<Event>], least: usize) {
+    let mut epochs = epochs(ran);
+    let _last = epochs.pop_last();
+    assert!(least <= epochs.len(), "{} whole epochs", epochs.len());
+    for (epoch, ids) in epochs {
+        assert_eq!(ids, (0..N_SAMPLES).collect::<Vec<_>>(), "epoch {epoch}");
+    }
+}
+
+fn events(ran: Vec<Ran>) -> Vec<Vec<Event>> {
+    ran.into_iter().map(|it| it.outcome.map(|_| it.events).unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
+#[test]
+fn ranks_come_to_the_weights_and_losses_of_one_device() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one");
+    let one = run(&Tiny::new(), &of_batches(20, 16), Bytes::gib(1), &path, Existing::Refuse, None);
+    one.outcome.unwrap();
+    let losses = |events: &[Event]| steps(events).iter().map(|it| it.loss as f32).collect::<Vec<_>>();
+    for sizes in [vec![8, 8], vec![12, 4], vec![5, 1, 9, 1]] {
+        let name = format!("{sizes:?}");
+        let path_of_ranks = folder.path().join(&name);
+        let ranks = sizes.iter().map(|size| roomy(of_batches(20, *size))).collect();
+        let ran = events(run_ranks(ranks, &path_of_ranks, Existing::Refuse, None));
+        assert_close(&weights(&path, 20), &weights(&path_of_ranks, 20));
+        for of_rank in &ran {
+            assert_close(&losses(&one.events), &losses(of_rank));
+        }
+        assert_whole_epochs(&ran, 6);
+        // Who holds more takes more: in the first step, of 16 samples, as much as it holds.
+        let taken: Vec<_> = ran.iter().map(|it| steps(it)[0].n_samples()).collect();
+        assert_eq!(taken, sizes.iter().map(|it| u64::from(*it)).collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn a_rank_whose_share_is_empty_takes_part_all_the_same() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    // Of the eight samples that an epoch of 40 leaves for its last step, the smallest of these gets none.
+    let ranks = [300, 300, 1].map(|size| roomy(of_batches(9, size))).into();
+    let ran = events(run_ranks(ranks, folder.path(), Existing::Refuse, None));
+    assert_eq!(ran.iter().map(|it| steps(it).len()).collect::<Vec<_>>(), [9; 3]);
+    assert!(steps(&ran[2]).iter().any(|it| it.micro_batches.is_empty()), "no share was empty");
+    assert_whole_epochs(&ran, 2);
+    for of_rank in &ran {
+        let replayed = replay(of_rank).unwrap();
+        assert_eq!(replayed.mismatches.len(), 0);
+    }
+}
+
+#[test]
+fn each_rank_decides_by_its_own_memory_and_all_cut_samples_alike() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let ranks = (0..2).map(|_| roomy(config(30, certified()))).collect();
+    let ran = events(run_ranks(ranks, folder.path(), Existing::Refuse, None));
+    let edges = |at: usize| steps(&ran[at]).iter().map(|it| it.micro_batches[0].shape().edge()).collect::<Vec<_>>();
+    assert_eq!(edges(0), edges(1));
+    assert_eq!(edges(0).last(), Some(&64), "there is room for the largest");
+    assert_whole_epochs(&ran, 8);
+}
+
+#[test]
+fn a_run_goes_on_with_other_numbers_of_ranks() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut existing = Existing::Refuse;
+    for (n, stop_after) in [(4, Some(6)), (2, Some(13)), (1, Some(17)), (3, None)] {
+        let ranks = (0..n).map(|_| roomy(of_batches(24, 4))).collect();
+        let ran = run_ranks(ranks, &path, existing, stop_after);
+        let reasons: Vec<_> = ran.iter().map(|it| it.outcome.as_ref().unwrap().reason).collect();
+        let expected = if stop_after.is_some() { EndReason::Interrupted } else { EndReason::Completed };
+        assert_eq!(reasons, vec![expected; n]);
+        existing = Existing::Resume;
+    }
+    let mut logs = vec![RunDir::open(&path, Existing::Resume).unwrap().events().unwrap()];
+    for rank in 1..4 {
+        logs.push(RunDir::of_rank(&path, rank, Existing::Resume).unwrap().events().unwrap());
+    }
+    assert_whole_epochs(&logs, 7);
+    let one = folder.path().join("one");
+    let undisturbed = run(&Tiny::new(), &of_batches(24, 16), Bytes::gib(1), &one, Existing::Refuse, None);
+    undisturbed.outcome.unwrap();
+    assert_close(&weights(&one, 24), &weights(&path, 24));
+}
+
+#[test]
+fn what_ranks_did_after_the_last_checkpoint_is_undone_on_all_of_them_whatever_their_number() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let four = |n_steps| (0..4).map(|_| roomy(of_batches(n_steps, 4))).collect();
+    events(run_ranks(four(10), path, Existing::Refuse, None));
+    // As if all had been killed before the checkpoint of step 10 had its name.
+    std::fs::remove_dir_all(path.join("checkpoints/step-00000010")).unwrap();
+    let two = (0..2).map(|_| roomy(of_batches(24, 4))).collect();
+    events(run_ranks(two, path, Existing::Resume, None));
+    let mut logs = vec![RunDir::open(path, Existing::Resume).unwrap().events().unwrap()];
+    for rank in 1..4 {
+        logs.push(RunDir::of_rank(path, rank, Existing::Resume).unwrap().events().unwrap());
+    }
+    assert_whole_epochs(&logs, 7);
+}
+
+#[test]
+fn all_ranks_go_back_where_the_optimizer_of_one_runs_out_of_memory() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    // The seventh optimizer's step of the second rank.
+    let ranks = vec![roomy(of_batches(12, 8)), Rank { config: of_batches(12, 8), probe: Faulty::with(&[6]) }];
+    let ran = run_ranks(ranks, folder.path(), Existing::Refuse, None);
+    let warned = ran[1].warnings.iter().any(|it| it.contains("went back to its last checkpoint"));
+    assert!(warned, "{:?}", ran[1].warnings);
+    let ran = events(ran);
+    for of_rank in &ran {
+        assert_eq!(steps(of_rank).iter().map(|it| it.step).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
+    }
+    assert_whole_epochs(&ran, 3);
+}
+
+#[test]
+fn ranks_that_were_told_otherwise_are_refused_by_the_key_before_the_first_step() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let other = FitConfig { seed: 4, ..of_batches(12, 8) };
+    let longer = FitConfig { n_steps: 13, ..of_batches(12, 8) };
+    for (at, (config, key)) in
+        [(other, "`seed` is 4 on rank 1, and 3 on rank 0"), (longer, "`train.steps` is 13 on rank 1")]
+            .into_iter()
+            .enumerate()
+    {
+        let path = folder.path().join(at.to_string());
+        let mut ran = run_ranks(vec![roomy(of_batches(12, 8)), roomy(config)], &path, Existing::Refuse, None);
+        let error = ran.pop().unwrap().outcome.unwrap_err();
+        assert!(matches!(error, TrainError::OtherRanks { .. }) && error.to_string().contains(key), "{error}");
+        let error = ran.pop().unwrap().outcome.unwrap_err().to_string();
+        assert!(error.contains("rank 1 is gone"), "{error}");
+    }
+}
