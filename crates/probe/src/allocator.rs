@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
+use crate::compartment::{LEAST_OWNED, Owner};
 use crate::{HeapCounters, refusal};
 
 /// An allocator, the system's unless another is wrapped, that counts exactly the bytes that are held, with a peak that
@@ -18,6 +19,9 @@ use crate::{HeapCounters, refusal};
 /// 64 B, 37 instead of 27 ns for 4 KiB (least of 100 samples of the benchmark `allocator` on a shared AMD EPYC).
 ///
 /// The count itself goes up by the new block before the call and down by the old one after it.
+///
+/// A block of 1 KiB and more is asked for with a byte more, which says in which [`Compartment`](crate::Compartment) it
+/// counts.
 ///
 /// ```
 /// #[global_allocator]
@@ -42,15 +46,20 @@ impl<A> TrackingAllocator<A> {
         Self { inner, counters }
     }
 
-    /// Counts a block of `size` bytes that `take` asks the system for.
-    fn counted(&self, size: usize, take: impl FnOnce() -> *mut u8) -> *mut u8 {
+    /// Counts a block that `take` asks the system for, with the room of its mark.
+    #[expect(unsafe_code, reason = "the mark lies behind the block")]
+    fn counted(&self, layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> *mut u8 {
+        let size = layout.size();
         let held = self.counters.begin(size);
-        let block = if self.counters.allows(held.all, size) { take() } else { ptr::null_mut() };
+        let marked = marked(layout).filter(|_| self.counters.allows(held.all, size));
+        let block = marked.map_or(ptr::null_mut(), take);
         if block.is_null() {
             self.refused(size);
-        } else {
-            self.counters.raise(held);
+            return block;
         }
+        self.counters.raise(held);
+        // SAFETY: the block is as large as its layout with the mark.
+        unsafe { own(block, size) }.got(size);
         block
     }
 
@@ -61,47 +70,103 @@ impl<A> TrackingAllocator<A> {
     }
 }
 
+/// Returns the layout of a block with its mark; `None` for more than any system has.
+fn marked(layout: Layout) -> Option<Layout> {
+    let size = layout.size() + usize::from(LEAST_OWNED <= layout.size());
+    Layout::from_size_align(size, layout.align()).ok()
+}
+
+/// Marks a block as this thread's.
+///
+/// # Safety
+///
+/// The block has room for the mark of a block of this size.
+#[expect(unsafe_code, reason = "the mark lies behind the block")]
+unsafe fn own(block: *mut u8, size: usize) -> Owner {
+    let owner = Owner::of(size);
+    if LEAST_OWNED <= size {
+        // SAFETY: as the caller promises.
+        unsafe { block.add(size).write(owner.mark()) };
+    }
+    owner
+}
+
+/// Returns whose a block is.
+///
+/// # Safety
+///
+/// The block came from here with this size.
+#[expect(unsafe_code, reason = "the mark lies behind the block")]
+unsafe fn owner(block: *mut u8, size: usize) -> Owner {
+    if size < LEAST_OWNED {
+        return Owner::of(size);
+    }
+    // SAFETY: it was marked when it was taken.
+    Owner::of_mark(unsafe { block.add(size).read() })
+}
+
 impl Default for TrackingAllocator {
     fn default() -> Self {
         Self::new()
     }
 }
 
-#[expect(unsafe_code, reason = "an allocator is an unsafe trait; every call is passed on unchanged")]
+#[expect(unsafe_code, reason = "an allocator is an unsafe trait; every call is passed on, with room for a mark")]
 // SAFETY: the inner allocator upholds the contract, and every block comes from it and goes back to it with its own
-// layout; neither the counters nor the note of a refusal allocate or panic.
+// layout and the room of its mark, which lies behind what the program may use; neither the counters nor the note of a
+// refusal allocate or panic.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are exactly those that the inner allocator asks for.
-        self.counted(layout.size(), || unsafe { self.inner.alloc(layout) })
+        self.counted(layout, |it| unsafe { self.inner.alloc(it) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        self.counted(layout.size(), || unsafe { self.inner.alloc_zeroed(layout) })
+        self.counted(layout, |it| unsafe { self.inner.alloc_zeroed(it) })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
-        unsafe { self.inner.dealloc(block, layout) };
+        let Some(marked) = marked(layout) else { return };
+        // SAFETY: the block came from here with this layout, as the caller promises, and so from the inner allocator with
+        // the room of its mark.
+        let owner = unsafe {
+            let owner = owner(block, layout.size());
+            self.inner.dealloc(block, marked);
+            owner
+        };
+        owner.had(layout.size());
         self.counters.end(layout.size());
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let both = self.counters.begin(new_size);
+        let (old_size, both) = (layout.size(), self.counters.begin(new_size));
         // What shrinks gives back, and is held twice at most while it moves.
-        let resized = if new_size <= layout.size() || self.counters.allows(both.all, new_size) {
-            // SAFETY: the block came from the inner allocator with this layout, as the caller promises.
-            unsafe { self.inner.realloc(block, layout, new_size) }
-        } else {
-            ptr::null_mut()
+        let is_allowed = new_size <= old_size || self.counters.allows(both.all, new_size);
+        let room = Layout::from_size_align(new_size, layout.align()).ok().and_then(marked).filter(|_| is_allowed);
+        // SAFETY: the block came from here with this layout, as the caller promises.
+        let before = unsafe { owner(block, old_size) };
+        let resized = match (marked(layout), room) {
+            // SAFETY: so it came from the inner allocator with the room of its mark.
+            (Some(marked), Some(room)) => unsafe { self.inner.realloc(block, marked, room.size()) },
+            _ => ptr::null_mut(),
         };
         if resized.is_null() {
             self.refused(new_size);
             return resized;
         }
-        self.counters.end(layout.size());
-        self.counters.raise(if resized == block { both.without(layout.size()) } else { both });
+        let is_moved = resized != block;
+        // SAFETY: the block is as large as its layout with the mark.
+        let after = unsafe { own(resized, new_size) };
+        if is_moved {
+            after.got(new_size);
+        }
+        before.had(old_size);
+        if !is_moved {
+            after.got(new_size);
+        }
+        self.counters.end(old_size);
+        self.counters.raise(if is_moved { both } else { both.without(old_size) });
         resized
     }
 }

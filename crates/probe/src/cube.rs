@@ -7,6 +7,7 @@ use cubecl::device::DeviceUnavailable;
 use cubecl::{Device, MemoryReport, MemoryScope};
 use plimsoll_types::{Bytes, MemoryReading, SMALLEST_PAGE};
 
+use crate::sharing::Sharing;
 use crate::{DeviceKind, Probe, ProbeError, VulkanAdapter};
 
 mod report;
@@ -26,6 +27,11 @@ mod report;
 /// The one thing that it misses are pages of an outgrown size that were released within the step: run the step with the
 /// largest tensor first.
 ///
+/// # Several in one process
+///
+/// A device that [several ranks](crate::open_among) of a process have together is read for each by the stream of the thread
+/// that asks, which has pools of its own. A cleanup takes the empty pages of all of them: none is told apart by CubeCL.
+///
 /// # Cost
 ///
 /// A reading waits for what this program has submitted to the device's thread, not for the device.
@@ -33,6 +39,8 @@ mod report;
 pub struct CubeProbe {
     kind: DeviceKind,
     client: Client,
+    /// What it has of the device, where others have it too.
+    sharing: Option<Sharing>,
     #[cfg(feature = "cuda")]
     driver: Option<crate::nvidia::NvidiaDriver>,
 }
@@ -54,6 +62,7 @@ impl CubeProbe {
         Ok(Self {
             kind,
             client: start(kind, &device)?,
+            sharing: None,
             #[cfg(feature = "cuda")]
             driver: None,
         })
@@ -70,7 +79,7 @@ impl CubeProbe {
         let kind = DeviceKind::Cuda(index);
         let driver = crate::nvidia::NvidiaDriver::try_new(index)?;
         let device = Device::cuda(index).map_err(|error| unavailable(kind, error))?;
-        Ok(Self { kind, client: start(kind, &device)?, driver: Some(driver) })
+        Ok(Self { kind, client: start(kind, &device)?, sharing: None, driver: Some(driver) })
     }
 
     /// Opens a CUDA device: not in this build.
@@ -84,6 +93,11 @@ impl CubeProbe {
         Err(ProbeError::FeatureMissing { device: device.to_string(), feature: "cuda" })
     }
 
+    /// Reads, where others have it too, what the stream of the calling thread has of it.
+    pub(crate) fn sharing(self, sharing: Option<Sharing>) -> Self {
+        Self { sharing, ..self }
+    }
+
     /// Returns the connection to the device, for whoever wants to allocate on it or to know more.
     pub fn client(&self) -> &Client {
         &self.client
@@ -95,7 +109,19 @@ impl CubeProbe {
     }
 
     fn report(&self) -> MemoryReport {
-        self.client.memory_report(MemoryScope::Device)
+        let of_thread = self.sharing.map(|_| MemoryScope::CurrentStream);
+        self.client.memory_report(of_thread.unwrap_or(MemoryScope::Device))
+    }
+
+    /// Returns what all have of the device together.
+    fn capacity_of_all(&self) -> Result<Bytes, ProbeError> {
+        if let Some(capacity) = self.capacity_by_driver() {
+            return capacity;
+        }
+        self.client.properties().memory.max_memory().map(Bytes).ok_or_else(|| ProbeError::CapacityUnknown {
+            device: self.name(),
+            reason: "its driver does not report the size of its memory".into(),
+        })
     }
 
     /// Returns what the driver has free plus what CubeCL already holds of it.
@@ -104,7 +130,8 @@ impl CubeProbe {
     #[cfg(feature = "cuda")]
     fn capacity_by_driver(&self) -> Option<Result<Bytes, ProbeError>> {
         let answer = self.driver.as_ref()?.free_and_total();
-        Some(answer.map(|(free, total)| free.saturating_add(report::backed(&self.report())).min(total)))
+        let report = self.client.memory_report(MemoryScope::Device);
+        Some(answer.map(|(free, total)| free.saturating_add(report::backed(&report)).min(total)))
     }
 
     #[cfg(not(feature = "cuda"))]
@@ -153,15 +180,11 @@ impl Probe for CubeProbe {
         false
     }
 
-    /// On CUDA, what the driver has free plus what CubeCL holds; on Vulkan, the largest heap of the device.
+    /// On CUDA, what the driver has free plus what CubeCL holds; on Vulkan, the largest heap of the device; of one that others
+    /// have too, its part of that.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
-        if let Some(capacity) = self.capacity_by_driver() {
-            return capacity;
-        }
-        self.client.properties().memory.max_memory().map(Bytes).ok_or_else(|| ProbeError::CapacityUnknown {
-            device: self.name(),
-            reason: "its driver does not report the size of its memory".into(),
-        })
+        let all = self.capacity_of_all()?;
+        Ok(self.sharing.map_or(all, |it| it.part_of(all)))
     }
 
     /// Returns the largest size of pages among the pools that hold any, and before there is one the smallest that the

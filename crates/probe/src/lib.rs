@@ -2,7 +2,8 @@
 //!
 //! A [`Probe`] turns a device into a [`MemoryReading`](plimsoll_types::MemoryReading): the heap of this program, which
 //! [`TrackingAllocator`] counts, or what CubeCL holds on a Vulkan or CUDA device.
-//! [`open`] finds the probe for a [`DeviceKind`], and [`survey`] lists everything that can be seen on this machine.
+//! [`open`] finds the probe for a [`DeviceKind`], [`open_among`] that of one of several devices of a program, and [`survey`]
+//! lists everything that can be seen on this machine.
 //!
 //! # Invariants
 //!
@@ -43,6 +44,7 @@ mod probe;
 
 mod allocator;
 mod beside;
+mod compartment;
 mod counters;
 mod heap;
 mod refusal;
@@ -66,11 +68,13 @@ mod vulkan;
 
 mod capped;
 mod open;
+mod sharing;
 mod survey;
 
 pub use allocator::TrackingAllocator;
 pub use capped::CappedProbe;
 pub use cgroup::CgroupLimit;
+pub use compartment::Compartment;
 pub use counters::HeapCounters;
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 pub use cube::CubeProbe;
@@ -79,7 +83,7 @@ pub use heap::HeapProbe;
 pub use host::{Host, HostMemory};
 pub use killed::OomKills;
 pub use kind::{DeviceKind, ParseDeviceKindError};
-pub use open::open;
+pub use open::{open, open_among};
 pub use probe::Probe;
 pub use refusal::{ParseRefusalError, Refusal, note_refusals_in, note_work, say_refusals_to};
 pub use share::Share;

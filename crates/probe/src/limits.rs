@@ -109,7 +109,7 @@ impl Limits {
 }
 
 /// Returns what others leave of `all`: what they hold counts in whole grains, so that this is never above what there is.
-fn left(all: Bytes, held_by_others: Bytes) -> Bytes {
+pub(crate) fn left(all: Bytes, held_by_others: Bytes) -> Bytes {
     let grain = (all.0 / GRAINS).max(1);
     all.saturating_sub(Bytes(held_by_others.0.div_ceil(grain).saturating_mul(grain)))
 }

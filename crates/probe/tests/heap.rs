@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_probe::{
-    CappedProbe, DeviceKind, HeapCounters, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open, survey,
+    CappedProbe, Compartment, DeviceKind, HeapCounters, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open,
+    open_among, survey,
 };
 use plimsoll_types::Bytes;
 
@@ -239,4 +240,125 @@ fn what_a_thread_beside_takes_is_no_need_of_what_runs_meanwhile() {
         assert_near(after.in_use, resident);
     }
     thread.join().unwrap();
+}
+
+/// Four devices on one heap.
+const DEVICES: [(DeviceKind, Option<Bytes>); 4] = [
+    (DeviceKind::Flex, Some(Bytes::mib(64))),
+    (DeviceKind::Flex, Some(Bytes::mib(32))),
+    (DeviceKind::Flex, None),
+    (DeviceKind::Flex, None),
+];
+
+/// Works on one of them.
+fn on_device(at: usize, work: impl FnOnce(&mut dyn Probe) + Send + 'static) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        Compartment::at(at).expect("there are more").enter();
+        work(&mut *open_among(&DEVICES, at).expect("allocations are counted"));
+    })
+}
+
+fn in_use(at: usize) -> Bytes {
+    let probe = open_among(&DEVICES, at).expect("allocations are counted");
+    probe.read().expect("a heap can be read").in_use
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_on_one_heap_have_capacities_and_peaks_of_their_own() {
+    let _alone = alone();
+    let turns = Arc::new(Barrier::new(2));
+    let devices = [(0, 8 << 20), (1, 3 << 20)].map(|(at, size)| {
+        let turns = Arc::clone(&turns);
+        on_device(at, move |probe| {
+            probe.reset_peak().unwrap();
+            let before = probe.read().unwrap().in_use;
+            turns.wait();
+            // Both at once.
+            let block = black_box(vec![1u8; size]);
+            turns.wait();
+            drop(block);
+            let reading = probe.read().unwrap();
+            assert_eq!(reading.in_use, before);
+            assert_eq!(reading.peak, Bytes(before.0 + size as u64), "to the byte, whatever the other one took");
+            assert_eq!(probe.largest_taken(), Some(Bytes(size as u64)));
+            assert_eq!(probe.capacity().unwrap(), Bytes::mib([64, 32][at]));
+            assert!(probe.has_exact_peak());
+            probe.reset_peak().unwrap();
+            assert!(probe.read().unwrap().peak < reading.peak);
+        })
+    });
+    for device in devices {
+        device.join().unwrap();
+    }
+    assert_eq!([0, 1].map(in_use), [Bytes::ZERO; 2], "what threads took is gone with them");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_left_of_the_heap_is_divided_among_devices_without_a_capacity() {
+    let _alone = alone();
+    let all = open(DeviceKind::Flex, None).unwrap().capacity().unwrap();
+    for at in [2, 3] {
+        let part = open_among(&DEVICES, at).unwrap().capacity().unwrap();
+        // What others hold counts in grains of a 64th, and moves meanwhile.
+        assert!(part.0.abs_diff(all.0 / 2) < all.0 / 16, "{part} is about half of {all}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_that_are_set_more_than_there_is_say_what_is_set_for_others() {
+    let _alone = alone();
+    let all = open(DeviceKind::Flex, None).unwrap().capacity().unwrap();
+    let half = Some(Bytes(all.0 / 8 * 5));
+    let Err(error) = open_among(&[(DeviceKind::Flex, half); 2], 1) else { panic!("five quarters of {all} were set") };
+    assert!(matches!(error, ProbeError::CapacityTooLarge { .. }), "{error}");
+    assert!(error.to_string().contains("of which others are set "), "{error}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_block_counts_where_it_was_taken_wherever_it_is_returned() {
+    let _alone = alone();
+    let (sender, receiver) = std::sync::mpsc::channel::<Vec<u8>>();
+    let taken = on_device(2, move |_| {
+        for _ in 0..100 {
+            sender.send(vec![1u8; 1 << 20]).unwrap();
+        }
+    });
+    taken.join().unwrap();
+    let held = in_use(2);
+    assert!(Bytes::mib(100) <= held && held < Bytes::mib(101), "{held}");
+    let returned = on_device(3, move |probe| {
+        let before = probe.read().unwrap().in_use;
+        let mut last = receiver.into_iter().last().unwrap();
+        assert_eq!(probe.read().unwrap().in_use, before, "what it has returned was not its own");
+        last.resize(2 << 20, 1);
+        assert_eq!(probe.read().unwrap().in_use.0, before.0 + (2 << 20), "what it has resized is its own");
+    });
+    returned.join().unwrap();
+    assert_eq!([2, 3].map(in_use), [Bytes::ZERO; 2]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_reads_ahead_for_a_device_counts_beside_its_work() {
+    let _alone = alone();
+    let done = on_device(0, |probe| {
+        let own = Compartment::of_thread().unwrap();
+        let ahead = thread::spawn(move || {
+            own.enter();
+            plimsoll_probe::count_beside();
+            black_box(vec![1u8; 4 << 20])
+        });
+        let batch = ahead.join().unwrap();
+        probe.reset_peak().unwrap();
+        let resident = probe.read().unwrap().in_use;
+        assert!(Bytes::mib(4) <= resident, "{resident}");
+        drop(batch);
+        let after = probe.read().unwrap();
+        assert_eq!((after.in_use, after.peak), (resident, resident), "the same from one reset to the next");
+    });
+    done.join().unwrap();
 }

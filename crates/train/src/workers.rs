@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use plimsoll_probe::count_beside;
+use plimsoll_probe::{Compartment, count_beside};
 
 use crate::loader::LoaderError;
 
@@ -17,7 +17,8 @@ use crate::loader::LoaderError;
 ///
 /// A task may be done without a result, such as one that several of them share.
 ///
-/// What they hold counts beside the steps that run meanwhile.
+/// What they hold counts beside the steps that run meanwhile, in the compartment of whoever starts them, where that has
+/// entered one.
 pub(crate) struct Workers<T, R> {
     tasks: Option<Sender<T>>,
     done: Receiver<Result<R, LoaderError>>,
@@ -39,7 +40,11 @@ impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
         let spawn = |_| {
             let (work, stopped) = (Arc::clone(&work), Arc::clone(&stopped));
             let (inbox, outbox) = (inbox.clone(), outbox.clone());
-            std::thread::spawn(move || serve(&*work, &stopped, &inbox, &outbox))
+            let compartment = Compartment::of_thread();
+            std::thread::spawn(move || {
+                compartment.into_iter().for_each(Compartment::enter);
+                serve(&*work, &stopped, &inbox, &outbox);
+            })
         };
         let threads = (0..n_workers.max(1)).map(spawn).collect();
         Self { tasks: Some(tasks), done, threads, stopped, waited: Cell::default() }
