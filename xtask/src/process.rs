@@ -46,11 +46,11 @@ pub(crate) fn cargo(words: &str) -> Command {
 /// Returns a command that builds the `plimsoll` binary in release and runs it in the user's folder.
 ///
 /// On unix `cargo run` replaces itself with the binary, so that signals and exit codes are the binary's own.
-pub(crate) fn plimsoll(feature: Option<&str>, args: &[OsString]) -> anyhow::Result<Command> {
+pub(crate) fn plimsoll(features: &[&str], args: &[OsString]) -> anyhow::Result<Command> {
     let mut command = cargo("run --release --package plimsoll-cli");
     command.current_dir(env::current_dir().context("failed to find the current folder")?);
     command.arg("--manifest-path").arg(root().join("Cargo.toml"));
-    command.args(feature.map(|feature| format!("--features={feature}"))).arg("--").args(args);
+    command.args(features.iter().map(|feature| format!("--features={feature}"))).arg("--").args(args);
     Ok(command)
 }
 

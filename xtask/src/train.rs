@@ -10,7 +10,7 @@ use crate::process::{plimsoll, run_instead};
 pub(crate) const HELP: &str = "\
 train, plan, find, generate, upscale, predict, plan-batches, data, probe, config [ARGS..]
     Builds plimsoll in release and runs that command of it; `train --help` lists its arguments.
-    A device builds the feature of its name: that of --device, --set, PLIMSOLL__DEVICE, --config, or of a run that goes on.
+    Devices build the features of their names: those of --device, --set, PLIMSOLL__DEVICE, --config, or of a run that goes on.
 ";
 
 /// Commands of the program that are passed on as they are.
@@ -27,13 +27,13 @@ const DEVICES: [&str; 2] = ["vulkan", "cuda"];
 pub(crate) fn run(name: &str, args: &[OsString]) -> anyhow::Result<()> {
     let mut passed_on = vec![OsString::from(name)];
     passed_on.extend_from_slice(args);
-    let mut command = plimsoll(feature(name, args, env::var_os("PLIMSOLL__DEVICE").as_deref()), &passed_on)?;
+    let mut command = plimsoll(&features(name, args, env::var_os("PLIMSOLL__DEVICE").as_deref()), &passed_on)?;
     command.env(CALLED_AS, "cargo xtask");
     run_instead(command)
 }
 
-/// Returns the feature that the device needs, which is looked for where the program looks, in its order.
-fn feature(name: &str, args: &[OsString], variable: Option<&OsStr>) -> Option<&'static str> {
+/// Returns the features that the devices need, which are looked for where the program looks, in its order.
+fn features(name: &str, args: &[OsString], variable: Option<&OsStr>) -> Vec<&'static str> {
     let of_set = || {
         let mut sets = values(args, "--set").into_iter().filter_map(|it| it.to_str()?.split_once('='));
         sets.rfind(|(key, _)| key.trim() == "device").map(|(_, value)| unquoted(value).to_owned())
@@ -42,10 +42,11 @@ fn feature(name: &str, args: &[OsString], variable: Option<&OsStr>) -> Option<&'
     let of_variable = || variable.and_then(OsStr::to_str).map(str::to_owned);
     let of_file = || last(args, "--config").and_then(|it| device_of(Path::new(it)));
     let of_run = || device_of(&run_of(name, args)?.join("config.toml"));
-    let device = of_flag.or_else(of_set).or_else(of_variable).or_else(of_file).or_else(of_run)?;
-    // As `plimsoll` reads it: whatever the case, and with a number behind a colon where there are several.
-    let family = device.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
-    DEVICES.into_iter().find(|it| *it == family)
+    let devices = of_flag.or_else(of_set).or_else(of_variable).or_else(of_file).or_else(of_run).unwrap_or_default();
+    // As `plimsoll` reads them: between commas, whatever the case, and with a number behind a colon.
+    let family = |device: &str| device.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let families: Vec<_> = devices.split(',').map(family).collect();
+    DEVICES.into_iter().filter(|it| families.iter().any(|family| family == it)).collect()
 }
 
 /// Returns all values of a flag, in both ways of writing them.
@@ -101,9 +102,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, args: &str, expected: Option<&str>) {
+    fn check<'a>(name: &str, args: &str, expected: impl IntoIterator<Item = &'a str>) {
         let args: Vec<OsString> = args.split_whitespace().map(OsString::from).collect();
-        assert_eq!(feature(name, &args, None), expected, "{args:?}");
+        assert_eq!(features(name, &args, None), expected.into_iter().collect::<Vec<_>>(), "{args:?}");
     }
 
     #[test]
@@ -115,6 +116,8 @@ mod tests {
         check("train", "--device=Vulkan:1", Some("vulkan"));
         check("train", "--device flex", None);
         check("train", "--device cudart", None);
+        check("train", "--device cuda:1,FLEX,vulkan", ["vulkan", "cuda"]);
+        check("train", "--device cuda:0,cuda:1", Some("cuda"));
         check("train", "--data vulkan --device", None);
         check("plan", "--set device=cuda", Some("cuda"));
         check("plan", "--set=device=\"vulkan:1\" --set seed=1", Some("vulkan"));
@@ -125,10 +128,11 @@ mod tests {
     fn a_device_in_the_environment_decides_where_no_flag_does() {
         let of = |args: &[&str]| {
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            feature("train", &args, Some("cuda:1".as_ref()))
+            features("train", &args, Some("cuda:1, cuda:0".as_ref()))
         };
-        assert_eq!(of(&[]), Some("cuda"));
-        assert_eq!(of(&["--device", "flex"]), None);
+        assert_eq!(of(&[]), ["cuda"]);
+        assert_eq!(of(&["--device", "flex"]), [""; 0]);
+        assert_eq!(of(&["--device", "flex, Vulkan:1"]), ["vulkan"]);
     }
 
     #[test]

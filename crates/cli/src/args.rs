@@ -91,10 +91,12 @@ pub(crate) struct ConfigArgs {
     /// Folder of the job's data, for `text` also a file, as `plimsoll data JOB` says; by default the data that come along.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Memory to respect, such as `2GiB`, or `device` for all that there is; by default what `plimsoll config` shows.
+    /// Memory to respect, such as `2GiB`, or `device` for all that there is; by default what `plimsoll config` shows. Of
+    /// several devices a size for each, as in `2GiB, 4GiB`, or one for all.
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
-    /// Device: `flex` (this CPU, the default), `vulkan`, `vulkan:1`, `cuda` or `cuda:0`.
+    /// Device: `flex` (this CPU, the default), `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; or several of them, as in
+    /// `cuda:0, cuda:1`.
     #[arg(long, value_name = "KIND")]
     device: Option<String>,
     /// Seed of everything random; 0 by default.
@@ -222,7 +224,7 @@ pub(crate) struct PlaceArgs {
     /// Memory to respect, such as `2GiB`, or `device`; by default that of the run.
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
-    /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; by default that of the run.
+    /// Device: `flex`, `vulkan`, `vulkan:1`, `cuda` or `cuda:0`; by default that of the run, of several the first.
     #[arg(long, value_name = "KIND")]
     device: Option<String>,
     /// The checkpoint that was best in validation, instead of the last.

@@ -145,7 +145,7 @@ pub(crate) fn search<J: Job>(
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
     let open = || open_probe(prepared.harness, settings);
-    let sounded = if settings.device == DeviceKind::Flex {
+    let sounded = if settings.device() == DeviceKind::Flex {
         let least = StepShape::new(finder.batch_min, finder.edge);
         let mut request = prepared.plan_request(settings)?;
         // What is searched for takes no more than its own samples.
@@ -156,7 +156,7 @@ pub(crate) fn search<J: Job>(
         None
     };
     let request = FindRequest {
-        device: settings.device,
+        device: settings.device(),
         optimizer_recovery: settings.optimizer_recovery(),
         checkpointing: settings.memory.begins_with_checkpointing(),
         finder,

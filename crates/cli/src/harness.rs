@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_probe::{DeviceKind, Probe, ProbeError};
+use plimsoll_probe::{DeviceKind, Probe, ProbeError, open_among};
 use plimsoll_types::Bytes;
 use plimsoll_workloads::Hooks;
 
@@ -10,13 +10,13 @@ use plimsoll_workloads::Hooks;
 ///
 /// What a harness does not define is as in the program that ships, whose harness is [`Plain`].
 pub trait Harness: Sync {
-    /// Opens the probe of a device.
+    /// Opens the probe of one of the devices of a process, each with the capacity that is set for it.
     ///
     /// # Errors
     ///
-    /// [`ProbeError`] where that cannot be done, as from [`plimsoll_probe::open`].
-    fn open(&self, kind: DeviceKind, capacity: Option<Bytes>) -> Result<Box<dyn Probe>, ProbeError> {
-        plimsoll_probe::open(kind, capacity)
+    /// [`ProbeError`] where that cannot be done, as from [`open_among`].
+    fn open(&self, devices: &[(DeviceKind, Option<Bytes>)], at: usize) -> Result<Box<dyn Probe>, ProbeError> {
+        open_among(devices, at)
     }
 
     /// Returns who is told what is asked of the job, and may make it fail.

@@ -115,7 +115,7 @@ impl<'a> Loading<'a> {
 
 /// Returns what samples and what is made of them may take: of the device on a CPU, elsewhere of the host.
 pub(crate) fn host_memory(settings: &Settings, capacity: Bytes) -> HostMemory {
-    match settings.device {
+    match settings.device() {
         DeviceKind::Flex => HostMemory::Capacity(capacity),
         DeviceKind::Vulkan(_) | DeviceKind::Cuda(_) => {
             HostMemory::BesideDevice(Host::new().capacity(held()).unwrap_or(Bytes::MAX))

@@ -117,7 +117,7 @@ impl Sizes {
 
 /// Opens the configured device, and reads its capacity.
 pub(crate) fn open_device(harness: &dyn Harness, settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
-    let probe = harness.open(settings.device, settings.capacity())?;
+    let probe = harness.open(&settings.devices()[..1], 0)?;
     let capacity = probe.capacity()?;
     Ok((probe, capacity))
 }
@@ -127,8 +127,8 @@ const FAR_BELOW: u64 = 32;
 
 /// Says so where a capacity that was asked for is far below what the device has.
 pub(crate) fn far_below(harness: &dyn Harness, settings: &Settings) -> Option<String> {
-    let Capacity::Size(set) = settings.memory.capacity else { return None };
-    let own = harness.open(settings.device, None).and_then(|it| it.capacity()).ok()?;
+    let Capacity::Size(set) = settings.memory.capacity.at(0) else { return None };
+    let own = harness.open(&[(settings.device(), None)], 0).and_then(|it| it.capacity()).ok()?;
     (set < Bytes(own.0 / FAR_BELOW)).then(|| {
         format!("`memory.capacity` is {set}, and the device has {own}: `--capacity device` would use all of it")
     })
@@ -136,7 +136,7 @@ pub(crate) fn far_below(harness: &dyn Harness, settings: &Settings) -> Option<St
 
 /// Returns the name of the configured device, whatever capacity it is made to have.
 pub(crate) fn device_name(harness: &dyn Harness, settings: &Settings) -> Result<String, ProbeError> {
-    Ok(harness.open(settings.device, None)?.name())
+    Ok(harness.open(&[(settings.device(), None)], 0)?.name())
 }
 
 impl<J: Job> Prepared<J> {
@@ -156,7 +156,7 @@ impl<J: Job> Prepared<J> {
         let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_INFERENCE_BATCH);
         let of_edge = |edge: &u32| items().map(|n| StepShape::new(n, *edge)).collect::<Vec<_>>();
         Ok(PlanRequest {
-            device: settings.device,
+            device: settings.device(),
             optimizer_recovery: settings.optimizer_recovery(),
             checkpointing: settings.memory.begins_with_checkpointing(),
             target: settings.memory.target,
@@ -217,9 +217,9 @@ pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
     (0..n).map(|at| values[at * (values.len() - 1) / (n - 1)]).collect()
 }
 
-/// Opens the configured device anew.
+/// Opens the first of the configured devices anew, for work that has it alone.
 pub(crate) fn open_probe(harness: &dyn Harness, settings: &Settings) -> Result<Box<dyn Probe>, PlanError> {
-    Ok(harness.open(settings.device, settings.capacity())?)
+    Ok(harness.open(&settings.devices()[..1], 0)?)
 }
 
 #[cfg(test)]

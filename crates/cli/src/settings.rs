@@ -11,15 +11,14 @@ use std::path::PathBuf;
 
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Fraction};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 #[cfg(test)]
 pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
-use crate::nearest::hint;
 use crate::values::{
-    AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacity, Checkpointing, Cores, EffectiveUnit, JobName,
-    Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
+    AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
+    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -27,8 +26,8 @@ use crate::values::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     pub(crate) job: JobName,
-    #[serde(deserialize_with = "device")]
-    pub(crate) device: DeviceKind,
+    #[serde(rename = "device")]
+    devices: Devices,
     pub(crate) seed: u64,
     pub(crate) memory: Memory,
     pub(crate) batch: Batch,
@@ -45,7 +44,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Memory {
-    pub(crate) capacity: Capacity,
+    pub(crate) capacity: Capacities,
     pub(crate) target: Fraction,
     pub(crate) gradient_checkpointing: Checkpointing,
     pub(crate) plan: PlanSetting,
@@ -173,12 +172,26 @@ pub(crate) struct Text {
 }
 
 impl Settings {
-    /// Returns the capacity that is to be respected; none for all that the device has.
+    /// Returns the devices, each with the capacity that is to be respected; none for all that it has.
+    pub(crate) fn devices(&self) -> Vec<(DeviceKind, Option<Bytes>)> {
+        self.devices.iter().zip(0..).map(|(kind, place)| (kind, self.capacity_of(kind, place))).collect()
+    }
+
+    /// Returns the first device: what is not divided among all of them is done there.
+    pub(crate) fn device(&self) -> DeviceKind {
+        self.devices.first()
+    }
+
+    /// Returns the capacity of the first device that is to be respected; none for all that it has.
     pub(crate) fn capacity(&self) -> Option<Bytes> {
-        match self.memory.capacity {
+        self.capacity_of(self.device(), 0)
+    }
+
+    fn capacity_of(&self, kind: DeviceKind, place: usize) -> Option<Bytes> {
+        match self.memory.capacity.at(place) {
             Capacity::Size(set) => Some(set),
             Capacity::Device => None,
-            Capacity::Auto => (self.device == DeviceKind::Flex && self.is_built_in()).then(|| self.job.demo_capacity()),
+            Capacity::Auto => (kind == DeviceKind::Flex && self.is_built_in()).then(|| self.job.demo_capacity()),
         }
     }
 
@@ -186,14 +199,6 @@ impl Settings {
     pub(crate) fn is_built_in(&self) -> bool {
         self.data.folder.as_os_str() == "built-in"
     }
-}
-
-/// Reads the name of a device, whose family may be misspelt.
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceKind, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let family = text.split(':').next().unwrap_or_default().trim();
-    let refused = |error| de::Error::custom(format!("{error}{}", hint(family, ["flex", "vulkan", "cuda"])));
-    text.parse().map_err(refused)
 }
 
 impl Memory {

@@ -25,7 +25,7 @@ impl<J: Job> Prepared<J> {
         let mut request = self.plan_request(settings)?;
         let harness = self.harness;
         let open = || open_probe(harness, settings);
-        if settings.device != DeviceKind::Flex {
+        if settings.device() != DeviceKind::Flex {
             if goes_on || settings.memory.plan != PlanSetting::Off {
                 return Ok(());
             }

@@ -173,7 +173,7 @@ impl<J: Job> Prepared<J> {
         }
         let request = self.plan_request(settings)?;
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
-        let device = open_device(settings.device, config.controller.checkpointing);
+        let device = open_device(settings.device(), config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
         // A run that goes on keeps its own, which belong to its checkpoint.
         let is_due = |name: &str| !goes_on || (name == SIGNATURE_FILE && !out.join(name).exists());
@@ -188,7 +188,7 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: {warning}");
             warnings.push(warning.to_owned());
         };
-        let wants_plans = settings.device != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
+        let wants_plans = settings.device() != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
         let open = || open_probe(harness, settings);
         let mut plan_anew = || plan_sparing(&self.job, &request, plan.as_ref(), &open);
         let shell = Shell {
@@ -230,7 +230,7 @@ impl<J: Job> Prepared<J> {
                 Ok(Some(plan.under(self.capacity, settings.memory.target)))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
-            PlanSetting::Auto if settings.device == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
+            PlanSetting::Auto if settings.device() == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
             PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &open) {
                 Ok(plan) => Ok(Some(plan)),
                 Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),

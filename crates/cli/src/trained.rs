@@ -45,7 +45,7 @@ pub(crate) fn open<M>(
     compute_alone();
     // The probe starts the device, and says what is missing where it cannot.
     let probe = open_probe(harness, settings)?;
-    let device = open_device(settings.device, false).map_err(|error| user_error(describe(&error)))?;
+    let device = open_device(settings.device(), false).map_err(|error| user_error(describe(&error)))?;
     let model = load(&checkpoint(run, is_best)?, device).map_err(TrainError::from)?;
     Ok((probe, model))
 }
@@ -113,7 +113,7 @@ impl Forward<'_> {
     /// Refuses files that take too much, and returns memory that is as large as what they take where the model is in the
     /// same.
     fn hold_what_files_take(&self, probe: &dyn Probe) -> anyhow::Result<Vec<u8>> {
-        let (Files { what, needed }, is_one) = (&self.files, self.settings.device == DeviceKind::Flex);
+        let (Files { what, needed }, is_one) = (&self.files, self.settings.device() == DeviceKind::Flex);
         if *needed == Bytes::ZERO {
             return Ok(Vec::new());
         }
@@ -129,9 +129,9 @@ impl Forward<'_> {
     }
 
     fn certain(&self, n: u32, probe: &mut dyn Probe) -> anyhow::Result<u32> {
-        let (Settings { device, memory, .. }, shape) = (self.settings, StepShape::new(n, self.edge));
-        let bound = (self.settings.predictor(), memory.target);
-        match sound_forward(*device, shape, bound, probe, self.model) {
+        let (device, shape) = (self.settings.device(), StepShape::new(n, self.edge));
+        let bound = (self.settings.predictor(), self.settings.memory.target);
+        match sound_forward(device, shape, bound, probe, self.model) {
             Ok(()) => Ok(n),
             Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == self.edge => {
                 let (fit, items) = (largest.samples, self.items);
@@ -160,7 +160,7 @@ impl Forward<'_> {
             beat.clear();
             eprintln!("tried       {}", shown(it));
         };
-        let found = find_inference_batch(self.settings.device, finder, &mut *probe, self.model, &mut on_tried)?;
+        let found = find_inference_batch(self.settings.device(), finder, &mut *probe, self.model, &mut on_tried)?;
         drop(beat);
         eprintln!("batch       {} found: {}", found.batch, need(&found));
         Ok(found.batch)

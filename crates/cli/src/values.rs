@@ -1,23 +1,14 @@
 //! Values of the configuration that are neither plain numbers nor plain texts.
 
+mod devices;
+
 use std::path::PathBuf;
 
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
+pub(crate) use self::devices::{Capacities, Capacity, Devices};
 use crate::nearest::hint;
-
-/// What may be used of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "TextOrNumber")]
-pub(crate) enum Capacity {
-    /// The demonstration's size for the demonstration, or else all that the device has.
-    Auto,
-    /// All that the device has.
-    Device,
-    /// This, and not more.
-    Size(Bytes),
-}
 
 /// A size, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -134,22 +125,6 @@ impl de::Visitor<'_> for TextOrNumberVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOrNumber, E> {
         Ok(TextOrNumber::Text(text.to_owned()))
-    }
-}
-
-impl TryFrom<TextOrNumber> for Capacity {
-    type Error = String;
-
-    fn try_from(value: TextOrNumber) -> Result<Self, String> {
-        match value {
-            TextOrNumber::Number(n) => Ok(Self::Size(Bytes(n))),
-            TextOrNumber::Text(text) if text == "auto" => Ok(Self::Auto),
-            TextOrNumber::Text(text) if text == "device" => Ok(Self::Device),
-            TextOrNumber::Text(text) => match text.parse() {
-                Ok(bytes) => Ok(Self::Size(bytes)),
-                Err(error) => Err(format!("{error}, or \"auto\" or \"device\"")),
-            },
-        }
     }
 }
 

@@ -43,7 +43,14 @@ fn configuration() {
         [file, set].iter().any(|layers| layers.load().is_ok_and(|it| reads_again(&folder, &it)))
     };
     let short = "job = \"sr\"\n[memory]\ntarget = 0.75\ncapacity = \"1.5 GiB\"\n[train]\nsteps = 12\n";
-    let sets = ["memory.target=0.8", "train.steps=3", "job=sr", "batch.batch_size=4", "memory.capacity=2 GiB"];
+    let sets = [
+        "memory.target=0.8",
+        "train.steps=3",
+        "job=sr",
+        "batch.batch_size=4",
+        "memory.capacity=2 GiB",
+        "device=flex, cuda",
+    ];
     let corpus = [DEFAULTS, short].into_iter().chain(sets).map(|it| it.as_bytes().to_vec()).collect();
     Reader { name: "configuration", corpus, words: WORDS, read: &mut read }.fuzz();
 }

@@ -226,6 +226,42 @@ fn a_misspelt_word_is_answered_with_the_nearest() {
 }
 
 #[test]
+fn each_device_has_a_capacity_or_all_have_the_same() {
+    use plimsoll_probe::DeviceKind::{Cuda, Flex, Vulkan};
+    use plimsoll_types::Bytes;
+    let devices = |sets: &[&str]| load(sets, &[]).unwrap().settings.devices();
+    let mib = |n| Some(Bytes::mib(n));
+    assert_eq!(devices(&["seed=1"]), [(Flex, mib(40))], "the demonstration");
+    let two = "device=flex, vulkan:1";
+    assert_eq!(devices(&[two]), [(Flex, mib(40)), (Vulkan(1), None)]);
+    assert_eq!(devices(&[two, "memory.capacity=20 MiB, 48MiB"]), [(Flex, mib(20)), (Vulkan(1), mib(48))]);
+    assert_eq!(devices(&[two, "memory.capacity=20 MiB"]), [(Flex, mib(20)), (Vulkan(1), mib(20))]);
+    assert_eq!(
+        devices(&["device=cuda,cuda", "memory.capacity=device, 1 GiB"]),
+        [(Cuda(0), None), (Cuda(0), mib(1024))]
+    );
+}
+
+#[test]
+fn capacities_for_another_number_of_devices_are_refused_with_what_would_be_right() {
+    let sizes = "memory.capacity=1 GiB, 2GiB, device";
+    let told = "`memory.capacity` is 3 sizes (1.00 GiB, 2.00 GiB, device), allowed is one size";
+    refused(&[sizes], &[], &[told, ", as `device` names one device (flex)"]);
+    let told = &format!("{told} for each of the 2 devices (cuda:0, cuda:1), or one for all");
+    refused(&[sizes, "device=cuda:0,cuda:1"], &[], &[told]);
+    refused(&["device=flex,flex", "train.replicas=2"], &[], &["`train.replicas` is 2", "where `device` names several"]);
+}
+
+#[test]
+fn what_is_wrong_in_a_list_is_named() {
+    let right = ", and a comma between two";
+    refused(&["device=flex, vulcan:1"], &[], &["`device`: ` vulcan:1` is no device", right, "did you mean `vulkan`?"]);
+    refused(&["device=flex,"], &[], &["`device`: `` is no device", right]);
+    refused(&["memory.capacity=1 GiB; 2 GiB"], &[], &["`memory.capacity`: `1 GiB; 2 GiB` is no size"]);
+    refused(&["memory.capacity=1 GiB, much"], &[], &["`memory.capacity`: `much` is no size", "\"device\""]);
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_the_nearest_known_one() {
     refused(&["memory.taget=0.8"], &[], &["`memory.taget`", "did you mean `memory.target`?"]);
     refused(&[], &[("PLIMSOLL__TRAIN__STEP", "9")], &["`train.step`", "did you mean `train.steps`?"]);
@@ -272,6 +308,7 @@ fn the_resolved_file_loads_again_to_the_same_values() {
         assert_eq!(folder, PathBuf::from(format!("/tmp/{name}")));
         check(&[&data]);
     }
+    check(&["device=cuda, Flex", "memory.capacity=1 GiB, 2 GiB"]);
     let first = check(&["memory.target=0.75", "job=sr", "memory.capacity=1 GiB"]);
     assert!(first.contains("target = 0.75\n") && first.contains("capacity = \"1 GiB\"\n"), "{first}");
 }

@@ -18,8 +18,16 @@ impl Settings {
         for (key, value) in self.batches() {
             in_range(key, value, &(1..=LARGEST))?;
         }
+        self.check_devices()?;
         if let Some(n) = self.train.replicas.0 {
             in_range("train.replicas", n, &(1..=MOST_REPLICAS))?;
+            if 1 < n && 1 < self.devices.n() {
+                return refused(
+                    "train.replicas",
+                    n,
+                    "1 or \"cores\" where `device` names several, each of which has one thread",
+                );
+            }
             if 1 < n && self.train.deterministic {
                 return refused("train.replicas", n, "1 or \"cores\" where `train.deterministic` is true");
             }
@@ -34,6 +42,17 @@ impl Settings {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));
         }
         Ok(())
+    }
+
+    /// Each device has a capacity, or all have the same.
+    fn check_devices(&self) -> Result<(), UserError> {
+        let (Self { devices, memory, .. }, n) = (self, self.devices.n());
+        let Some(sizes) = memory.capacity.n().filter(|it| *it != n) else { return Ok(()) };
+        let devices = match n {
+            1 => format!("one size, as `device` names one device ({devices})"),
+            n => format!("one size for each of the {n} devices ({devices}), or one for all"),
+        };
+        refused("memory.capacity", format!("{sizes} sizes ({})", memory.capacity), &devices)
     }
 
     /// A policy takes no larger micro-batches; what a step takes is held to that where it counts samples too.

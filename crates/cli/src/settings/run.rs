@@ -66,7 +66,8 @@ impl Settings {
     /// Returns how many parts of a step run at once.
     pub(crate) fn replicas(&self) -> u32 {
         let is_one_batch = self.batch.effective_unit == EffectiveUnit::Batch;
-        if self.device != DeviceKind::Flex || self.train.deterministic || is_one_batch {
+        let is_alone = self.devices.n() == 1;
+        if !is_alone || self.device() != DeviceKind::Flex || self.train.deterministic || is_one_batch {
             return 1;
         }
         let most = if self.counts_positions() {
@@ -143,7 +144,7 @@ impl Settings {
     /// Returns how needs are bounded; the job names the features.
     pub(crate) fn predictor(&self) -> PredictorConfig {
         let Memory { rounding_margin, regime_margin, .. } = self.memory;
-        let beside = beside_tensors(self.device);
+        let beside = beside_tensors(self.device());
         PredictorConfig { rounding_margin, regime_margin, beside, ..PredictorConfig::default() }
     }
 
@@ -152,8 +153,8 @@ impl Settings {
         let train = &self.train;
         Ok(FitConfig {
             device: match self.replicas() {
-                1 => describe(self.device),
-                n => format!("{} ({n} replicas)", self.device),
+                1 => describe(self.device()),
+                n => format!("{} ({n} replicas)", self.device()),
             },
             seed: self.seed,
             deterministic: train.deterministic,
@@ -177,10 +178,10 @@ impl Settings {
                 predictor: self.predictor(),
                 policy: self.policy(sizes)?,
                 checkpointing: self.memory.begins_with_checkpointing(),
-                platform: platform(self.device, name),
+                platform: platform(self.device(), name),
                 planned: Vec::new(),
-                exact_peaks: has_exact_peaks(self.device),
-                small_batch: small_batch_regime(self.device),
+                exact_peaks: has_exact_peaks(self.device()),
+                small_batch: small_batch_regime(self.device()),
                 replicas: self.replicas(),
             },
             tasks: self.balance(),

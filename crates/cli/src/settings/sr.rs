@@ -45,7 +45,7 @@ impl Settings {
     /// Returns the capacity whose presets a run begins with: on a CPU no more than a small device's unless somebody asks for
     /// it, since larger patches take a CPU minutes for a step. One that goes on has bounds as numbers.
     pub(crate) fn capacity_of_presets(&self, capacity: Bytes) -> Bytes {
-        let is_slow = self.device == DeviceKind::Flex && self.memory.capacity == Capacity::Auto;
+        let is_slow = self.device() == DeviceKind::Flex && self.memory.capacity.at(0) == Capacity::Auto;
         if is_slow { capacity.min(LARGEST_SMALL) } else { capacity }
     }
 

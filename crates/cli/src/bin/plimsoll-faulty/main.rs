@@ -41,10 +41,10 @@ impl Faulty {
 }
 
 impl Harness for Faulty {
-    fn open(&self, kind: DeviceKind, capacity: Option<Bytes>) -> Result<Box<dyn Probe>, ProbeError> {
+    fn open(&self, devices: &[(DeviceKind, Option<Bytes>)], at: usize) -> Result<Box<dyn Probe>, ProbeError> {
         match &self.0.device {
-            Some(device) => Ok(Box::new(SimulatedProbe::new(device, capacity))),
-            None => Plain.open(kind, capacity),
+            Some(device) => Ok(Box::new(SimulatedProbe::new(device, devices[at].1))),
+            None => Plain.open(devices, at),
         }
     }
 
