@@ -1,58 +1,43 @@
 //! Ranks that are threads of one process.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::error::check;
+use crate::meeting::{Brought, Meeting};
 use crate::{Call, Fleet, FleetError};
+
+/// The most values at a time.
+const VALUES_AT_ONCE: usize = 1 << 16;
+
+/// The most bytes at a time: as many as the values have.
+const BYTES_AT_ONCE: usize = 4 * VALUES_AT_ONCE;
 
 /// A rank that is a thread of this process: with a device of its own, or a share of the processor.
 ///
-/// What each brings is copied, and every rank adds all of them: memory for the values of all ranks beside their own, while they
-/// are added.
+/// Values are added in pieces of 256 KiB: each rank lays its own out, adds what all have of its share of the piece, and takes the
+/// sums from those who have made them.
+/// So a rank adds its share alone, and reads and writes its own values once.
+/// Beside these it takes half a MiB for each rank and half a MiB in all, however many values there are, and half a MiB for what
+/// was broadcast, kept until the ranks are dropped.
 #[derive(Debug)]
 pub struct InProcess {
     rank: u32,
-    n_ranks: u32,
     meeting: Arc<Meeting>,
+    /// What the ranks have laid out: even pieces and odd ones, so that one is read while the next is written.
+    desks: Arc<[[Desk; 2]]>,
+    /// Pieces of everything so far, as many on each rank: one that still reads the last piece is not disturbed by the next.
+    n_pieces: usize,
 }
 
-/// Where the ranks meet, again and again.
-#[derive(Debug)]
-struct Meeting {
-    table: Mutex<Table>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Table {
-    /// What each rank has brought to this meeting.
-    brought: Vec<Option<Brought>>,
-    /// What all have brought to the last one, from when it is complete until each has it.
-    all: Option<Arc<[Brought]>>,
-    /// How many still have to take it.
-    n_to_take: usize,
-    /// The rank that went first, if any has.
-    gone: Option<u32>,
-}
-
-#[derive(Clone, Debug)]
-enum Brought {
-    Numbers(Vec<u64>),
-    Values(Vec<f32>),
-    Bytes(Vec<u8>),
-    /// Of as many, from a rank that takes over.
-    Nothing(usize),
-}
-
-impl Brought {
-    fn call(&self) -> Call {
-        match self {
-            Self::Numbers(it) => Call::Agree(it.len()),
-            Self::Values(it) => Call::Sum(it.len()),
-            Self::Bytes(it) => Call::Broadcast(it.len()),
-            Self::Nothing(n) => Call::Broadcast(*n),
-        }
-    }
+/// What one rank has laid out, which it alone writes.
+#[derive(Debug, Default)]
+struct Desk {
+    /// Its own values of a piece.
+    values: RwLock<Vec<f32>>,
+    /// The sums of its share of a piece.
+    sums: RwLock<Vec<f32>>,
+    /// A piece of what all take over.
+    bytes: RwLock<Vec<u8>>,
 }
 
 impl InProcess {
@@ -60,61 +45,50 @@ impl InProcess {
     ///
     /// One that is dropped is gone: what the others do after that without it is [`FleetError::Gone`] for each of them.
     pub fn start(n_ranks: u32) -> Vec<Self> {
-        let table = Table { brought: vec![None; n_ranks as usize], all: None, n_to_take: 0, gone: None };
-        let meeting = Arc::new(Meeting { table: Mutex::new(table), changed: Condvar::new() });
-        (0..n_ranks).map(|rank| Self { rank, n_ranks, meeting: Arc::clone(&meeting) }).collect()
+        let meeting = Arc::new(Meeting::new(n_ranks));
+        let desks: Arc<[[Desk; 2]]> = (0..n_ranks).map(|_| <[Desk; 2]>::default()).collect();
+        let rank = |rank| Self { rank, meeting: Arc::clone(&meeting), desks: Arc::clone(&desks), n_pieces: 0 };
+        (0..n_ranks).map(rank).collect()
     }
 
-    /// Brings something, and returns what all have brought, in the order of the ranks.
-    fn meet(&self, brought: Brought) -> Result<Arc<[Brought]>, FleetError> {
-        let (own, Meeting { changed, .. }) = (brought.call(), &*self.meeting);
-        // Whoever is slow may still have to take what the last meeting came to.
-        let mut table = self.wait(self.table(), |it| it.n_to_take == 0)?;
-        table.brought[self.rank as usize] = Some(brought);
-        if table.brought.iter().all(Option::is_some) {
-            table.all = Some(table.brought.iter_mut().filter_map(Option::take).collect());
-            table.n_to_take = table.brought.len();
-            changed.notify_all();
+    /// Waits for all ranks, which are to do the same: what each has laid out is there for all then.
+    fn meet(&self, call: Call) -> Result<(), FleetError> {
+        self.meeting.meet(self.rank, Brought { call, numbers: Vec::new() }).map(drop)
+    }
+
+    /// Returns what a rank has laid out of a piece, or is to lay out.
+    fn desk(&self, rank: usize, piece: usize) -> &Desk {
+        &self.desks[rank][(self.n_pieces + piece) % 2]
+    }
+
+    fn own_desk(&self, piece: usize) -> &Desk {
+        self.desk(self.rank as usize, piece)
+    }
+
+    /// Adds what all have laid out of this rank's share of a piece, in the order of the ranks.
+    fn add_share(&self, piece: usize, len: usize) {
+        let share = share(len, self.rank as usize, self.desks.len());
+        let sums = &self.own_desk(piece).sums;
+        lay_out(sums, &read(&self.desk(0, piece).values)[share.clone()]);
+        let mut sums = write(sums);
+        for rank in 1..self.desks.len() {
+            let values = read(&self.desk(rank, piece).values);
+            sums.iter_mut().zip(&values[share.clone()]).for_each(|(sum, value)| *sum += value);
         }
-        let mut table = self.wait(table, |it| 0 < it.n_to_take)?;
-        let all = table.all.clone().unwrap_or_else(|| unreachable!("it is there until each has taken it"));
-        table.n_to_take -= 1;
-        if table.n_to_take == 0 {
-            table.all = None;
-            changed.notify_all();
-        }
-        drop(table);
-        check(self.rank, all.iter().map(Brought::call), own)?;
-        Ok(all)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // A rank that panics changes nothing by halves.
-        self.meeting.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until all of a meeting are there, or have what it came to, and for nobody who is gone.
-    fn wait<'a>(
-        &self,
-        mut table: MutexGuard<'a, Table>,
-        is_over: impl Fn(&Table) -> bool,
-    ) -> Result<MutexGuard<'a, Table>, FleetError> {
-        loop {
-            if is_over(&table) {
-                return Ok(table);
-            }
-            if let Some(rank) = table.gone {
-                return Err(FleetError::Gone { rank });
-            }
-            table = self.meeting.changed.wait(table).unwrap_or_else(PoisonError::into_inner);
+    /// Takes the sums of a piece from all who have made them.
+    fn take_sums(&self, piece: usize, values: &mut [f32]) {
+        let (len, n_ranks) = (values.len(), self.desks.len());
+        for rank in 0..n_ranks {
+            values[share(len, rank, n_ranks)].copy_from_slice(&read(&self.desk(rank, piece).sums));
         }
     }
 }
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        self.table().gone.get_or_insert(self.rank);
-        self.meeting.changed.notify_all();
+        self.meeting.leave(self.rank);
     }
 }
 
@@ -124,31 +98,78 @@ impl Fleet for InProcess {
     }
 
     fn n_ranks(&self) -> u32 {
-        self.n_ranks
+        u32::try_from(self.desks.len()).unwrap_or(u32::MAX)
     }
 
     fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError> {
-        let all = self.meet(Brought::Numbers(own.to_vec()))?;
-        let numbers = |it: &Brought| if let Brought::Numbers(numbers) = it { numbers.clone() } else { Vec::new() };
-        Ok(all.iter().flat_map(numbers).collect())
+        let all = self.meeting.meet(self.rank, Brought { call: Call::Agree(own.len()), numbers: own.to_vec() })?;
+        Ok(all.iter().flat_map(|it| &it.numbers).copied().collect())
     }
 
     fn sum(&mut self, values: &mut [f32]) -> Result<(), FleetError> {
-        let all = self.meet(Brought::Values(values.to_vec()))?;
-        values.fill(0.0);
-        for brought in &*all {
-            let Brought::Values(of_rank) = brought else { continue };
-            values.iter_mut().zip(of_rank).for_each(|(sum, value)| *sum += value);
+        let (call, len) = (Call::Sum(values.len()), values.len());
+        let (n_pieces, piece) = pieces(len, VALUES_AT_ONCE);
+        // A piece is laid out in one round, added in the next, and taken in the one after that.
+        for round in 0..n_pieces + 2 {
+            if let Some(at) = round.checked_sub(2) {
+                self.take_sums(at, &mut values[piece(at)]);
+            }
+            if let Some(at) = round.checked_sub(1).filter(|it| *it < n_pieces) {
+                self.add_share(at, piece(at).len());
+            }
+            if round < n_pieces {
+                lay_out(&self.own_desk(round).values, &values[piece(round)]);
+            }
+            if round <= n_pieces {
+                self.meet(call)?;
+            }
         }
+        self.n_pieces += n_pieces;
         Ok(())
     }
 
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError> {
-        let is_first = self.rank == 0;
-        let all = self.meet(if is_first { Brought::Bytes(bytes.to_vec()) } else { Brought::Nothing(bytes.len()) })?;
-        if let Some(Brought::Bytes(first)) = all.first().filter(|_| !is_first) {
-            bytes.copy_from_slice(first);
+        let (call, len) = (Call::Broadcast(bytes.len()), bytes.len());
+        let (n_pieces, piece) = pieces(len, BYTES_AT_ONCE);
+        // A piece is laid out in one round, and taken in the next.
+        for round in 0..=n_pieces {
+            if let Some(at) = round.checked_sub(1).filter(|_| 0 < self.rank) {
+                bytes[piece(at)].copy_from_slice(&read(&self.desk(0, at).bytes));
+            }
+            if self.rank == 0 && round < n_pieces {
+                lay_out(&self.own_desk(round).bytes, &bytes[piece(round)]);
+            }
+            if round == 0 || round < n_pieces {
+                self.meet(call)?;
+            }
         }
+        self.n_pieces += n_pieces;
         Ok(())
     }
+}
+
+/// Returns how many pieces there are, and where each is.
+fn pieces(len: usize, at_once: usize) -> (usize, impl Fn(usize) -> Range<usize>) {
+    (len.div_ceil(at_once), move |at| at_once * at..len.min(at_once * (at + 1)))
+}
+
+/// Returns what a rank adds of a piece.
+fn share(len: usize, rank: usize, n_ranks: usize) -> Range<usize> {
+    len * rank / n_ranks..len * (rank + 1) / n_ranks
+}
+
+fn lay_out<T: Copy>(desk: &RwLock<Vec<T>>, piece: &[T]) {
+    let mut desk = write(desk);
+    desk.clear();
+    desk.extend_from_slice(piece);
+}
+
+// Nobody waits at a desk: between two meetings it is either read or written.
+
+fn read<T>(desk: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    desk.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(desk: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    desk.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,8 +14,9 @@
 //! # Invariants
 //!
 //! * What it carries means nothing to it: whoever calls knows what the numbers are.
-//! * Every rank gets the same bits. Sums are made in the order of the ranks in one process; under MPI they are as the library
-//!   makes them on the first rank, which may be others with another number of ranks.
+//! * Every rank gets the same bits: each value is added on one rank, in the order of the ranks, and all take its sum. As many
+//!   threads and processes come to the same bits; another number of ranks may come to others.
+//! * Beside the values, a sum takes room for a piece of them, however many there are: [`InProcess`] and `Mpi` say how much.
 //! * Ranks that do not do the same thing are told so, each by name: one that adds where another broadcasts, or has more to add.
 //! * Nobody waits for ever for a thread that is gone. A process that dies ends all of them, as MPI has it.
 //!
@@ -48,13 +49,16 @@
 //!
 //! # Sources
 //!
-//! The three are MPI's `Allgather`, `Reduce` followed by `Bcast`, and `Bcast` (MPI 4.1, chapter 6): an `Allreduce` need not
-//! give every rank the same bits.
+//! The three are MPI's `Allgather`, `Alltoall` and `Allgather`, and `Bcast` (MPI 4.1, chapter 6): an `Allreduce` need not give
+//! every rank the same bits. That each rank adds a share of the values, and all take the sums, is how long vectors are reduced
+//! at the least cost (R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in MPICH,
+//! 2005).
 
 #![forbid(unsafe_code)]
 
 mod error;
 mod in_process;
+mod meeting;
 #[cfg(feature = "mpi")]
 mod mpi;
 

@@ -37,11 +37,14 @@ fn of_each_rank() {
         let (own, call) = (Call::Sum(1), Call::Sum(2));
         assert_eq!(differs, FleetError::Differs { own_rank: 0, own, rank: 3, call });
     }
-    // An uneven sum of what each makes by itself is the same bits on all.
-    let mut uneven = [1.0 / (own as f32 + 3.0)];
-    fleet.sum(&mut uneven).unwrap();
-    let bits = fleet.agree(&[u64::from(uneven[0].to_bits())]).unwrap();
-    assert!(bits.iter().all(|it| *it == bits[0]));
+    // What does not add up evenly is added in the order of the ranks, whoever adds it.
+    for n_values in [1, 2, 4, 1_003] {
+        let of = |rank: u32, at: usize| 1.0 / (rank as f32 + 3.0 + at as f32);
+        let mut uneven: Vec<_> = (0..n_values).map(|at| of(own, at)).collect();
+        fleet.sum(&mut uneven).unwrap();
+        let expected = |at| (1..n).fold(of(0, at), |sum, rank| sum + of(rank, at)).to_bits();
+        assert!(uneven.iter().enumerate().all(|(at, sum)| sum.to_bits() == expected(at)));
+    }
 }
 
 /// Returns what starts four ranks.

@@ -25,7 +25,8 @@ proptest! {
         n_rounds in 1_usize..4,
     ) {
         let n_ranks = u32::try_from(values.len()).unwrap();
-        let expected: Vec<_> = (0..5).map(|at| values.iter().fold(0.0_f32, |sum, it| sum + it[at]).to_bits()).collect();
+        let sum = |at: usize| values.iter().map(|it| it[at]).reduce(|sum, it| sum + it).unwrap().to_bits();
+        let expected: Vec<_> = (0..5).map(sum).collect();
         let came_to = run(n_ranks, |mut fleet| {
             assert_eq!(fleet.n_ranks(), n_ranks);
             let own = fleet.rank();
@@ -45,6 +46,29 @@ proptest! {
                 prop_assert_eq!(bytes, [7; 3]);
             }
         }
+    }
+}
+
+/// Ranks that come late, or read for long, get what was meant for them: the next thing that the others do is another piece.
+#[test]
+fn many_pieces_one_after_another_are_added_and_taken_over_whole() {
+    // One value more than two pieces, one less than one, fewer than there are ranks, and none.
+    let sizes = [(2 << 16) + 1, (1 << 16) - 1, 2, 0, 3 << 16];
+    let value = |rank: u32, at: usize| 1.0 / (rank as f32 + 1.5 + (at % 1_000) as f32);
+    for n_ranks in [1, 2, 3] {
+        let is_right = |mut fleet: InProcess| {
+            let own = fleet.rank();
+            sizes.iter().zip(1..).all(|(n_values, round)| {
+                let mut sums: Vec<_> = (0..*n_values).map(|at| value(own, at)).collect();
+                fleet.sum(&mut sums).unwrap();
+                let mut bytes = vec![if own == 0 { round } else { 0 }; 4 * n_values + 1];
+                fleet.broadcast(&mut bytes).unwrap();
+                let expected = |at| (1..n_ranks).fold(value(0, at), |sum, rank| sum + value(rank, at)).to_bits();
+                sums.iter().enumerate().all(|(at, sum)| sum.to_bits() == expected(at))
+                    && bytes.iter().all(|it| *it == round)
+            })
+        };
+        assert_eq!(run(n_ranks, is_right), vec![true; n_ranks as usize]);
     }
 }
 
