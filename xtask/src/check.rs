@@ -38,6 +38,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         step("cuda and vulkan", other_devices)?;
     }
     step("mpi", mpi)?;
+    step("nccl", nccl)?;
     Ok(())
 }
 
@@ -87,6 +88,12 @@ fn mpi() -> anyhow::Result<()> {
     }
     run_command(cargo("clippy --package plimsoll-fleet --features mpi --all-targets -- -D warnings"))?;
     run_command(cargo("test --package plimsoll-fleet --features mpi"))
+}
+
+/// Type-checks sums by NCCL, and tests that they say what is missing where there is no device for them.
+fn nccl() -> anyhow::Result<()> {
+    run_command(cargo("clippy --package plimsoll-fleet --features nccl --all-targets -- -D warnings"))?;
+    run_command(cargo("test --package plimsoll-fleet --features nccl --test nccl"))
 }
 
 /// Type-checks the features that need a GPU to run.

@@ -58,7 +58,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("config", &["plimsoll-cli"]),
     ("criterion", &["plimsoll-bench"]),
     ("cubecl", &["plimsoll-plan", "plimsoll-probe"]),
-    ("cudarc", &["plimsoll-probe"]),
+    ("cudarc", &["plimsoll-probe", "plimsoll-fleet"]),
     ("mpi", &["plimsoll-fleet"]),
     ("nvml-wrapper", &["plimsoll-probe"]),
     ("plotters", &["plimsoll-monitor"]),
@@ -162,7 +162,7 @@ mod tests {
             violations(&metadata),
             [
                 "plimsoll-policy imports plimsoll-predict, which is not below it",
-                "plimsoll-policy imports cudarc, which lives only in plimsoll-probe",
+                "plimsoll-policy imports cudarc, which lives only in plimsoll-probe and plimsoll-fleet",
                 "plimsoll-types imports plimsoll-train, which is not below it",
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",

@@ -47,6 +47,15 @@ pub enum FleetError {
     /// MPI cannot be used.
     #[error("{0}")]
     Mpi(&'static str),
+    /// NCCL cannot be used, or fails.
+    #[error("ranks cannot add on NVIDIA devices: {0}")]
+    Nccl(String),
+    /// NCCL cannot be used by another rank.
+    #[error("rank {rank} cannot add on its device, and says why: without it none does")]
+    Apart {
+        /// The first that cannot.
+        rank: u32,
+    },
 }
 
 /// Holds what every rank does against what this one does.

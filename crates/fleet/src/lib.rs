@@ -10,6 +10,7 @@
 //! | one | [`Alone`] |
 //! | threads of this process | [`InProcess`] |
 //! | processes that `mpirun` has started | `Mpi`, with the feature `mpi`, which takes `mpicc` and libclang to build |
+//! | any of these, each with an NVIDIA device | `Nccl` of one of these, with the feature `nccl`; it has never run |
 //!
 //! # Invariants
 //!
@@ -61,12 +62,16 @@ mod in_process;
 mod meeting;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "nccl")]
+mod nccl;
 
 pub use error::{Call, FleetError};
 pub use in_process::InProcess;
 
 #[cfg(feature = "mpi")]
 pub use crate::mpi::Mpi;
+#[cfg(feature = "nccl")]
+pub use crate::nccl::Nccl;
 
 /// What one rank sees of all that take part.
 ///
