@@ -56,6 +56,9 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     for package in PACKAGES {
         command.args(["-p", package]);
     }
+    if has_mpi() {
+        command.arg("--features=plimsoll-cli/mpi");
+    }
     if profile == TESTED {
         command.args(["-p", LEARNER, "--features", "plimsoll/learner"]);
     }
@@ -67,6 +70,11 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
         vulkan.equip(&mut command);
     }
     command
+}
+
+/// Whether ranks that `mpirun` starts can be built in.
+pub(crate) fn has_mpi() -> bool {
+    Command::new("mpicc").arg("-show").output().is_ok_and(|it| it.status.success())
 }
 
 /// Builds a device in; the features of these two programs bring those of all crates below.

@@ -144,6 +144,9 @@ pub(crate) struct TrainArgs {
     /// Delete the run directory first if there is one.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Train on so many ranks, each a process that `mpirun` starts, on one machine or, as it is set up, on several.
+    #[arg(long, value_name = "N", conflicts_with = "no_supervise", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) ranks: Option<u32>,
     /// Train in this process, instead of in a worker that is started again when it dies.
     #[arg(long)]
     pub(crate) no_supervise: bool,

@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::say::is_told_by_another;
+
 /// Time between two lines: nothing is silent for longer than two seconds.
 pub(crate) const EVERY: Duration = Duration::from_millis(1500);
 
@@ -165,6 +167,9 @@ impl Shared {
     }
 
     fn show(&self, state: &mut State) {
+        if is_told_by_another() {
+            return;
+        }
         let mut line = Cursor::new([0; LONGEST]);
         // A line that is too long is cut.
         drop(self.write(&mut line, *state));

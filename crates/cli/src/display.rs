@@ -9,6 +9,7 @@ use plimsoll_train::Doing;
 use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
 
 use crate::beat::{Beat, EVERY, silence};
+use crate::say::is_told_by_another;
 
 /// Redraws of the panel: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
@@ -133,6 +134,9 @@ fn number(n: u64) -> usize {
 
 /// Shows a text; a terminal that is gone shows nothing, which must not end the run.
 pub(crate) fn print(text: &str) {
+    if is_told_by_another() {
+        return;
+    }
     let mut stderr = stderr().lock();
     drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
 }

@@ -20,6 +20,9 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
     if let Some(device) = args.values.config.device() {
         words.extend(["--device".to_owned(), quoted(device.as_ref())]);
     }
+    if let Some(ranks) = args.ranks {
+        words.extend(["--ranks".to_owned(), ranks.to_string()]);
+    }
     if args.no_supervise {
         words.push("--no-supervise".to_owned());
     }

@@ -45,6 +45,7 @@ mod predict;
 mod prepare;
 mod probe;
 mod program;
+mod ranks;
 mod replay;
 mod reports;
 mod runs;

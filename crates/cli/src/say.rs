@@ -2,13 +2,26 @@
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stderr, stdout};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Whether nobody reads standard output any more, or nothing can be written to it.
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Whether something that was asked for could not be written.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Which of several ranks this process is: what all do alike only the first tells.
+static RANK: AtomicU32 = AtomicU32::new(0);
+
+/// Tells from now on only what went wrong, and by which rank, where it is not the first.
+pub(crate) fn as_rank(rank: u32) {
+    RANK.store(rank, Ordering::Relaxed);
+}
+
+/// Whether another rank tells what this one does too.
+pub(crate) fn is_told_by_another() -> bool {
+    RANK.load(Ordering::Relaxed) != 0
+}
 
 /// As the standard library's, but no panic where nobody reads any more, or the disk is full.
 macro_rules! print {
@@ -27,7 +40,7 @@ macro_rules! eprintln {
 
 /// Writes to standard output; where that cannot be, what is done goes on without.
 pub(crate) fn out(text: Arguments<'_>) {
-    if IS_CLOSED.load(Ordering::Relaxed) {
+    if IS_CLOSED.load(Ordering::Relaxed) || is_told_by_another() {
         return;
     }
     let mut stdout = stdout().lock();
@@ -47,5 +60,15 @@ pub(crate) fn has_failed() -> bool {
 
 /// Writes to standard error, if that can be.
 pub(crate) fn err(text: Arguments<'_>) {
-    drop(stderr().lock().write_fmt(text));
+    if !is_told_by_another() {
+        return drop(stderr().lock().write_fmt(text));
+    }
+    let text = text.to_string();
+    if PROBLEMS.iter().any(|it| text.starts_with(it)) {
+        let rank = RANK.load(Ordering::Relaxed);
+        drop(stderr().lock().write_fmt(format_args!("rank {rank}: {text}")));
+    }
 }
+
+/// How lines begin that each rank tells.
+const PROBLEMS: [&str; 2] = ["error: ", "warning: "];

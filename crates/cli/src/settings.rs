@@ -28,6 +28,9 @@ pub(crate) struct Settings {
     pub(crate) job: JobName,
     #[serde(rename = "device")]
     devices: Devices,
+    /// How many processes of the run are on this machine, this one included; 0 before anybody has asked.
+    #[serde(skip)]
+    n_processes: u32,
     pub(crate) seed: u64,
     pub(crate) memory: Memory,
     pub(crate) batch: Batch,
@@ -175,6 +178,30 @@ impl Settings {
     /// Returns the devices, each with the capacity that is to be respected; none for all that it has.
     pub(crate) fn devices(&self) -> Vec<(DeviceKind, Option<Bytes>)> {
         self.devices.iter().zip(0..).map(|(kind, place)| (kind, self.capacity_of(kind, place))).collect()
+    }
+
+    /// Returns the settings of the rank at a place of the list, which has its device for itself.
+    pub(crate) fn of_rank(&self, place: usize) -> Self {
+        let mut own = self.clone();
+        own.memory.capacity.set(self.memory.capacity.at(place));
+        own.devices.keep(place);
+        own
+    }
+
+    /// Returns the settings of the rank at a place whose others are threads of this process: each is one core's.
+    pub(crate) fn of_thread(&self, place: usize) -> Self {
+        let mut own = self.of_rank(place);
+        own.train.replicas = Cores(Some(1));
+        own
+    }
+
+    /// Returns the settings of one of several processes on this machine, which has so much of the device that they share.
+    pub(crate) fn beside(&self, n_processes: u32, share: Option<Bytes>) -> Self {
+        let mut own = Self { n_processes, ..self.clone() };
+        if let Some(share) = share {
+            own.memory.capacity.set(Capacity::Size(share));
+        }
+        own
     }
 
     /// Returns the first device: what is not divided among all of them is done there.

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::{env, fs};
 
 use plimsoll_probe::{Host, OomKills, Refusal};
-use plimsoll_train::Death;
+use plimsoll_train::{Death, RANKS};
 use plimsoll_types::{Bytes, Knobs};
 use tempfile::NamedTempFile;
 
@@ -20,8 +20,9 @@ use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::display::print;
 use crate::exit::{signalled, user_error};
+use crate::ranks::launcher;
 use crate::settings::Settings;
-use crate::worker::{DEATH, REFUSALS, WORKER};
+use crate::worker::{DEATH, REFUSALS, WORKER, refusals_of};
 
 /// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
 pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -31,15 +32,17 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
     loop {
         let before = oom_kills();
         let mut command = run.command(refusals.path())?;
-        let (status, asked) = Process::start(&mut command)?.wait(&mut signals)?;
-        let ended = match (Ended::of(status), asked) {
+        let (status, asked) = Process::start(&mut command, args.ranks.is_some())?.wait(&mut signals)?;
+        let how = if args.ranks.is_some() { Ended::of_launcher(status) } else { Ended::of(status) };
+        let ended = match (how, asked) {
             (None, _) => return Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))),
             // Whoever asked for the end does not want another beginning.
             (Some(_), Some(signal)) => return Ok(ExitCode::from(signalled(signal))),
             (Some(ended), None) => ended,
         };
-        let verdict = Verdict::of(ended, take_refusal(&refusals), before, oom_kills());
-        run.count(ended, &verdict);
+        let (rank, refusal) = take_refusal(&refusals, args.ranks.unwrap_or(1));
+        let verdict = Verdict::of(ended, refusal, before, oom_kills());
+        run.count(ended, rank, &verdict);
         if run.is_stuck() {
             return Err(user_error(run.too_large(&verdict)).into());
         }
@@ -80,7 +83,7 @@ impl<'a> Run<'a> {
     /// Returns the command of the next worker: this program with the same arguments, but that a run which has begun
     /// goes on.
     fn command(&self, refusals: &Path) -> anyhow::Result<Command> {
-        let mut command = this_program()?;
+        let mut command = self.args.ranks.map_or_else(|| Ok(this_program()?), launcher)?;
         let goes_on = !self.args.resume && self.has_begun();
         command.args(env::args_os().skip(1).filter(|it| !goes_on || it != &OsString::from("--overwrite")));
         if goes_on {
@@ -113,9 +116,14 @@ impl<'a> Run<'a> {
         (log, log.map_or_else(Standing::default, |_| Standing::of(self.out)))
     }
 
-    /// Notes how a worker died; a new checkpoint makes the deaths before it bygones.
-    fn count(&mut self, ended: Ended, verdict: &Verdict) {
-        let (log, standing) = self.standing();
+    /// Notes how a worker died, and which rank where that is known; a new checkpoint makes the deaths before it bygones.
+    fn count(&mut self, ended: Ended, rank: Option<u32>, verdict: &Verdict) {
+        let (log, mut standing) = self.standing();
+        if let Some(rank) = rank.filter(|it| 0 < *it && standing.step.is_some()) {
+            // Each rank has knobs and memory of its own.
+            let own = Standing::of(&self.out.join(RANKS).join(rank.to_string()));
+            standing = Standing { checkpoint: standing.checkpoint, ..own };
+        }
         let Standing { step, rung, capacity, checkpoint, .. } = standing;
         if log != self.log {
             // What another run has reached says nothing of this one.
@@ -128,7 +136,8 @@ impl<'a> Run<'a> {
         }
         self.places.push((standing, self.least));
         let place = step.map_or("before its first step".to_owned(), |step| format!("after step {step}"));
-        let what = format!("{ended} {place}; {verdict}");
+        let who = rank.filter(|_| self.args.ranks.is_some()).map_or_else(String::new, |it| format!("rank {it} "));
+        let what = format!("{who}{ended} {place}; {verdict}");
         let capacity = match verdict {
             // The line is where it was, and the next worker knows it.
             Verdict::Refused(Refusal { line: Some(_), .. }) => None,
@@ -142,7 +151,7 @@ impl<'a> Run<'a> {
         // What is held before the first step is not what steps have.
         let capacity = capacity.filter(|_| step.is_some());
         self.least = self.least.into_iter().chain(capacity).min();
-        self.deaths.push(Death { what, of_memory: verdict.is_memory(), rung, capacity });
+        self.deaths.push(Death { what, of_memory: verdict.is_memory(), rung, rank, capacity });
     }
 
     /// Returns what the next worker is to know: the last death, and the lowest rung of those that died of memory, which
@@ -153,6 +162,8 @@ impl<'a> Run<'a> {
         let what = self.deaths.last()?.what.clone();
         Some(Death {
             what,
+            // What two of them died of all are told.
+            rank: self.deaths.first()?.rank.filter(|it| self.deaths.iter().all(|death| death.rank == Some(*it))),
             of_memory: of_memory().next().is_some(),
             rung: of_memory().filter_map(|it| it.rung).min_by_key(|it| work(*it)),
             capacity: self.least,
@@ -213,10 +224,16 @@ fn oom_kills() -> OomKills {
     Host::new().oom_kills().unwrap_or_default()
 }
 
-/// Reads what the worker noted, and clears it for the next one.
-fn take_refusal(file: &NamedTempFile) -> Option<Refusal> {
-    let text = fs::read_to_string(file.path()).ok()?;
-    // A note that stays would be taken for the next worker's.
-    drop(file.as_file().set_len(0));
-    text.parse().ok()
+/// Reads what a rank noted, and which; clears it for the next worker.
+fn take_refusal(file: &NamedTempFile, n_ranks: u32) -> (Option<u32>, Option<Refusal>) {
+    let take = |rank| {
+        let path = refusals_of(file.path(), rank);
+        let text = fs::read_to_string(&path).ok()?;
+        // A note that stays would be taken for the next worker's.
+        drop(if rank == 0 { file.as_file().set_len(0) } else { fs::remove_file(path) });
+        Some((Some(rank).filter(|_| 1 < n_ranks), text.parse().ok()?))
+    };
+    // All are taken.
+    let mut taken: Vec<_> = (0..n_ranks).filter_map(take).collect();
+    if taken.is_empty() { (None, None) } else { (taken[0].0, Some(taken.swap_remove(0).1)) }
 }

@@ -12,8 +12,8 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FitConfig, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
-    TrainError, fingerprint, fit, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell,
+    StopFlag, TrainError, fingerprint, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -26,12 +26,12 @@ use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
-use crate::runs::default_out;
+use crate::ranks::{Common, Other, fit_beside};
 use crate::settings::Settings;
 use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
 use crate::step_settings::Asked;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
-use crate::{find, go_on, reports, signals, use_it, worker};
+use crate::{find, go_on, ranks, reports, signals, use_it, worker};
 
 pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -39,32 +39,31 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
         (_, true) => Existing::Overwrite,
         _ => Existing::Refuse,
     };
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => default_out(existing)?,
-    };
+    let mut fleet = ranks::join()?;
+    let out = ranks::out(&mut *fleet, args, existing)?;
     // A run that was killed before it wrote its own begins again with what is given.
     let resumed = args.resume.then(|| out.join(CONFIG_FILE)).filter(|it| it.is_file() || Checkpoint::is_any(&out));
-    let loaded = args.values.layers(resumed)?.load()?;
+    let mut loaded = args.values.layers(resumed)?.load()?;
     if is_supervised(args) {
         #[cfg(unix)]
         return crate::supervise::supervise(args, &out, &loaded.settings);
     }
-    let death = worker::begin()?;
+    let death = worker::begin(fleet.rank())?;
     // Before anything is written: a signal from here on ends the run and not only the process.
     let stop = StopFlag::default();
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
     let beat = Beat::start("waiting");
-    let run_dir = RunDir::open_waiting(&out, existing, &mut on_wait).map_err(TrainError::from)?;
+    let run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
     drop(beat);
+    loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, harness)?;
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
-    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop })
+    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet })
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.
 fn is_supervised(args: &TrainArgs) -> bool {
-    cfg!(unix) && !args.no_supervise && !worker::is_one()
+    cfg!(unix) && !args.no_supervise && !worker::is_one() && ranks::launched().is_none()
 }
 
 struct Train<'a> {
@@ -74,6 +73,7 @@ struct Train<'a> {
     existing: Existing,
     death: Option<Death>,
     stop: StopFlag,
+    fleet: Box<dyn Fleet>,
 }
 
 impl WithJob for Train<'_> {
@@ -150,33 +150,29 @@ fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
 impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let (settings, harness) = (&loaded.settings, self.harness);
-        let Train { args, mut run_dir, existing, death, stop, .. } = run;
+        let Train { args, mut run_dir, existing, death, stop, fleet, .. } = run;
         let step_settings = self.step_settings(settings, Asked(run.loaded.settings.batch.size));
         // Dropped before the run directory: one of them alone leaves the place as it was.
         let at_once = at_once;
-        let out = &run_dir.path().to_owned();
+        let (out, is_first) = (&run_dir.root().to_owned(), fleet.rank() == 0);
         self.introduce(loaded, out);
 
-        let name = device_name(harness, settings)?;
-        let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
-        let plan = if goes_on { None } else { self.plan(settings, config.may_checkpoint)? };
-        match &plan {
-            Some(plan) => {
-                begin_with(&mut config, plan, &self.sizes);
-                config.longest.validation = self.checked(plan, config.deterministic)?;
-                self.name_left_out(config.longest);
-                signals::uncut(|| plan.write(&out.join(PLAN_FILE)))?;
-            }
-            None => self.sound(settings, &mut config, goes_on)?,
-        }
-        let request = self.plan_request(settings)?;
+        let n_devices = settings.devices().len();
+        let others = (1..n_devices).map(|rank| self.other(settings, rank, out, existing, goes_on));
+        let others: Vec<_> = others.collect::<anyhow::Result<_>>()?;
+        let own = if n_devices == 1 { settings.clone() } else { settings.of_thread(0) };
+        let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
+        let request = self.plan_request(&own)?;
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
         let device = open_device(settings.device(), config.controller.checkpointing);
         let device = device.map_err(|error| user_error(describe(&error)))?;
+        if 1 < n_devices {
+            self.probe = harness.open(&settings.devices(), 0)?;
+        }
         // A run that goes on keeps its own, which belong to its checkpoint.
-        let is_due = |name: &str| !goes_on || (name == SIGNATURE_FILE && !out.join(name).exists());
+        let is_due = |name: &str| is_first && (!goes_on || (name == SIGNATURE_FILE && !out.join(name).exists()));
         for (name, content) in self.files.iter().filter(|(name, _)| is_due(name)) {
             signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
@@ -189,7 +185,7 @@ impl<J: Job> Prepared<J> {
             warnings.push(warning.to_owned());
         };
         let wants_plans = settings.device() != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
-        let open = || open_probe(harness, settings);
+        let open = || open_probe(harness, &own);
         let mut plan_anew = || plan_sparing(&self.job, &request, plan.as_ref(), &open);
         let shell = Shell {
             run_dir: &mut run_dir,
@@ -201,17 +197,60 @@ impl<J: Job> Prepared<J> {
             watching: Some(&mut watching),
             warn: &mut warn,
             config_text: &config_text,
-            death,
+            death: death.clone(),
             plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
+            fleet,
         };
         drop(at_once);
-        let outcome = fit(&self.job, &config, shell);
+        let common =
+            Common { harness, devices: &settings.devices(), existing, config_text: &config_text, death, stop: &stop };
+        let outcome = fit_beside(&self.job, (&config, shell), others, &common);
         display.borrow_mut().end();
         let outcome = outcome?;
+        if !is_first {
+            return Ok(exit_code(&outcome, &stop));
+        }
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
         let report = reports::write(&run_dir, &outcome, facts);
         drop(display);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
+    }
+
+    /// Returns what a rank begins with: its settings, and the plan that it has written, where it has one.
+    fn begins_with(
+        &mut self,
+        settings: &Settings,
+        goes_on: bool,
+        dir: &Path,
+    ) -> anyhow::Result<(FitConfig, Option<MemoryPlan>)> {
+        let name = device_name(self.harness, settings)?;
+        let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
+        let plan = if goes_on { None } else { self.plan(settings, config.may_checkpoint)? };
+        match &plan {
+            Some(plan) => {
+                begin_with(&mut config, plan, &self.sizes);
+                config.longest.validation = self.checked(plan, config.deterministic)?;
+                self.name_left_out(config.longest);
+                signals::uncut(|| plan.write(&dir.join(PLAN_FILE)))?;
+            }
+            None => self.sound(settings, &mut config, goes_on)?,
+        }
+        Ok((config, plan))
+    }
+
+    /// Prepares another rank of this process, before any of them runs.
+    fn other(
+        &mut self,
+        settings: &Settings,
+        rank: usize,
+        out: &Path,
+        existing: Existing,
+        goes_on: bool,
+    ) -> anyhow::Result<Other> {
+        let number = u32::try_from(rank).unwrap_or(u32::MAX);
+        let run_dir = RunDir::of_rank(out, number, existing).map_err(TrainError::from)?;
+        let (config, _) = self.begins_with(&settings.of_thread(rank), goes_on, run_dir.path())?;
+        Ok(Other { rank, run_dir, config })
     }
 
     /// Reads or makes the plan that the run begins with.
@@ -316,8 +355,16 @@ fn conclude(
     }
     if outcome.reason != EndReason::Interrupted {
         println!("use its model with: {}", use_it::model_of(job, out));
-        return ExitCode::SUCCESS;
+        return exit_code(outcome, stop);
     }
     println!("interrupted after {} steps; go on with: {}", outcome.step, go_on::command(args, out));
-    ExitCode::from(signalled(stop.signal().unwrap_or(0)))
+    exit_code(outcome, stop)
+}
+
+/// Returns how a process ends whose run has ended so.
+fn exit_code(outcome: &Outcome, stop: &StopFlag) -> ExitCode {
+    match outcome.reason {
+        EndReason::Completed | EndReason::StoppedEarly => ExitCode::SUCCESS,
+        EndReason::Interrupted => ExitCode::from(signalled(stop.signal().unwrap_or(0))),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plimsoll_probe::{note_refusals_in, say_refusals_to};
 use plimsoll_train::Death;
@@ -21,20 +21,32 @@ pub(crate) fn is_one() -> bool {
     env::var_os(WORKER).is_some()
 }
 
-/// Prepares a worker for its own end and for its supervisor's; returns how the one before it died.
+/// Returns the file in which a rank notes an allocation that was refused.
+pub(crate) fn refusals_of(path: &Path, rank: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    if 0 < rank {
+        name.push(format!(".{rank}"));
+    }
+    name.into()
+}
+
+/// Prepares a worker, or a rank of one, for its own end and for its supervisor's; returns how the one before it died.
 ///
 /// A process without a supervisor says itself what it was refused.
-pub(crate) fn begin() -> anyhow::Result<Option<Death>> {
+pub(crate) fn begin(rank: u32) -> anyhow::Result<Option<Death>> {
     if !is_one() {
         say_refusals();
         return Ok(None);
     }
     #[cfg(unix)]
-    end_with_supervisor();
+    if rank == 0 {
+        // The launcher passes its standard input on to the first.
+        end_with_supervisor();
+    }
     if let Some(path) = env::var_os(REFUSALS) {
-        let file = OpenOptions::new().write(true).open(&path);
-        let path = Path::new(&path).display();
-        note_refusals_in(file.map_err(|error| user_error(format!("write {path}: {error}")))?);
+        let path = refusals_of(Path::new(&path), rank);
+        let file = OpenOptions::new().write(true).create(0 < rank).truncate(0 < rank).open(&path);
+        note_refusals_in(file.map_err(|error| user_error(format!("write {}: {error}", path.display())))?);
     }
     let Ok(death) = env::var(DEATH) else { return Ok(None) };
     Ok(serde_json::from_str(&death).map_err(|error| user_error(format!("read {DEATH}: {error}")))?)
@@ -54,12 +66,22 @@ pub(crate) fn say_refusals() {
 #[cfg(not(unix))]
 pub(crate) fn say_refusals() {}
 
-/// Takes the end of standard input for a SIGTERM: the supervisor holds the other side, and lets go only when it dies.
+/// Takes the end of standard input for a SIGTERM: the supervisor holds the other side, and lets go only when it dies. A byte
+/// that comes that way is a signal, which a launcher would not pass on.
 #[cfg(unix)]
 fn end_with_supervisor() {
+    use std::io::Read;
+
+    use signal_hook::consts::{SIGINT, SIGTERM};
+
     std::thread::spawn(|| {
+        for byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
+            let signal = i32::from(byte);
+            if [SIGINT, SIGTERM].contains(&signal) {
+                drop(signal_hook::low_level::raise(signal));
+            }
+        }
         // However it ends, nobody holds the other side any more.
-        drop(std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()));
-        drop(signal_hook::low_level::raise(signal_hook::consts::SIGTERM));
+        drop(signal_hook::low_level::raise(SIGTERM));
     });
 }

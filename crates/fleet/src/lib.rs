@@ -104,6 +104,19 @@ pub trait Fleet {
     /// As [`Self::agree`]; the bytes are any then.
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError>;
 
+    /// Returns what the first rank has to say, however long that is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agree`].
+    fn first_says(&mut self, own: &[u8]) -> Result<Vec<u8>, FleetError> {
+        let n_bytes = self.agree(&[own.len() as u64])?[0];
+        let mut bytes = own.to_vec();
+        bytes.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
+        self.broadcast(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Says that this rank has done all that it was to: from here on it is not missed.
     ///
     /// All of them do so at the end. One that is dropped before is gone.

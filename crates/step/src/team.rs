@@ -107,11 +107,7 @@ impl Team {
     ///
     /// [`StepError`] where the ranks are not together.
     pub fn first_says(&mut self, own: &[u8]) -> Result<Vec<u8>, StepError> {
-        let n_bytes = self.meet(Standing::Ready, &[own.len() as u64])?[0][0];
-        let mut bytes = own.to_vec();
-        bytes.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
-        self.fleet.broadcast(&mut bytes)?;
-        Ok(bytes)
+        Ok(self.fleet.first_says(own)?)
     }
 
     /// Meets the others, all of which have made what is theirs of the step; returns how many losses there are, where this rank

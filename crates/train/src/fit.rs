@@ -128,7 +128,7 @@ pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outc
     if n_axes != 1 {
         return Err(TrainError::Axes { job: job.name(), n_axes });
     }
-    if config.deterministic || 1 < config.controller.replicas {
+    if config.deterministic || 1 < config.controller.replicas || 1 < shell.fleet.n_ranks() {
         // What a part needs alone and beside others is the same then.
         compute_alone();
     }

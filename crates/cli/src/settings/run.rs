@@ -75,7 +75,8 @@ impl Settings {
         } else {
             self.batch.effective_batch_size / SAMPLES_OF_REPLICA
         };
-        let n_cores = u32::try_from(n_cores()).unwrap_or(u32::MAX);
+        // Each of several processes has its part of the cores.
+        let n_cores = u32::try_from(n_cores()).unwrap_or(u32::MAX) / self.n_processes.max(1);
         self.train.replicas.0.unwrap_or(n_cores.min(most).max(1))
     }
 

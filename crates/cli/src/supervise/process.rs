@@ -1,5 +1,6 @@
 //! One worker process, from its start to its end.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::{env, io};
@@ -14,9 +15,11 @@ use signal_hook::low_level::emulate_default_handler;
 /// Signals that are passed on before a worker that takes no notice is killed.
 const PATIENCE: u32 = 2;
 
-/// A worker that runs, alone in its process group.
+/// A worker that runs, alone in its process group; or what has started ranks, which are the worker then.
 pub(super) struct Process {
     child: Child,
+    /// Whether signals that ask for the end go to the standard input: a launcher would end its ranks at once.
+    by_input: bool,
     /// Signals passed on that ask for the end, and the last of them.
     n_asked: u32,
     asked: Option<i32>,
@@ -36,10 +39,10 @@ pub(super) fn this_program() -> io::Result<Command> {
 }
 
 impl Process {
-    /// Starts a worker; its standard input ends when this process does.
-    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+    /// Starts a worker, or a launcher; its standard input ends when this process does.
+    pub(super) fn start(command: &mut Command, is_launcher: bool) -> io::Result<Self> {
         let child = command.stdin(Stdio::piped()).process_group(0).spawn()?;
-        Ok(Self { child, n_asked: 0, asked: None })
+        Ok(Self { child, by_input: is_launcher, n_asked: 0, asked: None })
     }
 
     /// Waits for the end, and passes signals on; returns the last that asked for the end with what came of it.
@@ -64,7 +67,12 @@ impl Process {
             SIGINT | SIGTERM => {
                 (self.n_asked, self.asked) = (self.n_asked + 1, Some(signal));
                 let gentle = if signal == SIGINT { Signal::INT } else { Signal::TERM };
-                self.send(if self.n_asked <= PATIENCE { gentle } else { Signal::KILL });
+                match (&mut self.child.stdin, u8::try_from(signal)) {
+                    _ if PATIENCE < self.n_asked => self.send(Signal::KILL),
+                    // A launcher that has ended reads nothing, and needs to hear nothing.
+                    (Some(input), Ok(byte)) if self.by_input => drop(input.write_all(&[byte])),
+                    _ => self.send(gentle),
+                }
             }
             _ => (),
         }

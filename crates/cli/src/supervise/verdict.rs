@@ -5,10 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use plimsoll_probe::{OomKills, Refusal};
-use signal_hook::consts::{SIGABRT, SIGKILL};
+use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV};
 use signal_hook::low_level::signal_name;
 
-use crate::exit::POISONED;
+use crate::exit::{POISONED, SIGNALLED};
+
+/// Signals that end a process which did not ask for them.
+const FATAL: [i32; 6] = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV];
 
 /// How a worker ended without saying that it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,16 @@ impl Ended {
             Some(code) if code == i32::from(POISONED) => Some(Self::Poisoned),
             Some(_) => None,
             None => Some(Self::Signal(status.signal().unwrap_or(0))),
+        }
+    }
+
+    /// Returns how a rank died, as its launcher's code says it, or `None` when they ended with a code of their own: Open MPI adds
+    /// 128 to the signal, and MPICH does not.
+    pub(super) fn of_launcher(status: ExitStatus) -> Option<Self> {
+        let signal = |code: i32| if SIGNALLED < code { code - SIGNALLED } else { code };
+        match status.code() {
+            Some(code) if FATAL.contains(&signal(code)) => Some(Self::Signal(signal(code))),
+            _ => Self::of(status),
         }
     }
 }
@@ -91,7 +104,6 @@ impl fmt::Display for Verdict {
 #[cfg(test)]
 mod tests {
     use plimsoll_types::Bytes;
-    use signal_hook::consts::{SIGBUS, SIGSEGV};
 
     use super::*;
 
@@ -135,6 +147,19 @@ mod tests {
         check(Ended::Signal(SIGKILL), None, OomKills::default(), &Verdict::Other);
         let verdict = Verdict::of(Ended::Signal(SIGKILL), None, OomKills::default(), OomKills::default());
         assert!(!verdict.is_memory());
+    }
+
+    #[test]
+    fn a_launcher_says_by_which_signal_a_rank_died() {
+        let of = |code: i32| Ended::of_launcher(ExitStatus::from_raw(code << 8));
+        for signal in FATAL {
+            assert_eq!([of(signal), of(128 + signal)], [Some(Ended::Signal(signal)); 2]);
+        }
+        for answer in [0, 1, 2, 101, 130, 143] {
+            assert_eq!(of(answer), None, "{answer}");
+        }
+        assert_eq!(of(75), Some(Ended::Poisoned));
+        assert_eq!(Ended::of_launcher(ExitStatus::from_raw(SIGKILL)), Some(Ended::Signal(SIGKILL)));
     }
 
     #[test]

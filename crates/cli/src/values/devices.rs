@@ -46,6 +46,11 @@ impl Devices {
     pub(crate) fn n(&self) -> usize {
         self.0.len()
     }
+
+    /// Leaves the one at a place alone.
+    pub(crate) fn keep(&mut self, place: usize) {
+        self.0 = vec![self.0[place]];
+    }
 }
 
 impl FromStr for Devices {
@@ -82,6 +87,11 @@ impl Capacities {
     /// Returns what may be used of the device at this place.
     pub(crate) fn at(&self, place: usize) -> Capacity {
         self.0.get(place).copied().unwrap_or(self.0[0])
+    }
+
+    /// Sets what may be used of the only device.
+    pub(crate) fn set(&mut self, capacity: Capacity) {
+        self.0 = vec![capacity];
     }
 
     /// Returns for how many devices it is, where it is not the same for all.

@@ -16,6 +16,9 @@ pub struct Death {
     pub of_memory: bool,
     /// The knobs that it last ran with; those that the run goes on with, where it did not get that far.
     pub rung: Option<Knobs>,
+    /// The rank that died, of several; all of them go lower where it is not known.
+    #[serde(default)]
+    pub rank: Option<u32>,
     /// All that there was, where that is known to be less than the capacity.
     pub capacity: Option<Bytes>,
 }
@@ -25,7 +28,8 @@ impl<J: Job> Run<'_, '_, J> {
     ///
     /// A deterministic run does not: its sizes come from the plan alone.
     pub(super) fn log_death(&mut self, death: &Death) -> Result<(), TrainError> {
-        if self.control.is_deterministic() || !death.of_memory {
+        let is_others = death.rank.is_some_and(|it| it != self.training.rank());
+        if self.control.is_deterministic() || !death.of_memory || is_others {
             return Ok(());
         }
         let before = (self.control.knobs(), self.control.wanted());

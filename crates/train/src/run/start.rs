@@ -81,7 +81,9 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
         let model = job.init(&device);
         let balance = TaskBalance::try_new(&config.tasks, job.tasks().len())?;
         balance.check(job.task_probes(&model).len())?;
-        let guess = death.and_then(|it| it.capacity);
+        let rank = fleet.rank();
+        let own = death.filter(|it| it.rank.is_none_or(|it| it == rank));
+        let guess = own.and_then(|it| it.capacity);
         let mut control = Control::try_new(config, job.features(), guess, plan_sparing)?;
         let kept = Kept::of(job, config, &balance);
         let (state, measured) = ((model, job.optimizer().on(&device)), (probe, fleet));

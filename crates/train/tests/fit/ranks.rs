@@ -8,9 +8,9 @@ use burn::store::ModuleRecord;
 use burn::tensor::Device;
 
 use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_probe::Probe;
-use plimsoll_train::{Existing, FitConfig, InProcess, Job, RunDir, TrainError, replay};
-use plimsoll_types::{Bytes, EndReason, Event, Knobs};
+use plimsoll_probe::{Compartment, DeviceKind, Probe, open_among};
+use plimsoll_train::{Existing, FitConfig, InProcess, Job, LoaderConfig, RunDir, TrainError, replay};
+use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepDone};
 
 use crate::common::{Ran, alone, flex_with, run, run_in, steps};
 use crate::recovery::Faulty;
@@ -40,7 +40,10 @@ fn run_ranks(ranks: Vec<Rank>, path: &Path, existing: Existing, stop_after: Opti
     let dirs: Vec<_> = (0..n).map(dir).collect();
     let work = |((fleet, dir), (Rank { config, probe }, rank)): ((InProcess, RunDir), (Rank, u32))| {
         let stop_after = stop_after.filter(|_| rank + 1 == n);
-        move || run_in(dir, (probe, Box::new(fleet)), &Tiny::new(), &config, existing, (stop_after, None))
+        move || {
+            Compartment::at(rank as usize).unwrap().enter();
+            run_in(dir, (probe, Box::new(fleet)), &Tiny::new(), &config, existing, (stop_after, None))
+        }
     };
     thread::scope(|scope| {
         let ranks = InProcess::start(n).into_iter().zip(dirs).zip(ranks.into_iter().zip(0..));
@@ -111,6 +114,33 @@ fn ranks_come_to_the_weights_and_losses_of_one_device() {
         // Who holds more takes more: in the first step, of 16 samples, as much as it holds.
         let taken: Vec<_> = ran.iter().map(|it| steps(it)[0].n_samples()).collect();
         assert_eq!(taken, sizes.iter().map(|it| u64::from(*it)).collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn ranks_of_one_heap_measure_each_what_its_own_steps_take() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let taken = |events: &[Event]| {
+        let of_step = |it: &&StepDone| it.peak.saturating_sub(it.resident).0;
+        steps(events).iter().skip(1).map(of_step).max().unwrap()
+    };
+    let single = |size: u32| {
+        let config = FitConfig { loader: LoaderConfig::cut(3, size, 64, Bytes::mib(4)), ..of_batches(6, size) };
+        let path = folder.path().join(format!("single {size}"));
+        let ran = run(&Tiny::new(), &config, Bytes::gib(1), &path, Existing::Refuse, None);
+        taken(&ran.outcome.map(|_| ran.events).unwrap())
+    };
+    let expected = [12, 4].map(single);
+    let devices = [(DeviceKind::Flex, Some(Bytes::gib(1))); 2];
+    let rank =
+        |(at, size): (usize, u32)| Rank { config: of_batches(6, size), probe: open_among(&devices, at).unwrap() };
+    let ranks = [12, 4].into_iter().enumerate().map(rank).collect();
+    let ran = events(run_ranks(ranks, &folder.path().join("ranks"), Existing::Refuse, None));
+    for (of_rank, alone) in ran.iter().zip(expected) {
+        // What ranks add lies there too, and small blocks count nowhere.
+        let own = taken(of_rank);
+        assert!((alone * 9 / 10..alone * 2).contains(&own), "{own} where one device takes {alone}");
     }
 }
 

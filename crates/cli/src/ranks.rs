@@ -1,0 +1,192 @@
+//! The ranks of a run: processes that a launcher has started, or the devices of this process.
+
+mod beside;
+
+pub(crate) use self::beside::{Common, Other, fit_beside};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError};
+use plimsoll_types::Bytes;
+
+use crate::args::TrainArgs;
+use crate::exit::user_error;
+use crate::harness::Harness;
+use crate::runs::default_out;
+use crate::say::as_rank;
+use crate::settings::Settings;
+
+/// The variables in which launchers say how many processes they have started: MPICH and its relatives, and Open MPI.
+const SIZES: [&str; 2] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"];
+
+/// What Slurm says to every process, and what it says only to one that talks to the others.
+const SLURM_SIZE: &str = "SLURM_NTASKS";
+const SLURM_TALKS: [&str; 2] = ["PMIX_RANK", "PMI_RANK"];
+
+/// Starts ranks.
+const LAUNCHER: &str = "mpirun";
+
+/// Returns how many ranks a launcher has started, this process among them, where there are several.
+pub(crate) fn launched() -> Option<u32> {
+    launched_as(|name| env::var(name).ok())
+}
+
+fn launched_as(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let number = |name: &str| variable(name)?.trim().parse().ok();
+    let by_slurm = || SLURM_TALKS.iter().any(|it| variable(it).is_some()).then(|| number(SLURM_SIZE))?;
+    SIZES.into_iter().find_map(number).or_else(by_slurm).filter(|n| 1 < *n)
+}
+
+/// Joins the other ranks, where there are any, and tells from then on as this one.
+pub(crate) fn join() -> anyhow::Result<Box<dyn Fleet>> {
+    let Some(n) = launched() else { return Ok(Box::new(Alone)) };
+    let fleet = join_mpi(n)?;
+    as_rank(fleet.rank());
+    Ok(fleet)
+}
+
+#[cfg(feature = "mpi")]
+fn join_mpi(_n: u32) -> anyhow::Result<Box<dyn Fleet>> {
+    Ok(Box::new(plimsoll_fleet::Mpi::join()?))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn join_mpi(n: u32) -> anyhow::Result<Box<dyn Fleet>> {
+    let how = "`cargo build --release -p plimsoll-cli --features mpi` builds it in";
+    Err(user_error(format!("train on {n} ranks: this build leaves MPI out; {how}")).into())
+}
+
+/// Returns the command that starts so many ranks of this program.
+///
+/// # Errors
+///
+/// A user's error where this build, or this machine, has none.
+pub(crate) fn launcher(n: u32) -> anyhow::Result<Command> {
+    if !cfg!(feature = "mpi") {
+        join_mpi(n).map(drop)?;
+    }
+    let is_there = |folder: PathBuf| folder.join(LAUNCHER).is_file();
+    if !env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(is_there) {
+        let what = format!("start {n} ranks: `{LAUNCHER}` is not on the path; install MPICH or Open MPI");
+        return Err(user_error(what).into());
+    }
+    let mut command = Command::new(LAUNCHER);
+    command.arg("-n").arg(n.to_string()).arg(env::current_exe()?);
+    Ok(command)
+}
+
+/// Returns the run directory, which the first rank chooses where it is not named.
+pub(crate) fn out(fleet: &mut dyn Fleet, args: &TrainArgs, existing: Existing) -> anyhow::Result<PathBuf> {
+    let own = match &args.out {
+        Some(out) => out.clone(),
+        None if fleet.rank() == 0 => default_out(existing)?,
+        None => PathBuf::new(),
+    };
+    if fleet.n_ranks() == 1 {
+        return Ok(own);
+    }
+    let bytes = fleet.first_says(own.as_os_str().as_encoded_bytes())?;
+    // It was made of such bytes, by the same program on the same kind of system.
+    Ok(PathBuf::from(text(bytes)))
+}
+
+#[cfg(unix)]
+fn text(bytes: Vec<u8>) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes)
+}
+
+#[cfg(not(unix))]
+fn text(bytes: Vec<u8>) -> OsString {
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+/// Opens what of the run directory is a rank's own: all of it the first one's, which comes before the others.
+pub(crate) fn open_dir(
+    fleet: &mut dyn Fleet,
+    out: &std::path::Path,
+    existing: Existing,
+    on_wait: &mut dyn FnMut(&RunDirError),
+) -> anyhow::Result<RunDir> {
+    let run_dir = |it: Result<RunDir, RunDirError>| it.map_err(plimsoll_train::TrainError::from);
+    let own = if fleet.rank() == 0 { Some(run_dir(RunDir::open_waiting(out, existing, on_wait))?) } else { None };
+    if fleet.n_ranks() == 1 {
+        return own.ok_or_else(|| unreachable!("it is the first"));
+    }
+    fleet.agree(&[0])?;
+    match own {
+        Some(own) => Ok(own),
+        None => Ok(run_dir(RunDir::of_rank(out, fleet.rank(), existing))?),
+    }
+}
+
+/// Returns the settings of this rank: its own device of a list, and its part of a device, and of the cores, that it shares with
+/// other processes.
+///
+/// # Errors
+///
+/// A user's error where there is not one device for each rank.
+pub(crate) fn own_settings(
+    fleet: &mut dyn Fleet,
+    settings: &Settings,
+    harness: &dyn Harness,
+) -> anyhow::Result<Settings> {
+    let (n_ranks, n_devices) = (fleet.n_ranks(), settings.devices().len());
+    if n_ranks == 1 {
+        return Ok(settings.clone());
+    }
+    if n_devices != 1 && n_devices != n_ranks as usize {
+        let what = format!("train on {n_ranks} ranks: `device` names {n_devices} devices");
+        return Err(user_error(format!("{what}; name one for each rank, or one for all")).into());
+    }
+    let own = if n_devices == 1 { settings.clone() } else { settings.of_rank(fleet.rank() as usize) };
+    let (kind, set) = own.devices()[0];
+    let [machine, device] = [machine(), kind.to_string()].map(|it| checksum(it.as_bytes()));
+    let told = fleet.agree(&[machine, device, u64::from(set.is_some())])?;
+    let beside: Vec<_> = told.chunks_exact(3).filter(|it| it[0] == machine).collect();
+    let n_sharing = beside.iter().filter(|it| it[1] == device && it[2] == 0).count() as u64;
+    let share = match set {
+        None if 1 < n_sharing => Some(Bytes(harness.open(&[(kind, None)], 0)?.capacity()?.0 / n_sharing)),
+        _ => None,
+    };
+    if let Some(share) = share {
+        eprintln!("device      {kind} is shared by {n_sharing} ranks, each with {share}");
+    }
+    Ok(own.beside(u32::try_from(beside.len()).unwrap_or(u32::MAX), share))
+}
+
+/// Names this machine.
+fn machine() -> String {
+    let read = |path| fs::read_to_string(path).ok();
+    read("/proc/sys/kernel/hostname").or_else(|| env::var("HOSTNAME").ok()).unwrap_or_default()
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Option<u32>) {
+        let of = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1.to_owned());
+        assert_eq!(launched_as(of), expected, "{variables:?}");
+    }
+
+    #[test]
+    fn each_launcher_says_how_many_ranks_there_are() {
+        check(&[], None);
+        check(&[("PMI_RANK", "2"), ("PMI_SIZE", "4")], Some(4));
+        check(&[("OMPI_COMM_WORLD_SIZE", "2")], Some(2));
+        check(&[("PMI_SIZE", "1")], None);
+        check(&[("SLURM_NTASKS", "8"), ("PMIX_RANK", "3")], Some(8));
+        // A job of Slurm in which this program is one of several that know nothing of each other.
+        check(&[("SLURM_NTASKS", "8")], None);
+        check(&[("PMI_SIZE", "many")], None);
+    }
+}
