@@ -1,13 +1,15 @@
 //! What a run leaves behind, besides its log and its checkpoints.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::{
-    Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison,
-    training_curves,
+    RankReport, Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, decode_bytes, epoch_metrics,
+    memory_timeline, task_comparison, training_curves,
 };
-use plimsoll_train::{Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why};
+use plimsoll_train::{
+    EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
+};
 use plimsoll_types::Event;
 
 use crate::loading::Loaded;
@@ -25,6 +27,8 @@ pub(crate) fn facts(
     RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
+        waiting_for_ranks: outcome.overhead.and_then(|it| it.ranks).map(|it| (it.seconds, it.ratio)),
+        other_ranks: other_ranks(run_dir.path()),
         loading_peak: loaded.peak,
         step_settings,
         restarts: restarts(run_dir.path()),
@@ -35,6 +39,15 @@ pub(crate) fn facts(
         seconds: outcome.seconds,
         out_dir: run_dir.path().display().to_string(),
     }
+}
+
+/// Sums up the logs of the other ranks, of those too that took part for a time; what cannot be read is left out.
+fn other_ranks(run_dir: &Path) -> Vec<RankReport> {
+    let of_rank = |(rank, folder): (u32, PathBuf)| {
+        let log = decode_bytes(&fs::read(folder.join(EVENTS_FILE)).ok()?).ok()?;
+        Some(RankReport::new(rank, &log.events))
+    };
+    folders_of_ranks(run_dir).into_iter().filter_map(of_rank).collect()
 }
 
 /// Returns the deaths that other processes of the run have noted, whoever started them; what cannot be read is left out.

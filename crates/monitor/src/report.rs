@@ -5,7 +5,7 @@ use std::fmt::Write;
 use plimsoll_types::EndReason;
 
 use crate::table::{pairs, size};
-use crate::text::{short, time};
+use crate::text::{share, short, time};
 use crate::{Restart, TaskReport, TrainingReport, Usage};
 
 impl TrainingReport {
@@ -29,6 +29,9 @@ impl TrainingReport {
         table(&mut text, "Result", &self.result_rows());
         table(&mut text, "Memory", &self.memory_rows());
         text += &self.task_table();
+        if !self.ranks.is_empty() {
+            table(&mut text, "Ranks", &self.rank_rows());
+        }
         text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
                  ![Memory over the steps](memory_timeline.svg)\n";
         if 1 < self.tasks.len() {
@@ -48,6 +51,7 @@ impl TrainingReport {
         let rows = [self.result_rows(), self.memory_rows()].concat();
         let mut rows: Vec<_> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         rows.extend(self.tasks.iter().map(|it| (format!("task {}", it.name), task_line(it))));
+        rows.extend(self.rank_rows());
         if !self.out_dir.is_empty() {
             rows.push(("report".to_owned(), format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
         }
@@ -80,6 +84,14 @@ impl TrainingReport {
             );
         }
         text
+    }
+
+    /// Returns a row for each rank, and what they have waited for each other, where there are several.
+    fn rank_rows(&self) -> Vec<(String, String)> {
+        let rows = self.ranks.iter().map(|it| (format!("rank {}", it.rank), it.line()));
+        let waited =
+            self.waiting_for_ranks.map(|it| ("waiting for ranks".to_owned(), format!("{} of the steps", share(it))));
+        rows.chain(waited).collect()
     }
 
     fn opening(&self) -> String {
@@ -227,10 +239,10 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn table(text: &mut String, title: &str, rows: &[(&str, String)]) {
+fn table(text: &mut String, title: &str, rows: &[(impl AsRef<str>, String)]) {
     let _ = write!(text, "\n## {title}\n\n| | |\n|---|---|\n");
     for (name, value) in rows {
-        let _ = writeln!(text, "| {name} | {} |", cell(value));
+        let _ = writeln!(text, "| {} | {} |", name.as_ref(), cell(value));
     }
 }
 

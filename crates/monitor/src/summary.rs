@@ -7,6 +7,7 @@ use crate::adjustment::{Adjustment, adjustments};
 use crate::learning::{ValidationReport, best_validation, findings, last_validation};
 use crate::limit::{Limit, StepSettings, limit};
 use crate::metrics::{failures_by_step, rate};
+use crate::ranks::RankReport;
 use crate::run::Run;
 use crate::task::{TaskReport, task_reports};
 use crate::text::{share, time};
@@ -26,6 +27,12 @@ pub struct RunFacts {
     /// it was measured.
     #[serde(default)]
     pub waiting: Option<(f64, f64)>,
+    /// What they waited for other ranks, and to add what these have made, in the same way; nothing where there are none.
+    #[serde(default)]
+    pub waiting_for_ranks: Option<(f64, f64)>,
+    /// What came of the other ranks.
+    #[serde(default)]
+    pub other_ranks: Vec<RankReport>,
     /// High-water mark of the process while it loaded its data, where it was measured.
     #[serde(default)]
     pub loading_peak: Option<Bytes>,
@@ -151,6 +158,12 @@ pub struct TrainingReport {
     /// What the steps of the last process waited for their samples, in seconds.
     #[serde(default)]
     pub waiting_seconds: Option<f64>,
+    /// What they waited for other ranks, and to add what these have made, as a part of their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for_ranks: Option<f64>,
+    /// What came of each rank, where there are several; what is said of memory elsewhere is of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankReport>,
     /// How many input files could not be used.
     pub skipped: usize,
     /// The deaths after which the run was taken up again.
@@ -177,7 +190,9 @@ impl TrainingReport {
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
         let run = Run::new(events);
         let (start, memory, validation) = (run.start(), final_budget(&run), run.validations().last());
-        let samples_seen = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
+        let own: u64 = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
+        let samples_seen = own + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
+        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, events));
         let (increases, decreases) = directions(&run);
         Self {
             verdict: verdict(&run, &facts.step_settings),
@@ -215,6 +230,8 @@ impl TrainingReport {
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
             waiting_seconds: facts.waiting.map(|(seconds, _)| seconds),
+            waiting_for_ranks: facts.waiting_for_ranks.map(|(_, part)| part),
+            ranks: first.into_iter().chain(facts.other_ranks).collect(),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
             undone_steps: facts.undone_steps,

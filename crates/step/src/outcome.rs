@@ -43,4 +43,6 @@ pub struct StepTimes {
     pub n_reads: u32,
     /// Looking ahead, and dividing.
     pub guard: Duration,
+    /// Waiting for other ranks, and adding what they have made.
+    pub ranks: Duration,
 }

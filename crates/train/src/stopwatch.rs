@@ -24,6 +24,8 @@ pub enum Lap {
     Check,
     /// Waiting for samples that other threads read and collate.
     Waiting,
+    /// Waiting for other ranks, and adding what they have made.
+    Ranks,
     /// The whole step.
     Step,
 }
@@ -38,8 +40,8 @@ pub struct Stopwatch {
     n_steps: usize,
     began: Instant,
     checkpoints: (u32, Duration),
-    /// Waiting, and steps.
-    totals: (Duration, Duration),
+    /// Waiting for samples and for ranks, and steps.
+    totals: [Duration; 3],
 }
 
 /// Rows that are kept: those of the last steps, in 128 KiB.
@@ -62,6 +64,9 @@ pub struct Overhead {
     pub check_ratio: f64,
     /// What all steps have waited for their samples.
     pub waiting: Waiting,
+    /// What they have waited for other ranks, and to add what these have made; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<Waiting>,
     /// Checkpoints written.
     pub checkpoints: u32,
     /// Mean time that steps wait for a checkpoint, in seconds: it is flushed to the disk while they go on.
@@ -70,7 +75,7 @@ pub struct Overhead {
     pub checkpoint_ratio: f64,
 }
 
-/// What steps have waited for their samples.
+/// What steps have waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Waiting {
     /// Seconds of all steps.
@@ -115,7 +120,7 @@ impl Stopwatch {
             n_steps: 0,
             began: Instant::now(),
             checkpoints: (0, Duration::ZERO),
-            totals: (Duration::ZERO, Duration::ZERO),
+            totals: [Duration::ZERO; 3],
         }
     }
 
@@ -144,8 +149,9 @@ impl Stopwatch {
 
     /// Ends a step.
     pub fn end_step(&mut self) {
-        self.totals.0 += self.current[Lap::Waiting as usize];
-        self.totals.1 += self.current[Lap::Step as usize];
+        for (total, lap) in self.totals.iter_mut().zip([Lap::Waiting, Lap::Ranks, Lap::Step]) {
+            *total += self.current[lap as usize];
+        }
         let row = self.current.map(|it| it.as_secs_f32() * 1e6);
         match self.rows.get_mut(self.n_steps % MAX_ROWS) {
             Some(oldest) => *oldest = row,
@@ -172,8 +178,8 @@ impl Stopwatch {
         };
         let (checkpoints, time) = self.checkpoints;
         let ratio = |us: f64| if step_us > 0.0 { us / step_us } else { 0.0 };
-        let (waited, stepped) = (self.totals.0.as_secs_f64(), self.totals.1.as_secs_f64());
-        let waiting = Waiting { seconds: waited, ratio: if stepped > 0.0 { waited / stepped } else { 0.0 } };
+        let [waited, of_ranks, stepped] = self.totals.map(|it| it.as_secs_f64());
+        let waiting = |seconds| Waiting { seconds, ratio: if stepped > 0.0 { seconds / stepped } else { 0.0 } };
         Some(Overhead {
             steps: self.rows.len(),
             median_us,
@@ -181,7 +187,8 @@ impl Stopwatch {
             step_us,
             overhead_ratio: ratio(total),
             check_ratio: ratio(check_us),
-            waiting,
+            waiting: waiting(waited),
+            ranks: (0.0 < of_ranks).then(|| waiting(of_ranks)),
             checkpoints,
             checkpoint_seconds: time.as_secs_f64() / f64::from(checkpoints.max(1)),
             checkpoint_ratio: time.as_secs_f64() / self.began.elapsed().as_secs_f64(),
@@ -222,6 +229,11 @@ mod tests {
         check(overhead.overhead_ratio, 0.025);
         check(1e6 * overhead.waiting.seconds, 900.0);
         check(overhead.waiting.ratio, 0.3);
+        assert_eq!(overhead.ranks, None);
+        stopwatch.book(Lap::Ranks, Duration::from_micros(400));
+        stopwatch.book(Lap::Step, Duration::from_millis(1));
+        stopwatch.end_step();
+        check(stopwatch.overhead().unwrap().ranks.unwrap().ratio, 0.1);
         assert_eq!(overhead.checkpoints, 2);
         check(overhead.checkpoint_seconds, 0.02);
     }

@@ -39,7 +39,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
         let (gradients, start) = (accumulator.finish(), Instant::now());
         let checked = if self.guarded.is_alone() { self.checked(gradients) } else { self.checked_together(gradients) }?;
         let Some(Checked { gradients, losses, gradient_norm, task_norms }) = checked else { return Ok(None) };
-        self.times.check += start.elapsed();
+        self.times.check += start.elapsed().saturating_sub(self.times.ranks);
         let mut losses = losses.into_iter();
         let (loss, of_tasks) = (losses.next(), losses.collect());
         let (parts, resident, in_use) = (take(&mut self.parts), self.resident, self.in_use);
@@ -85,11 +85,12 @@ impl<M: Module, T> Attempts<'_, M, T> {
             Ok(own) => own,
             Err(error) => return self.blame(error).map(|()| None),
         };
-        let n_own = self.losses.len();
+        let (n_own, start) = (self.losses.len(), Instant::now());
         let n_losses = self.guarded.team().meet_to_sum(n_own)?;
         self.losses.resize(n_losses, 0.0);
         sum.values.extend(self.losses.drain(..).map(narrowed));
         self.guarded.team().sum(&mut sum.values)?;
+        self.times.ranks += start.elapsed();
         let losses: Vec<_> = sum.values.split_off(sum.values.len() - n_losses).into_iter().map(f64::from).collect();
         let norms = sum.norms(self.model, task_probes);
         let (gradient_norm, scale) = (norms.of_all / rescale.scale(), rescale.scale());

@@ -121,8 +121,8 @@ impl<J: Job> Run<'_, '_, J> {
             Err(error) if self.training.guard().is_stopped() => return Ok(Err(Stopped::Attempt(error))),
             Err(error) => return Err(self.failed(error)),
         };
-        let StepTimes { probe, check, guard, .. } = outcome.times;
-        for (lap, time) in [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard)] {
+        let StepTimes { probe, check, guard, ranks, .. } = outcome.times;
+        for (lap, time) in [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard), (Lap::Ranks, ranks)] {
             self.journal.book(lap, time);
         }
         Ok(Ok(outcome))

@@ -4,6 +4,8 @@
 //! the same steps, of which each runs its share. Shares follow from what each rank holds at once, so that a device with twice
 //! the memory gets twice the samples.
 
+use std::time::Instant;
+
 use plimsoll_sampler::BatchDealer;
 use plimsoll_step::{Standing, StepError, StepPart, Team};
 use plimsoll_types::{Bytes, EndReason, Event};
@@ -19,6 +21,7 @@ use crate::loader::Wanted;
 use crate::resume::Kept;
 use crate::run_dir::{folders_of_ranks, undo_in};
 use crate::source::Draw;
+use crate::stopwatch::Lap;
 
 /// Numbers that a rank tells before a step, and then its limits: how it ends, by which signal, and the longest edge that it
 /// holds.
@@ -137,7 +140,10 @@ impl<J: Job> Run<'_, '_, J> {
             if self.agreed.is_none() {
                 return Ok(ends.is_none());
             }
-            match self.agree(ends, signal) {
+            let begun = Instant::now();
+            let agreed = self.agree(ends, signal);
+            self.journal.book(Lap::Ranks, begun.elapsed());
+            match agreed {
                 Ok(ends) => return Ok(!ends),
                 Err(StepError::Apart { .. }) => self.return_together()?,
                 Err(error) => return Err(self.failed(error)),

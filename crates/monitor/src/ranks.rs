@@ -1,0 +1,94 @@
+//! What came of each rank of a run.
+
+use plimsoll_types::{Bytes, Event, Phase, StepDone};
+use serde::{Deserialize, Serialize};
+
+use crate::run::Run;
+use crate::summary::steady_budget_share;
+use crate::text::percent;
+
+/// What one of several ranks did, and its own memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Which of them, from 0.
+    pub rank: u32,
+    /// Its device.
+    pub device: Option<String>,
+    /// Samples that it ran of the committed steps.
+    pub samples: u64,
+    /// Its budget at the end.
+    pub budget_bytes: Option<Bytes>,
+    /// The highest mark of a step.
+    pub peak_bytes: Option<Bytes>,
+    /// Median of peak over budget in the committed steps after its last adjustment.
+    pub steady_budget_share: Option<f64>,
+    /// Parts that ran out of memory.
+    pub failures: u64,
+    /// Micro-batches that reached more than their upper bound.
+    pub bounds_exceeded: u64,
+}
+
+impl RankReport {
+    /// Sums up what a rank has logged.
+    pub fn new(rank: u32, events: &[Event]) -> Self {
+        let run = Run::new(events);
+        Self {
+            rank,
+            device: run.start().map(|it| it.device.clone()),
+            samples: run.committed().map(StepDone::n_samples).sum(),
+            budget_bytes: run.steps().last().map(|it| it.budget),
+            peak_bytes: run.steps().map(|it| it.peak).max(),
+            steady_budget_share: steady_budget_share(&run),
+            failures: events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count() as u64,
+            bounds_exceeded: run.excesses().filter(|it| it.phase == Phase::Train).count() as u64,
+        }
+    }
+
+    /// Writes it in one line.
+    pub(crate) fn line(&self) -> String {
+        let bytes = |it: Option<Bytes>| it.map_or("–".to_owned(), |it| it.to_string());
+        let share = self.steady_budget_share.map_or(String::new(), |it| format!(" ({})", percent(it)));
+        let problems = [(self.failures, "failures"), (self.bounds_exceeded, "peaks above their bound")];
+        let told = problems.iter().filter(|it| 0 < it.0).map(|(n, what)| format!(", {n} {what}"));
+        let (peak, budget) = (bytes(self.peak_bytes), bytes(self.budget_bytes));
+        format!("{} samples, peak {peak} of {budget}{share}{}", self.samples, told.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::{Knobs, MicroBatch, StepDone};
+
+    use super::*;
+
+    #[test]
+    fn a_line_tells_a_ranks_own_memory() {
+        let done = |step| {
+            Event::StepDone(StepDone {
+                step,
+                epoch: 0,
+                rung: Knobs { patch_size: 16, micro_batch_size: 3 },
+                micro_batches: vec![MicroBatch::new(vec![1, 2, 3], 16)],
+                predicted: None,
+                upper: None,
+                resident: Bytes::ZERO,
+                in_use: Bytes::ZERO,
+                reserved: Bytes::ZERO,
+                peak: Bytes::mib(9),
+                capacity: Bytes::mib(12),
+                budget: Bytes::mib(10),
+                skipped: Vec::new(),
+                tasks: Vec::new(),
+                loss: 1.0,
+                gradient_norm: 1.0,
+                learning_rate: 0.1,
+                seconds: 1.0,
+                committed: true,
+            })
+        };
+        let report = RankReport::new(1, &[done(0), done(1)]);
+        assert_eq!(report.line(), "6 samples, peak 9.00 MiB of 10.00 MiB (90 %)");
+        let failed = RankReport { failures: 2, ..report };
+        assert_eq!(failed.line(), "6 samples, peak 9.00 MiB of 10.00 MiB (90 %), 2 failures");
+    }
+}
