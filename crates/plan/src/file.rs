@@ -5,17 +5,17 @@ use std::path::Path;
 
 use plimsoll_files::write_whole;
 
-use crate::{Fingerprint, MemoryPlan, PLAN_VERSION, PlanError};
+use crate::{Fingerprint, FleetPlan, MemoryPlan, PLAN_VERSION, PlanError};
 
 /// Name of a plan in a run directory.
 pub const PLAN_FILE: &str = "memory_plan.json";
 
-impl MemoryPlan {
-    /// Writes the plan, which is there whole or not at all.
+impl FleetPlan {
+    /// Writes the plans, which are there whole or not at all.
     ///
     /// # Errors
     ///
-    /// [`PlanError::File`] when it cannot be written; what was there stays.
+    /// [`PlanError::File`] when they cannot be written; what was there stays.
     pub fn write(&self, path: &Path) -> Result<(), PlanError> {
         let failed = |source| PlanError::File { action: "write", path: path.to_owned(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
@@ -23,24 +23,52 @@ impl MemoryPlan {
         write_whole(path, text.as_bytes()).map_err(failed)
     }
 
-    /// Reads a plan that was made for this program.
+    /// Reads plans, whatever they were made for.
     ///
     /// # Errors
     ///
-    /// [`PlanError::File`], [`PlanError::Malformed`], or [`PlanError::OtherProgram`] with what differs.
-    pub fn read(path: &Path, now: &Fingerprint) -> Result<Self, PlanError> {
+    /// [`PlanError::File`] or [`PlanError::Malformed`].
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
         let failed = |source| PlanError::File { action: "read", path: path.to_owned(), source };
-        let plan = parse(&fs::read_to_string(path).map_err(failed)?)
-            .map_err(|reason| PlanError::Malformed { path: path.to_owned(), reason })?;
-        match plan.fingerprint.difference(now) {
-            Some((key, planned, now)) => Err(PlanError::OtherProgram { path: path.to_owned(), key, planned, now }),
-            None => Ok(plan),
+        let text = fs::read_to_string(path).map_err(failed)?;
+        parse(&text).map_err(|reason| PlanError::Malformed { path: path.to_owned(), reason })
+    }
+}
+
+impl MemoryPlan {
+    /// Writes the plan of one device, which is there whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// As [`FleetPlan::write`].
+    pub fn write(&self, path: &Path) -> Result<(), PlanError> {
+        FleetPlan::new(vec![self.clone()]).write(path)
+    }
+
+    /// Reads a plan that was made for this program and device, of those that are there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FleetPlan::read`], or [`PlanError::OtherProgram`] with what differs.
+    pub fn read(path: &Path, now: &Fingerprint) -> Result<Self, PlanError> {
+        let (mut differences, path) = (Vec::new(), path.to_owned());
+        for plan in FleetPlan::read(&path)?.plans {
+            match plan.fingerprint.difference(now) {
+                None => return Ok(plan),
+                Some(difference) => differences.push(difference),
+            }
         }
+        // What differs on every device says more than that each is another one.
+        let told = differences.iter().position(|it| it.0 != "device").unwrap_or(0);
+        Err(match differences.into_iter().nth(told) {
+            Some((key, planned, now)) => PlanError::OtherProgram { path, key, planned, now },
+            None => PlanError::Malformed { path, reason: "it has no plan".to_owned() },
+        })
     }
 }
 
 /// Reads the version before anything else: another version may have other keys.
-fn parse(text: &str) -> Result<MemoryPlan, String> {
+fn parse(text: &str) -> Result<FleetPlan, String> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,

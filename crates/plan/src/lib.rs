@@ -9,7 +9,7 @@
 //!   it, and bounds all other shapes by a certificate.
 //!
 //! Both make the cells of a [`MemoryPlan`], which is written to `memory_plan.json` and reused while its [`Fingerprint`]
-//! is that of the run.
+//! is that of the run. Of several devices each has its own, and a [`FleetPlan`] says what they take together.
 //!
 //! What is asked for is asked over a program and whoever runs a real step of it, [`RealSteps`]:
 //!
@@ -67,6 +67,7 @@ mod error;
 mod file;
 mod find;
 mod fingerprint;
+mod fleet;
 mod limit;
 mod plan;
 mod planning;
@@ -88,7 +89,8 @@ pub use error::{CHECKPOINTING_WAS_TRIED, PlanError};
 pub use file::PLAN_FILE;
 pub use find::{FindError, Finding, FoundBatch, Objective, OnTried, Timed, Tried};
 pub use fingerprint::Fingerprint;
-pub use plan::{MemoryPlan, PLAN_VERSION};
+pub use fleet::{FleetPlan, PLAN_VERSION, Together};
+pub use plan::MemoryPlan;
 pub use planning::{OnPlanned, Planning};
 pub use pools::{Pages, Pools};
 pub use probes::{Measure, ProbePlanner};

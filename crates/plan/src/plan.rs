@@ -9,15 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::CHECKPOINTING_WAS_TRIED;
 use crate::{Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
 
-/// Version of the file's layout.
-pub const PLAN_VERSION: u32 = 2;
-
 /// What every cell of a lattice needs on one device, for one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryPlan {
-    /// Version of the layout: [`PLAN_VERSION`].
-    pub version: u32,
     /// What it was made for.
     pub fingerprint: Fingerprint,
     /// What the device has, or what was set.
@@ -43,7 +38,6 @@ impl MemoryPlan {
     pub fn new(fingerprint: Fingerprint, capacity: Bytes, target: Fraction, cells: Vec<PlannedCell>) -> Self {
         let budget = capacity.scale(target);
         let mut plan = Self {
-            version: PLAN_VERSION,
             fingerprint,
             capacity,
             target,

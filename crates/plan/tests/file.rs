@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
+use plimsoll_plan::{Fingerprint, Fit, FleetPlan, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
 use plimsoll_predict::{Booked, Correction, Phase, Source};
 use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
@@ -80,6 +80,45 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
         Fingerprint { versions: "burn 0.1".to_owned(), ..fingerprint() },
         &["versions", &Fingerprint::versions(), "burn 0.1"],
     );
+}
+
+#[test]
+fn each_device_finds_its_own_plan_in_the_file_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(PLAN_FILE);
+    let cells = vec![cell(1, 40), cell(2, 80), PlannedCell { edge: 32, ..cell(2, 30) }];
+    let large = plan(cells.clone());
+    let other = Fingerprint { device: "another card".to_owned(), ..fingerprint() };
+    let tight = MemoryPlan::new(other.clone(), Bytes::mib(50), Fraction::ONE, cells);
+    let written = FleetPlan::new(vec![large.clone(), tight.clone()]);
+    written.write(&path).unwrap();
+    assert_eq!(FleetPlan::read(&path).unwrap(), written);
+    assert_eq!([&fingerprint(), &other].map(|it| MemoryPlan::read(&path, it).unwrap()), [large, tight]);
+    let told = |now: Fingerprint| MemoryPlan::read(&path, &now).unwrap_err().to_string();
+    assert!(told(Fingerprint { device: "no card".to_owned(), ..other.clone() }).contains("device `a card`"));
+    assert!(told(Fingerprint { model: "small".to_owned(), ..other }).contains("model `a model of 3 layers`"));
+}
+
+#[test]
+fn devices_take_together_what_each_takes_and_the_tightest_is_named() {
+    let cells =
+        |edge| [(1, 20), (2, 40), (4, 80)].map(|(n, mib)| PlannedCell { edge, ..cell(n, u64::from(edge) / 32 * mib) });
+    let under = |mib| {
+        MemoryPlan::new(fingerprint(), Bytes::mib(mib), Fraction::ONE, cells(32).into_iter().chain(cells(64)).collect())
+    };
+    let taken = |mib: [u64; 3]| {
+        let plan = FleetPlan::new(mib.map(under).to_vec());
+        assert_eq!(plan.tightest(), plan.together.last().map(|it| it.tightest));
+        plan.together.into_iter().map(|it| (it.edge, it.batches, it.samples, it.tightest)).collect::<Vec<_>>()
+    };
+    assert_eq!(taken([100, 160, 50]), [(32, vec![4, 4, 2], 10, 2), (64, vec![2, 4, 1], 7, 2)]);
+    assert_eq!(taken([99, 30, 98]), [(32, vec![4, 1, 4], 9, 1), (64, vec![2, 0, 2], 4, 1)]);
+    assert_eq!(
+        taken([99, 100, 98])[1],
+        (64, vec![2, 2, 2], 6, 2),
+        "of those that take as many the one with the least left"
+    );
+    assert_eq!(FleetPlan::new(Vec::new()).tightest(), None);
 }
 
 #[test]
