@@ -59,9 +59,9 @@ pub(crate) enum Command {
     /// Say what the data of a job must be, or check a folder and say what a run would see.
     #[command(after_help = CODES)]
     Data(DataArgs),
-    /// Show every device that can be seen, and why others cannot.
+    /// Show every device that can be seen, and why others cannot, and what a run on some of them would have.
     #[command(after_help = CODES)]
-    Probe,
+    Probe(ProbeArgs),
     /// Feed a run's log to the policy again and compare its decisions.
     #[command(after_help = CODES)]
     Replay {
@@ -150,6 +150,19 @@ pub(crate) struct TrainArgs {
     /// Train in this process, instead of in a worker that is started again when it dies.
     #[arg(long)]
     pub(crate) no_supervise: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// Configuration file in TOML, whose devices are marked.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Memory to respect, as `plimsoll train` takes it; by default all that there is, or what the file says.
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<String>,
+    /// Device, or several of them, as `plimsoll train` takes them.
+    #[arg(long, value_name = "KIND")]
+    device: Option<String>,
 }
 
 #[derive(Debug, Args)]

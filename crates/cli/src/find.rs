@@ -18,8 +18,9 @@ use crate::display::progress_of_planning;
 use crate::exit::user_error;
 use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
+use crate::place::Place;
 use crate::places::check_writable;
-use crate::prepare::{Prepared, Sizes, open_probe};
+use crate::prepare::{Prepared, Sizes};
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
@@ -49,7 +50,7 @@ impl WithJob for Find<'_> {
         }
         let inference = prepared.inference_edges.last().copied();
         let training = Some((Phase::Train, prepared.sizes.largest_edge()));
-        let mut answers = Vec::new();
+        let (devices, mut answers, mut together) = (settings.devices(), Vec::new(), Vec::new());
         for (phase, edge) in training.into_iter().chain(inference.map(|edge| (Phase::Infer, edge))) {
             let edge = args.edge.unwrap_or(edge);
             let step = (phase == Phase::Train).then(|| prepared.loader.samples_of(edge));
@@ -61,17 +62,75 @@ impl WithJob for Find<'_> {
                 ..FinderConfig::default()
             };
             let batch_max = finder.batch_max;
-            let found = search(&prepared, settings, finder, phase, args.objective)?;
-            let limit = match step {
-                Some(step) if found.found.limit == Limit::BatchMax && step == batch_max => of_a_step(settings, step),
-                _ => found.found.limit.to_string(),
-            };
-            println!("{}", table(phase, &found, &limit));
-            println!("{}", explained(&prepared, settings, (phase, edge), &found));
-            answers.push(answer(phase, edge, &found));
+            let mut of_devices = Vec::new();
+            for place in Place::all(prepared.harness, &devices) {
+                let found = search_on(place, &prepared, settings, finder.clone(), phase, args.objective)?;
+                let limit = match step {
+                    Some(step) if found.found.limit == Limit::BatchMax && step == batch_max => {
+                        of_a_step(settings, step)
+                    }
+                    _ => found.found.limit.to_string(),
+                };
+                if !place.is_alone() {
+                    println!("{place}, budget {}", found.found.budget);
+                }
+                println!("{}", table(phase, &found, &limit));
+                answers.push(answer(place, phase, edge, &found));
+                of_devices.push(found);
+            }
+            match of_devices.as_slice() {
+                [found] => println!("{}", explained(&prepared, settings, (phase, edge), found)),
+                all => {
+                    let taken = Taken::of((phase, edge), &devices, all);
+                    println!("{}", taken.explained(&devices));
+                    together.push(taken.json());
+                }
+            }
         }
-        signals::uncut(|| write(args, &answers))?;
+        signals::uncut(|| write(args, &json!({ "answers": answers, "together": together })))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What several devices take at once.
+struct Taken {
+    phase: Phase,
+    edge: u32,
+    batches: Vec<u32>,
+    /// The place of the device that takes the fewest, or of several that take as many the one with the smallest budget.
+    tightest: usize,
+}
+
+impl Taken {
+    fn of((phase, edge): (Phase, u32), devices: &[(DeviceKind, Option<Bytes>)], found: &[FoundBatch]) -> Self {
+        let batches: Vec<_> = found.iter().map(FoundBatch::batch).collect();
+        let least = |at: &usize| (batches[*at], found[*at].found.budget);
+        let tightest = (0..devices.len()).min_by_key(least).unwrap_or(0);
+        Self { phase, edge, batches, tightest }
+    }
+
+    fn samples(&self) -> u64 {
+        self.batches.iter().map(|it| u64::from(*it)).sum()
+    }
+
+    fn explained(&self, devices: &[(DeviceKind, Option<Bytes>)]) -> String {
+        let Self { phase, edge, batches, tightest } = self;
+        let (name, samples, kind) = (name(*phase), self.samples(), devices[*tightest].0);
+        let batches: Vec<_> = batches.iter().map(ToString::to_string).collect();
+        format!(
+            "together             {samples} samples of edge {edge} at once in {name} ({})\n\
+             tightest             device {tightest} ({kind})\n\
+             what this is: batches by real steps on each device, within its own budget\n\
+             use it: nothing to set, each device takes as much of a step as it is certain to hold\n",
+            batches.join(" + ")
+        )
+    }
+
+    fn json(&self) -> Value {
+        let Self { phase, edge, batches, tightest } = self;
+        json!({
+            "phase": name(*phase), "edge": edge, "batches": batches, "samples": self.samples(), "tightest": tightest
+        })
     }
 }
 
@@ -126,7 +185,7 @@ fn explained<J: Job>(
     )
 }
 
-fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
+fn write(args: &FindArgs, answers: &Value) -> anyhow::Result<()> {
     let Some(out) = &args.out else { return Ok(()) };
     let text = serde_json::to_string_pretty(answers)? + "\n";
     write_whole(out, text.as_bytes()).with_context(|| format!("write {}", out.display()))?;
@@ -134,9 +193,7 @@ fn write(args: &FindArgs, answers: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Searches on the configured device, and shows each real step.
-///
-/// Where nothing but the process stops a step that needs too much, the smallest batch is approached first.
+/// Searches on the first of the configured devices alone, and shows each real step.
 pub(crate) fn search<J: Job>(
     prepared: &Prepared<J>,
     settings: &Settings,
@@ -144,39 +201,59 @@ pub(crate) fn search<J: Job>(
     phase: Phase,
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
-    let open = || open_probe(prepared.harness, settings);
-    let sounded = if settings.device() == DeviceKind::Flex {
-        let least = StepShape::new(finder.batch_min, finder.edge);
-        let mut request = prepared.plan_request(settings)?;
-        // What is searched for takes no more than its own samples.
-        (request.loader.effective_batch_size, request.loader.largest_edge) = (least.samples, least.edge());
-        let read = sound_one(&prepared.job, &request, (phase, least), &open, &mut progress_of_planning());
-        read.map_err(|error| prepared.naming(error))?
-    } else {
-        None
+    let place = Place { harness: prepared.harness, devices: &settings.devices()[..1], at: 0 };
+    search_on(place, prepared, settings, finder, phase, objective)
+}
+
+/// Searches on a device, and shows each real step.
+///
+/// Where nothing but the process stops a step that needs too much, the smallest batch is approached first.
+fn search_on<J: Job>(
+    place: Place<'_>,
+    prepared: &Prepared<J>,
+    settings: &Settings,
+    finder: FinderConfig,
+    phase: Phase,
+    objective: FindObjective,
+) -> anyhow::Result<FoundBatch> {
+    let least = StepShape::new(finder.batch_min, finder.edge);
+    let mut sounding = prepared.plan_request(&settings.only(place.at))?;
+    // What is searched for takes no more than its own samples.
+    (sounding.loader.effective_batch_size, sounding.loader.largest_edge) = (least.samples, least.edge());
+    let (job, loader, open) = (&prepared.job, prepared.loader.clone(), move || place.open());
+    let search = || {
+        let sounded = if place.kind() == DeviceKind::Flex {
+            sound_one(job, &sounding, (phase, least), &open, &mut progress_of_planning())?
+        } else {
+            None
+        };
+        let request = FindRequest {
+            device: place.kind(),
+            optimizer_recovery: settings.optimizer_recovery(),
+            checkpointing: settings.memory.begins_with_checkpointing(),
+            finder,
+            phase,
+            loader: Some(loader),
+            objective: match objective {
+                FindObjective::Largest => Objective::Largest,
+                FindObjective::Throughput => Objective::Throughput,
+            },
+            sounded,
+        };
+        let (beat, mut n_tried) = (Beat::start("finding"), 0);
+        beat.at(name(phase), 0, 0);
+        let mut on_tried = |it: &Tried| {
+            beat.clear();
+            eprintln!("tried       {} {}", name(phase), shown(it));
+            n_tried += 1;
+            beat.at(name(phase), n_tried, 0);
+        };
+        Ok(find_batch_size(job, &request, &open, &mut on_tried)?)
     };
-    let request = FindRequest {
-        device: settings.device(),
-        optimizer_recovery: settings.optimizer_recovery(),
-        checkpointing: settings.memory.begins_with_checkpointing(),
-        finder,
-        phase,
-        loader: Some(prepared.loader.clone()),
-        objective: match objective {
-            FindObjective::Largest => Objective::Largest,
-            FindObjective::Throughput => Objective::Throughput,
-        },
-        sounded,
-    };
-    let (beat, mut n_tried) = (Beat::start("finding"), 0);
-    beat.at(name(phase), 0, 0);
-    let mut on_tried = |it: &Tried| {
-        beat.clear();
-        eprintln!("tried       {} {}", name(phase), shown(it));
-        n_tried += 1;
-        beat.at(name(phase), n_tried, 0);
-    };
-    Ok(find_batch_size(&prepared.job, &request, &open, &mut on_tried)?)
+    place.work(search).map_err(|error: anyhow::Error| match error.downcast() {
+        Ok(error) => prepared.naming(error).into(),
+        Err(error) => error,
+    })
 }
 
 /// Says what a real step showed.
@@ -242,9 +319,10 @@ fn raced(it: Winner) -> (&'static str, String) {
     ("as fast as any", format!("{rate:.1} ± {deviation:.1} samples/s, of {n} batches timed; {tie}"))
 }
 
-fn answer(phase: Phase, edge: u32, it: &FoundBatch) -> Value {
+fn answer(place: Place<'_>, phase: Phase, edge: u32, it: &FoundBatch) -> Value {
     let bytes = |it: Bytes| it.0;
     json!({
+        "device": place.kind().to_string(),
         "phase": name(phase),
         "edge": edge,
         "batch": it.batch(),

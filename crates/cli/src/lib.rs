@@ -38,6 +38,7 @@ mod load;
 mod loading;
 mod misfits;
 mod nearest;
+mod place;
 mod places;
 mod plan;
 mod plan_batches;

@@ -1,15 +1,17 @@
 //! `plimsoll plan`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use plimsoll_files::write_whole;
 use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
-use plimsoll_plan::{Fit, MemoryPlan, PlannedCell, RealSteps};
+use plimsoll_plan::{Fit, FleetPlan, MemoryPlan, PlannedCell, RealSteps, Together};
 use plimsoll_predict::{Phase, Source};
+use plimsoll_probe::DeviceKind;
 use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::args::PlanArgs;
 use crate::beat::Beat;
@@ -17,6 +19,7 @@ use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
+use crate::place::Place;
 use crate::places::check_writable;
 use crate::prepare::{Prepared, open_probe};
 use crate::settings::Settings;
@@ -28,6 +31,11 @@ pub(crate) fn plan(args: &PlanArgs, harness: &'static dyn Harness) -> anyhow::Re
         return Err(user_error(format!("plan: `--out {out}` is the name of a picture; name a .json file")).into());
     }
     let loaded = args.config.layers(None)?.with(args.steps.given()).load()?;
+    let n_devices = loaded.settings.devices().len();
+    if args.time && 1 < n_devices {
+        let given = format!("`--time` times a step on one device, and `device` names {n_devices}");
+        return Err(user_error(format!("plan: {given}; name one of them by `--device`")).into());
+    }
     for out in [args.out.clone(), args.out.with_extension("svg"), args.out.with_extension("png")] {
         check_writable(&out)?;
     }
@@ -48,34 +56,112 @@ impl WithJob for Plan<'_> {
         prepared.introduce_device(settings);
         let job = &prepared.job;
         let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
-        let plan = plan_memory(job, &request, &|| open_probe(prepared.harness, settings), &mut progress_of_planning())?;
-        for phase in [Phase::Train, Phase::Infer] {
-            println!("{}", view(&plan, phase, edge_name).to_table());
+        let devices = settings.devices();
+        let fleet = FleetPlan::new(planned(&prepared, settings, &request.lattice)?);
+        for (names, plan) in unlike(&fleet, &devices) {
+            if 1 < devices.len() {
+                println!("\n{names}, budget {}\n", plan.budget);
+            }
+            for phase in [Phase::Train, Phase::Infer] {
+                println!("{}", view(plan, phase, edge_name).to_table());
+            }
+            println!("{}", summary(plan));
         }
-        println!("{}", summary(&plan));
-        signals::uncut(|| write(&plan, &args.out, edge_name))?;
-        println!("\n{}", outlook(args, settings, &prepared, &request, &plan)?.to_table());
-        println!("{}", explained(&plan, &args.out));
+        if 1 < devices.len() {
+            println!("\n{}", together(&fleet, &devices, edge_name));
+        }
+        signals::uncut(|| write(&fleet, &args.out, edge_name))?;
+        println!("\n{}", outlook(args, settings, &prepared, &request, &fleet)?.to_table());
+        println!("{}", explained(&fleet, &args.out));
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// Plans every device, each under its own capacity.
+///
+/// What a step needs on one device of a kind, it needs on each: it is planned once, on the one that has most.
+fn planned<J: Job>(
+    prepared: &Prepared<J>,
+    settings: &Settings,
+    lattice: &[StepShape],
+) -> anyhow::Result<Vec<MemoryPlan>> {
+    let devices = settings.devices();
+    let mut places = Vec::new();
+    for place in Place::all(prepared.harness, &devices) {
+        places.push((place, place.open()?.capacity()?));
+    }
+    let mut made = HashMap::new();
+    for (kind, _) in &devices {
+        let alike = places.iter().filter(|(place, _)| place.kind() == *kind);
+        let Some((place, _)) = alike.max_by_key(|it| it.1).filter(|_| !made.contains_key(kind)) else { continue };
+        let request = prepared.plan_request(&settings.only(place.at))?;
+        let request = PlanRequest { lattice: lattice.to_vec(), ..request };
+        let (job, open) = (&prepared.job, move || place.open());
+        let plan = place.work(|| plan_memory(job, &request, &open, &mut progress_of_planning()));
+        let plan = if place.is_alone() { plan? } else { plan.with_context(|| place.to_string())? };
+        made.insert(*kind, plan);
+    }
+    Ok(places
+        .iter()
+        .map(|(place, capacity)| made[&place.kind()].clone().under(*capacity, settings.memory.target))
+        .collect())
+}
+
+/// Returns the plans that differ, each with the devices that it is for.
+fn unlike<'a>(fleet: &'a FleetPlan, devices: &[(DeviceKind, Option<Bytes>)]) -> Vec<(String, &'a MemoryPlan)> {
+    let mut unlike: Vec<(Vec<String>, &MemoryPlan)> = Vec::new();
+    for ((at, (kind, _)), plan) in devices.iter().enumerate().zip(&fleet.plans) {
+        let name = format!("device {at} ({kind})");
+        match unlike.iter_mut().find(|it| it.1 == plan) {
+            Some((names, _)) => names.push(name),
+            None => unlike.push((vec![name], plan)),
+        }
+    }
+    unlike.into_iter().map(|(names, plan)| (names.join(", "), plan)).collect()
+}
+
+/// Says what the devices take at once of each edge, and which decides.
+fn together(fleet: &FleetPlan, devices: &[(DeviceKind, Option<Bytes>)], edge_name: &str) -> String {
+    let width = edge_name.len();
+    let names: String = (0..devices.len()).map(|at| format!("  {:>10}", format!("device {at}"))).collect();
+    let header = format!("{edge_name}{names}  {:>8}  tightest\n", "together");
+    let row = |it: &Together| {
+        let batches: String = it.batches.iter().map(|n| format!("  {n:>10}")).collect();
+        format!(
+            "{:>width$}{batches}  {:>8}  device {} ({})\n",
+            it.edge, it.samples, it.tightest, devices[it.tightest].0
+        )
+    };
+    header + &fleet.together.iter().map(row).collect::<String>()
+}
+
 /// Says what was answered, why others may answer otherwise, and how the answer is used.
-fn explained(plan: &MemoryPlan, out: &Path) -> String {
-    let (budget, out) = (plan.budget, std::path::absolute(out).unwrap_or_else(|_| out.to_owned()));
+fn explained(fleet: &FleetPlan, out: &Path) -> String {
+    let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
     let use_it = use_it::train_with(&[format!("memory.plan={}", out.display())]);
+    let within = match (fleet.plans.as_slice(), fleet.together.last()) {
+        ([plan], _) => format!("the budget of {}", plan.budget),
+        (plans, Some(it)) => {
+            let (at, budget) = (it.tightest, plans[it.tightest].budget);
+            let idle =
+                if it.batches[at] == 0 { ", and takes none of the largest: its share is empty there" } else { "" };
+            format!("each device's own budget; the tightest is device {at}, with {budget}{idle}")
+        }
+        (_, None) => "each device's own budget".to_owned(),
+    };
     format!(
-        "what this is: of each size an upper bound, measured (memo) or certain by measured ones (certificate), within the \
-         budget of {budget}\n\
+        "what this is: of each size an upper bound, measured (memo) or certain by measured ones (certificate), within \
+         {within}\n\
          others differ: `find` tries real steps up to the largest and leaves some room, and a run measures its own steps\n\
          use it: {use_it}"
     )
 }
 
-/// Writes the plan and its picture.
-fn write(plan: &MemoryPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
-    plan.write(out)?;
+/// Writes the plans, and the picture of the tightest.
+fn write(fleet: &FleetPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
+    fleet.write(out)?;
     println!("plan: {}", out.display());
+    let plan = &fleet.plans[fleet.tightest().unwrap_or(0)];
     let picture = plan_heat_map(&view(plan, Phase::Train, edge_name));
     for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
         let path = out.with_extension(extension);
@@ -149,29 +235,35 @@ fn summary(plan: &MemoryPlan) -> String {
     lines.join("\n")
 }
 
-/// Says what training on all samples would take, with the largest cell that fits.
+/// Says what training on all samples would take, with the largest cells that fit; what the tightest device holds.
 fn outlook<J: Job>(
     args: &PlanArgs,
     settings: &Settings,
     prepared: &Prepared<J>,
     request: &PlanRequest,
-    plan: &MemoryPlan,
+    fleet: &FleetPlan,
 ) -> anyhow::Result<Outlook> {
-    let fitting = plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
-    let cell = fitting.max_by_key(|it| (it.edge, it.batch)).context("plan: no training step fits")?;
+    let taken = fleet.together.iter().rfind(|it| 0 < it.samples).context("plan: no training step fits")?;
+    // One that takes none of this edge holds nothing for it.
+    let takes = |at: &usize| 0 < taken.batches[*at];
+    let tightest = (0..fleet.plans.len()).filter(takes).min_by_key(|at| (taken.batches[*at], fleet.plans[*at].budget));
+    let at = tightest.unwrap_or(taken.tightest);
+    let cell = fleet.plans[at].cell(Phase::Train, StepShape::new(taken.batches[at], taken.edge));
+    let cell = cell.context("plan: no training step fits")?;
+    let shape = StepShape::new(u32::try_from(taken.samples).unwrap_or(u32::MAX), taken.edge);
     let samples = prepared.job.source().n_samples();
     let per_step = request.loader.samples_of(cell.edge);
     let steps_per_epoch = samples.div_ceil(u64::from(per_step));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps below 2^53")]
     let steps = args.epochs.map_or(settings.train.steps, |it| (it * steps_per_epoch as f64).ceil() as u64);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
-    let accumulation_steps = per_step.div_ceil(cell.batch.max(1));
+    let accumulation_steps = per_step.div_ceil(shape.samples.max(1));
     let timed = if args.time { Some(seconds_per_step(settings, prepared, request, cell)?) } else { None };
     Ok(Outlook {
         samples,
         task_shares: task_shares(&prepared.job),
         epochs,
-        shape: cell.shape(),
+        shape,
         accumulation_steps,
         batches: steps.saturating_mul(u64::from(accumulation_steps)),
         steps,

@@ -2,7 +2,7 @@
 
 use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
-use plimsoll_probe::{Probe, ProbeError};
+use plimsoll_probe::{DeviceKind, Probe, ProbeError};
 use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::{Hooked, Hooks};
@@ -10,6 +10,7 @@ use plimsoll_workloads::{Hooked, Hooks};
 use crate::exit::{UserError, user_error};
 use crate::harness::Harness;
 use crate::loading::Loaded;
+use crate::place::Place;
 use crate::settings::{Notes, Settings};
 use crate::values::{BatchSize, Capacity};
 
@@ -139,12 +140,33 @@ pub(crate) fn device_name(harness: &dyn Harness, settings: &Settings) -> Result<
     Ok(harness.open(&[(settings.device(), None)], 0)?.name())
 }
 
+/// Says of each device that is named several times that its memory is divided.
+fn shared(devices: &[(DeviceKind, Option<Bytes>)]) -> Vec<String> {
+    let places = |kind| devices.iter().zip(0..).filter(move |(it, _)| it.0 == kind).map(|(_, at): (_, usize)| at);
+    let firsts = devices.iter().zip(0..).filter(|(it, at)| places(it.0).next() == Some(*at)).map(|(it, _)| it.0);
+    let told = |kind| {
+        let all: Vec<_> = places(kind).map(|at| at.to_string()).collect();
+        (1 < all.len()).then(|| format!("{} are one, {kind}, and share what it has", all.join(", ")))
+    };
+    firsts.filter_map(told).collect()
+}
+
 impl<J: Job> Prepared<J> {
-    /// Names the device and what may be used of it.
+    /// Names the devices and what may be used of each.
     pub(crate) fn introduce_device(&self, settings: &Settings) {
-        if let Ok(capacity) = self.probe.capacity() {
-            let budget = capacity.scale(settings.memory.target);
-            eprintln!("device      {}, capacity {capacity}, budget {budget}", self.probe.name());
+        let devices = settings.devices();
+        for place in Place::all(self.harness, &devices) {
+            // The one that is there already tells its own capacity.
+            let opened = if place.is_alone() { None } else { place.open().ok() };
+            let probe = opened.as_ref().unwrap_or(&self.probe);
+            if let Ok(capacity) = probe.capacity() {
+                let budget = capacity.scale(settings.memory.target);
+                let at = if place.is_alone() { String::new() } else { format!("{}: ", place.at) };
+                eprintln!("device      {at}{}, capacity {capacity}, budget {budget}", probe.name());
+            }
+        }
+        for note in shared(&devices) {
+            eprintln!("device      {note}");
         }
         if let Some(note) = far_below(self.harness, settings) {
             eprintln!("device      {note}");
@@ -231,6 +253,14 @@ mod tests {
         assert_eq!(told(&[4, 2, 1]), "4, 2, 1");
         assert_eq!(told(&(1..=24).rev().collect::<Vec<_>>()), "24 lengths from 1 to 24");
         assert_eq!(told(&[]), "");
+    }
+
+    #[test]
+    fn devices_that_are_one_are_named() {
+        use DeviceKind::{Cuda, Flex};
+        let told = |kinds: &[DeviceKind]| shared(&kinds.iter().map(|it| (*it, None)).collect::<Vec<_>>());
+        assert_eq!(told(&[Flex, Cuda(0), Flex]), ["0, 2 are one, flex, and share what it has"]);
+        assert_eq!(told(&[Cuda(1), Cuda(0), Flex]), [""; 0]);
     }
 
     #[test]

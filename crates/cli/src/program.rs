@@ -25,7 +25,7 @@ pub fn run(harness: &'static dyn Harness) -> ExitCode {
         Command::Predict(args) => predict::run(&args, harness),
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Data(args) => data::data(&args, harness),
-        Command::Probe => Ok(probe::probe()),
+        Command::Probe(args) => probe::probe(&args),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers(None).and_then(|it| it.load()).map_err(Into::into).map(|loaded| {
             print!("{}", loaded.to_toml());

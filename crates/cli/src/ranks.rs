@@ -141,7 +141,7 @@ pub(crate) fn own_settings(
         let what = format!("train on {n_ranks} ranks: `device` names {n_devices} devices");
         return Err(user_error(format!("{what}; name one for each rank, or one for all")).into());
     }
-    let own = if n_devices == 1 { settings.clone() } else { settings.of_rank(fleet.rank() as usize) };
+    let own = if n_devices == 1 { settings.clone() } else { settings.only(fleet.rank() as usize) };
     let (kind, set) = own.devices()[0];
     let [machine, device] = [machine(), kind.to_string()].map(|it| checksum(it.as_bytes()));
     let told = fleet.agree(&[machine, device, u64::from(set.is_some())])?;

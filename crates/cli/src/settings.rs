@@ -181,17 +181,19 @@ impl Settings {
     }
 
     /// Returns the settings of the rank at a place of the list, which has its device for itself.
-    pub(crate) fn of_rank(&self, place: usize) -> Self {
-        let mut own = self.clone();
-        own.memory.capacity.set(self.memory.capacity.at(place));
-        own.devices.keep(place);
-        own
+    pub(crate) fn only(&self, place: usize) -> Self {
+        let mut settings = self.clone();
+        settings.devices = self.devices.only(place);
+        settings.memory.capacity = self.memory.capacity.only(place);
+        settings
     }
 
     /// Returns the settings of the rank at a place whose others are threads of this process: each is one core's.
     pub(crate) fn of_thread(&self, place: usize) -> Self {
-        let mut own = self.of_rank(place);
-        own.train.replicas = Cores(Some(1));
+        let mut own = self.only(place);
+        if 1 < self.devices.n() {
+            own.train.replicas = Cores(Some(1));
+        }
         own
     }
 

@@ -162,7 +162,7 @@ impl<J: Job> Prepared<J> {
         let n_devices = settings.devices().len();
         let others = (1..n_devices).map(|rank| self.other(settings, rank, out, existing, goes_on));
         let others: Vec<_> = others.collect::<anyhow::Result<_>>()?;
-        let own = if n_devices == 1 { settings.clone() } else { settings.of_thread(0) };
+        let own = settings.of_thread(0);
         let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
         let request = self.plan_request(&own)?;
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());

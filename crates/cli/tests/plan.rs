@@ -45,9 +45,10 @@ fn a_plan_says_of_every_cell_what_it_needs_and_a_run_begins_with_it() {
         assert!(plan.with_extension(extension).is_file(), "{extension}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing half-written is left");
-    let plan = json(&plan);
+    let written = json(&plan);
+    let plan = &written["plans"][0];
     let cells = plan["cells"].as_array().unwrap();
-    let budget = bytes(&plan, "budget");
+    let budget = bytes(plan, "budget");
     assert!(cells.iter().any(|it| it["fit"] == "fits") && cells.iter().any(|it| it["fit"] == "over_budget"));
     for cell in cells {
         assert_eq!(cell["fit"] == "fits", bytes(cell, "upper") <= budget, "{cell}");
@@ -58,7 +59,7 @@ fn a_plan_says_of_every_cell_what_it_needs_and_a_run_begins_with_it() {
     let set = format!("memory.plan={path}");
     let args = ["--set", &set, "--steps", "6", "--out", out.to_str().unwrap()];
     succeeded(&run("train", &args));
-    assert_eq!(json(&out.join("memory_plan.json")), plan);
+    assert_eq!(json(&out.join("memory_plan.json")), written);
     let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
     let steps: Vec<Value> = log.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     let done: Vec<_> = steps.iter().filter(|it| it["event"] == "step_done").collect();
@@ -94,7 +95,7 @@ fn planned(folder: &Path, least: u64) -> (u64, u64) {
     let args = ["--set", "memory.capacity=1GiB", "--out", plan.to_str().unwrap()];
     succeeded(&run("plan", &args));
     let plan = json(&plan);
-    let cells = || plan["cells"].as_array().unwrap().iter().filter(|it| it["phase"] == "train");
+    let cells = || plan["plans"][0]["cells"].as_array().unwrap().iter().filter(|it| it["phase"] == "train");
     let edge = cells().map(|it| bytes(it, "edge")).max().unwrap();
     let cell = cells().filter(|it| bytes(it, "edge") == edge && least <= bytes(it, "batch"));
     let cell = cell.min_by_key(|it| bytes(it, "batch")).unwrap();
@@ -115,12 +116,12 @@ fn the_finder_fills_what_a_plan_certifies_in_few_steps_of_which_none_runs_out_of
             assert!(shown.contains(part), "`{shown}` lacks `{part}`");
         }
         let found = json(&out);
-        for it in found.as_array().unwrap() {
+        for it in found["answers"].as_array().unwrap() {
             assert!(bytes(it, "real_steps") <= 7, "{it}");
             assert!(bytes(it, "upper") <= bytes(it, "budget"), "{it}");
             assert!(bytes(it, "per_sample") > 0, "{it}");
         }
-        assert!(bytes(&found[0], "batch") * 100 >= batch * 94, "{shown}");
+        assert!(bytes(&found["answers"][0], "batch") * 100 >= batch * 94, "{shown}");
     }
     refused(&run("find", &["--batch-reduction", "2"]), &["--batch-reduction", "2"]);
     refused(&run("find", &["--batch-max", "0"]), &["--batch-max", "0"]);
@@ -148,7 +149,7 @@ fn the_fastest_batch_is_one_that_fits() {
     let out = folder.path().join("found.json");
     let args = ["--objective", "throughput", "--batch-max", "16", "--out", out.to_str().unwrap()];
     succeeded(&run("find", &args));
-    for found in json(&out).as_array().unwrap() {
+    for found in json(&out)["answers"].as_array().unwrap() {
         assert!(found["samples_per_second"].as_f64() > Some(0.0), "{found}");
         assert!(bytes(found, "batch") <= bytes(found, "largest"), "{found}");
     }
@@ -172,4 +173,79 @@ fn an_automatic_batch_size_is_found_once_and_kept() {
     assert_eq!(rungs, [batch, batch]);
     refused(&run("train", &["--set", "batch.batch_size=some"]), &["batch.batch_size", "some", "adaptive"]);
     refused(&run("train", &["--set", "batch.batch_size=99"]), &["batch.batch_size", "99", "effective_batch_size"]);
+}
+
+/// Two devices on one heap, of which the second holds half.
+const TWO: [&str; 4] = ["--device", "flex, flex", "--set", "memory.capacity=12 MiB, 6 MiB"];
+
+#[test]
+fn several_devices_are_planned_each_under_its_own_capacity_and_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("plan.json");
+    let shown = succeeded(&run("plan", &[&TWO[..], &["--out", out.to_str().unwrap()]].concat()));
+    for part in [
+        "device 0 (flex), budget 10.80 MiB",
+        "device 1 (flex), budget 5.40 MiB",
+        "together  tightest",
+        "device 1, with 5.40 MiB",
+    ] {
+        assert!(shown.contains(part), "`{shown}` lacks `{part}`");
+    }
+    let plan = json(&out);
+    let plans = plan["plans"].as_array().unwrap();
+    assert_eq!(plans.iter().map(|it| bytes(it, "capacity")).collect::<Vec<_>>(), [12 << 20, 6 << 20]);
+    let largest = |plan: &Value, edge: u64| {
+        let cells = plan["cells"].as_array().unwrap().iter();
+        let fits = cells.filter(|it| it["phase"] == "train" && it["fit"] == "fits" && bytes(it, "edge") == edge);
+        fits.map(|it| bytes(it, "batch")).max().unwrap_or(0)
+    };
+    for it in plan["together"].as_array().unwrap() {
+        let edge = bytes(it, "edge");
+        let batches: Vec<u64> = it["batches"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap()).collect();
+        assert_eq!(batches, plans.iter().map(|it| largest(it, edge)).collect::<Vec<_>>(), "{it}");
+        assert_eq!((bytes(it, "samples"), bytes(it, "tightest")), (batches.iter().sum(), 1), "{it}");
+        assert!(batches[1] <= batches[0], "{it}");
+    }
+    // A device of its own has its own plan in it.
+    let set = format!("memory.plan={}", out.display());
+    let args = ["--set", &set, "--steps", "2", "--out", folder.path().join("run").to_str().unwrap()].map(str::to_owned);
+    succeeded(&run("train", &args.each_ref().map(String::as_str)));
+    refused(&run("plan", &[&TWO[..], &["--time"]].concat()), &["--time", "`device` names 2", "--device"]);
+}
+
+#[test]
+fn the_finder_searches_on_each_device_and_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("found.json");
+    let shown = succeeded(&run("find", &[&TWO[..], &["--out", out.to_str().unwrap(), "--edge", "16"]].concat()));
+    let found = json(&out);
+    let (answers, together) = (found["answers"].as_array().unwrap(), found["together"].as_array().unwrap());
+    assert_eq!((answers.len(), together.len()), (4, 2), "{found}");
+    for (two, it) in answers.chunks(2).zip(together) {
+        assert_eq!([&two[0]["device"], &two[1]["device"]], ["flex"; 2]);
+        let batches = [0, 1].map(|at| bytes(&two[at], "batch"));
+        assert!(
+            two.iter().all(|it| bytes(it, "upper") <= bytes(it, "budget") && bytes(it, "out_of_memory") == 0),
+            "{found}"
+        );
+        assert_eq!((bytes(it, "samples"), bytes(it, "tightest")), (batches[0] + batches[1], 1), "{it}");
+    }
+    for part in ["device 0 (flex), budget 10.80 MiB", "tightest             device 1 (flex)"] {
+        assert!(shown.contains(part), "`{shown}` lacks `{part}`");
+    }
+}
+
+#[test]
+fn the_devices_of_a_run_are_marked_among_all() {
+    let probe = |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("probe").args(args).output().unwrap();
+    let shown = succeeded(&probe(&["--device", "flex,flex", "--capacity", "20MiB, 48MiB"]));
+    for part in
+        ["<- devices 0, 1", "device 1 (flex): 48.00 MiB to respect", "68.00 MiB together; the tightest is device 0"]
+    {
+        assert!(shown.contains(part), "`{shown}` lacks `{part}`");
+    }
+    assert!(!succeeded(&probe(&[])).contains("device 0"));
+    let missing = succeeded(&probe(&["--device", "vulkan:99"]));
+    assert!(missing.contains("device 0 (vulkan:99): failed to open vulkan:99: "), "{missing}");
+    refused(&probe(&["--device", "flex", "--capacity", "1GiB, 2GiB"]), &["2 sizes", "one device"]);
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ConfigArgs, DataArgs, DeterminismArgs, PlaceArgs, RunArgs, StepsArgs};
+use super::{ConfigArgs, DataArgs, DeterminismArgs, PlaceArgs, ProbeArgs, RunArgs, StepsArgs};
 use crate::exit::{UserError, user_error};
 use crate::load::{Given, Layers};
 
@@ -12,6 +12,20 @@ impl PlaceArgs {
         let named = [("--capacity", "memory.capacity", &self.capacity), ("--device", "device", &self.device)];
         let given = |(flag, key, text): (&str, &str, &Option<String>)| Some(Given::by_flag(flag, key, text.clone()?));
         named.into_iter().filter_map(given).collect()
+    }
+}
+
+impl ProbeArgs {
+    /// Returns the layers that the flags make.
+    pub(crate) fn layers(&self) -> Layers {
+        let capacity = self.capacity.clone().or_else(|| self.config.is_none().then(|| "device".to_owned()));
+        let named = [("--capacity", "memory.capacity", capacity), ("--device", "device", self.device.clone())];
+        let given = |(flag, key, text): (&str, &str, Option<String>)| Some(Given::by_flag(flag, key, text?));
+        Layers {
+            files: self.config.iter().cloned().collect(),
+            flags: named.into_iter().filter_map(given).collect(),
+            ..Layers::default()
+        }
     }
 }
 

@@ -39,17 +39,17 @@ impl Devices {
         self.0[0]
     }
 
+    /// Returns the one at this place alone.
+    pub(crate) fn only(&self, place: usize) -> Self {
+        Self(vec![self.0[place]])
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = DeviceKind> {
         self.0.iter().copied()
     }
 
     pub(crate) fn n(&self) -> usize {
         self.0.len()
-    }
-
-    /// Leaves the one at a place alone.
-    pub(crate) fn keep(&mut self, place: usize) {
-        self.0 = vec![self.0[place]];
     }
 }
 
@@ -92,6 +92,11 @@ impl Capacities {
     /// Sets what may be used of the only device.
     pub(crate) fn set(&mut self, capacity: Capacity) {
         self.0 = vec![capacity];
+    }
+
+    /// Returns that of the device at this place alone.
+    pub(crate) fn only(&self, place: usize) -> Self {
+        Self(vec![self.at(place)])
     }
 
     /// Returns for how many devices it is, where it is not the same for all.
