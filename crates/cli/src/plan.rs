@@ -123,16 +123,18 @@ fn unlike<'a>(fleet: &'a FleetPlan, devices: &[(DeviceKind, Option<Bytes>)]) -> 
 /// Says what the devices take at once of each edge, and which decides.
 fn together(fleet: &FleetPlan, devices: &[(DeviceKind, Option<Bytes>)], edge_name: &str) -> String {
     let width = edge_name.len();
-    let names: String = (0..devices.len()).map(|at| format!("  {:>10}", format!("device {at}"))).collect();
-    let header = format!("{edge_name}{names}  {:>8}  tightest\n", "together");
-    let row = |it: &Together| {
-        let batches: String = it.batches.iter().map(|n| format!("  {n:>10}")).collect();
-        format!(
-            "{:>width$}{batches}  {:>8}  device {} ({})\n",
-            it.edge, it.samples, it.tightest, devices[it.tightest].0
-        )
+    let line = |edge: &str, columns: &[String], sum: &str, tightest: &str| {
+        let columns: Vec<_> = columns.iter().map(|it| format!("{it:>10}")).collect();
+        format!("{edge:>width$}  {}  {sum:>8}  {tightest}", columns.join("  "))
     };
-    header + &fleet.together.iter().map(row).collect::<String>()
+    let names: Vec<_> = (0..devices.len()).map(|at| format!("device {at}")).collect();
+    let rows = fleet.together.iter().map(|it| {
+        let batches: Vec<_> = it.batches.iter().map(ToString::to_string).collect();
+        let tightest = format!("device {} ({})", it.tightest, devices[it.tightest].0);
+        line(&it.edge.to_string(), &batches, &it.samples.to_string(), &tightest)
+    });
+    let lines: Vec<_> = [line(edge_name, &names, "together", "tightest")].into_iter().chain(rows).collect();
+    lines.join("\n") + "\n"
 }
 
 /// Says what was answered, why others may answer otherwise, and how the answer is used.
@@ -245,8 +247,8 @@ fn outlook<J: Job>(
 ) -> anyhow::Result<Outlook> {
     let taken = fleet.together.iter().rfind(|it| 0 < it.samples).context("plan: no training step fits")?;
     // One that takes none of this edge holds nothing for it.
-    let takes = |at: &usize| 0 < taken.batches[*at];
-    let tightest = (0..fleet.plans.len()).filter(takes).min_by_key(|at| (taken.batches[*at], fleet.plans[*at].budget));
+    let is_in = |at: &usize| 0 < taken.batches[*at];
+    let tightest = (0..fleet.plans.len()).filter(is_in).min_by_key(|at| (taken.batches[*at], fleet.plans[*at].budget));
     let at = tightest.unwrap_or(taken.tightest);
     let cell = fleet.plans[at].cell(Phase::Train, StepShape::new(taken.batches[at], taken.edge));
     let cell = cell.context("plan: no training step fits")?;
