@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use plimsoll_files::write_whole;
 use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
-use plimsoll_plan::{Fit, FleetPlan, MemoryPlan, PlannedCell, RealSteps, Together};
+use plimsoll_plan::{Fit, FleetPlan, MemoryPlan, PlannedCell, RealSteps};
 use plimsoll_predict::{Phase, Source};
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError, VulkanAdapter, open, survey};
+use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError, VulkanAdapter, open, open_among, survey};
 use plimsoll_types::Bytes;
 
 /// One test at a time: there is one allocator for the device.
@@ -74,6 +74,37 @@ fn a_cap_makes_the_device_smaller() {
     assert_eq!(capped.capacity().unwrap(), Bytes::mib(64));
     let Err(error) = open(DeviceKind::Vulkan(0), Some(Bytes(real.0 + 1))) else { panic!("more than {real} accepted") };
     assert!(error.to_string().ends_with(&format!("it has only {real}")), "{error}");
+}
+
+#[test]
+fn two_ranks_on_one_device_divide_it_and_each_reads_what_its_own_thread_has() {
+    let _alone = alone();
+    let Some(probe) = device() else { return };
+    let (real, client) = (probe.capacity().unwrap(), probe.client().clone());
+    let devices = [(DeviceKind::Vulkan(0), None), (DeviceKind::Vulkan(0), Some(Bytes::mib(64)))];
+    let others = client.empty(7 << 20);
+    let on_thread = |at: usize, size: usize| {
+        let client = client.clone();
+        let work = move || {
+            let probe = open_among(&devices, at).unwrap();
+            let before = probe.read().unwrap();
+            let tensor = client.empty(size);
+            let during = probe.read().unwrap();
+            drop(tensor);
+            (during.in_use.saturating_sub(before.in_use), during.reserved, probe.capacity().unwrap())
+        };
+        thread::spawn(work).join().unwrap()
+    };
+    for (at, size, capacity) in [(0, 5 << 20, real.saturating_sub(Bytes::mib(64))), (1, 3 << 20, Bytes::mib(64))] {
+        let (in_use, reserved, of_rank) = on_thread(at, size);
+        assert!(Bytes(size as u64) <= in_use && in_use < Bytes::mib(6), "{in_use} for {size} B");
+        assert!(
+            Bytes(size as u64) <= reserved && reserved < Bytes::mib(7),
+            "{reserved} for {size} B, without others' 7 MiB"
+        );
+        assert_eq!(of_rank, capacity);
+    }
+    drop(others);
 }
 
 #[test]
