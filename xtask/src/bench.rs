@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::networks;
 use crate::process::{Stop, cargo, root, run as run_command};
 use crate::proof::proof;
+use crate::{check, networks};
 
 pub(crate) const HELP: &str = "\
 bench [NAME]
@@ -23,6 +23,10 @@ bench sampler [--lengths DIR]
     DIR, or else from ../shared/data/lengths if that is there.
 bench recovery [STEPS]
     Simulates a million steps of each policy under disturbances that come and go, and writes target/bench/recovery.json.
+bench scaling [--lengths DIR] [--events FILE]..
+    Divides steps among up to 1024 simulated devices and writes target/bench/scaling.json: what a step takes is learnt from
+    four short runs of `text`, or from the logs that are named; lengths are read from DIR, or else from
+    ../shared/data/lengths. Where `mpicc` is found, ranks that are processes are measured too. Takes a few minutes.
 bench predict [--cuda] [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
     Holds plans against real steps, each cell in a fresh process, and writes target/bench/predict.json and predict.md: of
     the four jobs, whose data lie in FOLDER (fixtures/ by default), and of four models that nobody tunes (unet, batch-norm,
@@ -52,6 +56,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         [name] if name == "overhead" => overhead(),
         [name, rest @ ..] if name == "sampler" => sampler(rest),
         [name, rest @ ..] if name == "recovery" => recovery(rest),
+        [name, rest @ ..] if name == "scaling" => scaling(rest),
         [name] => {
             command.arg("--bench").arg(name);
             run_command(command)
@@ -117,6 +122,46 @@ fn recovery(args: &[OsString]) -> anyhow::Result<()> {
     run_command(command)?;
     println!("{}", out.display());
     Ok(())
+}
+
+fn scaling(args: &[OsString]) -> anyhow::Result<()> {
+    let mut lengths = root().join("../shared/data/lengths");
+    let mut events = Vec::new();
+    for pair in args.chunks(2) {
+        match pair {
+            [flag, folder] if flag == "--lengths" => lengths = path::absolute(folder)?,
+            [flag, file] if flag == "--events" => events.push(path::absolute(file)?),
+            _ => {
+                let usage = "`bench scaling` takes nothing but --lengths DIR and --events FILE";
+                return Err(Stop::Usage(usage.to_owned()).into());
+            }
+        }
+    }
+    if events.is_empty() {
+        events = TIMED_RUNS.iter().map(|settings| timed_run(settings)).collect::<anyhow::Result<_>>()?;
+    }
+    let out = root().join("target/bench/scaling.json");
+    let features: &[&str] = if networks::has_mpi() { &["--features", "mpi"] } else { &[] };
+    let mut command = cargo("run --release --package plimsoll-bench --bin scaling");
+    command.args(features).arg("--").arg(&out).arg(lengths).args(events);
+    run_command(command)?;
+    println!("{}", out.display());
+    Ok(())
+}
+
+/// Tokens of a step and samples of a micro-batch, by which what a step, a micro-batch and a token take are told apart.
+const TIMED_RUNS: [[u32; 2]; 4] = [[1024, 4], [4096, 1], [4096, 4], [4096, 16]];
+
+/// Trains `text` on one thread for 40 steps of that many tokens, and returns the log.
+fn timed_run([tokens, samples]: &[u32; 2]) -> anyhow::Result<PathBuf> {
+    let out = root().join(format!("target/bench/scaling-{tokens}-{samples}"));
+    let mut command = Command::new(networks::shipped_program("plimsoll")?);
+    command.args(["train", "--job", "text", "--steps", "40", "--overwrite", "--out"]).arg(&out).current_dir(root());
+    let sizes = [format!("batch.effective_batch_size={tokens}"), format!("batch.batch_size={samples}")];
+    let others = ["train.replicas=1", "train.validate_every=40", "train.checkpoint_every=40"].map(str::to_owned);
+    sizes.iter().chain(&others).for_each(|it| _ = command.args(["--set", it]));
+    run_command(command)?;
+    Ok(out.join("events.jsonl"))
 }
 
 fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {

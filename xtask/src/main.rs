@@ -124,6 +124,7 @@ mod tests {
         check(&["check", "--all"], Some("`check` takes nothing but --cuda"));
         check(&["logs", "--all"], Some("`logs` takes nothing but --accept"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
+        check(&["bench", "scaling", "a"], Some("`bench scaling` takes nothing but --lengths DIR and --events FILE"));
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
         check(&["bench", "end-to-end", "--data-text"], Some(only));

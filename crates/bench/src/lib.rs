@@ -1,14 +1,15 @@
 //! How fast are the hot paths?
 //!
 //! One benchmark per path that runs in every training step, or for every sample: `prediction`, `policy`, `guard`,
-//! `draw`, `collate`, `monitor` and `allocator`, under `benches/`.
+//! `draw`, `collate`, `fleet`, `monitor` and `allocator`, under `benches/`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
-//! Five modules measure more than a path:
+//! Six modules measure more than a path:
 //!
 //! * [`finder`] compares the finder's answers with those of other tools' search rules;
 //! * [`sampler`] plans whole epochs: how long that takes, how much is padded, and how well samples are mixed;
 //! * [`recovery`] simulates long runs under disturbances that come and go;
+//! * [`scaling`] divides steps among as many as a thousand simulated devices;
 //! * [`proof`] compares plans with real steps;
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
@@ -23,6 +24,7 @@
 //! cargo xtask bench finder                         # the finder against other rules
 //! cargo xtask bench sampler                        # epochs of up to ten million samples
 //! cargo xtask bench recovery                       # a million steps under disturbances
+//! cargo xtask bench scaling                        # steps of up to a thousand devices
 //! cargo xtask bench end-to-end                     # whole runs against random batches
 //! cargo xtask chaos                                # whole runs under faults and kills
 //! ```
@@ -60,6 +62,7 @@ mod input;
 pub mod proof;
 pub mod recovery;
 pub mod sampler;
+pub mod scaling;
 
 #[cfg(feature = "criterion")]
 pub use self::criterion::run;

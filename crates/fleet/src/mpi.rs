@@ -9,22 +9,21 @@ use crate::error::check;
 use crate::{Call, Fleet, FleetError};
 
 /// The most bytes at a time: MPI counts in 32 bits.
-const BYTES_AT_ONCE: usize = 1 << 22;
+const BYTES_AT_ONCE: usize = 1 << 24;
 
-/// The values that are added at a time, of which a sum takes room for as many: 1 MiB, which stays in a core's own cache. Larger
-/// pieces were slower on one machine.
-const VALUES_AT_ONCE: usize = 1 << 18;
+/// The most values at a time, as many bytes. Where there are more ranks than cores, ranks wait for the scheduler at every piece:
+/// pieces of a sixteenth took ten times as long there, and where there are cores for all they took half as long.
+const VALUES_AT_ONCE: usize = BYTES_AT_ONCE / size_of::<f32>();
 
-/// What one rank sends another at least, where there are that many values: less would be all latency.
-const SHARE_AT_ONCE: usize = 1 << 12;
+/// The most numbers that ranks tell each other together with what they are about to do.
+const AT_ONCE: usize = 6;
 
 /// A rank that is a process, which `mpirun` or a scheduler has started with the others; one that was started by itself is alone.
 ///
 /// A process that dies, or ends before it [leaves](Fleet::leave), ends all of them, unless MPI is told otherwise.
-/// Before ranks do anything together they tell each other what they are about to do: one more exchange, of two numbers.
+/// Before ranks add or take over they tell each other that they are about to: one more exchange, of eight numbers.
 ///
-/// Values are added in pieces, for each of which a rank takes room once more: 1 MiB, or 16 KiB for each rank where there are
-/// more than 64.
+/// Values are added in pieces of 16 MiB, for which a rank takes as much room beside them.
 pub struct Mpi {
     world: SimpleCommunicator,
     /// Ends MPI when it is dropped, and waits there for the others.
@@ -50,16 +49,21 @@ impl Mpi {
         Ok(Self { world: universe.world(), universe: Some(universe) })
     }
 
-    /// Refuses what not all ranks are about to do.
-    fn check(&self, own: Call) -> Result<(), FleetError> {
-        let of = |it| match it {
+    /// Tells all ranks what this one is about to do, and the first few numbers that go with it; returns those of all, and refuses
+    /// what not all are about to do.
+    fn tell(&self, own: Call, numbers: &[u64]) -> Result<Vec<u64>, FleetError> {
+        let mut told = [0; AT_ONCE + 2];
+        told[..2].copy_from_slice(&match own {
             Call::Agree(n) => [0, n as u64],
             Call::Sum(n) => [1, n as u64],
             Call::Broadcast(n) => [2, n as u64],
-        };
-        let mut all = vec![0_u64; 2 * self.n_ranks() as usize];
-        self.world.all_gather_into(&of(own)[..], &mut all[..]);
-        let calls = all.chunks_exact(2).map(|it| {
+        });
+        let numbers = &numbers[..numbers.len().min(AT_ONCE)];
+        told[2..][..numbers.len()].copy_from_slice(numbers);
+        let mut all = vec![0; told.len() * self.n_ranks() as usize];
+        self.world.all_gather_into(&told[..], &mut all[..]);
+        let of_ranks = all.chunks_exact(told.len());
+        let calls = of_ranks.clone().map(|it| {
             let n = usize::try_from(it[1]).unwrap_or(usize::MAX);
             match it[0] {
                 0 => Call::Agree(n),
@@ -67,7 +71,8 @@ impl Mpi {
                 _ => Call::Broadcast(n),
             }
         });
-        check(self.rank(), calls, own)
+        check(self.rank(), calls, own)?;
+        Ok(of_ranks.flat_map(|it| &it[2..][..numbers.len()]).copied().collect())
     }
 
     /// Adds values of which each rank has an equal share: it gets its own from all, adds them in the order of the ranks, and
@@ -93,17 +98,20 @@ impl Fleet for Mpi {
     }
 
     fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError> {
-        self.check(Call::Agree(own.len()))?;
+        let told = self.tell(Call::Agree(own.len()), own)?;
+        if own.len() <= AT_ONCE {
+            return Ok(told);
+        }
         let mut all = vec![0; own.len() * self.n_ranks() as usize];
         self.world.all_gather_into(own, &mut all[..]);
         Ok(all)
     }
 
     fn sum(&mut self, values: &mut [f32]) -> Result<(), FleetError> {
-        self.check(Call::Sum(values.len()))?;
+        self.tell(Call::Sum(values.len()), &[])?;
         let n_ranks = self.n_ranks() as usize;
         let (even, rest) = values.split_at_mut(values.len() / n_ranks * n_ranks);
-        let at_once = (VALUES_AT_ONCE / n_ranks).max(SHARE_AT_ONCE) * n_ranks;
+        let at_once = (VALUES_AT_ONCE / n_ranks).max(1) * n_ranks;
         let mut room = vec![0.0; even.len().min(at_once)];
         even.chunks_mut(at_once).for_each(|it| self.sum_shares(it, &mut room));
         if !rest.is_empty() {
@@ -116,7 +124,7 @@ impl Fleet for Mpi {
     }
 
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError> {
-        self.check(Call::Broadcast(bytes.len()))?;
+        self.tell(Call::Broadcast(bytes.len()), &[])?;
         let first = self.world.process_at_rank(0);
         bytes.chunks_mut(BYTES_AT_ONCE).for_each(|it| first.broadcast_into(it));
         Ok(())

@@ -25,6 +25,9 @@ fn of_each_rank() {
     let (own, n) = (fleet.rank(), fleet.n_ranks());
     assert_eq!(n, 4);
     assert_eq!(fleet.agree(&[u64::from(own), 9]).unwrap(), [0, 9, 1, 9, 2, 9, 3, 9]);
+    let many: Vec<_> = (0..9).map(|it| 10 * u64::from(own) + it).collect();
+    assert!(fleet.agree(&many).unwrap().into_iter().eq((0..4).flat_map(|rank| 10 * rank..10 * rank + 9)));
+    assert_eq!(fleet.agree(&[]).unwrap(), [0; 0]);
     let mut values = vec![own as f32; MANY];
     fleet.sum(&mut values).unwrap();
     assert!(values.into_iter().all(|it| it.to_bits() == 6.0_f32.to_bits()));
