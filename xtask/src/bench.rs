@@ -160,6 +160,7 @@ fn timed_run([tokens, samples]: &[u32; 2]) -> anyhow::Result<PathBuf> {
     let sizes = [format!("batch.effective_batch_size={tokens}"), format!("batch.batch_size={samples}")];
     let others = ["train.replicas=1", "train.validate_every=40", "train.checkpoint_every=40"].map(str::to_owned);
     sizes.iter().chain(&others).for_each(|it| _ = command.args(["--set", it]));
+    command.env("RAYON_NUM_THREADS", "1");
     run_command(command)?;
     Ok(out.join("events.jsonl"))
 }

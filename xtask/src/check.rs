@@ -87,6 +87,7 @@ fn mpi() -> anyhow::Result<()> {
         return Ok(());
     }
     run_command(cargo("clippy --package plimsoll-fleet --features mpi --all-targets -- -D warnings"))?;
+    run_command(cargo("clippy --package plimsoll-bench --features mpi --bin scaling -- -D warnings"))?;
     run_command(cargo("test --package plimsoll-fleet --features mpi"))
 }
 

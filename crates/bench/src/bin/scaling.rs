@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(folder) = out.parent() {
         fs::create_dir_all(folder)?;
     }
-    Ok(write_whole(&out, serde_json::to_string_pretty(&report)?.as_bytes())?)
+    Ok(write_whole(&out, serde_json::to_string(&report)?.as_bytes())?)
 }
 
 /// Returns the steps of a run's log.

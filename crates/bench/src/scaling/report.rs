@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Exchange, Network, Rule, StepCost};
 
@@ -16,24 +16,32 @@ pub struct Row {
     /// Which.
     pub world: &'static str,
     /// How much faster than the measured core a device of speed 1 is.
+    #[serde(serialize_with = "short")]
     pub faster: f64,
     /// Padded positions of a step.
     pub positions: u64,
     /// How it was dealt.
     pub rule: Rule,
     /// Samples of a step, on average.
+    #[serde(serialize_with = "short")]
     pub samples: f64,
     /// How long the slowest device computes.
+    #[serde(serialize_with = "short")]
     pub slowest: f64,
     /// The share of the step in which a device waits.
+    #[serde(serialize_with = "short")]
     pub idle: f64,
     /// The part of its room that a device uses.
+    #[serde(serialize_with = "short")]
     pub used: f64,
     /// The same of the class that uses least.
+    #[serde(serialize_with = "short")]
     pub least_used: f64,
     /// Samples a second, over those where all are bound by the smallest.
+    #[serde(serialize_with = "short")]
     pub ratio: f64,
     /// The median of the processor time that dealing took.
+    #[serde(serialize_with = "short")]
     pub deal: f64,
 }
 
@@ -45,6 +53,7 @@ pub struct Cluster {
     /// How many ranks.
     pub n_devices: usize,
     /// How much faster than the measured core a device of speed 1 is.
+    #[serde(serialize_with = "short")]
     pub faster: f64,
     /// Padded positions of a step.
     pub positions: u64,
@@ -53,14 +62,19 @@ pub struct Cluster {
     /// Values of the gradients.
     pub n_values: usize,
     /// How long the slowest device computes.
+    #[serde(serialize_with = "short")]
     pub step: f64,
     /// To agree.
+    #[serde(serialize_with = "short")]
     pub agree: f64,
     /// To add.
+    #[serde(serialize_with = "short")]
     pub sum: f64,
     /// To add if shares went through a tree.
+    #[serde(serialize_with = "short")]
     pub sum_by_tree: f64,
     /// The share of the whole in which a device computes.
+    #[serde(serialize_with = "short")]
     pub busy: f64,
 }
 
@@ -75,6 +89,12 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// One for each network and number of values.
     pub clusters: Vec<Cluster>,
+}
+
+/// Writes a number with five digits.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn short<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(format!("{value:.4e}").parse().unwrap_or(*value))
 }
 
 impl Row {

