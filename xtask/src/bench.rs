@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
+use crate::networks;
 use crate::process::{Stop, cargo, root, run as run_command};
 use crate::proof::proof;
-use crate::{check, networks};
 
 pub(crate) const HELP: &str = "\
 bench [NAME]
