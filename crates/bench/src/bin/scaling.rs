@@ -19,6 +19,9 @@ const N_RANKS: [u32; 2] = [2, 4];
 
 const USAGE: &str = "write `scaling OUT.json FOLDER_OF_LENGTH_FILES EVENTS.jsonl..`, or `scaling rank` under mpirun";
 
+const ALIKE: &str = "tell what a step, a micro-batch and a position take: the steps of these logs are too much alike; name logs \
+                     of runs with micro-batches of several sizes, and steps of several";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let Some(args) = arguments(env::args_os().skip(1), &[], USAGE)? else {
         return Ok(writeln!(io::stdout(), "{USAGE}")?);
@@ -32,7 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for path in args {
         steps.extend(timed(&path).map_err(|error| format!("failed to read {}: {error}", path.display()))?);
     }
-    let cost = StepCost::fit(&steps).ok_or(USAGE)?;
+    if steps.is_empty() {
+        return Err(USAGE.into());
+    }
+    let cost = StepCost::fit(&steps).ok_or(ALIKE)?;
     let mut stdout = io::stdout();
     writeln!(stdout, "of {} steps: {cost}", steps.len())?;
     let exchanges = exchanges(&mut stdout)?;
