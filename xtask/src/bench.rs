@@ -138,7 +138,7 @@ fn scaling(args: &[OsString]) -> anyhow::Result<()> {
         }
     }
     if events.is_empty() {
-        events = TIMED_RUNS.iter().map(|settings| timed_run(settings)).collect::<anyhow::Result<_>>()?;
+        events = TIMED_RUNS.into_iter().map(timed_run).collect::<anyhow::Result<_>>()?;
     }
     let out = root().join("target/bench/scaling.json");
     let features: &[&str] = if networks::has_mpi() { &["--features", "mpi"] } else { &[] };
@@ -153,7 +153,7 @@ fn scaling(args: &[OsString]) -> anyhow::Result<()> {
 const TIMED_RUNS: [[u32; 2]; 4] = [[1024, 4], [4096, 1], [4096, 4], [4096, 16]];
 
 /// Trains `text` on one thread for 40 steps of that many tokens, and returns the log.
-fn timed_run([tokens, samples]: &[u32; 2]) -> anyhow::Result<PathBuf> {
+fn timed_run([tokens, samples]: [u32; 2]) -> anyhow::Result<PathBuf> {
     let out = root().join(format!("target/bench/scaling-{tokens}-{samples}"));
     let mut command = Command::new(networks::shipped_program("plimsoll")?);
     command.args(["train", "--job", "text", "--steps", "40", "--overwrite", "--out"]).arg(&out).current_dir(root());

@@ -117,7 +117,9 @@ fn check_epochs(out: &Path) -> usize {
         epochs.entry(step["epoch"].as_u64().unwrap()).or_default().extend(ids);
     }
     let _last = epochs.pop_last();
-    epochs.values_mut().for_each(|it| it.sort_unstable());
+    for ids in epochs.values_mut() {
+        ids.sort_unstable();
+    }
     let first = epochs.values().next().cloned().unwrap_or_default();
     assert!(first.windows(2).all(|it| it[0] != it[1]), "a sample came twice");
     assert!(epochs.values().all(|it| *it == first), "an epoch lacks samples, or has some twice");
