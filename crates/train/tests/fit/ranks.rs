@@ -145,6 +145,32 @@ fn ranks_of_one_heap_measure_each_what_its_own_steps_take() {
 }
 
 #[test]
+fn a_rank_that_runs_out_of_memory_runs_its_share_in_halves_and_the_others_wait() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, size: u32, capacity: Bytes| {
+        let devices = [(DeviceKind::Flex, Some(Bytes::gib(1))), (DeviceKind::Flex, Some(capacity))];
+        let rank = |at| Rank { config: of_batches(6, size), probe: open_among(&devices, at).unwrap() };
+        events(run_ranks((0..2).map(rank).collect(), &folder.path().join(name), Existing::Refuse, None))
+    };
+    let peak = |ran: &[Vec<Event>]| steps(&ran[1]).iter().map(|it| it.peak.0).max().unwrap();
+    let roomy = run("roomy", 8, Bytes::gib(1));
+    let halves = run("halves", 4, Bytes::gib(1));
+    let between = Bytes(u64::midpoint(peak(&roomy), peak(&halves)));
+    let tight = run("tight", 8, between);
+    let failures = |events: &[Event]| events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count();
+    assert!(0 < failures(&tight[1]), "nothing ran out of memory, so nothing is tested");
+    assert_eq!(failures(&tight[0]), 0);
+    let samples = |ran: &[Vec<Event>]| {
+        let of_step = |it: &&StepDone| it.micro_batches.iter().flat_map(|it| it.ids.clone()).collect::<Vec<_>>();
+        ran.iter().map(|it| steps(it).iter().map(of_step).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&tight), samples(&roomy), "each rank has run its own samples");
+    assert!(steps(&tight[1]).iter().all(|it| it.peak <= it.capacity));
+    assert_close(&weights(&folder.path().join("roomy"), 6), &weights(&folder.path().join("tight"), 6));
+}
+
+#[test]
 fn a_rank_whose_share_is_empty_takes_part_all_the_same() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
