@@ -72,8 +72,10 @@ impl<A> TrackingAllocator<A> {
 
 /// Returns the layout of a block with its mark; `None` for more than any system has.
 fn marked(layout: Layout) -> Option<Layout> {
-    let size = layout.size() + usize::from(LEAST_OWNED <= layout.size());
-    Layout::from_size_align(size, layout.align()).ok()
+    if layout.size() < LEAST_OWNED {
+        return Some(layout);
+    }
+    Layout::from_size_align(layout.size() + 1, layout.align()).ok()
 }
 
 /// Marks a block as this thread's.
