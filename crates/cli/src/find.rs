@@ -217,7 +217,7 @@ fn search_on<J: Job>(
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
     let least = StepShape::new(finder.batch_min, finder.edge);
-    let mut sounding = prepared.plan_request(&settings.only(place.at))?;
+    let mut sounding = prepared.plan_request(&settings.of_thread(place.at))?;
     // What is searched for takes no more than its own samples.
     (sounding.loader.effective_batch_size, sounding.loader.largest_edge) = (least.samples, least.edge());
     let (job, loader, open) = (&prepared.job, prepared.loader.clone(), move || place.open());

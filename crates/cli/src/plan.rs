@@ -94,7 +94,7 @@ fn planned<J: Job>(
     for (kind, _) in &devices {
         let alike = places.iter().filter(|(place, _)| place.kind() == *kind);
         let Some((place, _)) = alike.max_by_key(|it| it.1).filter(|_| !made.contains_key(kind)) else { continue };
-        let request = prepared.plan_request(&settings.only(place.at))?;
+        let request = prepared.plan_request(&settings.of_thread(place.at))?;
         let request = PlanRequest { lattice: lattice.to_vec(), ..request };
         let (job, open) = (&prepared.job, move || place.open());
         let plan = place.work(|| plan_memory(job, &request, &open, &mut progress_of_planning()));

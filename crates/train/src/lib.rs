@@ -5,7 +5,8 @@
 //!
 //! * [`Loader`] draws every sample of an epoch exactly once and collates ahead of need;
 //! * [`Controller`] learns from events and decides; [`replay()`] does it again from a log;
-//! * [`fit()`] makes a whole run of a [`Job`].
+//! * [`fit()`] makes a whole run of a [`Job`], alone or as one of several ranks ([`Shell::fleet`]): each with a device, a log
+//!   and a controller of its own, which agree on every step before they take it.
 //!
 //! # A job of one's own
 //!

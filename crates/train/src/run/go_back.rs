@@ -70,7 +70,8 @@ impl<J: Job> Run<'_, '_, J> {
     /// Logs and does what an undisturbed run has logged and done between its checkpoint and its next step.
     pub(super) fn catch_up(&mut self) -> Result<(), TrainError> {
         // An end that the run had once, with fewer steps, is where it was validated too.
-        let is_best = self.standing.is_best();
+        // The first of several ranks alone knows that, and all of them have saved alike.
+        let is_best = self.agreed.is_none() && self.standing.is_best();
         if is_best || self.is_saved_now() {
             self.log_saved()?;
         }
