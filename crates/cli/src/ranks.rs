@@ -144,15 +144,18 @@ pub(crate) fn own_settings(
     let own = if n_devices == 1 { settings.clone() } else { settings.only(fleet.rank() as usize) };
     let (kind, set) = own.devices()[0];
     let [machine, device] = [machine(), kind.to_string()].map(|it| checksum(it.as_bytes()));
-    let told = fleet.agree(&[machine, device, u64::from(set.is_some())])?;
+    let told = fleet.agree(&[machine, device, set.map_or(u64::MAX, |it| it.0)])?;
     let beside: Vec<_> = told.chunks_exact(3).filter(|it| it[0] == machine).collect();
-    let n_sharing = beside.iter().filter(|it| it[1] == device && it[2] == 0).count() as u64;
+    let (of_rest, set_for): (Vec<_>, Vec<_>) =
+        beside.iter().filter(|it| it[1] == device).map(|it| it[2]).partition(|it| *it == u64::MAX);
+    let (n_sharing, is_shared) = (of_rest.len() as u64, 1 < of_rest.len() + set_for.len());
+    let left = |all: Bytes| set_for.iter().fold(all, |left, it| left.saturating_sub(Bytes(*it)));
     let share = match set {
-        None if 1 < n_sharing => Some(Bytes(harness.open(&[(kind, None)], 0)?.capacity()?.0 / n_sharing)),
+        None if is_shared => Some(Bytes(left(harness.open(&[(kind, None)], 0)?.capacity()?).0 / n_sharing)),
         _ => None,
     };
     if let Some(share) = share {
-        eprintln!("device      {kind} is shared by {n_sharing} ranks, each with {share}");
+        eprintln!("device      {kind} is shared by {} ranks, this one with {share}", n_sharing + set_for.len() as u64);
     }
     Ok(own.beside(u32::try_from(beside.len()).unwrap_or(u32::MAX), share))
 }

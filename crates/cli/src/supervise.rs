@@ -12,7 +12,6 @@ use std::{env, fs};
 use plimsoll_probe::{Host, OomKills, Refusal};
 use plimsoll_train::{Death, RANKS};
 use plimsoll_types::{Bytes, Knobs};
-use tempfile::NamedTempFile;
 
 use self::process::{Process, listen, this_program};
 use self::standing::{Standing, identity};
@@ -27,11 +26,14 @@ use crate::worker::{DEATH, REFUSALS, WORKER, refusals_of};
 /// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
 pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut signals = listen()?;
-    let refusals = NamedTempFile::new()?;
+    let folder = tempfile::tempdir()?;
+    let refusals = folder.path().join("refusals");
     let mut run = Run::new(args, out);
     loop {
         let before = oom_kills();
-        let mut command = run.command(refusals.path())?;
+        // A note that stays would be taken for the next worker's.
+        fs::write(&refusals, "")?;
+        let mut command = run.command(&refusals)?;
         let (status, asked) = Process::start(&mut command, args.ranks.is_some())?.wait(&mut signals)?;
         let how = if args.ranks.is_some() { Ended::of_launcher(status) } else { Ended::of(status) };
         let ended = match (how, asked) {
@@ -224,16 +226,14 @@ fn oom_kills() -> OomKills {
     Host::new().oom_kills().unwrap_or_default()
 }
 
-/// Reads what a rank noted, and which; clears it for the next worker.
-fn take_refusal(file: &NamedTempFile, n_ranks: u32) -> (Option<u32>, Option<Refusal>) {
+/// Takes what a rank has noted, and which it was, so that it is not taken for the next one's.
+fn take_refusal(path: &Path, n_ranks: u32) -> (Option<u32>, Option<Refusal>) {
     let take = |rank| {
-        let path = refusals_of(file.path(), rank);
+        let path = refusals_of(path, rank);
         let text = fs::read_to_string(&path).ok()?;
-        // A note that stays would be taken for the next worker's.
-        drop(if rank == 0 { file.as_file().set_len(0) } else { fs::remove_file(path) });
+        drop(fs::remove_file(path));
         Some((Some(rank).filter(|_| 1 < n_ranks), text.parse().ok()?))
     };
-    // All are taken.
     let mut taken: Vec<_> = (0..n_ranks).filter_map(take).collect();
     if taken.is_empty() { (None, None) } else { (taken[0].0, Some(taken.swap_remove(0).1)) }
 }

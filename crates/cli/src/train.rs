@@ -162,7 +162,7 @@ impl<J: Job> Prepared<J> {
         let n_devices = settings.devices().len();
         let others = (1..n_devices).map(|rank| self.other(settings, rank, out, existing, goes_on));
         let others: Vec<_> = others.collect::<anyhow::Result<_>>()?;
-        let own = settings.of_thread(0);
+        let own = self.of_thread(settings, 0)?;
         let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
         let request = self.plan_request(&own)?;
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
@@ -238,6 +238,18 @@ impl<J: Job> Prepared<J> {
         Ok((config, plan))
     }
 
+    /// Returns the settings of a rank of this process, with its part of a device that it shares.
+    fn of_thread(&self, settings: &Settings, rank: usize) -> anyhow::Result<Settings> {
+        let (own, devices) = (settings.of_thread(rank), settings.devices());
+        let (kind, set) = devices[rank];
+        let is_shared = 1 < devices.iter().filter(|it| it.0 == kind).count();
+        if set.is_some() || !is_shared {
+            return Ok(own);
+        }
+        let share = self.harness.open(&devices, rank)?.capacity()?;
+        Ok(own.beside(1, Some(share)))
+    }
+
     /// Prepares another rank of this process, before any of them runs.
     fn other(
         &mut self,
@@ -249,7 +261,8 @@ impl<J: Job> Prepared<J> {
     ) -> anyhow::Result<Other> {
         let number = u32::try_from(rank).unwrap_or(u32::MAX);
         let run_dir = RunDir::of_rank(out, number, existing).map_err(TrainError::from)?;
-        let (config, _) = self.begins_with(&settings.of_thread(rank), goes_on, run_dir.path())?;
+        let own = self.of_thread(settings, rank)?;
+        let (config, _) = self.begins_with(&own, goes_on, run_dir.path())?;
         Ok(Other { rank, run_dir, config })
     }
 

@@ -166,17 +166,18 @@ fn processes_come_to_the_weights_of_one_and_go_on_in_another_number() {
     assert_close(&weights(&one, 40), &weights(&ranks, 40), "another number of ranks");
 }
 
-/// Returns the ranks of a run: the processes with its folder among their arguments that are no launcher.
-fn ranks_of(out: &Path) -> Vec<u32> {
+/// Returns the processes of the ranks of a run: those with its folder among their arguments that know which rank they are.
+fn ranks_of(out: &Path) -> BTreeMap<u32, u32> {
     let all = fs::read_dir("/proc").unwrap().flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
     let out = out.display().to_string();
-    let is_rank = |pid: &u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let arguments = text(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
-        let has = |name: &str| text(&environment).split('\0').any(|it| it.starts_with(name));
-        arguments.contains(&out) && (has("PMI_RANK=") || has("OMPI_COMM_WORLD_RANK="))
+    let rank = |pid: u32| {
+        let read = |name: &str| text(&fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default());
+        let environment = read("environ");
+        let named = |name: &str| environment.split('\0').find_map(|it| it.strip_prefix(name)?.parse().ok());
+        let rank = named("PMI_RANK=").or_else(|| named("OMPI_COMM_WORLD_RANK="));
+        Some((rank.filter(|_| read("cmdline").contains(&out))?, pid))
     };
-    all.filter(is_rank).collect()
+    all.filter_map(rank).collect()
 }
 
 fn last_checkpoint(out: &Path) -> Option<u64> {
@@ -201,24 +202,23 @@ fn a_rank_that_is_killed_costs_no_sample_and_changes_no_bit() {
     let folder = tempfile::tempdir().unwrap();
     let (calm, killed) = (folder.path().join("calm"), folder.path().join("killed"));
     let sets = ["batch.batch_size=4", "train.validate_every=100", "train.checkpoint_every=5"];
-    let args = ["--ranks", "2", "--steps", "40", "--deterministic"];
+    let args = ["--ranks", "2", "--steps", "400", "--deterministic"];
     done(plimsoll(&args, &calm, &sets));
     let child = common::Child::start(&mut plimsoll(&args, &killed, &sets));
     for (step, place) in [(10, 0), (20, 1)] {
         wait("a checkpoint", || last_checkpoint(&killed).is_some_and(|last| step <= last));
         wait("two ranks", || ranks_of(&killed).len() == 2);
-        let mut ranks = ranks_of(&killed);
-        ranks.sort_unstable();
+        let rank = ranks_of(&killed)[&place];
         // One that has ended meanwhile is a rank less to kill.
-        drop(Command::new("kill").args(["-KILL", &ranks[place].to_string()]).output());
-        wait("the end of both", || !ranks_of(&killed).contains(&ranks[place]));
+        drop(Command::new("kill").args(["-KILL", &rank.to_string()]).output());
+        wait("its end", || !ranks_of(&killed).values().any(|it| *it == rank));
     }
     let output = child.output();
     let stderr = text(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert_eq!(stderr.matches("killed by SIGKILL").count(), 2, "{stderr}");
     assert!(2 <= check_epochs(&killed), "one epoch shows little");
-    let bits = |out: &Path| weights(out, 40).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let bits = |out: &Path| weights(out, 400).into_iter().map(f32::to_bits).collect::<Vec<_>>();
     assert_eq!(bits(&calm), bits(&killed));
 }
 

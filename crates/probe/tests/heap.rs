@@ -314,8 +314,9 @@ fn what_is_left_of_the_heap_is_divided_among_devices_without_a_capacity() {
 fn devices_that_are_set_more_than_there_is_say_what_is_set_for_others() {
     let _alone = alone();
     let all = open(DeviceKind::Flex, None).unwrap().capacity().unwrap();
-    let half = Some(Bytes(all.0 / 8 * 5));
-    let Err(error) = open_among(&[(DeviceKind::Flex, half); 2], 1) else { panic!("five quarters of {all} were set") };
+    // More than all, however much others free meanwhile.
+    let most = Some(Bytes(all.0 / 8 * 7));
+    let Err(error) = open_among(&[(DeviceKind::Flex, most); 2], 1) else { panic!("seven quarters of {all} were set") };
     assert!(matches!(error, ProbeError::CapacityTooLarge { .. }), "{error}");
     assert!(error.to_string().contains("of which others are set "), "{error}");
 }

@@ -9,7 +9,7 @@ use plimsoll_guard::{Cause, DeviceError, GuardError, Obstacle, classify};
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::Bytes;
 
-use crate::team::Standing;
+use crate::team::Readiness;
 
 /// Why a step did not happen; but for [`Self::Damaged`], the model is as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ pub enum StepError {
         /// The first of those that stand worst.
         rank: u32,
         /// How it stands.
-        standing: Standing,
+        standing: Readiness,
     },
     /// Ranks are not at one step.
     #[error("rank {rank} is at step {step}, and rank {own_rank} at step {own_step}")]
@@ -123,11 +123,11 @@ pub enum StepError {
     },
 }
 
-fn does(standing: Standing) -> String {
+fn does(standing: Readiness) -> String {
     match standing {
-        Standing::Ready => "is ready".to_owned(),
-        Standing::LeavesOut { edge } => format!("cannot hold a sample padded to {edge}"),
-        Standing::GoesBack => "has lost its weights, and goes back to the last checkpoint".to_owned(),
+        Readiness::Ready => "is ready".to_owned(),
+        Readiness::LeavesOut { edge } => format!("cannot hold a sample padded to {edge}"),
+        Readiness::GoesBack => "has lost its weights, and goes back to the last checkpoint".to_owned(),
     }
 }
 

@@ -31,7 +31,11 @@ impl FlatGradients {
         gradients: GradientsParams,
         guarded: &GuardedStep,
     ) -> Result<Self, ReadError> {
-        let (flat, presence) = (Self { values: Vec::new(), sizes: Vec::new() }, Vec::new());
+        // What grew by doubling would be in memory twice.
+        let mut sizes = Sizes(Vec::new());
+        model.visit(&mut sizes);
+        let n_values = sizes.0.iter().sum::<usize>() + sizes.0.len() + MOST_LOSSES;
+        let (flat, presence) = (Self { values: Vec::with_capacity(n_values), sizes: sizes.0 }, Vec::new());
         let mut reader = Reader { gradients, guarded, flat, presence, error: None };
         model.visit(&mut reader);
         let Reader { mut flat, presence, error, .. } = reader;
@@ -76,6 +80,20 @@ fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
     !param.is_initialized() || Tensor::is_require_grad(param)
 }
 
+/// More losses than a step has are no error, but take room anew.
+const MOST_LOSSES: usize = 64;
+
+/// How many numbers the gradient of each trained weight has.
+struct Sizes(Vec<usize>);
+
+impl ModuleVisitor for Sizes {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if is_trained(param) {
+            self.0.push(param.lazy_shape().num_elements());
+        }
+    }
+}
+
 struct Reader<'a> {
     gradients: GradientsParams,
     guarded: &'a GuardedStep,
@@ -90,7 +108,6 @@ impl ModuleVisitor for Reader<'_> {
             return;
         }
         let n = param.lazy_shape().num_elements();
-        self.flat.sizes.push(n);
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             self.flat.values.resize(self.flat.values.len() + n, 0.0);
             return self.presence.push(0.0);
@@ -153,14 +170,25 @@ impl ModuleVisitor for Writer<'_> {
     }
 }
 
-/// Returns all weights of a model, those that are not trained too, as the bytes of numbers of 32 bits.
-pub(crate) fn weights<M: Module>(model: &M, guarded: &GuardedStep) -> Result<Vec<u8>, ReadError> {
-    let mut reader = WeightReader { guarded, bytes: Vec::new(), error: None };
+/// Which weights of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that are not trained too.
+    All,
+    /// Those that are.
+    Trained,
+}
+
+/// Returns weights of a model as the bytes of numbers of 32 bits.
+pub(crate) fn weights<M: Module>(model: &M, which: Which, guarded: &GuardedStep) -> Result<Vec<u8>, ReadError> {
+    let bytes = Vec::with_capacity(model.num_params() * size_of::<f32>());
+    let mut reader = WeightReader { which, guarded, bytes, error: None };
     model.visit(&mut reader);
     reader.error.map_or(Ok(reader.bytes), Err)
 }
 
 struct WeightReader<'a> {
+    which: Which,
     guarded: &'a GuardedStep,
     bytes: Vec<u8>,
     error: Option<ReadError>,
@@ -168,7 +196,7 @@ struct WeightReader<'a> {
 
 impl ModuleVisitor for WeightReader<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.error.is_some() {
+        if self.error.is_some() || (self.which == Which::Trained && !is_trained(param)) {
             return;
         }
         match read_data(param.val().inner(), self.guarded.probe()) {
@@ -178,7 +206,7 @@ impl ModuleVisitor for WeightReader<'_> {
     }
 }
 
-/// Puts the weights into a model that [`weights`] has returned.
+/// Puts the weights into a model that [`weights`] has returned of all.
 pub(crate) fn with_weights<M: Module>(model: M, bytes: &[u8]) -> M {
     model.map(&mut WeightWriter { bytes })
 }

@@ -113,7 +113,7 @@ impl GuardedStep {
     ///
     /// A request names the micro-batches that this rank runs, of all samples of the step; an attempt then ends with the
     /// gradient, the losses and the norms of the step as a whole, the same bits on every rank. What a forward pass changes in
-    /// the model, such as running statistics, is each rank's own, as in `PyTorch`'s `DistributedDataParallel`.
+    /// the model, such as running statistics, is each rank's own.
     #[must_use]
     pub fn in_team(self, fleet: Box<dyn Fleet>) -> Self {
         Self { team: Team::new(fleet), ..self }

@@ -101,4 +101,4 @@ pub use rules::{SettingError, StepRules, share_of_capacity};
 pub use running::or_put_back;
 pub use state::TrainState;
 pub use steps::{NextStep, ProgramSteps, Ran, RunPasses, Stopped};
-pub use team::{Standing, Team};
+pub use team::{Readiness, Team};

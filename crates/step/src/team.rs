@@ -1,15 +1,17 @@
 //! The ranks of a training, and what they tell each other of a step.
 
+use std::cmp::Reverse;
+
 use burn::module::Module;
 use plimsoll_fleet::{Alone, Fleet};
 
 use crate::error::{ReadError, StepError};
-use crate::flat::{weights, with_weights};
+use crate::flat::{Which, weights, with_weights};
 use crate::guarded::GuardedStep;
 
-/// How a rank stands when it meets the others, the worst last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+/// How a rank stands when it meets the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readiness {
     /// It is ready for what comes next.
     #[default]
     Ready,
@@ -22,12 +24,21 @@ pub enum Standing {
     GoesBack,
 }
 
-impl Standing {
+impl Readiness {
     const fn told(self) -> [u64; 2] {
         match self {
             Self::Ready => [0, 0],
             Self::LeavesOut { edge } => [1, edge as u64],
             Self::GoesBack => [2, 0],
+        }
+    }
+
+    /// Orders them, the worst last: what fits on one that holds only shorter samples fits on all.
+    const fn severity(self) -> (u8, Reverse<u32>) {
+        match self {
+            Self::Ready => (0, Reverse(0)),
+            Self::LeavesOut { edge } => (1, Reverse(edge)),
+            Self::GoesBack => (2, Reverse(0)),
         }
     }
 
@@ -113,7 +124,7 @@ impl Team {
     /// Meets the others, all of which have made what is theirs of the step; returns how many losses there are, where this rank
     /// has so many.
     pub(crate) fn meet_to_sum(&mut self, n_losses: usize) -> Result<usize, StepError> {
-        let all = self.meet(Standing::Ready, &[self.samples, n_losses as u64])?;
+        let all = self.meet(Readiness::Ready, &[self.samples, n_losses as u64])?;
         if let Some((rank, _)) = (0..).zip(&all).find(|(_, it)| it[0] != all[0][0]) {
             return Err(StepError::OtherSamples { rank, step: self.step });
         }
@@ -127,15 +138,15 @@ impl Team {
     ///
     /// [`StepError::Apart`] where not all are ready: how the one stands that stands worst, this one included.
     /// [`StepError::OtherStep`] where they are not at one step, and [`StepError::Fleet`].
-    pub fn meet(&mut self, standing: Standing, own: &[u64]) -> Result<Vec<Vec<u64>>, StepError> {
+    pub fn meet(&mut self, standing: Readiness, own: &[u64]) -> Result<Vec<Vec<u64>>, StepError> {
         let mut told: Vec<_> = [self.step].into_iter().chain(standing.told()).chain(own.iter().copied()).collect();
         told.resize(told.len().max(HEAD + self.width), 0);
         let all = self.fleet.agree(&told)?;
         let heard: Vec<_> = all.chunks_exact(told.len()).collect();
-        let standings = (0..).zip(&heard).map(|(rank, it)| (Standing::heard(&it[1..]), rank));
+        let standings = (0..).zip(&heard).map(|(rank, it)| (Readiness::heard(&it[1..]), rank));
         // The first of those that stand alike.
-        let worst = standings.max_by_key(|(standing, rank)| (*standing, std::cmp::Reverse(*rank)));
-        if let Some((standing, rank)) = worst.filter(|it| it.0 != Standing::Ready) {
+        let worst = standings.max_by_key(|(standing, rank)| (standing.severity(), Reverse(*rank)));
+        if let Some((standing, rank)) = worst.filter(|it| it.0 != Readiness::Ready) {
             return Err(StepError::Apart { rank, standing });
         }
         match (0..).zip(&heard).find(|(_, it)| it[0] != self.step) {
@@ -171,9 +182,9 @@ impl GuardedStep {
         let is_first = self.team().rank() == 0;
         // Weights that were never used are drawn when they are read. Threads of one process draw from one generator, and the
         // first has it for itself, as a run on one device does.
-        let first = if is_first { Some(self.weights_of(&model)?) } else { None };
-        self.team().meet(Standing::Ready, &[])?;
-        let mut bytes = first.map_or_else(|| self.weights_of(&model), Ok)?;
+        let first = if is_first { Some(self.weights_of(&model, Which::All)?) } else { None };
+        self.team().meet(Readiness::Ready, &[])?;
+        let mut bytes = first.map_or_else(|| self.weights_of(&model, Which::All), Ok)?;
         self.team().fleet.broadcast(&mut bytes)?;
         Ok(if is_first { model } else { with_weights(model, &bytes) })
     }
@@ -187,14 +198,15 @@ impl GuardedStep {
         if self.team().is_alone() {
             return Ok(());
         }
-        let own = fingerprint(&self.weights_of(model)?);
-        let all = self.team().meet(Standing::Ready, &[own])?;
+        // What a forward pass changes is each rank's own.
+        let own = fingerprint(&self.weights_of(model, Which::Trained)?);
+        let all = self.team().meet(Readiness::Ready, &[own])?;
         let other = (0..).zip(&all).find(|(_, it)| **it != all[0]);
         other.map_or(Ok(()), |(rank, _)| Err(StepError::OtherWeights { rank, step: self.team().step }))
     }
 
-    fn weights_of<M: Module>(&self, model: &M) -> Result<Vec<u8>, StepError> {
-        weights(model, self).map_err(|error| match error {
+    fn weights_of<M: Module>(&self, model: &M, which: Which) -> Result<Vec<u8>, StepError> {
+        weights(model, which, self).map_err(|error| match error {
             ReadError::Other(error) => *error,
             ReadError::OutOfMemory { .. } | ReadError::NeverFits { .. } => StepError::Damaged,
         })
@@ -219,10 +231,10 @@ mod tests {
     use super::*;
 
     /// Lets ranks meet, each with a standing and a step, and returns what each hears.
-    fn meet(standings: &[(Standing, u64)]) -> Vec<Result<Vec<Vec<u64>>, StepError>> {
+    fn meet(standings: &[(Readiness, u64)]) -> Vec<Result<Vec<Vec<u64>>, StepError>> {
         let ranks = InProcess::start(standings.len() as u32);
         thread::scope(|scope| {
-            let spawn = |(fleet, (standing, step)): (InProcess, (Standing, u64))| {
+            let spawn = |(fleet, (standing, step)): (InProcess, (Readiness, u64))| {
                 scope.spawn(move || {
                     let mut team = Team::new(Box::new(fleet));
                     team.set_step(step);
@@ -236,26 +248,31 @@ mod tests {
 
     #[test]
     fn ranks_that_are_ready_hear_each_other() {
-        for heard in meet(&[(Standing::Ready, 4); 3]) {
+        for heard in meet(&[(Readiness::Ready, 4); 3]) {
             assert_eq!(heard.unwrap_or_else(|error| panic!("{error}")), [[10, 0], [11, 0], [12, 0]]);
         }
     }
 
     #[test]
     fn all_hear_of_the_one_that_stands_worst() {
-        let standings = [(Standing::LeavesOut { edge: 64 }, 4), (Standing::Ready, 4), (Standing::GoesBack, 4)];
+        let standings = [(Readiness::LeavesOut { edge: 64 }, 4), (Readiness::Ready, 4), (Readiness::GoesBack, 4)];
         for heard in meet(&standings) {
-            assert!(matches!(heard, Err(StepError::Apart { rank: 2, standing: Standing::GoesBack })), "{heard:?}");
+            assert!(matches!(heard, Err(StepError::Apart { rank: 2, standing: Readiness::GoesBack })), "{heard:?}");
+        }
+        let shorter = [Readiness::LeavesOut { edge: 64 }, Readiness::LeavesOut { edge: 32 }].map(|it| (it, 4));
+        for heard in meet(&shorter) {
+            let standing = Readiness::LeavesOut { edge: 32 };
+            assert!(matches!(heard, Err(StepError::Apart { rank: 1, standing: it }) if it == standing), "{heard:?}");
         }
         for heard in meet(&standings[..2]) {
-            let standing = Standing::LeavesOut { edge: 64 };
+            let standing = Readiness::LeavesOut { edge: 64 };
             assert!(matches!(heard, Err(StepError::Apart { rank: 0, standing: it }) if it == standing), "{heard:?}");
         }
     }
 
     #[test]
     fn ranks_at_different_steps_are_named() {
-        let heard = meet(&[(Standing::Ready, 4), (Standing::Ready, 5)]);
+        let heard = meet(&[(Readiness::Ready, 4), (Readiness::Ready, 5)]);
         let texts: Vec<_> = heard.into_iter().map(|it| it.unwrap_err().to_string()).collect();
         assert_eq!(texts, ["rank 1 is at step 5, and rank 0 at step 4", "rank 0 is at step 4, and rank 1 at step 5"]);
     }

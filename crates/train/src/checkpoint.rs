@@ -219,10 +219,10 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`CheckpointError`] when it is not there, damaged, or one of the settings is not what it was.
+    /// [`CheckpointError`] when it is not there, damaged, or a setting that all ranks have in common is not what it was.
     pub(crate) fn of_step(run_dir: &Path, step: u64, now: &Kept) -> Result<Self, CheckpointError> {
         let found = Self::newest(run_dir, |it| it == step, |_| Ok(()))?;
-        match found.state.kept.change(now) {
+        match found.state.kept.of_any_rank().change(&now.of_any_rank()) {
             None => Ok(found),
             Some(change) => Err(CheckpointError::Changed { path: found.path, change }),
         }

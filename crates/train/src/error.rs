@@ -69,6 +69,12 @@ pub enum TrainError {
         /// What it was told otherwise.
         change: Box<Change>,
     },
+    /// Another rank was not told the same, and says what.
+    #[error("train with rank {rank}: it was told otherwise than rank 0, as it says")]
+    RefusedRank {
+        /// The first such rank.
+        rank: u32,
+    },
     /// Predictor or policy refuse their configuration.
     #[error(transparent)]
     Controller(#[from] ControllerError),

@@ -8,7 +8,7 @@ use crate::balance::TaskBalance;
 use crate::config::FitConfig;
 use crate::job::Job;
 use crate::learning_rate::LearningRate;
-use crate::loader::{LoaderConfig, StepUnit};
+use crate::loader::{BadSample, LoaderConfig, StepUnit};
 use crate::source::{Lengths, Source};
 
 /// Settings that a run keeps from its first step to its last, by their keys in the configuration.
@@ -69,19 +69,27 @@ impl Kept {
 
     /// Returns what must be equal on all ranks of a run: what it keeps, but for what belongs to a device, and how long it is.
     pub(crate) fn of_ranks(&self, config: &FitConfig) -> Self {
-        let mut told = self.0.clone();
-        for of_device in ["platform", "small_batch", "memory", "policy"] {
-            told[of_device] = Value::Null;
-        }
-        let LearningRate { peak, warm_up_steps, final_share, .. } = config.learning_rate;
+        let Self(mut told) = self.of_any_rank();
+        let LearningRate { peak, warm_up_steps, final_share, scaling } = config.learning_rate;
         told["version"] = env!("CARGO_PKG_VERSION").into();
         told["train"]["steps"] = config.n_steps.into();
         told["train"]["learning_rate"] = peak.into();
         told["train"]["warm_up_steps"] = warm_up_steps.into();
         told["train"]["final_learning_rate_share"] = final_share.into();
+        told["train"]["learning_rate_scaling"] = value(&scaling);
         told["train"]["validate_every"] = config.validate_every.into();
         told["train"]["checkpoint_every"] = config.checkpoint_every.into();
+        told["data"]["bad_sample"] = (config.loader.bad_sample == BadSample::Skip).into();
         Self(told)
+    }
+
+    /// Returns what a run keeps on whatever rank: not what belongs to a device.
+    pub(crate) fn of_any_rank(&self) -> Self {
+        let mut kept = self.0.clone();
+        for of_device in ["device", "platform", "small_batch", "memory", "policy"] {
+            kept[of_device] = Value::Null;
+        }
+        Self(kept)
     }
 
     /// Returns it as text.
@@ -283,6 +291,14 @@ mod tests {
         check(fixed(3, false), fixed(5, false), Some(("knobs.micro_batch_size", "3", "5")));
         let certified = |start: Value| without_plan(json!({ "kind": "certified", "start": start }));
         check(certified(Value::Null), certified(json!([64, 8])), None);
+    }
+
+    #[test]
+    fn ranks_have_devices_of_their_own() {
+        let of = |device: &str, seed: u32| Kept(json!({ "device": device, "platform": device, "seed": seed }));
+        let (first, second) = (of("cuda:0 (no fusion, no autotune)", 3), of("cuda:1 (no fusion, no autotune)", 3));
+        assert_eq!(first.of_any_rank().change(&second.of_any_rank()), None);
+        assert!(first.of_any_rank().change(&of("cuda:0", 4).of_any_rank()).is_some_and(|it| it.key == "seed"));
     }
 
     #[test]

@@ -173,6 +173,8 @@ impl RunDir {
         }
         let mut own = Self::open(&path, existing)?;
         root.clone_into(&mut own.root);
+        // What the first undoes contains it.
+        own.undo = None;
         Ok(own)
     }
 

@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 use plimsoll_types::Attempt;
 
 use super::Attempts;
-use crate::error::{ReadError, StepError, read_values};
+use crate::error::{ReadError, StepError, read_values, unless_out_of_memory};
 use crate::flat::FlatGradients;
 use crate::gradients::{WeightedAccumulator, scaled, squared_norm};
 use crate::issue::read_of_step;
@@ -98,9 +98,28 @@ impl<M: Module, T> Attempts<'_, M, T> {
         if let Some(factor) = rescale.factor(gradient_norm) {
             sum.scale(factor);
         }
-        let gradients = sum.write(self.model, task_probes, &self.guarded.device);
+        let gradients = self.written(&sum)?;
         let task_norms = norms.of_probes.into_iter().map(|it| it / scale).collect();
         Ok(Some(Checked { gradients, losses, gradient_norm, task_norms }))
+    }
+
+    /// Writes the sum to the device, again after a cleanup where there was no room: the others have added it, and go on.
+    fn written(&mut self, sum: &FlatGradients) -> Result<GradientsParams, StepError> {
+        for is_last in [false, true] {
+            let StepRequest { task_probes, .. } = self.request;
+            let device = self.guarded.device.clone();
+            let gradients = unless_out_of_memory(|| sum.write(self.model, task_probes, &device))?;
+            if let Some(gradients) = gradients {
+                let is_silent = !self.guarded.pages.are_exact();
+                if !is_silent || self.values(squared_norm(self.model, &gradients, &device))?.is_some() {
+                    return Ok(gradients);
+                }
+            }
+            if !is_last {
+                self.guarded.give_back()?;
+            }
+        }
+        Err(StepError::SumNeverFits { capacity: self.request.budget.capacity })
     }
 
     /// Whether some part is read with the step, and not by itself.

@@ -52,11 +52,19 @@ impl RankState {
         serde_json::from_slice(&text).map(Some).map_err(damaged)
     }
 
-    /// Removes those whose checkpoint is gone; the newest is of one that is still to come.
-    pub(crate) fn prune(own_dir: &Path, root: &Path) -> Result<(), CheckpointError> {
-        let own = Self::steps(own_dir);
-        let kept: Vec<_> = list(root).into_iter().map(|it| it.0).chain(own.last().copied()).collect();
-        for step in own.into_iter().filter(|it| !kept.contains(it)) {
+    /// Removes those whose checkpoint is gone; that of this step is still to come.
+    pub(crate) fn prune(own_dir: &Path, root: &Path, step: u64) -> Result<(), CheckpointError> {
+        let kept: Vec<_> = list(root).into_iter().map(|it| it.0).chain([step]).collect();
+        Self::remove(own_dir, |it| !kept.contains(&it))
+    }
+
+    /// Removes those of steps after this one, which the run goes back to; all of them where that is its beginning.
+    pub(crate) fn remove_after(own_dir: &Path, step: Option<u64>) -> Result<(), CheckpointError> {
+        Self::remove(own_dir, |it| step.is_none_or(|step| step < it))
+    }
+
+    fn remove(own_dir: &Path, is_removed: impl Fn(u64) -> bool) -> Result<(), CheckpointError> {
+        for step in Self::steps(own_dir).into_iter().filter(|it| is_removed(*it)) {
             let path = path(own_dir, step);
             fs::remove_file(&path).map_err(|source| io_error("delete", &path, source))?;
         }

@@ -22,8 +22,8 @@ pub(super) struct Feed<S: Source> {
     /// What was known to be too long before the run.
     known: Option<u32>,
     unfit: Option<Unfit>,
-    /// The longest edge that every rank holds, where one does not hold all.
-    agreed: Option<u32>,
+    /// Of several ranks, what they have agreed on: the longest edge that each of them holds, where one does not hold all.
+    agreed: Option<Option<u32>>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
     /// The samples of the step under way.
@@ -116,7 +116,7 @@ impl<S: Source> Feed<S> {
 
     /// Goes by the longest edge that every rank holds.
     pub(super) fn agree_on(&mut self, longest: Option<u32>) {
-        self.agreed = longest;
+        self.agreed = Some(longest);
     }
 
     /// Leaves out what does not fit; returns the samples of the step without it.
@@ -147,7 +147,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the longest edge that samples are padded to, where longer ones are left out.
     fn longest(&self, budget: Bytes) -> Option<u32> {
-        self.own_longest(budget).into_iter().chain(self.agreed).min()
+        self.agreed.unwrap_or_else(|| self.own_longest(budget))
     }
 
     /// The same of what this rank alone holds.

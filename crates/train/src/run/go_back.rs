@@ -3,7 +3,7 @@
 use plimsoll_types::{Budget, Event};
 
 use super::Run;
-use crate::checkpoint::{Checkpoint, RunState, name, remove_after};
+use crate::checkpoint::{Checkpoint, RankState, RunState, name, remove_after};
 use crate::controller::Controller;
 use crate::error::TrainError;
 use crate::job::Job;
@@ -40,6 +40,7 @@ impl<J: Job> Run<'_, '_, J> {
         let warning = format!("{} holds no checkpoint: the run begins again", self.journal.path().display());
         self.journal.warn(&warning);
         remove_after(self.journal.path(), None)?;
+        RankState::remove_after(self.journal.path(), None)?;
         Ok(self.journal.undo_after(0)?)
     }
 
@@ -53,7 +54,8 @@ impl<J: Job> Run<'_, '_, J> {
         });
         let RunState { unfit, validation, seconds, .. } = checkpoint.state;
         // The best of then may have gone since, when a better one was found that is undone now.
-        let best = best.filter(|it| self.root.join(name(it.step)).is_dir());
+        // Of several ranks the first alone knows what its validations find.
+        let best = best.filter(|it| self.is_first() && self.root.join(name(it.step)).is_dir());
         // The time of steps that are undone has passed all the same.
         let seconds = self.standing.seconds(self.journal.seconds()).max(seconds);
         self.standing.load(step, best, seconds);

@@ -8,8 +8,8 @@ use plimsoll_step::{
 use plimsoll_types::{Budget, Bytes, Event, Knobs, MemoryReading, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::Run;
-use super::ranks::fingerprint;
 use super::recover::Stopped;
+use super::shares::fingerprint;
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;

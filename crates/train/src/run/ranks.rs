@@ -6,13 +6,13 @@
 
 use std::time::Instant;
 
-use plimsoll_sampler::BatchDealer;
-use plimsoll_step::{Standing, StepError, StepPart, Team};
+use plimsoll_step::{Readiness, StepError, Team};
 use plimsoll_types::{Bytes, EndReason, Event};
 
 use super::Run;
 use super::control::Control;
 use super::one_step::UnderWay;
+use super::shares::{Agreed, limits};
 use crate::checkpoint::{Checkpoint, RankState};
 use crate::config::FitConfig;
 use crate::error::TrainError;
@@ -20,7 +20,6 @@ use crate::job::Job;
 use crate::loader::Wanted;
 use crate::resume::Kept;
 use crate::run_dir::{folders_of_ranks, undo_in};
-use crate::source::Draw;
 use crate::stopwatch::Lap;
 
 /// Numbers that a rank tells before a step, and then its limits: how it ends, by which signal, and the longest edge that it
@@ -29,45 +28,6 @@ const BEFORE_LIMITS: usize = 3;
 
 /// Where ranks are that have not begun a step, or go back to one.
 const BETWEEN_STEPS: u64 = u64::MAX;
-
-/// What all ranks have agreed on before a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
-    /// What the step is filled with, by all ranks together.
-    pub(super) wanted: Wanted,
-    /// What each rank holds at once: of each edge, or where samples are cut of the one that is wanted.
-    limits: Vec<Vec<u32>>,
-}
-
-impl Agreed {
-    /// Gathers the limits that all ranks tell.
-    fn of(own: &Wanted, told: &[&[u64]]) -> Self {
-        let number = |it: &u64| u32::try_from(*it).unwrap_or(u32::MAX);
-        let told: Vec<Vec<_>> = told.iter().map(|it| it.iter().map(number).collect()).collect();
-        match own {
-            Wanted::Batches(own) => {
-                let told: Vec<_> = told.into_iter().map(|it| it[..own.len()].to_vec()).collect();
-                let of_all = |at: usize| told.iter().map(|it| it[at]).fold(0, u32::saturating_add);
-                Self { wanted: Wanted::Batches((0..own.len()).map(of_all).collect()), limits: told }
-            }
-            Wanted::Edge(_) => {
-                // The smallest, which all of them hold.
-                let edge = told.iter().map(|it| it[0]).min().unwrap_or(1).max(1);
-                let area = |edge: u32| u64::from(edge).pow(2);
-                let limit = |it: &Vec<u32>| number(&(u64::from(it[1]) * area(it[0]) / area(edge)));
-                Self { wanted: Wanted::Edge(edge), limits: told.iter().map(|it| vec![limit(it)]).collect() }
-            }
-        }
-    }
-}
-
-/// Returns what this rank holds at once, as it tells the others.
-fn limits(control: &Control<'_>) -> Vec<u64> {
-    match control.wanted() {
-        Wanted::Batches(sizes) => sizes.into_iter().map(u64::from).collect(),
-        Wanted::Edge(edge) => vec![edge.into(), control.knobs().micro_batch_size.into()],
-    }
-}
 
 /// Holds what this rank was told against what the first was, and agrees on what the first steps are filled with, and on the
 /// memory that they wait in: how far a stream is read ahead decides what is in which of its steps.
@@ -84,23 +44,21 @@ pub(super) fn agree_before_start(
     team.set_step(BETWEEN_STEPS);
     let own = kept.of_ranks(config);
     let first = Kept::parse(&team.first_says(own.to_text().as_bytes()).map_err(failed)?);
-    if let Some(change) = first.change(&own) {
+    let change = first.change(&own);
+    let differs = team.meet(Readiness::Ready, &[change.is_some().into()]).map_err(failed)?;
+    if let Some(change) = change {
         let (n_ranks, rank, change) = (team.n_ranks(), team.rank(), Box::new(change));
         return Err(TrainError::OtherRanks { n_ranks, rank, change });
+    }
+    if let Some((rank, _)) = (0..).zip(&differs).find(|(_, it)| it[0] == 1) {
+        return Err(TrainError::RefusedRank { rank });
     }
     let limits = limits(control);
     team.set_width(BEFORE_LIMITS + limits.len());
     let told: Vec<_> = [config.loader.buffer_limit.0].into_iter().chain(limits).collect();
-    let all = team.meet(Standing::Ready, &told).map_err(failed)?;
+    let all = team.meet(Readiness::Ready, &told).map_err(failed)?;
     let agreed = Agreed::of(&control.wanted(), &all.iter().map(|it| &it[1..]).collect::<Vec<_>>());
     Ok((Some(agreed), Bytes(all.iter().map(|it| it[0]).min().unwrap_or(0))))
-}
-
-/// Returns a number that is another for other samples, but for chance.
-pub(super) fn fingerprint(draw: &Draw) -> u64 {
-    let of_part = |part: &crate::source::Part| [u64::from(part.edge), part.ids.len() as u64];
-    let numbers = draw.parts.iter().flat_map(|part| of_part(part).into_iter().chain(part.ids.iter().copied()));
-    numbers.fold(draw.epoch, |hash, it| (hash ^ it).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29))
 }
 
 fn code(reason: Option<EndReason>) -> u64 {
@@ -142,7 +100,8 @@ impl<J: Job> Run<'_, '_, J> {
             }
             let begun = Instant::now();
             let agreed = self.agree(ends, signal);
-            self.journal.book(Lap::Ranks, begun.elapsed());
+            // It is time of the step that follows.
+            [Lap::Ranks, Lap::Step].into_iter().for_each(|lap| self.journal.book(lap, begun.elapsed()));
             match agreed {
                 Ok(ends) => return Ok(!ends),
                 Err(StepError::Apart { .. }) => self.return_together()?,
@@ -159,11 +118,12 @@ impl<J: Job> Run<'_, '_, J> {
         let step = self.step();
         let team = self.training.team();
         team.set_step(step);
-        let all = team.meet(Standing::Ready, &told)?;
+        let all = team.meet(Readiness::Ready, &told)?;
         // How a run ends the first rank knows, which validates; a signal may come to any.
-        let ended = reason(all[0][0]).or_else(|| all.iter().find_map(|it| reason(it[0])));
-        if let Some(signal) = all.iter().map(|it| it[1]).find(|it| *it != 0).filter(|_| signal.is_none()) {
-            self.stop.set(i32::try_from(signal).unwrap_or(1));
+        let heard = all.iter().map(|it| it[1]).find(|it| *it != 0);
+        let ended = reason(all[0][0]).or_else(|| heard.map(|_| EndReason::Interrupted));
+        if let Some(signal) = heard.and_then(|it| i32::try_from(it).ok()) {
+            self.stop.hear(signal);
         }
         self.ended = ended;
         let longest = all.iter().filter_map(|it| u32::try_from(it[2]).ok()).min();
@@ -178,31 +138,8 @@ impl<J: Job> Run<'_, '_, J> {
         self.ended.or_else(|| self.reached()).unwrap_or(EndReason::Interrupted)
     }
 
-    /// Returns the micro-batches of a step that this rank runs: of each batch its share, in parts as large as it holds.
-    pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
-        let (rank, edges) = (self.training.rank() as usize, &self.config.loader.edges);
-        let mut dealer = BatchDealer::new(agreed.limits.len());
-        let (mut parts, mut end) = (Vec::new(), 0);
-        for batch in &draw.parts {
-            let at = edges.iter().position(|edge| batch.edge <= *edge).unwrap_or(0);
-            let limits: Vec<_> = agreed.limits.iter().map(|it| it[at]).collect();
-            let n_samples = u32::try_from(batch.ids.len()).unwrap_or(u32::MAX);
-            let counts = dealer.deal(n_samples, batch.edge, &limits).map_err(crate::loader::LoaderError::from)?;
-            let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
-            let start = end + n_of(&counts[..rank]);
-            let own = start..start + n_of(&counts[rank..=rank]);
-            end += batch.ids.len();
-            let most = match agreed.wanted {
-                Wanted::Batches(_) => limits[rank],
-                Wanted::Edge(_) => self.control.controller().part_size(own.len()),
-            };
-            parts.extend(StepPart::divide(own, batch.edge, most));
-        }
-        Ok(parts)
-    }
-
     /// Tells the others that this rank does not go on; returns how the one stands that stands worst, where there are others.
-    pub(super) fn tell(&mut self, standing: Standing) -> Result<Option<Standing>, TrainError> {
+    pub(super) fn tell(&mut self, standing: Readiness) -> Result<Option<Readiness>, TrainError> {
         if self.agreed.is_none() {
             return Ok(None);
         }
@@ -214,11 +151,11 @@ impl<J: Job> Run<'_, '_, J> {
     }
 
     /// Does what a rank that does not go on with a step asks of all; returns none where they are at another step then.
-    pub(super) fn follow(&mut self, step: UnderWay<J>, standing: Standing) -> Result<Option<UnderWay<J>>, TrainError> {
+    pub(super) fn follow(&mut self, step: UnderWay<J>, standing: Readiness) -> Result<Option<UnderWay<J>>, TrainError> {
         match standing {
-            Standing::Ready => unreachable!("a rank that is ready asks for nothing"),
-            Standing::GoesBack => self.return_together().map(|()| None),
-            Standing::LeavesOut { edge } => {
+            Readiness::Ready => unreachable!("a rank that is ready asks for nothing"),
+            Readiness::GoesBack => self.return_together().map(|()| None),
+            Readiness::LeavesOut { edge } => {
                 self.feed.agree_on(Some(self.feed.edge_up_to(edge.saturating_sub(1))));
                 self.without_unfit(step).map(Some)
             }
@@ -255,7 +192,7 @@ impl<J: Job> Run<'_, '_, J> {
             return Ok(own.to_vec());
         }
         team.set_step(BETWEEN_STEPS);
-        let all = team.meet(Standing::Ready, own);
+        let all = team.meet(Readiness::Ready, own);
         all.map(|mut it| it.swap_remove(0)).map_err(|error| self.failed(error))
     }
 
@@ -263,8 +200,9 @@ impl<J: Job> Run<'_, '_, J> {
     pub(super) fn return_to(&mut self, step: u64) -> Result<Vec<Event>, TrainError> {
         let checkpoint = Checkpoint::of_step(&self.root, step, &self.kept)?;
         let own = RankState::read(self.journal.path(), step)?;
-        // A rank that took no part then knows nothing of it, and has nothing to undo.
-        let mark = own.as_ref().map_or_else(|| self.journal.mark(), |it| it.log_bytes);
+        // One that took no part then goes on after the last checkpoint of which it did.
+        let mark = own.as_ref().map_or_else(|| RankState::mark(self.journal.path(), step), |it| Ok(it.log_bytes))?;
+        RankState::remove_after(self.journal.path(), Some(step))?;
         let own = own.map(|it| (it.controller, it.budget));
         let own = own.unwrap_or_else(|| (self.control.controller().clone(), self.control.budget()));
         self.load(&checkpoint, Some(own))?;
@@ -276,6 +214,7 @@ impl<J: Job> Run<'_, '_, J> {
         let (step, n_ranks) = (self.step(), self.training.team().n_ranks());
         for (_, folder) in folders_of_ranks(&self.root).into_iter().filter(|it| n_ranks <= it.0) {
             let mark = if is_saved { RankState::mark(&folder, step)? } else { 0 };
+            RankState::remove_after(&folder, is_saved.then_some(step))?;
             undo_in(&folder, mark)?;
         }
         Ok(())
@@ -292,17 +231,19 @@ impl<J: Job> Run<'_, '_, J> {
         if self.agreed.is_none() {
             return Ok(false);
         }
+        let step = self.step();
+        self.training.team().set_step(step);
         match self.training.check_weights() {
             Err(StepError::Apart { .. }) => return self.return_together().map(|()| true),
             checked => checked.map_err(|error| self.failed(error))?,
         }
         if !self.is_first() {
-            let (step, log_bytes, budget) = (self.step(), self.journal.mark(), self.control.budget());
+            let (log_bytes, budget) = (self.journal.mark(), self.control.budget());
             let state = RankState { step, log_bytes, budget, controller: self.control.controller().clone() };
             state.write(self.journal.path())?;
-            RankState::prune(self.journal.path(), &self.root)?;
+            RankState::prune(self.journal.path(), &self.root, step)?;
         }
-        let met = self.training.team().meet(Standing::Ready, &[]);
+        let met = self.training.team().meet(Readiness::Ready, &[]);
         met.map_err(|error| self.failed(error))?;
         if !self.is_first() {
             self.training.guard().note_saved();
@@ -314,7 +255,7 @@ impl<J: Job> Run<'_, '_, J> {
     /// Waits until all have logged all, and is not missed from here on.
     pub(super) fn part(&mut self) -> Result<(), TrainError> {
         if self.agreed.is_some() {
-            let met = self.training.team().meet(Standing::Ready, &[]);
+            let met = self.training.team().meet(Readiness::Ready, &[]);
             met.map_err(|error| self.failed(error))?;
             self.training.team().leave();
         }
@@ -325,20 +266,6 @@ impl<J: Job> Run<'_, '_, J> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_of_padded_samples_hold_together_what_each_holds() {
-        let agreed = Agreed::of(&Wanted::Batches(vec![1; 3]), &[&[16, 4, 1, 0], &[8, 2, 1, 0]]);
-        assert_eq!(agreed.wanted, Wanted::Batches(vec![24, 6, 2]));
-        assert_eq!(agreed.limits, [vec![16, 4, 1], vec![8, 2, 1]]);
-    }
-
-    #[test]
-    fn ranks_of_cut_samples_cut_them_to_what_all_hold() {
-        let agreed = Agreed::of(&Wanted::Edge(8), &[&[32, 6], &[16, 8], &[64, 1]]);
-        assert_eq!(agreed.wanted, Wanted::Edge(16));
-        assert_eq!(agreed.limits, [[24], [8], [16]]);
-    }
 
     #[test]
     fn every_reason_is_heard_as_it_was_told() {

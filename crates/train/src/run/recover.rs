@@ -1,7 +1,7 @@
 //! The way on when a step stops, as the guard decides.
 
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
-use plimsoll_step::{Standing, StepError};
+use plimsoll_step::{Readiness, StepError};
 use plimsoll_types::{Bytes, Event, GradientCheckpointing, Knobs, Stage};
 
 use super::Run;
@@ -21,7 +21,7 @@ pub(super) enum Stopped {
         peak: Option<Bytes>,
     },
     /// Another rank does not go on with it.
-    Apart(Standing),
+    Apart(Readiness),
 }
 
 impl<J: Job> Run<'_, '_, J> {
@@ -158,7 +158,7 @@ impl<J: Job> Run<'_, '_, J> {
             misfit.unit, misfit.name
         ));
         self.feed.note_unfit(edge, self.control.budget().budget);
-        match self.tell(Standing::LeavesOut { edge })? {
+        match self.tell(Readiness::LeavesOut { edge })? {
             Some(standing) => self.follow(step, standing),
             None => self.without_unfit(step).map(Some),
         }
@@ -190,7 +190,7 @@ impl<J: Job> Run<'_, '_, J> {
     fn go_back(&mut self, rung: Knobs) -> Result<(), TrainError> {
         let failure = "the optimizer's step ran out of memory, and the run went back to its last checkpoint";
         self.note_failure(failure)?;
-        self.tell(Standing::GoesBack)?;
+        self.tell(Readiness::GoesBack)?;
         self.return_together()?;
         self.journal.warn(&format!("{failure}, of step {}", self.standing.step()));
         self.tell_policy(rung)

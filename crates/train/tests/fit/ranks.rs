@@ -242,6 +242,25 @@ fn what_ranks_did_after_the_last_checkpoint_is_undone_on_all_of_them_whatever_th
 }
 
 #[test]
+fn a_rank_that_joined_after_the_checkpoint_has_its_steps_undone_too() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let seldom = |n_steps| FitConfig { checkpoint_every: 100, validate_every: 100, ..of_batches(n_steps, 4) };
+    let ranks = |n, n_steps| (0..n).map(|_| roomy(seldom(n_steps))).collect();
+    events(run_ranks(ranks(2, 10), path, Existing::Refuse, None));
+    events(run_ranks(ranks(4, 15), path, Existing::Resume, None));
+    // As if all had been killed before the checkpoint of step 15 had its name.
+    std::fs::remove_dir_all(path.join("checkpoints/step-00000015")).unwrap();
+    events(run_ranks(ranks(4, 24), path, Existing::Resume, None));
+    let mut logs = vec![RunDir::open(path, Existing::Resume).unwrap().events().unwrap()];
+    for rank in 1..4 {
+        logs.push(RunDir::of_rank(path, rank, Existing::Resume).unwrap().events().unwrap());
+    }
+    assert_whole_epochs(&logs, 7);
+}
+
+#[test]
 fn all_ranks_go_back_where_the_optimizer_of_one_runs_out_of_memory() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +291,7 @@ fn ranks_that_were_told_otherwise_are_refused_by_the_key_before_the_first_step()
         let mut ran = run_ranks(vec![roomy(of_batches(12, 8)), roomy(config)], &path, Existing::Refuse, None);
         let error = ran.pop().unwrap().outcome.unwrap_err();
         assert!(matches!(error, TrainError::OtherRanks { .. }) && error.to_string().contains(key), "{error}");
-        let error = ran.pop().unwrap().outcome.unwrap_err().to_string();
-        assert!(error.contains("rank 1 is gone"), "{error}");
+        let error = ran.pop().unwrap().outcome.unwrap_err();
+        assert!(matches!(error, TrainError::RefusedRank { rank: 1 }), "{error}");
     }
 }
