@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod checksum;
+mod cpu;
 mod files;
 mod hooked;
 mod image_file;

@@ -5,10 +5,11 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{
     Embedding, EmbeddingConfig, Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig, PaddingConfig2d,
 };
-use burn::tensor::activation::{relu, softmax};
+use burn::tensor::activation::relu;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use super::model::FusionConfig;
+use crate::cpu::{normalize, softmax};
 use crate::rows::by_rows;
 
 /// Keeps the gradient finite where all features are 0.
@@ -108,7 +109,7 @@ impl Attention {
         let of = |layer| by_rows(layer, x.clone()).reshape([n, n_words, N_HEADS, part]).swap_dims(1, 2);
         let scores = of(&self.query).matmul(of(&self.key).transpose()) / (part as f64).sqrt();
         let seen = scores.mask_fill(padding.reshape([n, 1, 1, n_words]), FAR);
-        let mixed = softmax(seen, 3).matmul(of(&self.value));
+        let mixed = softmax(seen).matmul(of(&self.value));
         by_rows(&self.output, mixed.swap_dims(1, 2).reshape([n, n_words, features]))
     }
 }
@@ -135,8 +136,8 @@ impl TextEncoder {
     /// - output: `[n, features]`
     pub(crate) fn forward(&self, tokens: Tensor<2, Int>, padding: Tensor<2, Bool>, shares: Tensor<3>) -> Tensor<2> {
         let x = self.words.forward(tokens) + self.places.val().unsqueeze();
-        let x = x.clone() + self.attention.forward(&self.norm_attention.forward(x), padding);
-        let wide = relu(by_rows(&self.wide, self.norm_layers.forward(x.clone())));
+        let x = x.clone() + self.attention.forward(&normalize(&self.norm_attention, x), padding);
+        let wide = relu(by_rows(&self.wide, normalize(&self.norm_layers, x.clone())));
         let x = x + by_rows(&self.narrow, wide);
         shares.matmul(x).squeeze_dim(1)
     }

@@ -2,9 +2,9 @@
 
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::activation::{gelu, softmax};
 use burn::tensor::{Device, Tensor};
 
+use crate::cpu::{gelu, normalize, softmax};
 use crate::rows::by_rows;
 
 /// Size of an [`Encoder`].
@@ -118,7 +118,7 @@ impl Encoder {
         let far = ((mask.clone() - 1.0) * 1e4).swap_dims(1, 2).unsqueeze_dim::<4>(1);
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x, far.clone()));
         let share = mask.clone() / mask.sum_dim(1);
-        let mean: Tensor<2> = (self.norm.forward(x) * share).sum_dim(1).squeeze_dim(1);
+        let mean: Tensor<2> = (normalize(&self.norm, x) * share).sum_dim(1).squeeze_dim(1);
         self.head.forward(mean)
     }
 }
@@ -129,14 +129,14 @@ impl Context {
         let edge = Tensor::zeros([batch_size, self.radius, n_values], &x.device());
         let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);
         let shifts = (0..=2 * self.radius).map(|at| padded.clone().narrow(1, at, n_frames)).collect();
-        gelu(self.norm.forward(by_rows(&self.linear, Tensor::cat(shifts, 2))))
+        gelu(normalize(&self.norm, by_rows(&self.linear, Tensor::cat(shifts, 2))))
     }
 }
 
 impl Block {
     fn forward(&self, x: Tensor<3>, far: Tensor<4>) -> Tensor<3> {
-        let x = x.clone() + self.attention(self.attention_norm.forward(x), far);
-        let hidden = gelu(by_rows(&self.hidden_in, self.hidden_norm.forward(x.clone())));
+        let x = x.clone() + self.attention(normalize(&self.attention_norm, x), far);
+        let hidden = gelu(by_rows(&self.hidden_in, normalize(&self.hidden_norm, x.clone())));
         x + by_rows(&self.hidden_out, hidden)
     }
 
@@ -147,7 +147,7 @@ impl Block {
             by_rows(&self.query_key_value, x).reshape([batch_size, n_frames, 3 * self.heads, part]).swap_dims(1, 2);
         let of = |at: usize| all.clone().narrow(1, at * self.heads, self.heads);
         let scores = of(0).matmul(of(1).transpose()) * (part as f64).powf(-0.5) + far;
-        let mixed = softmax(scores, 3).matmul(of(2));
+        let mixed = softmax(scores).matmul(of(2));
         by_rows(&self.output, mixed.swap_dims(1, 2).reshape([batch_size, n_frames, width]))
     }
 }

@@ -7,6 +7,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 use super::bicubic::upsample_bicubic;
+use crate::cpu::convolve;
 
 /// How many times the sides of the output are those of the input.
 pub const SCALE: u32 = 2;
@@ -76,15 +77,15 @@ impl Edsr {
     /// - output: `[batch_size, 3, 2 · height, 2 · width]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<4> {
         let skip = upsample_bicubic(images.clone());
-        let features = self.head.forward(images);
+        let features = convolve(&self.head, images);
         let body = self.blocks.iter().fold(features.clone(), |x, block| block.forward(x));
-        self.shuffle.forward(self.tail.forward(body + features)) + skip
+        self.shuffle.forward(convolve(&self.tail, body + features)) + skip
     }
 }
 
 impl ResidualBlock {
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let residual = self.second.forward(relu(self.first.forward(x.clone())));
+        let residual = convolve(&self.second, relu(convolve(&self.first, x.clone())));
         x + residual
     }
 }

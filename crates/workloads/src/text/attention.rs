@@ -2,10 +2,10 @@
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
 
 use super::cache::LayerCache;
+use crate::cpu::softmax;
 
 /// Attention of positions to positions.
 ///
@@ -51,7 +51,7 @@ impl Attention {
         let scale = (self.heads as f64 / width as f64).sqrt();
         let scores = (query * scale).matmul(key.swap_dims(2, 3));
         let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone());
-        let mixed = softmax(scores, 3).matmul(value);
+        let mixed = softmax(scores).matmul(value);
         self.output.forward(mixed.swap_dims(1, 2).reshape([rows, width]))
     }
 

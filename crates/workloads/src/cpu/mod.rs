@@ -1,0 +1,71 @@
+//! Layers for a CPU, each in one node of the graph.
+//!
+//! Burn makes a softmax of five nodes and a normalisation of nine where gradients are wanted, and Flex gathers the patches of a
+//! convolution and computes the error function number by number. Here each of these is one node, whose passes run along rows
+//! of memory; it keeps less for the backward pass, too.
+//!
+//! On another device, or in another precision, a layer is Burn's own.
+
+#[cfg(feature = "flex")]
+mod convolution;
+#[cfg(feature = "flex")]
+mod nodes;
+#[cfg(feature = "flex")]
+mod rows;
+
+use burn::nn::LayerNorm;
+use burn::nn::conv::Conv2d;
+use burn::tensor::{Tensor, activation};
+
+/// Applies a convolution of 3 × 3 that leaves height and width as they are.
+///
+/// # Shapes
+///
+/// - `x`: `[batch_size, channels, height, width]`
+/// - output: `[batch_size, channels_out, height, width]`
+pub(crate) fn convolve(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if let Some(bias) = layer.bias.as_ref().filter(|_| is_ours(&x)) {
+        debug_assert!(layer.kernel_size == [3, 3] && layer.stride == [1, 1] && layer.groups == 1, "{layer:?}");
+        return nodes::convolve(x, layer.weight.val(), bias.val());
+    }
+    layer.forward(x)
+}
+
+/// Normalises rows to a mean of 0 and a variance of 1, and scales and shifts them.
+///
+/// The layer is one that [`LayerNormConfig`](burn::nn::LayerNormConfig) makes by default: it does not tell its epsilon.
+pub(crate) fn normalize<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if let Some(beta) = layer.beta.as_ref().filter(|_| is_ours(&x)) {
+        return nodes::normalize(x, layer.gamma.val(), beta.val());
+    }
+    layer.forward(x)
+}
+
+/// Multiplies each number by the probability that a normal one is below it.
+pub(crate) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if is_ours(&x) {
+        return nodes::gelu(x);
+    }
+    activation::gelu(x)
+}
+
+/// Makes shares of 1 of each row, in proportion to the exponentials.
+pub(crate) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if is_ours(&x) {
+        return nodes::softmax(x);
+    }
+    activation::softmax(x, D - 1)
+}
+
+#[cfg(feature = "flex")]
+fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
+    use burn::tensor::{DType, Device};
+    x.dtype() == DType::F32 && x.device().inner() == Device::flex()
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;

@@ -1,0 +1,209 @@
+//! The layers as operations with a gradient.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::{Autodiff, NodeId};
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Bytes, DType, Shape, Tensor};
+
+use super::{convolution, rows};
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait Layers: Backend {
+    fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn below(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn shares(x: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>) -> Tensor<4> {
+    Tensor::from_dispatch(Dispatch::convolved(x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()))
+}
+
+pub(super) fn normalize<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<D> {
+    Tensor::from_dispatch(Dispatch::normalized(x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()))
+}
+
+pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::from_dispatch(Dispatch::below(x.into_dispatch()))
+}
+
+pub(super) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::from_dispatch(Dispatch::shares(x.into_dispatch()))
+}
+
+/// Makes a tensor of numbers.
+pub(super) fn tensor(numbers: Vec<f32>, shape: &Shape) -> FlexTensor {
+    FlexTensor::new(Bytes::from_elems(numbers), Layout::contiguous(shape.clone()), DType::F32)
+}
+
+/// Returns a tensor whose numbers lie in their order, and may be changed in place where nobody else holds them.
+#[expect(clippy::needless_pass_by_value, reason = "while it lives, it holds the numbers too")]
+fn owned(x: FlexTensor) -> FlexTensor {
+    x.to_contiguous()
+}
+
+fn width(x: &FlexTensor) -> usize {
+    x.layout().shape().iter().last().copied().unwrap_or(1).max(1)
+}
+
+impl Layers for Flex {
+    fn convolved(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
+        convolution::forward(&x, &weight, &bias)
+    }
+
+    fn normalized(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
+        let [x, gamma, beta] = [x, gamma, beta].map(|it| it.to_contiguous());
+        let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
+        let mut made = vec![0.0; numbers.len()];
+        for (row, into) in numbers.chunks(width).zip(made.chunks_mut(width)) {
+            rows::normalize(row, (gamma.storage(), beta.storage()), into);
+        }
+        tensor(made, x.layout().shape())
+    }
+
+    fn below(x: FlexTensor) -> FlexTensor {
+        let x = x.to_contiguous();
+        let numbers: &[f32] = x.storage();
+        let mut made = vec![0.0; numbers.len()];
+        rows::gelu(numbers, &mut made);
+        tensor(made, x.layout().shape())
+    }
+
+    fn shares(x: FlexTensor) -> FlexTensor {
+        let (width, mut x) = (width(&x), owned(x));
+        x.storage_mut().chunks_mut(width).for_each(rows::softmax);
+        x
+    }
+}
+
+#[derive(Debug)]
+struct Convolution;
+
+#[derive(Debug)]
+struct Normalization;
+
+#[derive(Debug)]
+struct Gelu;
+
+#[derive(Debug)]
+struct Softmax;
+
+impl Backward<Flex, 3> for Convolution {
+    /// Input and weight.
+    type State = [NodeId; 2];
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let [of_x, of_weight, of_bias] = ops.parents;
+        let gradient = grads.consume::<Flex>(&ops.node);
+        let [x, weight] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
+        let made = convolution::backward(&x, &weight, &gradient, of_x.is_some());
+        for (node, gradient) in [(of_x, made.x), (of_weight, Some(made.weight)), (of_bias, Some(made.bias))] {
+            if let (Some(node), Some(gradient)) = (node, gradient) {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+impl Backward<Flex, 3> for Normalization {
+    /// Input and factors.
+    type State = [NodeId; 2];
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let [of_x, of_gamma, of_beta] = ops.parents;
+        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
+        let [x, gamma] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
+        let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
+        let [mut by_gamma, mut by_beta] = [(); 2].map(|()| vec![0.0; width]);
+        for (row, gradient) in numbers.chunks(width).zip(gradient.storage_mut().chunks_mut(width)) {
+            rows::normalize_backward(row, gamma.storage(), gradient, (&mut by_gamma, &mut by_beta));
+        }
+        let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
+        for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
+            if let Some(node) = node {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+impl Backward<Flex, 1> for Gelu {
+    /// The input.
+    type State = NodeId;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let [of_x] = ops.parents;
+        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
+        let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
+        rows::gelu_backward(x.storage(), gradient.storage_mut());
+        of_x.into_iter().for_each(|it| grads.register::<Flex>(it.id, gradient.clone()));
+    }
+}
+
+impl Backward<Flex, 1> for Softmax {
+    /// What it has made.
+    type State = FlexTensor;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let [of_x] = ops.parents;
+        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
+        let (made, width): (&[f32], _) = (ops.state.storage(), width(&ops.state));
+        for (row, gradient) in made.chunks(width).zip(gradient.storage_mut().chunks_mut(width)) {
+            rows::softmax_backward(row, gradient);
+        }
+        of_x.into_iter().for_each(|it| grads.register::<Flex>(it.id, gradient.clone()));
+    }
+}
+
+impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
+    fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node(), bias.node()];
+        match Convolution.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = [prep.checkpoint(&x), prep.checkpoint(&weight)];
+                prep.finish(state, Flex::convolved(x.into_primitive(), weight.into_primitive(), bias.into_primitive()))
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(Flex::convolved(x.into_primitive(), weight.into_primitive(), bias.into_primitive()))
+            }
+        }
+    }
+
+    fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [x.node(), gamma.node(), beta.node()];
+        match Normalization.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = [prep.checkpoint(&x), prep.checkpoint(&gamma)];
+                prep.finish(state, Flex::normalized(x.into_primitive(), gamma.into_primitive(), beta.into_primitive()))
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(Flex::normalized(x.into_primitive(), gamma.into_primitive(), beta.into_primitive()))
+            }
+        }
+    }
+
+    fn below(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        match Gelu.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = prep.checkpoint(&x);
+                prep.finish(state, Flex::below(x.into_primitive()))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(Flex::below(x.into_primitive())),
+        }
+    }
+
+    fn shares(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        match Softmax.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let made = Flex::shares(x.into_primitive());
+                prep.finish(made.clone(), made)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(Flex::shares(x.into_primitive())),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use burn::nn::conv::Conv2dConfig;
+use burn::nn::{LayerNormConfig, PaddingConfig2d};
+use burn::tensor::{Device, Distribution, TensorData};
+
+use super::*;
+
+/// A device whose random numbers are the same whenever a test runs alone.
+fn device() -> Device {
+    let device = Device::flex().autodiff();
+    device.seed(7);
+    device
+}
+
+fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
+    Tensor::random(shape, Distribution::Normal(0.0, 2.0), &device()).require_grad()
+}
+
+fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
+    x.into_data().iter().collect()
+}
+
+/// Compares what two ways make of `x`, and the gradients of its sum with weights: of `x`, and of what `others` returns.
+#[track_caller]
+fn check<const D: usize>(
+    x: &Tensor<D>,
+    ours: impl Fn(Tensor<D>) -> Tensor<D>,
+    burns: impl Fn(Tensor<D>) -> Tensor<D>,
+    others: impl Fn(&burn::tensor::Gradients) -> Vec<f32>,
+) {
+    let [ours, burns] = [ours(x.clone()), burns(x.clone())];
+    let weights = Tensor::<D>::random(ours.dims(), Distribution::Default, &x.device());
+    let [ours, burns] = [ours, burns].map(|made| {
+        let gradients = (made.clone() * weights.clone()).sum().backward();
+        let of_x = x.grad(&gradients).map(numbers).unwrap();
+        [numbers(made), of_x, others(&gradients)]
+    });
+    for (ours, burns) in ours.iter().zip(&burns) {
+        assert_eq!(ours.len(), burns.len());
+        let far = |(a, b): (&f32, &f32)| (a - b).abs() > 5e-5 * (1.0 + b.abs()) || a.is_nan();
+        let differing = ours.iter().zip(burns).filter(|it| far(*it)).collect::<Vec<_>>();
+        assert!(differing.is_empty(), "{} of {} differ: {:?}", differing.len(), ours.len(), differing[0]);
+    }
+}
+
+#[test]
+fn a_convolution_is_burns_with_its_gradients() {
+    for (n, channels, channels_out, height, width) in
+        [(3, 5, 7, 6, 9), (1, 3, 16, 32, 32), (19, 4, 12, 8, 8), (2, 4, 4, 1, 1), (2, 4, 4, 1, 5), (2, 4, 4, 5, 1)]
+    {
+        let config = Conv2dConfig::new([channels, channels_out], [3, 3]).with_padding(PaddingConfig2d::Same);
+        let layer = config.init(&device());
+        let parameters = |gradients: &_| {
+            let bias = layer.bias.as_ref().unwrap().val().grad(gradients).map(numbers).unwrap();
+            [numbers(layer.weight.val().grad(gradients).unwrap()), bias].concat()
+        };
+        let x = random([n, channels, height, width]);
+        check(&x, |x| convolve(&layer, x), |x| layer.forward(x), parameters);
+    }
+}
+
+#[test]
+fn a_convolution_of_images_without_gradients_is_burns_too() {
+    let layer = Conv2dConfig::new([3, 16], [3, 3]).with_padding(PaddingConfig2d::Same).init(&Device::flex());
+    let x = Tensor::<4>::random([2, 3, 12, 20], Distribution::Default, &Device::flex());
+    let [ours, burns] = [convolve(&layer, x.clone()), layer.forward(x)].map(numbers);
+    assert!(ours.iter().zip(&burns).all(|(a, b)| (a - b).abs() < 1e-5));
+}
+
+#[test]
+fn a_normalisation_is_burns_with_its_gradients() {
+    for width in [2, 17, 64] {
+        let layer = LayerNormConfig::new(width).init(&device());
+        let parameters = |gradients: &_| {
+            let beta = layer.beta.as_ref().unwrap().val().grad(gradients).map(numbers).unwrap();
+            [numbers(layer.gamma.val().grad(gradients).unwrap()), beta].concat()
+        };
+        check(&random([2, 5, width]), |x| normalize(&layer, x), |x| layer.forward(x), parameters);
+        // Numbers that do not lie in their order.
+        let turned = |x: Tensor<3>| x.swap_dims(0, 1);
+        check(&random([3, 5, width]), |x| normalize(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
+    }
+}
+
+#[test]
+fn gelu_and_softmax_are_burns_with_their_gradients() {
+    for shape in [[1, 1, 1], [2, 3, 5], [4, 2, 24], [3, 7, 67]] {
+        let (x, turned) = (random(shape), |x: Tensor<3>| x.swap_dims(0, 2));
+        check(&x, gelu, activation::gelu, |_| Vec::new());
+        check(&x, softmax, |x| activation::softmax(x, 2), |_| Vec::new());
+        check(&x, |x| gelu(turned(x)), |x| activation::gelu(turned(x)), |_| Vec::new());
+        check(&x, |x| softmax(turned(x)), |x| activation::softmax(turned(x), 2), |_| Vec::new());
+    }
+}
+
+#[test]
+fn gelu_is_right_where_it_is_nearly_nothing_or_all() {
+    let (device, values) = (Device::flex(), [-1e4, -20.0, -5.5, -1e-3, 0.0, 1e-3, 5.5, 20.0, 1e4]);
+    let x = || Tensor::<1>::from_data(TensorData::from(values), &device);
+    let [ours, burns] = [gelu(x()), activation::gelu(x())].map(numbers);
+    assert!(ours.iter().zip(&burns).all(|(a, b)| (a - b).abs() <= 2e-6 * b.abs().max(1.0)), "{ours:?} {burns:?}");
+}
+
+#[test]
+fn what_is_out_of_sight_has_no_share_at_all() {
+    let (device, far) = (Device::flex(), f32::NEG_INFINITY);
+    let x = Tensor::<2>::from_data(TensorData::from([[0.0, far, 0.0, far], [-1e4, -1e4, 3.0, far]]), &device);
+    assert_eq!(numbers(softmax(x)), [0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0]);
+}
