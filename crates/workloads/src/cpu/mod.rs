@@ -64,7 +64,7 @@ pub(crate) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 #[cfg(feature = "flex")]
 fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
     use burn::tensor::{DType, Device};
-    x.dtype() == DType::F32 && x.device().inner() == Device::flex()
+    x.dtype() == DType::F32 && x.device() == Device::flex()
 }
 
 #[cfg(all(test, feature = "flex"))]
