@@ -1,6 +1,6 @@
 """Steps of the default `sr` model in PyTorch: micro-batches of 25 and 7 crops of 32 x 32, 16 channels, 4 blocks, Adam.
 
-Usage: sr_pytorch.py THREADS STEPS [MICRO_BATCH ...]; prints the median milliseconds of the second half of the steps.
+Usage: sr_pytorch.py THREADS STEPS [MICRO_BATCH ...]; prints the medians of the second half of the steps: milliseconds, and those of CPU time.
 """
 
 import sys
@@ -42,17 +42,18 @@ def main():
     torch.manual_seed(0)
     model = Edsr()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    seconds = []
+    seconds, busy = [], []
     for _ in range(steps):
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         for n in sizes:
             low, high = torch.rand(n, 3, 32, 32), torch.rand(n, 3, 64, 64)
             ((model(low) - high).abs().mean() * (n / sum(sizes))).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - begun)
-    late = sorted(seconds[len(seconds) // 2 :])
-    print(f"torch {torch.__version__}, {threads} threads, {sizes}: {1e3 * late[len(late) // 2]:.1f} ms")
+        busy.append(time.process_time() - used)
+    late, busy = (sorted(it[len(it) // 2 :]) for it in (seconds, busy))
+    print(f"torch {torch.__version__}, {threads} threads, {sizes}: {1e3 * late[len(late) // 2]:.1f} ms, CPU {1e3 * busy[len(busy) // 2]:.1f} ms")
 
 
 main()

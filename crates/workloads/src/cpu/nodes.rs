@@ -141,7 +141,9 @@ impl Backward<Flex, 1> for Gelu {
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
         rows::gelu_backward(x.storage(), gradient.storage_mut());
-        of_x.into_iter().for_each(|it| grads.register::<Flex>(it.id, gradient.clone()));
+        if let Some(node) = of_x {
+            grads.register::<Flex>(node.id, gradient);
+        }
     }
 }
 
@@ -156,7 +158,9 @@ impl Backward<Flex, 1> for Softmax {
         for (row, gradient) in made.chunks(width).zip(gradient.storage_mut().chunks_mut(width)) {
             rows::softmax_backward(row, gradient);
         }
-        of_x.into_iter().for_each(|it| grads.register::<Flex>(it.id, gradient.clone()));
+        if let Some(node) = of_x {
+            grads.register::<Flex>(node.id, gradient);
+        }
     }
 }
 

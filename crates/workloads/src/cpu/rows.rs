@@ -69,9 +69,13 @@ pub(super) fn softmax(row: &mut [f32]) {
         most.iter_mut().zip(part).for_each(|(most, it)| *most = if *most < *it { *it } else { *most });
     }
     let most = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
-    row.iter_mut().for_each(|it| *it = exp(*it - most));
+    for it in row.iter_mut() {
+        *it = exp(*it - most);
+    }
     let scale = 1.0 / sum(row.len(), |at| row[at]);
-    row.iter_mut().for_each(|it| *it *= scale);
+    for it in row {
+        *it *= scale;
+    }
 }
 
 /// Turns the gradient of a row that [`softmax`] has made into that of the row before.
