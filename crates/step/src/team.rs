@@ -232,7 +232,7 @@ mod tests {
 
     /// Lets ranks meet, each with a standing and a step, and returns what each hears.
     fn meet(standings: &[(Readiness, u64)]) -> Vec<Result<Vec<Vec<u64>>, StepError>> {
-        let ranks = InProcess::start(standings.len() as u32);
+        let ranks = InProcess::start(u32::try_from(standings.len()).unwrap());
         thread::scope(|scope| {
             let spawn = |(fleet, (standing, step)): (InProcess, (Readiness, u64))| {
                 scope.spawn(move || {

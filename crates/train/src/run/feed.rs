@@ -22,8 +22,8 @@ pub(super) struct Feed<S: Source> {
     /// What was known to be too long before the run.
     known: Option<u32>,
     unfit: Option<Unfit>,
-    /// Of several ranks, what they have agreed on: the longest edge that each of them holds, where one does not hold all.
-    agreed: Option<Option<u32>>,
+    /// Of several ranks, the longest edge that each of them holds, as they have agreed: the largest number where all hold all.
+    agreed: Option<u32>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
     /// The samples of the step under way.
@@ -115,7 +115,7 @@ impl<S: Source> Feed<S> {
     }
 
     /// Goes by the longest edge that every rank holds.
-    pub(super) fn agree_on(&mut self, longest: Option<u32>) {
+    pub(super) fn agree_on(&mut self, longest: u32) {
         self.agreed = Some(longest);
     }
 
@@ -147,7 +147,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the longest edge that samples are padded to, where longer ones are left out.
     fn longest(&self, budget: Bytes) -> Option<u32> {
-        self.agreed.unwrap_or_else(|| self.own_longest(budget))
+        self.agreed.map_or_else(|| self.own_longest(budget), |all| Some(all).filter(|it| *it != u32::MAX))
     }
 
     /// The same of what this rank alone holds.

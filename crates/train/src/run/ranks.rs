@@ -101,7 +101,9 @@ impl<J: Job> Run<'_, '_, J> {
             let begun = Instant::now();
             let agreed = self.agree(ends, signal);
             // It is time of the step that follows.
-            [Lap::Ranks, Lap::Step].into_iter().for_each(|lap| self.journal.book(lap, begun.elapsed()));
+            let took = begun.elapsed();
+            self.journal.book(Lap::Ranks, took);
+            self.journal.book(Lap::Step, took);
             match agreed {
                 Ok(ends) => return Ok(!ends),
                 Err(StepError::Apart { .. }) => self.return_together()?,
@@ -120,14 +122,14 @@ impl<J: Job> Run<'_, '_, J> {
         team.set_step(step);
         let all = team.meet(Readiness::Ready, &told)?;
         // How a run ends the first rank knows, which validates; a signal may come to any.
-        let heard = all.iter().map(|it| it[1]).find(|it| *it != 0);
-        let ended = reason(all[0][0]).or_else(|| heard.map(|_| EndReason::Interrupted));
-        if let Some(signal) = heard.and_then(|it| i32::try_from(it).ok()) {
+        let sent = all.iter().map(|it| it[1]).find(|it| *it != 0);
+        let ended = reason(all[0][0]).or_else(|| sent.map(|_| EndReason::Interrupted));
+        if let Some(signal) = sent.and_then(|it| i32::try_from(it).ok()) {
             self.stop.hear(signal);
         }
         self.ended = ended;
         let longest = all.iter().filter_map(|it| u32::try_from(it[2]).ok()).min();
-        self.feed.agree_on(longest);
+        self.feed.agree_on(longest.unwrap_or(u32::MAX));
         let limits: Vec<_> = all.iter().map(|it| &it[BEFORE_LIMITS..]).collect();
         self.agreed = Some(Agreed::of(&self.control.wanted(), &limits));
         Ok(ended.is_some())
@@ -156,7 +158,7 @@ impl<J: Job> Run<'_, '_, J> {
             Readiness::Ready => unreachable!("a rank that is ready asks for nothing"),
             Readiness::GoesBack => self.return_together().map(|()| None),
             Readiness::LeavesOut { edge } => {
-                self.feed.agree_on(Some(self.feed.edge_up_to(edge.saturating_sub(1))));
+                self.feed.agree_on(self.feed.edge_up_to(edge.saturating_sub(1)));
                 self.without_unfit(step).map(Some)
             }
         }
