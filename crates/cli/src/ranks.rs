@@ -7,7 +7,8 @@ pub(crate) use self::beside::{Common, Other, fit_beside};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError};
 use plimsoll_types::Bytes;
@@ -120,6 +121,14 @@ pub(crate) fn open_dir(
         Some(own) => Ok(own),
         None => Ok(run_dir(RunDir::of_rank(out, fleet.rank(), existing))?),
     }
+}
+
+/// What the first rank undoes of a run that does not begin takes no longer.
+const UNDOING: Duration = Duration::from_secs(1);
+
+/// Waits before this rank ends with an error: its launcher then ends all others at once.
+pub(crate) fn let_first_undo() {
+    thread::sleep(UNDOING);
 }
 
 /// Returns the settings of this rank: its own device of a list, and its part of a device, and of the cores, that it shares with

@@ -54,11 +54,17 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
     let beat = Beat::start("waiting");
+    loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, harness)?;
     let run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
     drop(beat);
-    loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, harness)?;
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
-    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet })
+    let is_first = fleet.rank() == 0;
+    let train = Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet };
+    let ended = with_loaded(&loaded.settings, loading, train);
+    if ended.is_err() && !is_first {
+        ranks::let_first_undo();
+    }
+    ended
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.

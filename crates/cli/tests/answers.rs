@@ -53,7 +53,7 @@ fn what_is_found_is_taken_by_a_run() {
     let found = plimsoll(folder.path(), &[&["find", "--out", "found.json"][..], &MULTITASK].concat());
     follow(folder.path(), &found);
     let answers = json(&folder.path().join("found.json"));
-    let batch = answers[0]["batch"].as_u64().unwrap();
+    let batch = answers["answers"][0]["batch"].as_u64().unwrap();
     assert!(batch <= 32, "a step has 32 samples, and {batch} were found");
     let told = text(&found.stdout);
     assert!(told.contains("limited by           the step, of 32 samples"), "{told}");

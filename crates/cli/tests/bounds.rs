@@ -130,7 +130,7 @@ fn a_run_takes_the_micro_batch_that_was_found_for_it() {
     let small = ["sr.channels=4", "sr.blocks=1", "memory.capacity=12MiB"];
     let search = plimsoll(&["find", "--out", &found.display().to_string()], &small);
     assert!(search.status.success(), "{}", text(&search.stderr));
-    let batch = json(&found)[0]["batch"].as_u64().unwrap();
+    let batch = json(&found)["answers"][0]["batch"].as_u64().unwrap();
     let of_found = format!("batch.batch_size={batch}");
     let train = plimsoll(
         &["train", "--no-supervise", "--steps", "3", "--out", &run.display().to_string()],

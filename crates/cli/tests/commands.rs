@@ -211,7 +211,14 @@ impl Elsewhere {
 fn every_command_line_of_the_docs_runs_in_a_folder_that_is_no_clone() {
     let (commands, pages, elsewhere) = (commands(), pages(), Elsewhere::new());
     let shown = plimsoll(&["probe".to_owned()]).1;
-    let has_vulkan = shown.lines().any(|it| it.starts_with("vulkan:0: ") && it.contains("capacity"));
+    let has = |device: &str| shown.lines().any(|it| it.starts_with(device) && it.contains("capacity"));
+    let starts_ranks = Command::new("mpirun").args(["-n", "2", "true"]).output().is_ok_and(|it| it.status.success());
+    // What a line takes, and whether it is here.
+    let missing = [
+        ("--device vulkan", has("vulkan:0: ")),
+        ("--device cuda", has("cuda:1: ")),
+        ("--ranks", cfg!(feature = "mpi") && starts_ranks),
+    ];
     // What a page names by its name alone is run as its help says.
     let by_help = ["plimsoll probe", "plimsoll replay RUN/events.jsonl"].map(str::to_owned);
     let lines = pages.iter().flat_map(|(_, text)| spans(text)).chain(by_help);
@@ -220,11 +227,13 @@ fn every_command_line_of_the_docs_runs_in_a_folder_that_is_no_clone() {
     let lines: BTreeSet<_> = lines.filter(|it| is_command(it) && it != "plimsoll replay").collect();
     for line in &lines {
         let ended = elsewhere.run(line);
-        if line.contains("--device vulkan") && !has_vulkan {
-            let said = ended.expect_err("there is no such device");
-            assert!(said.contains("vulkan"), "`{line}`: {said}");
-        } else {
-            ended.unwrap_or_else(|said| panic!("`{line}`: {said}"));
+        match missing.iter().find(|(it, is_there)| line.contains(it) && !is_there) {
+            Some((missing, _)) => {
+                let said = ended.expect_err("it is not there");
+                let name = missing.rsplit(['-', ' ']).next().unwrap();
+                assert!(said.contains(name), "`{line}`: {said}");
+            }
+            None => ended.unwrap_or_else(|said| panic!("`{line}`: {said}")),
         }
     }
     for command in &commands {

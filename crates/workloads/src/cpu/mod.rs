@@ -17,6 +17,11 @@ use burn::nn::LayerNorm;
 use burn::nn::conv::Conv2d;
 use burn::tensor::{Tensor, activation};
 
+/// Numbers in the weight of a convolution above which Burn's own is used, those of 64 channels to 64: ours holds the weight
+/// several times over, and where there are many channels its products take longer than what it spares.
+#[cfg(feature = "flex")]
+const MOST_WEIGHTS: usize = 9 * 64 * 64;
+
 /// Applies a convolution of 3 × 3 that leaves height and width as they are.
 ///
 /// # Shapes
@@ -25,7 +30,9 @@ use burn::tensor::{Tensor, activation};
 /// - output: `[batch_size, channels_out, height, width]`
 pub(crate) fn convolve(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
-    if let Some(bias) = layer.bias.as_ref().filter(|_| is_ours(&x)) {
+    if let Some(bias) =
+        layer.bias.as_ref().filter(|_| is_ours(&x) && layer.weight.shape().num_elements() <= MOST_WEIGHTS)
+    {
         debug_assert!(layer.kernel_size == [3, 3] && layer.stride == [1, 1] && layer.groups == 1, "{layer:?}");
         return nodes::convolve(x, layer.weight.val(), bias.val());
     }
