@@ -8,7 +8,7 @@ use plimsoll_probe::TrackingAllocator;
 use crate::args::{Cli, Command};
 use crate::exit::Interrupted;
 use crate::harness::Harness;
-use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, replay, say, train, upscale};
+use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, ranks, replay, say, train, upscale};
 
 /// Counts what the process allocates, so that the CPU's memory can be measured.
 #[global_allocator]
@@ -37,6 +37,7 @@ pub fn run(harness: &'static dyn Harness) -> ExitCode {
             Some(interrupted) => eprintln!("{interrupted}"),
             None => eprintln!("error: failed to {}", exit::describe(error.as_ref())),
         }
+        ranks::let_others_part();
         ExitCode::from(exit::exit_code(&error))
     });
     if code == ExitCode::SUCCESS && say::has_failed() { ExitCode::FAILURE } else { code }

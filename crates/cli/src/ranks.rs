@@ -123,12 +123,14 @@ pub(crate) fn open_dir(
     }
 }
 
-/// What the first rank undoes of a run that does not begin takes no longer.
-const UNDOING: Duration = Duration::from_secs(1);
+/// What the others have to say and to undo, of a run that does not begin, takes no longer.
+const PARTING: Duration = Duration::from_secs(1);
 
-/// Waits before this rank ends with an error: its launcher then ends all others at once.
-pub(crate) fn let_first_undo() {
-    thread::sleep(UNDOING);
+/// Waits before a process ends with an error, where it is one of several ranks: their launcher then ends all of them at once.
+pub(crate) fn let_others_part() {
+    if launched().is_some() {
+        thread::sleep(PARTING);
+    }
 }
 
 /// Returns the settings of this rank: its own device of a list, and its part of a device, and of the cores, that it shares with

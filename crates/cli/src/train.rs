@@ -58,13 +58,7 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     let run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
     drop(beat);
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
-    let is_first = fleet.rank() == 0;
-    let train = Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet };
-    let ended = with_loaded(&loaded.settings, loading, train);
-    if ended.is_err() && !is_first {
-        ranks::let_first_undo();
-    }
-    ended
+    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet })
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.

@@ -17,10 +17,10 @@ use burn::nn::LayerNorm;
 use burn::nn::conv::Conv2d;
 use burn::tensor::{Tensor, activation};
 
-/// Numbers in the weight of a convolution above which Burn's own is used, those of 64 channels to 64: ours holds the weight
-/// several times over, and where there are many channels its products take longer than what it spares.
+/// The most channels, in or out, of a convolution that is ours: ours holds the weight several times over, and where there are
+/// many channels its products take longer than what it spares.
 #[cfg(feature = "flex")]
-const MOST_WEIGHTS: usize = 9 * 64 * 64;
+const MOST_CHANNELS: usize = 64;
 
 /// Applies a convolution of 3 × 3 that leaves height and width as they are.
 ///
@@ -30,9 +30,7 @@ const MOST_WEIGHTS: usize = 9 * 64 * 64;
 /// - output: `[batch_size, channels_out, height, width]`
 pub(crate) fn convolve(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
-    if let Some(bias) =
-        layer.bias.as_ref().filter(|_| is_ours(&x) && layer.weight.shape().num_elements() <= MOST_WEIGHTS)
-    {
+    if let Some(bias) = layer.bias.as_ref().filter(|_| is_ours(&x) && is_narrow(layer)) {
         debug_assert!(layer.kernel_size == [3, 3] && layer.stride == [1, 1] && layer.groups == 1, "{layer:?}");
         return nodes::convolve(x, layer.weight.val(), bias.val());
     }
@@ -66,6 +64,12 @@ pub(crate) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
         return nodes::softmax(x);
     }
     activation::softmax(x, D - 1)
+}
+
+#[cfg(feature = "flex")]
+fn is_narrow(layer: &Conv2d) -> bool {
+    let [channels_out, channels, ..] = layer.weight.dims();
+    channels.max(channels_out) <= MOST_CHANNELS
 }
 
 #[cfg(feature = "flex")]
