@@ -194,7 +194,8 @@ pub(crate) fn read_data<const D: usize>(tensor: Tensor<D>, probe: &dyn Probe) ->
     // A device that does not know its limit has none that a tensor could be above.
     let largest = || probe.largest_allocation().unwrap_or(Bytes::MAX);
     // CubeCL panics at the next read when it had no memory to pass a kernel its arguments; a read ends where it is used.
-    let read = unless_out_of_memory(|| tensor.try_into_data()).map_err(|error| ReadError::Other(Box::new(error)))?;
+    let read = || tensor.try_into_data().inspect(|data| _ = data.as_bytes().first());
+    let read = unless_out_of_memory(read).map_err(|error| ReadError::Other(Box::new(error)))?;
     let Some(read) = read else { return Err(ReadError::OutOfMemory { refused: None }) };
     read.map_err(|error| match cause(&error, largest()) {
         Cause::OutOfMemory { allocation: refused } => ReadError::OutOfMemory { refused },
