@@ -5,12 +5,13 @@ mod beside;
 pub(crate) use self::beside::{Common, Other, fit_beside};
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError};
+use plimsoll_fleet::fingerprint;
+use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError, TrainError};
 use plimsoll_types::Bytes;
 
 use crate::args::TrainArgs;
@@ -107,11 +108,11 @@ fn text(bytes: Vec<u8>) -> OsString {
 /// Opens what of the run directory is a rank's own: all of it the first one's, which comes before the others.
 pub(crate) fn open_dir(
     fleet: &mut dyn Fleet,
-    out: &std::path::Path,
+    out: &Path,
     existing: Existing,
     on_wait: &mut dyn FnMut(&RunDirError),
 ) -> anyhow::Result<RunDir> {
-    let run_dir = |it: Result<RunDir, RunDirError>| it.map_err(plimsoll_train::TrainError::from);
+    let run_dir = |it: Result<RunDir, RunDirError>| it.map_err(TrainError::from);
     let own = if fleet.rank() == 0 { Some(run_dir(RunDir::open_waiting(out, existing, on_wait))?) } else { None };
     if fleet.n_ranks() == 1 {
         return own.ok_or_else(|| unreachable!("it is the first"));
@@ -154,7 +155,7 @@ pub(crate) fn own_settings(
     }
     let own = if n_devices == 1 { settings.clone() } else { settings.only(fleet.rank() as usize) };
     let (kind, set) = own.devices()[0];
-    let [machine, device] = [machine(), kind.to_string()].map(|it| checksum(it.as_bytes()));
+    let [machine, device] = [machine(), kind.to_string()].map(|it| fingerprint(&it));
     let told = fleet.agree(&[machine, device, set.map_or(u64::MAX, |it| it.0)])?;
     let beside: Vec<_> = told.chunks_exact(3).filter(|it| it[0] == machine).collect();
     let (of_rest, set_for): (Vec<_>, Vec<_>) =
@@ -175,11 +176,6 @@ pub(crate) fn own_settings(
 fn machine() -> String {
     let read = |path| fs::read_to_string(path).ok();
     read("/proc/sys/kernel/hostname").or_else(|| env::var("HOSTNAME").ok()).unwrap_or_default()
-}
-
-/// FNV-1a.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 #[cfg(test)]

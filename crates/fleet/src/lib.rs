@@ -58,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fingerprint;
 mod in_process;
 mod meeting;
 #[cfg(feature = "mpi")]
@@ -66,6 +67,7 @@ mod mpi;
 mod nccl;
 
 pub use error::{Call, FleetError};
+pub use fingerprint::fingerprint;
 pub use in_process::InProcess;
 
 #[cfg(feature = "mpi")]

@@ -116,6 +116,10 @@ impl<F: Fleet> Fleet for Nccl<F> {
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError> {
         self.fleet.broadcast(bytes)
     }
+
+    fn leave(&mut self) {
+        self.fleet.leave();
+    }
 }
 
 /// Opens a device with room for what is added, and NCCL, which the first rank asks for an id.

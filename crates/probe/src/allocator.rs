@@ -15,8 +15,8 @@ use crate::{HeapCounters, refusal};
 /// A block that moves counts twice at the peak, once as it was and once as it becomes, because the system holds both
 /// while it copies; where the kernel moves large blocks by remapping pages, that reads too much by the old size, which
 /// is the safe side.
-/// Counting costs about 10 ns for an allocation with its release where threads do not contend: 15 instead of 5 ns for
-/// 64 B, 37 instead of 27 ns for 4 KiB (least of 100 samples of the benchmark `allocator` on a shared AMD EPYC).
+/// Counting costs about 10 ns for an allocation with its release where threads do not contend: 17 instead of 8 ns for
+/// 64 B, 28 instead of 17 ns for 4 KiB, and some 3 to 5 ns more in a compartment (least of 100 loops on a shared AMD EPYC).
 ///
 /// The count itself goes up by the new block before the call and down by the old one after it.
 ///

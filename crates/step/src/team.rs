@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use burn::module::Module;
-use plimsoll_fleet::{Alone, Fleet};
+use plimsoll_fleet::{Alone, Fleet, fingerprint};
 
 use crate::error::{ReadError, StepError};
 use crate::flat::{Which, weights, with_weights};
@@ -213,15 +213,6 @@ impl GuardedStep {
     }
 }
 
-/// Returns a number that is another for other bytes, but for chance: FNV-1a over words of eight.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    let word = |it: &[u8]| it.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325, |hash, word| {
-        let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        mixed ^ mixed >> 29
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -275,16 +266,5 @@ mod tests {
         let heard = meet(&[(Readiness::Ready, 4), (Readiness::Ready, 5)]);
         let texts: Vec<_> = heard.into_iter().map(|it| it.unwrap_err().to_string()).collect();
         assert_eq!(texts, ["rank 1 is at step 5, and rank 0 at step 4", "rank 0 is at step 4, and rank 1 at step 5"]);
-    }
-
-    #[test]
-    fn other_weights_have_another_fingerprint() {
-        let bytes: Vec<u8> = (0..100).collect();
-        for at in 0..bytes.len() {
-            let mut other = bytes.clone();
-            other[at] ^= 1;
-            assert_ne!(fingerprint(&other), fingerprint(&bytes), "byte {at}");
-        }
-        assert_eq!(fingerprint(&bytes.clone()), fingerprint(&bytes));
     }
 }

@@ -100,7 +100,7 @@ pub trait Item: Send + 'static {
 impl Item for () {}
 
 /// The samples of one optimizer step, and the edges that they get.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draw {
     /// Epoch, from 0.
     pub epoch: u64,

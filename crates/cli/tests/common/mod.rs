@@ -11,6 +11,23 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Models of all jobs that are small, for steps that are short.
+#[allow(dead_code, reason = "not every test trains")]
+pub(crate) const SMALL: [&str; 12] = [
+    "sr.channels=4",
+    "sr.blocks=1",
+    "text.width=16",
+    "text.layers=1",
+    "text.heads=1",
+    "text.vocabulary=300",
+    "sequence.heads=1",
+    "sequence.head_width=8",
+    "sequence.blocks=1",
+    "multitask.channels=4",
+    "multitask.features=8",
+    "multitask.image_size=16",
+];
+
 #[allow(dead_code, reason = "not every test refuses something")]
 #[track_caller]
 pub(crate) fn refused(output: &Output, parts: &[&str]) {

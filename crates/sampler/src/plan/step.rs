@@ -20,7 +20,7 @@ pub enum StepSize {
 }
 
 /// One micro-batch of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StepBatch {
     /// The samples, no more than the capacity rule allows.
     pub ids: Vec<u64>,

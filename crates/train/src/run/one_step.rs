@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use plimsoll_fleet::fingerprint;
 use plimsoll_step::{
     Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepRequest, StepTimes, Update,
 };
@@ -9,7 +10,6 @@ use plimsoll_types::{Budget, Bytes, Event, Knobs, MemoryReading, MicroBatch, Pre
 
 use super::Run;
 use super::recover::Stopped;
-use super::shares::fingerprint;
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;

@@ -8,7 +8,7 @@ use super::control::Control;
 use crate::error::TrainError;
 use crate::job::Job;
 use crate::loader::{LoaderError, Wanted};
-use crate::source::{Draw, Part};
+use crate::source::Draw;
 
 /// What all ranks have agreed on before a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +47,6 @@ pub(super) fn limits(control: &Control<'_>) -> Vec<u64> {
         Wanted::Batches(sizes) => sizes.into_iter().map(u64::from).collect(),
         Wanted::Edge(edge) => vec![edge.into(), control.knobs().micro_batch_size.into()],
     }
-}
-
-/// Returns a number that is another for other samples, but for chance.
-pub(super) fn fingerprint(draw: &Draw) -> u64 {
-    let of_part = |part: &Part| [u64::from(part.edge), part.ids.len() as u64];
-    let numbers = draw.parts.iter().flat_map(|part| of_part(part).into_iter().chain(part.ids.iter().copied()));
-    numbers.fold(draw.epoch, |hash, it| (hash ^ it).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29))
 }
 
 impl<J: Job> Run<'_, '_, J> {

@@ -91,6 +91,13 @@ fn assert_whole_epochs(ran: &[Vec<Event>], least: usize) {
     }
 }
 
+/// Returns what four ranks have logged of a run.
+fn logs(path: &Path) -> Vec<Vec<Event>> {
+    let others = (1..4).map(|rank| RunDir::of_rank(path, rank, Existing::Resume));
+    let dirs = std::iter::once(RunDir::open(path, Existing::Resume)).chain(others);
+    dirs.map(|it| it.unwrap().events().unwrap()).collect()
+}
+
 fn events(ran: Vec<Ran>) -> Vec<Vec<Event>> {
     ran.into_iter().map(|it| it.outcome.map_or_else(|error| panic!("{error}"), |_| it.events)).collect()
 }
@@ -216,11 +223,7 @@ fn a_run_goes_on_with_other_numbers_of_ranks() {
         assert_eq!(reasons, vec![expected; n]);
         existing = Existing::Resume;
     }
-    let mut logs = vec![RunDir::open(&path, Existing::Resume).unwrap().events().unwrap()];
-    for rank in 1..4 {
-        logs.push(RunDir::of_rank(&path, rank, Existing::Resume).unwrap().events().unwrap());
-    }
-    assert_whole_epochs(&logs, 7);
+    assert_whole_epochs(&logs(&path), 7);
     let one = folder.path().join("one");
     let undisturbed = run(&Tiny::new(), &of_batches(24, 16), Bytes::gib(1), &one, Existing::Refuse, None);
     undisturbed.outcome.unwrap();
@@ -238,11 +241,7 @@ fn what_ranks_did_after_the_last_checkpoint_is_undone_on_all_of_them_whatever_th
     std::fs::remove_dir_all(path.join("checkpoints/step-00000010")).unwrap();
     let two = (0..2).map(|_| roomy(of_batches(24, 4))).collect();
     events(run_ranks(two, path, Existing::Resume, None));
-    let mut logs = vec![RunDir::open(path, Existing::Resume).unwrap().events().unwrap()];
-    for rank in 1..4 {
-        logs.push(RunDir::of_rank(path, rank, Existing::Resume).unwrap().events().unwrap());
-    }
-    assert_whole_epochs(&logs, 7);
+    assert_whole_epochs(&logs(path), 7);
 }
 
 #[test]
@@ -257,11 +256,7 @@ fn a_rank_that_joined_after_the_checkpoint_has_its_steps_undone_too() {
     // As if all had been killed before the checkpoint of step 15 had its name.
     std::fs::remove_dir_all(path.join("checkpoints/step-00000015")).unwrap();
     events(run_ranks(ranks(4, 24), path, Existing::Resume, None));
-    let mut logs = vec![RunDir::open(path, Existing::Resume).unwrap().events().unwrap()];
-    for rank in 1..4 {
-        logs.push(RunDir::of_rank(path, rank, Existing::Resume).unwrap().events().unwrap());
-    }
-    assert_whole_epochs(&logs, 7);
+    assert_whole_epochs(&logs(path), 7);
 }
 
 #[test]
