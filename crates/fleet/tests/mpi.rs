@@ -48,6 +48,8 @@ fn of_each_rank() {
         let expected = |at| (1..n).fold(of(0, at), |sum, rank| sum + of(rank, at)).to_bits();
         assert!(uneven.iter().enumerate().all(|(at, sum)| sum.to_bits() == expected(at)));
     }
+    // Without that its end would be that of all.
+    fleet.leave();
 }
 
 /// Returns what starts four ranks.
