@@ -90,6 +90,7 @@ mod processes {
         if fleet.rank() == 0 {
             writeln!(io::stdout(), "{}", serde_json::to_string(&exchange)?)?;
         }
+        fleet.leave();
         Ok(())
     }
 
