@@ -183,8 +183,8 @@ fn lasting(event: &Event, unit: &str) -> Option<String> {
             ))
         }
         Event::GradientCheckpointing(it) => Some(format!(
-            "step {}: one sample alone does not fit: gradient checkpointing is on from here, for less memory and more time",
-            it.step
+            "step {}: one sample alone does not fit: gradient checkpointing is {}, for less memory and more time",
+            it.step, it.recompute
         )),
         Event::StepFailed(failed) => {
             let peak = failed.attempt.peak.map(|it| format!(" (peak {it}, capacity {})", failed.capacity));

@@ -230,7 +230,7 @@ fn search_on<J: Job>(
         let request = FindRequest {
             device: place.kind(),
             optimizer_recovery: settings.optimizer_recovery(),
-            checkpointing: settings.memory.begins_with_checkpointing(),
+            recompute: settings.memory.recompute(),
             finder,
             phase,
             loader: Some(loader),

@@ -290,11 +290,12 @@ fn seconds_per_step<J: Job>(
     request: &PlanRequest,
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
-    let device = open_device(request.device, request.checkpointing).map_err(|error| user_error(describe(&error)))?;
+    let device = open_device(request.device).map_err(|error| user_error(describe(&error)))?;
     let beat = Beat::start("timing");
     beat.at("training", 0, 2);
-    let mut trials = Trials::try_new(&prepared.job, device, open_probe(prepared.harness, settings)?)?
-        .recovering(request.optimizer_recovery);
+    let mut trials =
+        Trials::try_new(&prepared.job, device, request.recompute, open_probe(prepared.harness, settings)?)?
+            .recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
     beat.at("training", 1, 2);
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)

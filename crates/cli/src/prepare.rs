@@ -180,7 +180,7 @@ impl<J: Job> Prepared<J> {
         Ok(PlanRequest {
             device: settings.device(),
             optimizer_recovery: settings.optimizer_recovery(),
-            checkpointing: settings.memory.begins_with_checkpointing(),
+            recompute: settings.memory.recompute(),
             target: settings.memory.target,
             ladder: self.ladder(settings)?,
             lattice: Vec::new(),

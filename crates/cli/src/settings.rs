@@ -10,7 +10,7 @@ mod tasks;
 use std::path::PathBuf;
 
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_types::{Bytes, Fraction, Recompute};
 use serde::Deserialize;
 
 #[cfg(test)]
@@ -232,8 +232,8 @@ impl Settings {
 
 impl Memory {
     /// Whether activations are recomputed from the first step on.
-    pub(crate) fn begins_with_checkpointing(&self) -> bool {
-        self.gradient_checkpointing == Checkpointing::On
+    pub(crate) fn recompute(&self) -> Recompute {
+        if self.gradient_checkpointing == Checkpointing::On { Recompute::ALWAYS } else { Recompute::NEVER }
     }
 }
 

@@ -4,17 +4,14 @@ use plimsoll_plan::{MemoryPlan, OpenProbe, PlanError};
 use plimsoll_policy::{Policy, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Source, plan_memory, sound};
-use plimsoll_types::StepShape;
+use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Sounded, Source, plan_memory, sound};
+use plimsoll_types::{Recompute, StepShape};
 
 use crate::display::progress_of_planning;
 use crate::exit::describe;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, open_probe};
 use crate::settings::Settings;
 use crate::values::PlanSetting;
-
-/// Said where gradient checkpointing is on from the first step, because it has to be.
-const SPARING: &str = "one sample alone does not fit: activations are recomputed, in a third more time";
 
 impl<J: Job> Prepared<J> {
     /// Makes sure that what the run begins with is known to fit, where no plan says so; a run that goes on knows it, but
@@ -31,7 +28,7 @@ impl<J: Job> Prepared<J> {
             }
             let may_skip = matches!(self.sizes, Sizes::Padded(_)) && self.may_leave_out(config.deterministic);
             match rehearse(&self.job, request, self.sizes.largest_edge(), config.may_checkpoint, &open) {
-                Ok(spares) => config.controller.checkpointing |= spares,
+                Ok(recompute) => config.controller.recompute = recompute,
                 // Such a device refuses by itself what is too large, and lives.
                 Err(error) if may_skip => eprintln!("warning: failed to {error}: what does not fit is left out"),
                 Err(error) => return Err(error),
@@ -39,19 +36,13 @@ impl<J: Job> Prepared<J> {
             return Ok(());
         }
         let mut on_trial = progress_of_planning();
-        let needs = loop {
+        let sounded = loop {
             let first = self.first_micro_batch(&config.controller.policy, config.longest.train)?;
-            let error = match sound(&self.job, &request, first, &open, &mut on_trial) {
-                Ok(needs) => break needs,
+            let error = match sound(&self.job, &request, (first, config.may_checkpoint), &open, &mut on_trial) {
+                Ok(sounded) => break sounded,
                 Err(error) => error,
             };
-            let may_spare = config.may_checkpoint && !request.checkpointing;
-            if may_spare && may_fit_sparing(&error) {
-                request.checkpointing = true;
-            } else if let Some(longest) = self.without(&error, config) {
-                // What is shorter may do without.
-                let is_train = longest.train != config.longest.train;
-                request.checkpointing &= !is_train || settings.memory.begins_with_checkpointing();
+            if let Some(longest) = self.without(&error, config) {
                 config.longest = longest;
                 if let Some(edge) = longest.validation {
                     request.inference.retain(|it| it.edge() <= edge);
@@ -65,11 +56,10 @@ impl<J: Job> Prepared<J> {
             }
         };
         self.name_left_out(config.longest);
-        if request.checkpointing && !settings.memory.begins_with_checkpointing() {
-            eprintln!("warning: {SPARING}");
-        }
+        let Sounded { needs, recompute } = sounded;
+        say_recomputed(recompute, &request);
         if !goes_on {
-            config.controller.checkpointing |= request.checkpointing;
+            config.controller.recompute = recompute;
             // A deterministic run takes nothing from readings.
             config.controller.planned = if config.deterministic { Vec::new() } else { needs };
         }
@@ -149,7 +139,16 @@ impl<J: Job> Prepared<J> {
     }
 }
 
-/// Plans with gradient checkpointing where one sample does not fit without, and it may be switched on.
+/// Says whose activations are recomputed because they have to be.
+fn say_recomputed(recompute: Recompute, request: &PlanRequest) {
+    if recompute != request.recompute {
+        eprintln!(
+            "warning: one sample alone does not fit: gradient checkpointing is {recompute}, for less memory and more time"
+        );
+    }
+}
+
+/// Plans with gradient checkpointing of what does not fit without, where it may be switched on.
 pub(crate) fn plan_or_spare<J: Job>(
     job: &J,
     request: &PlanRequest,
@@ -157,23 +156,30 @@ pub(crate) fn plan_or_spare<J: Job>(
     open: OpenProbe<'_>,
 ) -> Result<MemoryPlan, PlanError> {
     let planned = plan_memory(job, request, open, &mut progress_of_planning());
-    if !(may_checkpoint && planned.as_ref().is_err_and(may_fit_sparing)) {
+    let recompute = match &planned {
+        _ if !may_checkpoint || request.recompute.is_on_anywhere() => return planned,
+        Ok(plan) => plan.recompute(),
+        // Probes approach the longest edge on a CPU, each certain by those before it: all of one kind.
+        Err(PlanError::OutOfReach { phase: Phase::Train, .. }) => Recompute::ALWAYS,
+        Err(PlanError::SmallestDoesNotFit { shape, .. }) => request.loader.recompute_from(shape.edge()),
+        Err(_) => return planned,
+    };
+    if recompute == Recompute::NEVER {
         return planned;
     }
-    eprintln!("warning: {SPARING}");
-    let request = PlanRequest { checkpointing: true, ..request.clone() };
+    say_recomputed(recompute, request);
+    let request = PlanRequest { recompute, ..request.clone() };
     plan_memory(job, &request, open, &mut progress_of_planning())
 }
 
-/// Plans one sample of the longest edge by dry run, to see that it fits; returns whether only gradient checkpointing makes
-/// it fit.
+/// Plans one sample of the longest edge by dry run, to see that it fits; returns whose activations are recomputed for it.
 fn rehearse<J: Job>(
     job: &J,
     request: PlanRequest,
     longest: u32,
     may_checkpoint: bool,
     open: OpenProbe<'_>,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Recompute> {
     let ladder = vec![StepShape::new(1, longest)];
     let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
     let inference = inference.into_iter().collect();
@@ -182,15 +188,10 @@ fn rehearse<J: Job>(
         Err(error) if fits_nowhere(&error) => Err(error.into()),
         Err(error) => {
             eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));
-            Ok(false)
+            Ok(request.recompute)
         }
-        Ok(plan) => Ok(plan.fingerprint.checkpointing && !request.checkpointing),
+        Ok(plan) => Ok(plan.fingerprint.recompute),
     }
-}
-
-/// Whether what does not fit may do so where activations are recomputed.
-pub(crate) fn may_fit_sparing(error: &PlanError) -> bool {
-    matches!(error, PlanError::SmallestDoesNotFit { .. } | PlanError::OutOfReach { phase: Phase::Train, .. })
 }
 
 /// Whether there is no step that the run could take.

@@ -28,7 +28,7 @@ use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
 use crate::ranks::{Common, Other, fit_beside};
 use crate::settings::Settings;
-use crate::soundings::{fits_nowhere, may_fit_sparing, plan_or_spare};
+use crate::soundings::{fits_nowhere, plan_or_spare};
 use crate::step_settings::Asked;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
 use crate::{find, go_on, ranks, reports, signals, use_it, worker};
@@ -109,7 +109,7 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
             Ok(found) => break found,
             Err(error) => error,
         };
-        let is_sparing = tried.memory.begins_with_checkpointing();
+        let is_sparing = tried.memory.recompute().is_on_anywhere();
         if may_spare && !is_sparing && is_too_much(&error) {
             // As the run will, where that is what it takes.
             tried.memory.gradient_checkpointing = Checkpointing::On;
@@ -129,7 +129,8 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
 
 /// Whether the smallest batch is too much, but may fit where activations are recomputed.
 fn is_too_much(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(may_fit_sparing) || error.downcast_ref().is_some_and(is_too_much_to_find)
+    error.downcast_ref().is_some_and(PlanError::may_fit_recomputing)
+        || error.downcast_ref().is_some_and(is_too_much_to_find)
 }
 
 fn is_too_much_to_find(error: &FindError) -> bool {
@@ -166,7 +167,7 @@ impl<J: Job> Prepared<J> {
         let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
         let request = self.plan_request(&own)?;
         let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
-        let device = open_device(settings.device(), config.controller.checkpointing);
+        let device = open_device(settings.device());
         let device = device.map_err(|error| user_error(describe(&error)))?;
         if 1 < n_devices {
             self.probe = harness.open(&settings.devices(), 0)?;
@@ -186,7 +187,7 @@ impl<J: Job> Prepared<J> {
         };
         let wants_plans = settings.device() != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
         let open = || open_probe(harness, &own);
-        let mut plan_anew = || plan_sparing(&self.job, &request, plan.as_ref(), &open);
+        let mut plan_anew = |recompute| plan_sparing(&self.job, &request, (recompute, plan.as_ref()), &open);
         let shell = Shell {
             run_dir: &mut run_dir,
             existing,
@@ -322,7 +323,7 @@ impl<J: Job> Prepared<J> {
 /// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
 fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
     config.controller.planned = plan.needs();
-    config.controller.checkpointing |= plan.fingerprint.checkpointing;
+    config.controller.recompute = config.controller.recompute.or(plan.fingerprint.recompute);
     if let PolicyConfig::Fixed(policy) = &mut config.controller.policy {
         pin(policy, plan, sizes);
     }

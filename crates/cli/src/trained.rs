@@ -45,7 +45,7 @@ pub(crate) fn open<M>(
     compute_alone();
     // The probe starts the device, and says what is missing where it cannot.
     let probe = open_probe(harness, settings)?;
-    let device = open_device(settings.device(), false).map_err(|error| user_error(describe(&error)))?;
+    let device = open_device(settings.device()).map_err(|error| user_error(describe(&error)))?;
     let model = load(&checkpoint(run, is_best)?, device).map_err(TrainError::from)?;
     Ok((probe, model))
 }

@@ -21,7 +21,7 @@ fn weights_that_are_lost_in_the_last_step_of_an_epoch_reach_no_validation_and_no
         Err(error @ ProbeError::NoDevice { .. }) => return eprintln!("skipped: failed to {error}"),
         Err(error) => panic!("failed to {error}"),
     }
-    let device = open_device(DeviceKind::Vulkan(0), false).unwrap();
+    let device = open_device(DeviceKind::Vulkan(0)).unwrap();
     for (n_until_lost, expected, n_epochs) in [(0, "", 2), (6, "epoch 2, step 3: the weights were lost", 1)] {
         let happened = Happened::default();
         let ours = strategy(&device).micro_batch(16).build().unwrap();

@@ -1,7 +1,7 @@
 //! One cell of a plan.
 
 use plimsoll_predict::{Phase, Source};
-use plimsoll_types::{Bytes, Prediction, StepShape};
+use plimsoll_types::{Bytes, Prediction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Whether a cell may be used.
@@ -62,7 +62,7 @@ impl PlannedCell {
     }
 
     /// Returns what a run under a budget is to know, or `None` where the cell does not fit or is no more than a bound.
-    pub(crate) fn need(&self, budget: Bytes) -> Option<PlannedNeed> {
+    pub(crate) fn need(&self, budget: Bytes, recompute: Recompute) -> Option<PlannedNeed> {
         let (phase, shape, largest) = (self.phase, self.shape(), self.largest_allocation);
         let alone = Prediction { expected: self.reserved, upper: self.upper };
         let (it, resident) = match self.in_run {
@@ -75,7 +75,8 @@ impl PlannedCell {
         };
         let fits = resident.is_some() || it.upper <= budget;
         let (Prediction { expected, upper }, nodes) = (it, self.nodes);
-        fits.then_some(PlannedNeed { phase, shape, expected, upper, largest, resident, nodes })
+        let checkpointing = phase == Phase::Train && recompute.is_on(self.edge);
+        fits.then_some(PlannedNeed { phase, checkpointing, shape, expected, upper, largest, resident, nodes })
     }
 }
 
@@ -85,6 +86,9 @@ impl PlannedCell {
 pub struct PlannedNeed {
     /// Whether gradients are computed.
     pub phase: Phase,
+    /// Whether activations are recomputed in the backward pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpointing: bool,
     /// Shape of the micro-batch.
     pub shape: StepShape,
     /// What the device is expected to reserve, everything resident included.

@@ -147,6 +147,13 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// Whether training steps are too large that may fit where activations are recomputed.
+    pub fn may_fit_recomputing(&self) -> bool {
+        matches!(self, Self::SmallestDoesNotFit { .. } | Self::OutOfReach { phase: Phase::Train, .. })
+    }
+}
+
 fn at_most(upper: Option<Bytes>) -> String {
     upper.map_or_else(String::new, |upper| format!(", and at most {upper},"))
 }

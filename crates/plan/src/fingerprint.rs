@@ -1,5 +1,6 @@
 //! What a plan was made for.
 
+use plimsoll_types::Recompute;
 use serde::{Deserialize, Serialize};
 
 /// Everything that decides what a step of a shape allocates; a plan holds only where all of it is equal.
@@ -12,8 +13,8 @@ pub struct Fingerprint {
     pub optimizer: String,
     /// Number format of parameters and activations.
     pub dtype: String,
-    /// Whether activations are recomputed in the backward pass.
-    pub checkpointing: bool,
+    /// Whose activations are recomputed in the backward pass.
+    pub recompute: Recompute,
     /// Samples of an optimizer step, which decide whether gradients are accumulated and what the ragged part is.
     pub effective_batch_size: u32,
     /// The device, as its driver names it.
@@ -41,7 +42,7 @@ impl Fingerprint {
                 ("model", it.model.clone()),
                 ("optimizer", it.optimizer.clone()),
                 ("dtype", it.dtype.clone()),
-                ("gradient checkpointing", on(it.checkpointing)),
+                ("gradient checkpointing", it.recompute.to_string()),
                 ("effective batch size", it.effective_batch_size.to_string()),
                 ("device", it.device.clone()),
                 ("fusion", on(it.fusion)),

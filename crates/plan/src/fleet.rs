@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Fit, MemoryPlan, PlannedCell};
 
 /// Version of the file's layout.
-pub const PLAN_VERSION: u32 = 3;
+pub const PLAN_VERSION: u32 = 4;
 
 /// What every cell of a lattice needs on each device of a run, for one program: what `memory_plan.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

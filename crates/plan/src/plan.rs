@@ -1,9 +1,10 @@
 //! A plan: every cell, held against a budget.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use plimsoll_predict::{Booked, Correction, Phase};
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CHECKPOINTING_WAS_TRIED;
@@ -111,7 +112,19 @@ impl MemoryPlan {
     /// Returns what a run needs to know.
     pub fn needs(&self) -> Vec<PlannedNeed> {
         let is_used = |it: &&PlannedCell| it.phase == Phase::Infer || self.ladder.contains(&it.shape());
-        self.cells.iter().filter(is_used).filter_map(|it| it.need(self.budget)).collect()
+        let (budget, recompute) = (self.budget, self.fingerprint.recompute);
+        self.cells.iter().filter(is_used).filter_map(|it| it.need(budget, recompute)).collect()
+    }
+
+    /// Returns whose activations are to be recomputed: those of the shortest edge of which nothing fits that a run may train
+    /// with, and of all longer ones.
+    pub fn recompute(&self) -> Recompute {
+        let fits = |edge: u32| self.of(Phase::Train).any(|it| it.edge == edge && it.fit == Fit::Fits);
+        let edges: BTreeSet<_> = self.ladder.iter().map(|it| it.edge()).collect();
+        match edges.iter().copied().find(|edge| !fits(*edge)) {
+            Some(misfit) => Recompute::above(edges.range(..misfit).next_back().copied()),
+            None => Recompute::NEVER,
+        }
     }
 
     /// Returns the cell that a run executes first, since it fixes the size of the allocator's pages: to train with, the
@@ -168,7 +181,7 @@ impl MemoryPlan {
             ways.push(format!("a smaller smallest batch (`batch.batch_min` is {})", smallest.batch));
         }
         ways.push(format!("smaller patches or lengths than {}", smallest.edge));
-        let is_tried = self.fingerprint.checkpointing;
+        let is_tried = self.fingerprint.recompute.is_on(smallest.edge);
         if !is_tried {
             ways.push("`memory.gradient_checkpointing = \"on\"`".to_owned());
         }

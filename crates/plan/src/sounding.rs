@@ -1,9 +1,9 @@
 //! Soundings: few small steps before the first of a run, so that none is taken of which nothing is known.
 
 use burn::tensor::Tensor;
-use plimsoll_predict::{Approach, Keys, PartReading, Phase, Predictor, PredictorConfig, Reach};
+use plimsoll_predict::{Approach, Keys, PartReading, Peak, Phase, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::Probe;
-use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, StepShape};
+use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, Recompute, StepShape};
 
 use crate::real::failed;
 use crate::trials::forward_trial;
@@ -54,7 +54,7 @@ pub struct Sounding {
 }
 
 impl Sounding {
-    /// Approaches shapes one after the other, by blank steps, and returns what was read.
+    /// Approaches shapes one after the other, by blank steps, and returns what was read, whatever came of it.
     ///
     /// # Errors
     ///
@@ -66,8 +66,20 @@ impl Sounding {
         enough: Enough,
         steps: &mut dyn RealSteps,
         progress: OnPlanned<'_>,
-    ) -> Result<Vec<PlannedNeed>, PlanError> {
-        let Some(first) = aims.first().map(|it| it.shape) else { return Ok(Vec::new()) };
+    ) -> (Vec<PlannedNeed>, Result<(), PlanError>) {
+        let mut needs = Vec::new();
+        let sounded = self.sound_into(&mut needs, (aims, enough), steps, progress);
+        (needs, sounded)
+    }
+
+    fn sound_into(
+        &self,
+        needs: &mut Vec<PlannedNeed>,
+        (aims, enough): (&[Aim], Enough),
+        steps: &mut dyn RealSteps,
+        progress: OnPlanned<'_>,
+    ) -> Result<(), PlanError> {
+        let Some(first) = aims.first().map(|it| it.shape) else { return Ok(()) };
         let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
         let resident = steps.resident().map_err(|error| failed(first, error))?;
         if budget <= resident && enough == Enough::All {
@@ -76,9 +88,8 @@ impl Sounding {
         }
         if budget <= resident {
             // There is no room for any step, and the start of the run says so.
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let mut needs = Vec::new();
         for aim in aims {
             let mut n_done = 0;
             let mut run = |shape| {
@@ -89,17 +100,44 @@ impl Sounding {
                     Phase::Infer => steps.infer(shape),
                 }
             };
-            let read = match self.approach(aim, &mut run) {
-                (read, Err(PlanError::OutOfReach { largest: (largest, _), .. }))
-                    if enough == Enough::OneSample && largest.edge() == aim.shape.edge() =>
-                {
-                    read
-                }
-                (read, ended) => ended.map(|()| read)?,
-            };
-            needs.extend(read.into_iter().map(|it| need(aim.phase, it.part)));
+            let (read, ended) = self.approach(aim, &mut run);
+            needs.extend(read.into_iter().map(|it| self.need(aim.phase, it.part)));
+            match ended {
+                Err(PlanError::OutOfReach { largest: (largest, _), .. })
+                    if enough == Enough::OneSample && largest.edge() == aim.shape.edge() => {}
+                ended => ended?,
+            }
         }
-        Ok(needs)
+        Ok(())
+    }
+
+    /// Returns whose activations are to be recomputed: those of the first of these edges, from short to long, of which so many
+    /// samples are not certain to fit into the budget as they are, and of all longer ones.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Predict`] when a reading makes no sense.
+    pub fn recompute(&self, read: &[PlannedNeed], n_samples: u32, edges: &[u32]) -> Result<Recompute, PlanError> {
+        let (mut predictor, mut resident) = (Predictor::try_new(self.predictor)?, Bytes::ZERO);
+        for it in read.iter().filter(|it| it.phase == Phase::Train) {
+            resident = it.resident.unwrap_or_default();
+            let part =
+                PartReading { shape: it.shape, before: resident, peak: Peak::Exact(it.expected), nodes: it.nodes };
+            predictor.observe(self.keys.key(it.phase, it.shape), part)?;
+        }
+        let budget = self.capacity.scale(self.target);
+        let fits = |edge: &u32| {
+            let shape = StepShape::new(n_samples, *edge);
+            let predicted = predictor.predict(self.keys.key(Phase::Train, shape), shape, resident);
+            predicted.is_some_and(|it| it.upper <= budget)
+        };
+        Ok(Recompute::above(edges.iter().copied().take_while(fits).last()))
+    }
+
+    fn need(&self, phase: Phase, PartReading { shape, before, peak, nodes }: PartReading) -> PlannedNeed {
+        let (expected, largest, resident) = (peak.bytes(), Bytes::ZERO, Some(before));
+        let checkpointing = self.keys.key(phase, shape).checkpointing;
+        PlannedNeed { phase, checkpointing, shape, expected, upper: expected, largest, resident, nodes }
     }
 
     /// Approaches a forward pass of this shape. Where a device tells what it reserves in pages, and no peaks, less is
@@ -208,7 +246,7 @@ impl Sounding {
     /// Says what would help; what was tried would not.
     fn advice(&self, phase: Phase, ways: &[&str], sparing: &str) -> String {
         let mut ways = ways.to_vec();
-        let is_tried = phase == Phase::Train && self.keys.checkpointing;
+        let is_tried = phase == Phase::Train && self.keys.recompute.is_on_anywhere();
         if phase == Phase::Train && !is_tried {
             ways.push(sparing);
         }
@@ -229,19 +267,14 @@ struct Read {
 /// Runs one step or forward pass of a shape.
 type RunTrial<'a> = &'a mut dyn FnMut(StepShape) -> Result<Trial, TrialError>;
 
-fn need(phase: Phase, PartReading { shape, before, peak, nodes }: PartReading) -> PlannedNeed {
-    let (expected, largest, resident) = (peak.bytes(), Bytes::ZERO, Some(before));
-    PlannedNeed { phase, shape, expected, upper: expected, largest, resident, nodes }
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_predict::Platform;
 
     use super::*;
 
-    fn sounding(capacity: Bytes, checkpointing: bool) -> Sounding {
-        let keys = Keys { checkpointing, platform: Platform::default(), small_batch: 0 };
+    fn sounding(capacity: Bytes, recompute: Recompute) -> Sounding {
+        let keys = Keys { recompute, platform: Platform::default(), small_batch: 0 };
         let (predictor, target) = (PredictorConfig::default(), Fraction::ONE);
         Sounding { predictor, target, capacity, keys, exact_peaks: true, longest: None }
     }
@@ -262,7 +295,8 @@ mod tests {
         // On top of 26 MiB an edge that is a sixteenth longer needs at most an eighth more than 16 MiB; on top of 10 MiB, at
         // most an eighth more than 32 MiB, which is 46.5 MiB.
         let target = StepShape::new(1, 17);
-        let (reads, reached) = sounding(Bytes::mib(45), false).approach(&aim(Phase::Train, target), &mut run);
+        let (reads, reached) =
+            sounding(Bytes::mib(45), Recompute::NEVER).approach(&aim(Phase::Train, target), &mut run);
         reached.unwrap();
         assert_eq!(reads.iter().map(|it| it.part.shape).collect::<Vec<_>>(), [StepShape::new(1, 16), target]);
     }
@@ -283,7 +317,10 @@ mod tests {
             Ok(Trial { shape, resident: base, in_use: base, reserved: peak, peak, part, seconds: 0.0 })
         };
         let mut reach = |edge| {
-            sounding(capacity, false).approach(&aim(Phase::Train, StepShape::new(1, edge)), &mut run).1.map(drop)
+            sounding(capacity, Recompute::NEVER)
+                .approach(&aim(Phase::Train, StepShape::new(1, edge)), &mut run)
+                .1
+                .map(drop)
         };
         reach(30).unwrap();
         let error = reach(47).unwrap_err();
@@ -295,10 +332,13 @@ mod tests {
         let mut run = |shape| {
             Err(TrialError::OutOfMemory(Attempt { peak: Some(Bytes::mib(50)), ..Attempt::new(shape, Bytes::ZERO) }))
         };
-        for (checkpointing, phase, is_said, is_advised) in
-            [(false, Phase::Train, false, true), (true, Phase::Train, true, false), (true, Phase::Infer, false, false)]
-        {
-            let sounding = sounding(Bytes::mib(45), checkpointing);
+        let (never, always) = (Recompute::NEVER, Recompute::ALWAYS);
+        for (recompute, phase, is_said, is_advised) in [
+            (never, Phase::Train, false, true),
+            (always, Phase::Train, true, false),
+            (always, Phase::Infer, false, false),
+        ] {
+            let sounding = sounding(Bytes::mib(45), recompute);
             let error = sounding.approach(&aim(phase, StepShape::new(1, 16)), &mut run).1.unwrap_err().to_string();
             assert_eq!(error.contains("gradient checkpointing was tried"), is_said, "{error}");
             assert_eq!(error.contains("`memory.gradient_checkpointing = \"on\"`"), is_advised, "{error}");

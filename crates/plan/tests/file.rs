@@ -5,14 +5,14 @@ use std::fs;
 
 use plimsoll_plan::{Fingerprint, Fit, FleetPlan, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
 use plimsoll_predict::{Booked, Correction, Phase, Source};
-use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
+use plimsoll_types::{Bytes, Fraction, Prediction, Recompute, StepShape};
 
 fn fingerprint() -> Fingerprint {
     Fingerprint {
         model: "a model of 3 layers".to_owned(),
         optimizer: "Adam".to_owned(),
         dtype: "f32".to_owned(),
-        checkpointing: false,
+        recompute: Recompute::NEVER,
         effective_batch_size: 32,
         device: "a card".to_owned(),
         fusion: false,
@@ -71,7 +71,10 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
     refused(Fingerprint { model: "another".to_owned(), ..fingerprint() }, &["model", "a model of 3 layers", "another"]);
     refused(Fingerprint { optimizer: "SGD".to_owned(), ..fingerprint() }, &["optimizer", "Adam", "SGD"]);
     refused(Fingerprint { dtype: "bf16".to_owned(), ..fingerprint() }, &["dtype", "f32", "bf16"]);
-    refused(Fingerprint { checkpointing: true, ..fingerprint() }, &["gradient checkpointing", "`off`", "`on`"]);
+    refused(
+        Fingerprint { recompute: Recompute::ALWAYS, ..fingerprint() },
+        &["gradient checkpointing", "`off`", "`on`"],
+    );
     refused(Fingerprint { effective_batch_size: 64, ..fingerprint() }, &["effective batch size", "32", "64"]);
     refused(Fingerprint { device: "no card".to_owned(), ..fingerprint() }, &["device", "a card", "no card"]);
     refused(Fingerprint { fusion: true, ..fingerprint() }, &["fusion"]);
@@ -213,7 +216,7 @@ fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
         assert!(error.contains(part), "`{error}` lacks `{part}`");
     }
     assert!(!error.contains("was tried"), "{error}");
-    let sparing = Fingerprint { checkpointing: true, ..fingerprint() };
+    let sparing = Fingerprint { recompute: Recompute::ALWAYS, ..fingerprint() };
     let sparing = MemoryPlan::new(sparing, Bytes::mib(100), Fraction::ONE, vec![cell(2, 120)]);
     let error = sparing.check().unwrap_err().to_string();
     assert!(error.contains("gradient checkpointing was tried; any of these would help"), "{error}");

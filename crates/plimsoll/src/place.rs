@@ -67,7 +67,7 @@ impl Place {
             model: model.to_owned(),
             optimizer: "the program's own".to_owned(),
             dtype: "the program's own".to_owned(),
-            checkpointing: self.keys.checkpointing,
+            recompute: self.keys.recompute,
             effective_batch_size,
             device: self.name.clone(),
             fusion: has_fusion(self.kind),

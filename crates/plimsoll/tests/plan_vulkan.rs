@@ -26,7 +26,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Opens the device, or says why the test is skipped.
 fn device() -> Option<Device> {
     match open(DeviceKind::Vulkan(0), None) {
-        Ok(_) => Some(open_device(DeviceKind::Vulkan(0), false).unwrap()),
+        Ok(_) => Some(open_device(DeviceKind::Vulkan(0)).unwrap()),
         Err(error @ ProbeError::NoDevice { .. }) => {
             eprintln!("skipped: failed to {error}");
             None

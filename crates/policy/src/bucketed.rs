@@ -4,7 +4,7 @@ mod config;
 
 use std::ops::Range;
 
-use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, MoveReason, Resize, StepShape};
+use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, MoveReason, Recompute, Resize, StepShape};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::BucketedConfig;
@@ -254,8 +254,10 @@ impl Controller for Bucketed {
         self.judge(now, budget, predict)
     }
 
-    fn on_checkpointing(&mut self) {
-        self.ceilings.fill(Ceiling::default());
+    fn on_checkpointing(&mut self, recompute: Recompute) {
+        let edges = self.config.edges.iter();
+        let anew = self.ceilings.iter_mut().zip(edges).filter(|(_, edge)| recompute.is_on(**edge));
+        anew.for_each(|(ceiling, _)| *ceiling = Ceiling::default());
         self.retreat = None;
     }
 

@@ -2,7 +2,7 @@
 
 mod config;
 
-use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, Ladder, MoveReason};
+use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, Ladder, MoveReason, Recompute};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::CertifiedConfig;
@@ -238,7 +238,7 @@ impl Controller for Certified {
         }
     }
 
-    fn on_checkpointing(&mut self) {
+    fn on_checkpointing(&mut self, _: Recompute) {
         self.window = Window::default();
         self.ceiling = Ceiling::default();
         self.retreat = None;

@@ -1,6 +1,6 @@
 //! The policy that never moves.
 
-use plimsoll_types::{Budget, Decision, KeepReason, Knobs};
+use plimsoll_types::{Budget, Decision, KeepReason, Knobs, Recompute};
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Failures, keep};
@@ -73,7 +73,7 @@ impl Controller for Fixed {
         keep(KeepReason::Fixed)
     }
 
-    fn on_checkpointing(&mut self) {}
+    fn on_checkpointing(&mut self, _: Recompute) {}
 
     fn knobs(&self) -> Knobs {
         self.knobs

@@ -1,6 +1,6 @@
 //! One face for the four policies.
 
-use plimsoll_types::{Budget, Decision, Knobs, Ladder, Prediction, StepShape};
+use plimsoll_types::{Budget, Decision, Knobs, Ladder, Prediction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) trait Controller {
     fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision;
     fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision;
     fn on_budget_changed(&mut self, step: u64, budget: Budget, predict: Predict<'_>) -> Decision;
-    fn on_checkpointing(&mut self);
+    fn on_checkpointing(&mut self, recompute: Recompute);
     fn knobs(&self) -> Knobs;
     fn adjustments(&self) -> u32;
     fn oom_count(&self) -> u32;
@@ -80,8 +80,8 @@ impl Policy {
             Signal::Done(done) => Some(controller.on_step_done(done, predict)),
             Signal::OutOfMemory(refused) => Some(controller.on_step_failed(refused, predict)),
             Signal::BudgetChanged { step, budget } => Some(controller.on_budget_changed(*step, *budget, predict)),
-            Signal::Checkpointing => {
-                controller.on_checkpointing();
+            Signal::Checkpointing(recompute) => {
+                controller.on_checkpointing(*recompute);
                 None
             }
         }

@@ -1,6 +1,6 @@
 //! What a policy is told.
 
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, Recompute, StepShape};
 
 /// What happened to a step, or to the memory that steps may use: all that a policy goes by.
 ///
@@ -18,8 +18,9 @@ pub enum Signal {
         /// The memory from that step on.
         budget: Budget,
     },
-    /// From here on activations are recomputed in the backward pass: what was seen before says nothing of it.
-    Checkpointing,
+    /// From here on the activations of these samples are recomputed in the backward pass: what was seen of them before says
+    /// nothing of it.
+    Checkpointing(Recompute),
 }
 
 /// A step that was committed, in the eyes of a policy.

@@ -4,7 +4,7 @@ mod brake;
 mod config;
 mod rule;
 
-use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, MoveReason};
+use plimsoll_types::{Budget, Bytes, Change, Decision, KeepReason, Knobs, MoveReason, Recompute};
 use serde::{Deserialize, Serialize};
 
 use self::brake::{Brake, too_early};
@@ -125,7 +125,7 @@ impl Controller for Stepwise {
         self.judge(step, budget.capacity)
     }
 
-    fn on_checkpointing(&mut self) {
+    fn on_checkpointing(&mut self, _: Recompute) {
         self.window_peak = None;
     }
 

@@ -1,6 +1,6 @@
 //! Which steps may share a model.
 
-use plimsoll_types::{Phase, StepShape};
+use plimsoll_types::{Phase, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::Platform;
@@ -31,8 +31,8 @@ impl Key {
 /// What the keys of one program have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// Whether activations are recomputed in the backward pass instead of kept.
-    pub checkpointing: bool,
+    /// Whose activations are recomputed in the backward pass instead of kept.
+    pub recompute: Recompute,
     /// What the program runs on.
     pub platform: Platform,
     /// Batches up to this many samples run other kernels than larger ones, where gradients are computed.
@@ -42,9 +42,11 @@ pub struct Keys {
 impl Keys {
     /// Returns the key of a part of this shape.
     pub fn key(self, phase: Phase, shape: StepShape) -> Key {
-        // Without a gradient of weights there is one path only.
-        let regime = u16::from(phase == Phase::Train && shape.samples <= self.small_batch);
-        Key { phase, checkpointing: self.checkpointing, platform: self.platform, regime }
+        // Without a gradient there is one path only, and nothing to compute again.
+        let has_gradient = phase == Phase::Train;
+        let regime = u16::from(has_gradient && shape.samples <= self.small_batch);
+        let checkpointing = has_gradient && self.recompute.is_on(shape.edge());
+        Key { phase, checkpointing, platform: self.platform, regime }
     }
 }
 
@@ -54,11 +56,18 @@ mod tests {
 
     #[test]
     fn small_batches_have_a_regime_of_their_own_where_gradients_are_computed() {
-        let keys = Keys { checkpointing: true, platform: Platform::default(), small_batch: 4 };
+        let keys = Keys { recompute: Recompute::NEVER, platform: Platform::default(), small_batch: 4 };
         let regime = |phase, n| keys.key(phase, StepShape::new(n, 8)).regime;
         assert_eq!([4, 5].map(|n| regime(Phase::Train, n)), [1, 0]);
         assert_eq!([4, 5].map(|n| regime(Phase::Infer, n)), [0, 0]);
-        assert!(keys.key(Phase::Train, StepShape::new(1, 8)).checkpointing);
+    }
+
+    #[test]
+    fn only_where_activations_are_recomputed_has_a_shape_the_key_of_those() {
+        let keys = Keys { recompute: Recompute::from(16), platform: Platform::default(), small_batch: 0 };
+        let checkpointing = |phase, edge| keys.key(phase, StepShape::new(1, edge)).checkpointing;
+        assert_eq!([8, 15, 16, 64].map(|edge| checkpointing(Phase::Train, edge)), [false, false, true, true]);
+        assert!(!checkpointing(Phase::Infer, 64), "there is no backward pass");
     }
 
     #[test]

@@ -151,9 +151,8 @@ impl GuardedStep {
         &self.device
     }
 
-    /// Goes on with the same device under another strategy of its gradients.
-    pub fn set_device(&mut self, device: Device) {
-        self.device = device;
+    /// Forgets what single samples were measured to need, where steps need less from here on.
+    pub fn forget_needs(&mut self) {
         self.needs.forget();
     }
 

@@ -218,6 +218,7 @@ fn most(n: usize, fits: impl Fn(usize) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use plimsoll_predict::{Dtype, Platform};
+    use plimsoll_types::Recompute;
 
     use super::*;
 
@@ -225,7 +226,7 @@ mod tests {
 
     fn needs() -> ProgramNeeds {
         let platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
-        let keys = Keys { checkpointing: false, platform, small_batch: 0 };
+        let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: 0 };
         ProgramNeeds::try_new(keys, PredictorConfig::default(), false).unwrap()
     }
 

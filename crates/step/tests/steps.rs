@@ -16,6 +16,7 @@ use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_step::{
     GuardedStep, Loss, NextStep, OptimizerRecovery, ProgramNeeds, ProgramSteps, StepError, StepRules, Stopped,
 };
+use plimsoll_types::Recompute;
 
 #[global_allocator]
 static ALLOCATOR: TrackingAllocator = TrackingAllocator::new();
@@ -46,7 +47,7 @@ impl State {
 fn take(recovery: OptimizerRecovery, mut n_failing: usize) -> (Result<(), StepError>, Vec<f32>, Vec<u32>) {
     let device = Device::flex().autodiff();
     let platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
-    let keys = Keys { checkpointing: false, platform, small_batch: 0 };
+    let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: 0 };
     let needs = ProgramNeeds::try_new(keys, PredictorConfig::default(), true).unwrap();
     let guarded = GuardedStep::new(open(DeviceKind::Flex, None).unwrap(), device.clone());
     let rules = StepRules { seed: Some(5), recovery, ..StepRules::default() };

@@ -6,7 +6,7 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, ProbeError, open};
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::Fraction;
+use plimsoll_types::{Fraction, Recompute};
 
 use crate::balance::BalanceConfig;
 use crate::controller::ControllerConfig;
@@ -134,7 +134,7 @@ impl FitConfig {
             controller: ControllerConfig {
                 predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },
                 policy,
-                checkpointing: false,
+                recompute: Recompute::NEVER,
                 platform: platform(device, &open(device, None)?.name()),
                 exact_peaks: has_exact_peaks(device),
                 small_batch: small_batch_regime(device),

@@ -6,8 +6,8 @@ use plimsoll_predict::{
     Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
 };
 use plimsoll_types::{
-    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, StepDone, StepFailed, StepShape, part_size,
-    share_of_replica,
+    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed, StepShape,
+    part_size, share_of_replica,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ pub struct ControllerConfig {
     pub predictor: PredictorConfig,
     /// How knobs are turned.
     pub policy: PolicyConfig,
-    /// Whether gradient checkpointing is on.
-    pub checkpointing: bool,
+    /// Whose activations are recomputed in the backward pass.
+    pub recompute: Recompute,
     /// What the steps run on.
     pub platform: Platform,
     /// Whether the device tells exact peaks of the bytes in use, and not merely what is reserved.
@@ -97,8 +97,8 @@ impl Controller {
     ///
     /// [`ControllerError`] when predictor or policy refuse their configuration.
     pub fn try_new(config: ControllerConfig) -> Result<Self, ControllerError> {
-        let ControllerConfig { checkpointing, platform, small_batch, exact_peaks, replicas, .. } = config;
-        let keys = Keys { checkpointing, platform, small_batch };
+        let ControllerConfig { recompute, platform, small_batch, exact_peaks, replicas, .. } = config;
+        let keys = Keys { recompute, platform, small_batch };
         let replicas = replicas.max(1);
         // Where graphs lie beside each other, their common tables grow once more.
         let beside = config.predictor.beside.saturating_mul(replicas.min(2).into());
@@ -111,8 +111,9 @@ impl Controller {
     }
 
     fn plan(&mut self, needs: &[PlannedNeed]) -> Result<(), PredictError> {
-        for PlannedNeed { phase, shape, expected, upper, resident, nodes, .. } in needs.iter().copied() {
-            let key = self.keys.key(phase, shape);
+        for it in needs.iter().copied() {
+            let PlannedNeed { phase, checkpointing, shape, expected, upper, resident, nodes, .. } = it;
+            let key = Key { checkpointing, ..self.keys.key(phase, shape) };
             match resident {
                 Some(before) => {
                     let part = PartReading { shape, before, peak: Peak::Exact(expected), nodes };
@@ -146,7 +147,7 @@ impl Controller {
             }
             Event::GradientCheckpointing(switched) => {
                 // What was seen without says nothing of steps with it, nor does what was planned: those have other keys.
-                self.keys.checkpointing = true;
+                self.keys.recompute = self.keys.recompute.or(switched.recompute);
                 // A plan that cannot be read is as good as none.
                 let planned = switched.planned.as_deref().and_then(|it| serde_json::from_str::<Vec<_>>(it).ok());
                 self.plan(&planned.unwrap_or_default())?;
@@ -259,9 +260,9 @@ impl Controller {
         part_size(n_samples as u64, most, replicas, self.keys.small_batch)
     }
 
-    /// Whether activations are recomputed in the backward pass.
-    pub fn is_checkpointing(&self) -> bool {
-        self.keys.checkpointing
+    /// Returns whose activations are recomputed in the backward pass.
+    pub fn recompute(&self) -> Recompute {
+        self.keys.recompute
     }
 
     /// Returns the policy.

@@ -6,7 +6,7 @@ use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor};
 use plimsoll_predict::{Dtype, Keys, Platform, PredictError, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, count_as_worker, open};
 use plimsoll_step::{ProgramNeeds, Replicas, StepError};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Recompute};
 
 use crate::names::checksum;
 
@@ -18,18 +18,17 @@ pub struct DeviceMissing(#[from] pub ProbeError);
 /// Which devices are measured, for whoever asks for another.
 pub const MEASURED: &str = "a CPU by Flex, Vulkan or CUDA is measured, where this build has its feature";
 
-/// Opens a Burn device with gradients, and with gradient checkpointing where asked for.
+/// Opens a Burn device with gradients.
 ///
 /// Open the probe first: it starts the device, and says in words what is missing where a driver is.
 ///
 /// # Errors
 ///
 /// [`DeviceMissing`] when the build leaves the device out, or the machine has no Vulkan adapter at that index.
-pub fn open_device(kind: DeviceKind, checkpointing: bool) -> Result<Device, DeviceMissing> {
+pub fn open_device(kind: DeviceKind) -> Result<Device, DeviceMissing> {
     let device = plain_device(kind)?;
     warm_up(kind, &device);
-    let device = device.autodiff();
-    Ok(if checkpointing { device.gradient_checkpointing() } else { device })
+    Ok(device.autodiff())
 }
 
 /// Hands what was made of host data to the device at once, and returns it.
@@ -187,8 +186,9 @@ pub fn program_needs(kind: DeviceKind, device: &Device, probe: &dyn Probe) -> Re
 /// Returns what the keys of a program have in common on a device that its probe calls so.
 pub fn program_keys(kind: DeviceKind, device: &Device, name: &str) -> Keys {
     let sparing = device.gradient_checkpointing_strategy();
+    let is_on = sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled);
     Keys {
-        checkpointing: sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled),
+        recompute: if is_on { Recompute::ALWAYS } else { Recompute::NEVER },
         platform: platform(kind, name),
         small_batch: small_batch_regime(kind),
     }

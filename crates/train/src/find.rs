@@ -7,7 +7,7 @@ use plimsoll_plan::{
 use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Recompute, StepShape};
 
 use crate::device::{beside_tensors, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
@@ -23,7 +23,7 @@ pub struct FindRequest {
     /// The device.
     pub device: DeviceKind,
     /// Whether activations are recomputed in the backward pass.
-    pub checkpointing: bool,
+    pub recompute: Recompute,
     /// Where the state from before an optimizer's step comes from: a copy takes memory.
     pub optimizer_recovery: OptimizerRecovery,
     /// The edge, the limits of the batch, and the part of the capacity that may be used; what depends on the device is
@@ -58,8 +58,9 @@ pub fn find_batch_size<J: Job>(
     let small_batch = small_batch_regime(request.device);
     let source = job.source();
     let held = request.loader().map_or(Ok(Bytes::ZERO), |it| it.held(&*source)).map_err(TrialError::from)?;
-    let device = open_device(request.device, request.checkpointing).map_err(|it| PlanError::from(it.0))?;
-    let mut trials = Trials::try_new(job, device.clone(), open_probe()?)?.recovering(request.optimizer_recovery);
+    let device = open_device(request.device).map_err(|it| PlanError::from(it.0))?;
+    let mut trials =
+        Trials::try_new(job, device.clone(), request.recompute, open_probe()?)?.recovering(request.optimizer_recovery);
     if let (DeviceKind::Flex, Some(loader)) = (request.device, request.loader()) {
         trials.hold_buffers(loader).map_err(TrialError::from)?;
     }
@@ -67,7 +68,7 @@ pub fn find_batch_size<J: Job>(
         device: request.device,
         fusion: has_fusion(request.device),
         capacity,
-        keys: Keys { checkpointing: request.checkpointing, platform, small_batch },
+        keys: Keys { recompute: request.recompute, platform, small_batch },
         predictor: PredictorConfig {
             features: job.features(),
             beside: beside_tensors(request.device),
@@ -84,7 +85,8 @@ pub fn find_batch_size<J: Job>(
         },
         objective: request.objective,
     };
-    let program = BlankProgram::new(BlankJob::new(job, device), request.optimizer_recovery);
+    let program =
+        BlankProgram::new(BlankJob::new(job, device).recomputing(request.recompute), request.optimizer_recovery);
     finding.run(&program, &mut trials, on_tried)
 }
 
@@ -106,7 +108,7 @@ pub fn find_inference_batch(
         device,
         fusion: has_fusion(device),
         capacity,
-        keys: Keys { checkpointing: false, platform: platform(device, &probe.name()), small_batch: 0 },
+        keys: Keys { recompute: Recompute::NEVER, platform: platform(device, &probe.name()), small_batch: 0 },
         predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },
         exact_peaks: has_exact_peaks(device),
         finder,

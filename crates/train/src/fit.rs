@@ -6,7 +6,7 @@ use plimsoll_monitor::Progress;
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
 use plimsoll_sampler::StreamStats;
-use plimsoll_types::{Bytes, EndReason, Event};
+use plimsoll_types::{Bytes, EndReason, Event, Recompute};
 
 use crate::config::FitConfig;
 use crate::device::{compute_alone, device_kind, open_device, warm_up};
@@ -38,7 +38,7 @@ pub enum Doing {
 pub type Watching<'a> = &'a mut dyn FnMut(Doing, &Progress);
 
 /// Plans steps that recompute activations, in the midst of a run; see [`plan_sparing`](crate::plan_sparing).
-pub type PlanSparing<'a> = &'a mut dyn FnMut() -> Result<Vec<PlannedNeed>, PlanError>;
+pub type PlanSparing<'a> = &'a mut dyn FnMut(Recompute) -> Result<Vec<PlannedNeed>, PlanError>;
 
 /// What a run needs besides its job and its settings.
 pub struct Shell<'a> {
@@ -89,7 +89,7 @@ impl<'a> Shell<'a> {
             run_dir,
             existing,
             probe: plimsoll_probe::open(device, capacity)?,
-            device: open_device(device, false).map_err(|it| it.0)?,
+            device: open_device(device).map_err(|it| it.0)?,
             stop: StopFlag::default(),
             observer,
             watching: None,

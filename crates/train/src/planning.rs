@@ -10,7 +10,7 @@ use plimsoll_plan::{
 use plimsoll_predict::{Approach, Keys, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Fraction, StepShape};
+use plimsoll_types::{Fraction, Recompute, StepShape};
 
 use crate::device::{has_autotune, has_fusion, open_device, platform, small_batch_regime};
 use crate::job::Job;
@@ -18,15 +18,15 @@ use crate::loader::LoaderConfig;
 use crate::rehearsal::BlankJob;
 use crate::trial::Trials;
 
-pub use self::sounding::{sound, sound_forward, sound_one};
+pub use self::sounding::{Sounded, sound, sound_forward, sound_one};
 
 /// What is to be planned, and for which device.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
     /// The device.
     pub device: DeviceKind,
-    /// Whether activations are recomputed in the backward pass.
-    pub checkpointing: bool,
+    /// Whose activations are recomputed in the backward pass.
+    pub recompute: Recompute,
     /// Where the state from before an optimizer's step comes from: a copy takes memory.
     pub optimizer_recovery: OptimizerRecovery,
     /// The part of the capacity that a step may use.
@@ -75,9 +75,12 @@ pub fn plan_memory<J: Job>(
     progress: OnPlanned<'_>,
 ) -> Result<MemoryPlan, PlanError> {
     let capacity = open_probe()?.capacity()?;
-    let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
+    let device = open_device(request.device).map_err(|error| error.0)?;
     let fingerprint = fingerprint(job, request, &device_name(request.device)?);
-    let program = BlankProgram::new(BlankJob::new(job, device.clone()), request.optimizer_recovery);
+    let program = BlankProgram::new(
+        BlankJob::new(job, device.clone()).recomputing(request.recompute),
+        request.optimizer_recovery,
+    );
     let open_steps = || Ok(Box::new(trials(job, request, &device, open_probe)?) as Box<dyn RealSteps + '_>);
     let n_samples = request.loader.samples_of(request.loader.largest_edge);
     let planning = Planning {
@@ -102,7 +105,7 @@ pub fn plan_memory<J: Job>(
     Ok(plan)
 }
 
-/// Plans steps that recompute activations, for a run under way on a device with pools: by dry run alone, since next to the
+/// Plans steps that recompute the activations of these samples, for a run under way on a device with pools: by dry run alone, since next to the
 /// run's own model there is no room for real steps of another one.
 ///
 /// `first` is the plan that the run began with, whose real steps correct this one; the pages of the run are as large as its
@@ -115,17 +118,12 @@ pub fn plan_memory<J: Job>(
 pub fn plan_sparing<J: Job>(
     job: &J,
     request: &PlanRequest,
-    first: Option<&MemoryPlan>,
+    (recompute, first): (Recompute, Option<&MemoryPlan>),
     open_probe: OpenProbe<'_>,
 ) -> Result<Vec<PlannedNeed>, PlanError> {
     let page = open_probe()?.page()?;
-    let request = PlanRequest {
-        checkpointing: true,
-        lattice: Vec::new(),
-        is_corrected: false,
-        schedule_steps: 0,
-        ..request.clone()
-    };
+    let request =
+        PlanRequest { recompute, lattice: Vec::new(), is_corrected: false, schedule_steps: 0, ..request.clone() };
     let plan = plan_memory(job, &request, open_probe, &mut |_, _, _| ())?.corrected_as(first, page);
     plan.check()?;
     Ok(plan.needs())
@@ -139,7 +137,7 @@ pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) ->
         model: job.program(),
         optimizer: optimizer(job, request.optimizer_recovery),
         dtype: "f32".to_owned(),
-        checkpointing: request.checkpointing,
+        recompute: request.recompute,
         effective_batch_size: request.loader.effective_batch_size,
         device: device_name.to_owned(),
         fusion: has_fusion(request.device),
@@ -163,7 +161,7 @@ fn device_name(kind: DeviceKind) -> Result<String, PlanError> {
 /// Returns what names the kernels that a shape runs.
 fn keys(request: &PlanRequest, device_name: &str) -> Keys {
     let platform = platform(request.device, device_name);
-    Keys { checkpointing: request.checkpointing, platform, small_batch: small_batch_regime(request.device) }
+    Keys { recompute: request.recompute, platform, small_batch: small_batch_regime(request.device) }
 }
 
 /// Begins real steps beside the buffers of a run's loader.
@@ -174,8 +172,9 @@ fn trials<'a, J: Job>(
     open_probe: OpenProbe<'_>,
 ) -> Result<Trials<'a, J>, PlanError> {
     let failed = |error: TrialError| PlanError::Step { shape: request.loader.largest(), source: error.into() };
-    let mut trials =
-        Trials::try_new(job, device.clone(), open_probe()?).map_err(failed)?.recovering(request.optimizer_recovery);
+    let mut trials = Trials::try_new(job, device.clone(), request.recompute, open_probe()?)
+        .map_err(failed)?
+        .recovering(request.optimizer_recovery);
     trials.hold_buffers(&request.loader).map_err(|error| failed(error.into()))?;
     Ok(trials)
 }

@@ -3,8 +3,8 @@
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Blank;
-use plimsoll_step::{Loss, TrainState};
-use plimsoll_types::StepShape;
+use plimsoll_step::{Loss, TrainState, recomputing};
+use plimsoll_types::{Recompute, StepShape};
 
 use crate::job::Job;
 
@@ -13,13 +13,20 @@ use crate::job::Job;
 pub struct BlankJob<'a, J> {
     job: &'a J,
     device: Device,
+    recompute: Recompute,
     task_weights: Vec<f32>,
 }
 
 impl<'a, J: Job> BlankJob<'a, J> {
     /// Takes the steps of a job on a device with gradients.
     pub fn new(job: &'a J, device: Device) -> Self {
-        Self { job, device, task_weights: vec![1.0; job.tasks().len()] }
+        Self { job, device, recompute: Recompute::NEVER, task_weights: vec![1.0; job.tasks().len()] }
+    }
+
+    /// Recomputes the activations of these samples.
+    #[must_use]
+    pub fn recomputing(self, recompute: Recompute) -> Self {
+        Self { recompute, ..self }
     }
 }
 
@@ -35,7 +42,10 @@ impl<J: Job> Blank for BlankJob<'_, J> {
     }
 
     fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
-        self.job.mean_loss(model, self.job.blank_batch(shape, &self.device), &self.task_weights)
+        let Self { job, device, recompute, task_weights } = self;
+        recomputing(recompute.is_on(shape.edge()), model, device, |model, device| {
+            job.mean_loss(model, job.blank_batch(shape, device), task_weights)
+        })
     }
 
     fn max_norm(&self) -> Option<f64> {

@@ -40,7 +40,7 @@ impl Kept {
         let controller = config.controller.with_features(job.features());
         let mut memory = value(&controller.predictor);
         // Where it is switched on as needed, it depends on the capacity, and the checkpoint knows.
-        memory["gradient_checkpointing"] = (!config.may_checkpoint && controller.checkpointing).into();
+        memory["gradient_checkpointing"] = (!config.may_checkpoint && controller.recompute.is_on_anywhere()).into();
         let samples = match job.source().lengths() {
             Lengths::Cut => "cut",
             Lengths::Known(_) => "padded",

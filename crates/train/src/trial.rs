@@ -1,12 +1,13 @@
 //! Real steps of a job, of chosen shapes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::Device;
 use plimsoll_plan::{BlankTrials, Ran, RealSteps, Trial, TrialError};
 use plimsoll_probe::Probe;
-use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_step::{OptimizerRecovery, recomputing};
+use plimsoll_types::{Bytes, Recompute, StepShape};
 
 use crate::device::uploaded;
 use crate::job::Job;
@@ -21,6 +22,7 @@ pub struct Trials<'a, J: Job> {
     job: &'a J,
     source: Arc<J::Source>,
     device: Device,
+    recompute: Recompute,
     blank: BlankTrials<BlankJob<'a, J>>,
     /// Those of a run's loader, where it is to be measured too.
     buffers: Vec<<J::Source as Source>::Buffer>,
@@ -68,14 +70,20 @@ pub(crate) fn filled<S: Source>(source: &S, shape: StepShape) -> Result<S::Buffe
 }
 
 impl<'a, J: Job> Trials<'a, J> {
-    /// Prepares for steps on a device; the first one makes model and optimizer.
+    /// Prepares for steps on a device, which recompute the activations of these samples; the first one makes model and optimizer.
     ///
     /// # Errors
     ///
     /// [`TrialError::Step`] when the device does not tell its capacity.
-    pub fn try_new(job: &'a J, device: Device, probe: Box<dyn Probe>) -> Result<Self, TrialError> {
-        let blank = BlankTrials::try_new(BlankJob::new(job, device.clone()), probe)?;
-        Ok(Self { job, source: job.source(), device, blank, buffers: Vec::new(), room: StepShape::new(0, 0) })
+    pub fn try_new(
+        job: &'a J,
+        device: Device,
+        recompute: Recompute,
+        probe: Box<dyn Probe>,
+    ) -> Result<Self, TrialError> {
+        let blank = BlankTrials::try_new(BlankJob::new(job, device.clone()).recomputing(recompute), probe)?;
+        let (source, buffers, room) = (job.source(), Vec::new(), StepShape::new(0, 0));
+        Ok(Self { job, source, device, recompute, blank, buffers, room })
     }
 
     /// Keeps what a run with this recovery keeps while the optimizer steps.
@@ -117,11 +125,17 @@ impl<'a, J: Job> Trials<'a, J> {
         buffer: &<J::Source as Source>::Buffer,
         most: u32,
     ) -> Result<Ran, TrialError> {
-        let (job, device) = (self.job, &self.device);
-        let task_weights = vec![1.0; job.tasks().len()];
-        let batch = |range| uploaded(job.batch(buffer, range, device), device);
-        let mean_loss = |model: &J::Model, range| job.mean_loss(model, batch(range), &task_weights);
-        self.blank.take(draw.micro_batches(most), job.unit().of(lengths), &mean_loss)
+        let (job, recompute, parts) = (self.job, self.recompute, draw.micro_batches(most));
+        let (task_weights, edges) = (vec![1.0; job.tasks().len()], parts.clone());
+        let mean_loss = |model: &J::Model, samples: Range<usize>| {
+            let part = edges.iter().find(|it| it.samples.contains(&samples.start));
+            let is_on = part.is_some_and(|it| recompute.is_on(it.edge));
+            recomputing(is_on, model, &self.device, |model, device| {
+                let batch = uploaded(job.batch(buffer, samples, device), device);
+                job.mean_loss(model, batch, &task_weights)
+            })
+        };
+        self.blank.take(parts, job.unit().of(lengths), &mean_loss)
     }
 
     fn collate_and_step(

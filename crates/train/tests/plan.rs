@@ -29,7 +29,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Opens planner and device, or says why the test is skipped.
 fn open() -> Option<(DryRunPlanner, Device)> {
     match DryRunPlanner::try_open(DEVICE, has_fusion(DEVICE)) {
-        Ok(planner) => Some((planner, open_device(DEVICE, false).unwrap())),
+        Ok(planner) => Some((planner, open_device(DEVICE).unwrap())),
         Err(PlanError::Probe(error @ ProbeError::NoDevice { .. })) => {
             eprintln!("skipped: failed to {error}");
             None

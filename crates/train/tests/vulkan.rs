@@ -17,7 +17,7 @@ use plimsoll_predict::{Dtype, Keys, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
 use plimsoll_step::{GuardedStep, Loss, ProgramNeeds, StepError, StepOutcome, StepRequest};
 use plimsoll_train::open_device;
-use plimsoll_types::{Budget, Bytes, Knobs, MemoryReading, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, MemoryReading, Recompute, StepShape};
 
 /// Values per sample, so that 64 samples take 1 MiB, and few samples need several pages: sums over many samples would
 /// differ by more rounding between a whole and its halves.
@@ -35,7 +35,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Opens probe and device under one name, or says why the test is skipped.
 fn device() -> Option<(Box<dyn Probe>, Device)> {
     match open(DeviceKind::Vulkan(0), None) {
-        Ok(probe) => Some((probe, open_device(DeviceKind::Vulkan(0), false).unwrap())),
+        Ok(probe) => Some((probe, open_device(DeviceKind::Vulkan(0)).unwrap())),
         Err(error @ ProbeError::NoDevice { .. }) => {
             eprintln!("skipped: failed to {error}");
             None
@@ -178,7 +178,7 @@ fn take_mixed(is_mixed: bool, budget: Bytes) -> Option<(usize, Bytes, Vec<f64>)>
     let guarded = GuardedStep::new(Box::new(Counted(probe, Arc::clone(&cleanups))), device.clone());
     let mut guarded = if is_mixed { guarded.of_mixed_shapes() } else { guarded };
     let platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
-    let keys = Keys { checkpointing: false, platform, small_batch: 0 };
+    let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: 0 };
     let mut needs = ProgramNeeds::try_new(keys, PredictorConfig::default(), false).unwrap();
     let (net, mut peak, mut losses) = (Net::init(&device), Bytes::ZERO, Vec::new());
     for step in 0..12 {

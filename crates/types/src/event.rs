@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, Phase, StepShape, Validated, null_as_nan};
+use crate::{Bytes, Decision, Extent, Knobs, Phase, Recompute, StepShape, Validated, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// One line of a run's log.
 ///
@@ -249,11 +249,13 @@ impl Attempt {
     }
 }
 
-/// Gradient checkpointing was switched on, because one sample alone did not fit.
+/// Gradient checkpointing was switched on for samples from some edge on, because one of them alone did not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GradientCheckpointing {
     /// The first step with it.
     pub step: u64,
+    /// Which samples have it.
+    pub recompute: Recompute,
     /// What was planned anew for steps with it, in JSON, so that a log can be replayed without anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<String>,

@@ -32,6 +32,7 @@ mod knobs;
 mod memory;
 mod number;
 mod phase;
+mod recompute;
 mod shape;
 mod validated;
 
@@ -48,5 +49,6 @@ pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
 pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
+pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
 pub use validated::{Goal, ItemsMeasured, TaskMetric, Validated};

@@ -15,7 +15,7 @@ use plimsoll_train::{
     BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
     RunDir, Scaling, Shell, StopFlag, fit,
 };
-use plimsoll_types::{Bytes, Event, Fraction, StepDone, Validated};
+use plimsoll_types::{Bytes, Event, Fraction, Recompute, StepDone, Validated};
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 
@@ -40,7 +40,7 @@ fn config(n_steps: u64) -> FitConfig {
         controller: ControllerConfig {
             predictor: PredictorConfig::default(),
             policy: PolicyConfig::Bucketed(bucketed),
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             platform: Platform::default(),
             planned: Vec::new(),
             replicas: 1,

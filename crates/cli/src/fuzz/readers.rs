@@ -11,7 +11,7 @@ use plimsoll_fixtures::dir;
 use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
 use plimsoll_predict::{Phase, Source as KnownBy};
 use plimsoll_train::{BadSample, EVENTS_FILE, Existing, RunDir, Source, replay};
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
@@ -111,7 +111,7 @@ fn fingerprint() -> Fingerprint {
         model: "edsr".to_owned(),
         optimizer: "adam".to_owned(),
         dtype: "f32".to_owned(),
-        checkpointing: false,
+        recompute: Recompute::NEVER,
         effective_batch_size: 16,
         device: "flex".to_owned(),
         fusion: false,

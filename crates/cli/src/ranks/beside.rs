@@ -78,7 +78,7 @@ impl Other {
         enter(self.rank);
         let Common { harness, devices, existing, config_text, death, stop } = common;
         let (rank, kind) = (self.rank, devices[self.rank].0);
-        let device = open_device(kind, self.config.controller.checkpointing).map_err(|error| error.0)?;
+        let device = open_device(kind).map_err(|error| error.0)?;
         let probe = harness.on_fit(harness.open(devices, rank)?);
         let shell = Shell {
             run_dir: &mut self.run_dir,

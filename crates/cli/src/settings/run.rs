@@ -178,7 +178,7 @@ impl Settings {
             controller: ControllerConfig {
                 predictor: self.predictor(),
                 policy: self.policy(sizes)?,
-                checkpointing: self.memory.begins_with_checkpointing(),
+                recompute: self.memory.recompute(),
                 platform: platform(self.device(), name),
                 planned: Vec::new(),
                 exact_peaks: has_exact_peaks(self.device()),

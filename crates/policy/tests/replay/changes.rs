@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured};
-use plimsoll_types::{Budget, Bytes, Decision, Prediction, StepShape};
+use plimsoll_types::{Budget, Bytes, Decision, Prediction, Recompute, StepShape};
 
 use crate::scene::{self, knobs, policy};
 
@@ -132,5 +132,9 @@ fn what_failed_is_answered_by_a_policy_that_was_saved_in_between_and_not_after_a
         policy.knobs()
     };
     assert!(answers(&mut policy.clone(), None).micro_batch_size < rung.micro_batch_size);
-    assert_eq!(answers(&mut policy, Some(Signal::Checkpointing)), rung, "its samples have run as they were");
+    assert_eq!(
+        answers(&mut policy, Some(Signal::Checkpointing(Recompute::ALWAYS))),
+        rung,
+        "its samples have run as they were"
+    );
 }

@@ -3,6 +3,7 @@
 use plimsoll_policy::{
     Bounds, BucketedConfig, CertifiedConfig, FixedConfig, Policy, PolicyConfig, Signal, StepwiseConfig,
 };
+use plimsoll_types::Recompute;
 
 use crate::scene::Then::{Budget, OutOfMemory, Peak};
 use crate::scene::{check, failed, knobs, policy, unknown};
@@ -28,7 +29,7 @@ fn a_fixed_policy_never_moves() {
 fn that_activations_are_recomputed_is_no_question() {
     for mut policy in all().map(policy) {
         let knobs = policy.knobs();
-        assert_eq!(policy.on_signal(&Signal::Checkpointing, &unknown), None, "{}", policy.name());
+        assert_eq!(policy.on_signal(&Signal::Checkpointing(Recompute::ALWAYS), &unknown), None, "{}", policy.name());
         assert_eq!(policy.knobs(), knobs);
     }
 }

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_sampler::EpochCursor;
-use plimsoll_types::{Bytes, Knobs};
+use plimsoll_types::{Bytes, Knobs, Recompute};
 
 use super::*;
 use crate::balance::BalanceConfig;
@@ -34,7 +34,7 @@ fn state(step: u64) -> RunState {
     let config = ControllerConfig {
         predictor: PredictorConfig::default(),
         policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 16, micro_batch_size: 2 })),
-        checkpointing: false,
+        recompute: Recompute::NEVER,
         platform: Platform::default(),
         exact_peaks: true,
         small_batch: 0,

@@ -18,7 +18,7 @@ pub(super) fn signal(event: &Event, part_size: PartSize<'_>) -> Option<Signal> {
             Signal::OutOfMemory(StepRefused { step: *step, knobs: *rung, shape: attempt.shape, in_parts })
         }
         Event::BudgetChanged(BudgetChanged { step, budget }) => Signal::BudgetChanged { step: *step, budget: *budget },
-        Event::GradientCheckpointing(_) => Signal::Checkpointing,
+        Event::GradientCheckpointing(switched) => Signal::Checkpointing(switched.recompute),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! What a controller learns of micro-batches.
 
 use plimsoll_policy::{Bounds, CertifiedConfig, PolicyConfig};
-use plimsoll_types::{Attempt, Budget, BudgetChanged, Change, Extent, Knobs, MicroBatch, MoveReason, Stage};
+use plimsoll_types::{Attempt, Budget, BudgetChanged, Change, Extent, Knobs, MicroBatch, MoveReason, Recompute, Stage};
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn config(exact_peaks: bool) -> ControllerConfig {
     ControllerConfig {
         predictor: PredictorConfig::default(),
         policy: PolicyConfig::default(),
-        checkpointing: false,
+        recompute: Recompute::NEVER,
         platform: Platform::default(),
         exact_peaks,
         small_batch: 0,
@@ -263,7 +263,8 @@ fn tables_that_may_double_are_in_the_bound_of_a_longer_edge_and_not_in_that_of_w
     let (rung, capacity, stage) = (done.rung, done.capacity, Stage::MicroBatch);
     let failed = Event::StepFailed(StepFailed { step: 0, rung, attempt, capacity, stage });
     let (phase, expected, largest, resident) = (Phase::Train, done.peak, Bytes::ZERO, Some(Bytes(RESIDENT)));
-    let planned = vec![PlannedNeed { phase, shape, expected, upper: expected, largest, resident, nodes }];
+    let planned =
+        vec![PlannedNeed { phase, checkpointing: false, shape, expected, upper: expected, largest, resident, nodes }];
     let mut controllers = vec![controller_of(ControllerConfig { planned, ..config(true) })];
     for event in [told(Some(done.peak)), told(None), failed] {
         let mut controller = controller(true);

@@ -1,7 +1,7 @@
 //! What a loader is told.
 
 use plimsoll_sampler::{StepSize, TaskMix};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Recompute, StepShape};
 
 use super::{BadSample, LoaderError};
 use crate::source::{Lengths, Source};
@@ -113,6 +113,12 @@ impl LoaderConfig {
             StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
             StepUnit::Positions | StepUnit::BatchOfPositions => self.effective_batch_size.div_ceil(edge.max(1)),
         }
+    }
+
+    /// Recomputes the activations of samples of this edge and longer ones; what is padded to one edge is all of one kind.
+    pub fn recompute_from(&self, edge: u32) -> Recompute {
+        let shorter = self.edges.partition_point(|it| *it < edge).checked_sub(1);
+        if self.edges.is_empty() { Recompute::from(edge) } else { Recompute::above(shorter.map(|at| self.edges[at])) }
     }
 
     /// Returns how many samples of this edge a batch of a step may have.

@@ -1,9 +1,11 @@
 //! Soundings of a job: few small steps before the first of a run, so that none is taken of which nothing is known.
 
+use std::collections::BTreeSet;
+
 use plimsoll_plan::{Aim, Enough, OnPlanned, OpenProbe, PlanError, PlannedNeed, Sounding};
 use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_types::{Fraction, StepShape};
+use plimsoll_types::{Fraction, Recompute, StepShape};
 
 use super::{BlankForward, PlanRequest, device_name, keys, trials};
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
@@ -11,13 +13,22 @@ use crate::job::Job;
 use crate::loader::{BadSample, LoaderConfig};
 use crate::source::Source as _;
 
+/// What a run begins with.
+#[derive(Clone, Debug)]
+pub struct Sounded {
+    /// What was read, for [`ControllerConfig::planned`](crate::ControllerConfig::planned).
+    pub needs: Vec<PlannedNeed>,
+    /// Whose activations are to be recomputed, so that all fit: those that the request names, and where one sample of the
+    /// longest edge does not fit without, all that are not certain to.
+    pub recompute: Recompute,
+}
+
 /// Approaches what a run on a device without pools begins with: the largest of its `first` micro-batches, and one sample
 /// of the longest edge of a validation. Every trial is certain to fit by those before it; the first is the smallest there
 /// is.
 ///
 /// Of a first micro-batch of several samples, one has to fit: a step runs in as many as are certain.
-///
-/// Returns what was read, for [`ControllerConfig::planned`](crate::ControllerConfig::planned).
+/// Where it does not, and `may_recompute` says so, it is approached once more with recomputed activations.
 ///
 /// The steps are those of a run, with a model and an optimizer of their own, of blank batches: no sample is read. The
 /// validation is held against what is in use once there has been a training step.
@@ -29,14 +40,27 @@ use crate::source::Source as _;
 pub fn sound<J: Job>(
     job: &J,
     request: &PlanRequest,
-    first: StepShape,
+    (first, may_recompute): (StepShape, bool),
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
-) -> Result<Vec<PlannedNeed>, PlanError> {
+) -> Result<Sounded, PlanError> {
     let longest = request.inference.iter().map(|it| it.edge()).max();
     let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
     let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
-    sound_all(job, request, &work, Enough::OneSample, open_probe, progress)
+    let sounding = sounding(job, request, open_probe)?;
+    let (mut needs, reached) = sound_all(job, request, (&sounding, &work, Enough::OneSample), open_probe, progress)?;
+    let Err(error) = reached else { return Ok(Sounded { needs, recompute: request.recompute }) };
+    if !may_recompute || request.recompute.is_on_anywhere() || !error.may_fit_recomputing() {
+        return Err(error);
+    }
+    let recompute = sounding.recompute(&needs, first.samples, &edges(request))?;
+    // On the way up everything is recomputed, so that each trial says something of the next.
+    let request = PlanRequest { recompute: Recompute::ALWAYS, ..request.clone() };
+    let sparing = self::sounding(job, &request, open_probe)?;
+    let (again, reached) = sound_all(job, &request, (&sparing, &work, Enough::OneSample), open_probe, progress)?;
+    reached?;
+    needs.extend(again);
+    Ok(Sounded { needs, recompute })
 }
 
 /// Approaches one shape of a phase, as a search for a batch size begins with it, and returns what was read of it; all of its
@@ -52,31 +76,45 @@ pub fn sound_one<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Option<PlannedNeed>, PlanError> {
-    let read = sound_all(job, request, &[work], Enough::All, open_probe, progress)?;
+    let sounding = sounding(job, request, open_probe)?;
+    let (read, reached) = sound_all(job, request, (&sounding, &[work], Enough::All), open_probe, progress)?;
+    reached?;
     Ok(read.into_iter().find(|it| (it.phase, it.shape) == work))
 }
 
-fn sound_all<J: Job>(
-    job: &J,
-    request: &PlanRequest,
-    work: &[(Phase, StepShape)],
-    enough: Enough,
-    open_probe: OpenProbe<'_>,
-    progress: OnPlanned<'_>,
-) -> Result<Vec<PlannedNeed>, PlanError> {
-    let capacity = open_probe()?.capacity()?;
-    let device = open_device(request.device, request.checkpointing).map_err(|error| error.0)?;
-    let sounding = Sounding {
+fn sounding<J: Job>(job: &J, request: &PlanRequest, open_probe: OpenProbe<'_>) -> Result<Sounding, PlanError> {
+    Ok(Sounding {
         predictor: PredictorConfig { features: job.features(), ..request.predictor },
         target: request.target,
-        capacity,
+        capacity: open_probe()?.capacity()?,
         keys: keys(request, &device_name(request.device)?),
         exact_peaks: has_exact_peaks(request.device),
         longest: (!request.loader.edges.is_empty()).then(|| longest(request)),
-    };
+    })
+}
+
+/// Approaches work by real steps; returns what was read, and whether enough fits.
+fn sound_all<J: Job>(
+    job: &J,
+    request: &PlanRequest,
+    (sounding, work, enough): (&Sounding, &[(Phase, StepShape)], Enough),
+    open_probe: OpenProbe<'_>,
+    progress: OnPlanned<'_>,
+) -> Result<(Vec<PlannedNeed>, Result<(), PlanError>), PlanError> {
+    let device = open_device(request.device).map_err(|error| error.0)?;
     let aims: Vec<_> = work.iter().map(|(phase, shape)| aim(job, request, *phase, *shape)).collect();
     let mut trials = trials(job, request, &device, open_probe)?;
-    sounding.sound(&aims, enough, &mut trials, progress)
+    Ok(sounding.sound(&aims, enough, &mut trials, progress))
+}
+
+/// Returns the edges that a run may train with, from short to long.
+fn edges(request: &PlanRequest) -> Vec<u32> {
+    if request.loader.edges.is_empty() {
+        let edges: BTreeSet<_> = request.ladder.iter().map(|it| it.edge()).collect();
+        edges.into_iter().collect()
+    } else {
+        request.loader.edges.clone()
+    }
 }
 
 /// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
@@ -93,7 +131,7 @@ pub fn sound_forward(
     model: &dyn BlankForward,
 ) -> Result<(), PlanError> {
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
-    let keys = Keys { checkpointing: false, platform, small_batch: small_batch_regime(device) };
+    let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: small_batch_regime(device) };
     let exact_peaks = has_exact_peaks(device);
     let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, longest: None };
     let aim = Aim { phase: Phase::Infer, shape, smaller: "a shorter edge".to_owned(), skip: "" };

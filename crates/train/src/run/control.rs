@@ -6,7 +6,7 @@ use plimsoll_predict::Violation;
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::{
     BoundExceeded, Budget, BudgetChanged, Bytes, Decided, Event, Features, Fraction, Knobs, Phase, Prediction,
-    StepShape,
+    Recompute, StepShape,
 };
 
 use super::journal::Journal;
@@ -165,9 +165,9 @@ impl<'s> Control<'s> {
         Ok(self.go_by(step, budget))
     }
 
-    /// Whether gradient checkpointing may be switched on, and is not on already.
-    pub(super) fn may_recompute(&self) -> bool {
-        self.may_checkpoint && !self.controller.is_checkpointing()
+    /// Whether gradient checkpointing may be switched on for samples of an edge, and is not on already.
+    pub(super) fn may_recompute(&self, edge: u32) -> bool {
+        self.may_checkpoint && !self.controller.recompute().is_on(edge)
     }
 
     /// Whether steps that recompute activations are planned in the midst of a run.
@@ -175,9 +175,9 @@ impl<'s> Control<'s> {
         self.plan_sparing.is_some()
     }
 
-    /// Plans them; the device must be idle.
-    pub(super) fn plan_anew(&mut self) -> Option<Result<Vec<PlannedNeed>, PlanError>> {
-        self.plan_sparing.as_deref_mut().map(|plan| plan())
+    /// Plans them, of these samples; the device must be idle.
+    pub(super) fn plan_anew(&mut self, recompute: Recompute) -> Option<Result<Vec<PlannedNeed>, PlanError>> {
+        self.plan_sparing.as_deref_mut().map(|plan| plan(recompute))
     }
 
     /// Learns from an event and decides; returns what there is to log.

@@ -36,10 +36,11 @@ impl<J: Job> Run<'_, '_, J> {
         let rung = death.rung.unwrap_or(before.0);
         self.answer_failure(rung, Stage::Process)?;
         let is_smallest = (self.control.knobs(), self.control.wanted()) == before && rung == before.0;
-        if is_smallest && self.control.may_recompute() {
-            // There is nothing smaller to go on with.
-            self.spare_memory()?;
+        // There is nothing smaller to go on with: the longest samples first, and then all.
+        let edges = [before.0.patch_size, 0];
+        match edges.into_iter().find(|it| is_smallest && self.control.may_recompute(*it)) {
+            Some(edge) => self.spare_memory(edge),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

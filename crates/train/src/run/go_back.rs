@@ -61,7 +61,7 @@ impl<J: Job> Run<'_, '_, J> {
         self.standing.load(step, best, seconds);
         self.validations.load(validation, validated);
         self.control.load(step, controller, budget);
-        self.training.load(self.job, checkpoint, self.control.controller().is_checkpointing(), balance)?;
+        self.training.load(self.job, checkpoint, balance)?;
         let unfit = unfit.filter(|_| self.is_first());
         self.feed.load(position, &self.wanted(), epoch_samples, unfit)?;
         let about = (self.control.controller(), budget.budget);

@@ -2,7 +2,7 @@
 
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
 use plimsoll_step::{Readiness, StepError};
-use plimsoll_types::{Bytes, Event, GradientCheckpointing, Knobs, Stage};
+use plimsoll_types::{Bytes, Event, GradientCheckpointing, Knobs, Recompute, Stage};
 
 use super::Run;
 use super::one_step::UnderWay;
@@ -36,11 +36,15 @@ impl<J: Job> Run<'_, '_, J> {
             return self.follow(step, standing);
         }
         let sample = if let Stopped::Attempt(error) = &stopped { error.sample() } else { None };
-        let may_leave_out = sample.is_some_and(|it| self.feed.may_leave_out(step.request.edge_of(it)));
-        let means = Means { may_recompute: self.control.may_recompute(), may_leave_out, ..self.means()? };
+        let edge = sample.map(|it| step.request.edge_of(it));
+        let may_leave_out = edge.is_some_and(|it| self.feed.may_leave_out(it));
+        // Where all together do not fit, it may help any of them.
+        let edge = edge.or_else(|| step.request.micro_batches.iter().map(|it| it.edge).min()).unwrap_or(0);
+        let may_recompute = self.control.may_recompute(edge);
+        let means = Means { may_recompute, may_leave_out, ..self.means()? };
         match self.training.guard().on(Happened::Asked(means)) {
             Now::RaiseBudget => self.raise_budget()?,
-            Now::Recompute => self.spare_memory()?,
+            Now::Recompute => self.spare_memory(edge)?,
             Now::LeaveOut(sample) => return self.leave_out(step, sample),
             Now::TakeAgain => {
                 self.take_again(step.rung)?;
@@ -113,7 +117,7 @@ impl<J: Job> Run<'_, '_, J> {
             may_skip: self.feed.could_leave_out(),
             edge: step.request.edge_of(sample),
             largest_allocation: self.training.probe().largest_taken(),
-            is_checkpointing: self.control.controller().is_checkpointing(),
+            is_checkpointing: self.control.controller().recompute().is_on(step.request.edge_of(sample)),
         }
     }
 
@@ -125,19 +129,20 @@ impl<J: Job> Run<'_, '_, J> {
         }
     }
 
-    /// Switches gradient checkpointing on, and says so.
-    pub(super) fn spare_memory(&mut self) -> Result<(), TrainError> {
-        let (planned, step) = (self.plan_anew()?, self.step());
-        self.answer(Event::GradientCheckpointing(GradientCheckpointing { step, planned }))?;
-        self.training.recompute_activations(self.job).map_err(|source| TrainError::Step { step, source })
+    /// Switches gradient checkpointing on for samples of an edge and longer ones, and says so.
+    pub(super) fn spare_memory(&mut self, edge: u32) -> Result<(), TrainError> {
+        let recompute = self.control.controller().recompute().or(self.config.loader.recompute_from(edge));
+        let (planned, step) = (self.plan_anew(recompute)?, self.step());
+        self.training.forget_needs();
+        self.answer(Event::GradientCheckpointing(GradientCheckpointing { step, recompute, planned }))
     }
 
     /// Plans the steps to come, where plans are wanted; without one they tell by themselves what they need.
-    fn plan_anew(&mut self) -> Result<Option<String>, TrainError> {
+    fn plan_anew(&mut self, recompute: Recompute) -> Result<Option<String>, TrainError> {
         if self.control.plans_anew() {
             self.training.settle().map_err(|source| TrainError::Step { step: self.standing.step(), source })?;
         }
-        let Some(planned) = self.control.plan_anew() else { return Ok(None) };
+        let Some(planned) = self.control.plan_anew(recompute) else { return Ok(None) };
         // What it has left reserved is no step's.
         self.training.forget_pages();
         let error: Box<dyn std::error::Error> = match planned.map(|needs| serde_json::to_string(&needs)) {

@@ -1,5 +1,6 @@
 //! What a step changes: model, optimizer and the balance of the tasks, on their device.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::module::Module;
@@ -11,9 +12,9 @@ use plimsoll_policy::PolicyConfig;
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_step::{
     Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, Team, TrainState,
-    Update,
+    Update, recomputing,
 };
-use plimsoll_types::{Attempt, Bytes, TaskStep};
+use plimsoll_types::{Attempt, Bytes, Recompute, TaskStep};
 
 use super::tasks;
 use crate::balance::TaskBalance;
@@ -70,12 +71,9 @@ impl<M: Module> Training<M> {
         &mut self,
         job: &J,
         checkpoint: &Checkpoint,
-        is_checkpointing: bool,
         balance: TaskBalance,
     ) -> Result<(), TrainError> {
-        let plain = self.device.clone().inner().autodiff();
-        self.device = if is_checkpointing { plain.gradient_checkpointing() } else { plain };
-        self.guarded.set_device(self.device.clone());
+        self.guarded.forget_needs();
         let optimizer = job.optimizer();
         // Dropped first, so that there are never two.
         self.state.clear(optimizer.on(&self.device));
@@ -155,7 +153,7 @@ impl<M: Module> Training<M> {
         done
     }
 
-    /// Runs the samples of a step forward and backward.
+    /// Runs the samples of a step forward and backward, and recomputes the activations of some.
     ///
     /// # Errors
     ///
@@ -165,12 +163,18 @@ impl<M: Module> Training<M> {
         job: &J,
         samples: &StepSamples<<J::Source as Source>::Buffer>,
         request: &StepRequest,
+        recompute: Recompute,
         predict: PredictShape<'_>,
     ) -> Result<StepOutcome, StepError> {
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
         self.below_line(|Self { guarded, state, device, replicas, .. }| {
-            let batch = |range| uploaded(job.batch(&samples.buffer, range, device), device);
-            let mean_loss = |model: &M, range| job.mean_loss(model, batch(range), &weights);
+            let device = &*device;
+            let mean_loss = |model: &M, range: Range<usize>| {
+                recomputing(recompute.is_on(request.edge_of(range.start)), model, device, |model, device| {
+                    let batch = uploaded(job.batch(&samples.buffer, range, device), device);
+                    job.mean_loss(model, batch, &weights)
+                })
+            };
             match replicas {
                 Some(replicas) => guarded.attempt_beside(state.model(), request, predict, (replicas, &mean_loss)),
                 None => guarded.attempt(state.model(), request, predict, &mean_loss),
@@ -225,18 +229,9 @@ impl<M: Module> Training<M> {
         self.guarded.forget_pages();
     }
 
-    /// Moves the model to the device that recomputes activations.
-    ///
-    /// Which it is stands in each tensor, and tensors of both kinds do not mix, so the model is made anew from the record
-    /// of the old one; the optimizer's state has no graph, and stays.
-    pub(super) fn recompute_activations<J: Job<Model = M>>(&mut self, job: &J) -> Result<(), StepError> {
-        let device = self.device.clone().gradient_checkpointing();
-        let record = self.model().clone().into_record();
-        let model = job.init(&device).try_load_record(record).map_err(|error| StepError::Device(error.to_string()))?;
-        self.guarded.set_device(device.clone());
-        self.state.set_model(model);
-        self.device = device;
-        Ok(())
+    /// Forgets what single samples were measured to need, where they need less from here on.
+    pub(super) fn forget_needs(&mut self) {
+        self.guarded.forget_needs();
     }
 
     /// Lends the model, its device, and what runs it forward alone.

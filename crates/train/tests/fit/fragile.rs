@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{RealSteps, TrialError};
 use plimsoll_step::{GuardedStep, StepRequest};
 use plimsoll_train::{Inference, Job, Loss, Source, StepError, Trials, Validation};
-use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, Recompute, StepShape};
 
 use crate::common::{alone, flex_with};
 use crate::tiny::Rows;
@@ -163,7 +163,8 @@ fn a_trial_whose_optimizer_runs_out_of_memory_did_not_fit_and_the_next_begins_an
     let n_maps = AtomicU64::new(0);
     let fails = Arc::new(move |call| call == Call::Map && n_maps.fetch_add(1, Ordering::SeqCst) == 0);
     let job = FragileJob { fails };
-    let mut trials = Trials::try_new(&job, Device::flex().autodiff(), flex_with(Bytes::gib(1))).unwrap();
+    let mut trials =
+        Trials::try_new(&job, Device::flex().autodiff(), Recompute::NEVER, flex_with(Bytes::gib(1))).unwrap();
     let shape = StepShape::new(2, 16);
     let ran = trials.blank(shape);
     assert!(matches!(ran, Err(TrialError::OutOfMemory(failed)) if failed.shape == shape), "{ran:?}");

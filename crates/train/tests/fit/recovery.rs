@@ -165,10 +165,11 @@ fn steps_that_recompute_activations_are_planned_anew_and_tell_by_themselves_wher
     // Of a shape that no step has.
     let (shape, expected) = (StepShape::new(1, 16), Bytes::mib(1));
     let (phase, largest, nodes) = (Phase::Train, Bytes::ZERO, 0);
-    let need = PlannedNeed { phase, shape, expected, upper: expected, largest, resident: None, nodes };
+    let need =
+        PlannedNeed { phase, checkpointing: true, shape, expected, upper: expected, largest, resident: None, nodes };
     for is_planned in [true, false] {
         let (folder, mut n) = (tempfile::tempdir().unwrap(), 0);
-        let mut plan = || {
+        let mut plan = |_| {
             n += 1;
             if is_planned { Ok(vec![need]) } else { Err(PlanError::NoCell) }
         };

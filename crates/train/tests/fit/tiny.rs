@@ -14,7 +14,7 @@ use plimsoll_train::{
     BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, LearningRate, LoaderConfig, LongestEdges,
     Loss, Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation,
 };
-use plimsoll_types::{Bytes, Fraction, Knobs, StepShape};
+use plimsoll_types::{Bytes, Fraction, Knobs, Recompute, StepShape};
 
 use crate::common::needed;
 
@@ -208,7 +208,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         controller: ControllerConfig {
             predictor: PredictorConfig::default(),
             policy,
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             platform: plimsoll_predict::Platform::default(),
             planned: Vec::new(),
             replicas: 1,

@@ -17,7 +17,7 @@ use plimsoll_train::{
     BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
     LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
 };
-use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, StepDone};
+use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, Recompute, StepDone};
 
 use common::{Ran, alone, needed, run, steps};
 use job::{ALL, EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
@@ -48,7 +48,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
                 batch_max: 16,
                 ..BucketedConfig::default()
             }),
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             platform: Platform::default(),
             planned: Vec::new(),
             replicas: 1,

@@ -18,7 +18,7 @@ use plimsoll_train::{
     BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
     RunDir, Scaling, Shell, StopFlag, fit, open_device,
 };
-use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
+use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs, Recompute};
 
 use job::{N_SAMPLES, Noisy};
 
@@ -40,7 +40,7 @@ fn config(device: DeviceKind) -> FitConfig {
         controller: ControllerConfig {
             predictor: PredictorConfig::default(),
             policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 1, micro_batch_size: 5 })),
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             platform: Platform::default(),
             planned: Vec::new(),
             replicas: 1,
@@ -73,7 +73,7 @@ fn run(device: DeviceKind, path: &Path, existing: Existing) -> Option<EndReason>
     let shell = Shell {
         run_dir: &mut run_dir,
         existing,
-        device: open_device(device, false).unwrap(),
+        device: open_device(device).unwrap(),
         probe,
         stop,
         observer: &mut |event: &Event, _: &Progress| {

@@ -21,7 +21,7 @@ use plimsoll_train::{
     LoaderConfig, LongestEdges, OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag,
     TrainError, UNDONE_FILE, Why, fit,
 };
-use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs};
+use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs, Recompute};
 use serde_json::Value;
 
 use job::{N_SAMPLES, Noisy};
@@ -53,7 +53,7 @@ fn config() -> FitConfig {
         controller: ControllerConfig {
             predictor: PredictorConfig::default(),
             policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 1, micro_batch_size: 3 })),
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             platform: Platform::default(),
             planned: Vec::new(),
             replicas: 1,

@@ -44,7 +44,7 @@ struct Bench {
 impl Bench {
     fn new(micro_batch_size: u32, certified: Option<Prediction>) -> Self {
         let probe = open(DeviceKind::Vulkan(0), None).unwrap();
-        let device = open_device(DeviceKind::Vulkan(0), false).unwrap();
+        let device = open_device(DeviceKind::Vulkan(0)).unwrap();
         let (net, guarded) = (Net::init(&device), GuardedStep::new(probe, device.clone()));
         Self { device, net, guarded, micro_batch_size, certified }
     }

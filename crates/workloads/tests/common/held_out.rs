@@ -4,14 +4,14 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Controller, ControllerConfig, ForwardPasses, Inference, StopFlag};
-use plimsoll_types::{Budget, Bytes, Knobs};
+use plimsoll_types::{Budget, Bytes, Knobs, Recompute};
 
 /// Validates as a run with fixed sizes does, under a capacity that holds whatever these tests measure.
 pub(crate) fn with_inference<T>(validate: impl FnOnce(Inference<'_>) -> T) -> T {
     let controller = ControllerConfig {
         predictor: PredictorConfig::default(),
         policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 16 })),
-        checkpointing: false,
+        recompute: Recompute::NEVER,
         platform: Platform::default(),
         planned: Vec::new(),
         replicas: 1,

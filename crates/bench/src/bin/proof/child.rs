@@ -10,7 +10,7 @@ use plimsoll_train::{
     BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, find_batch_size,
     has_fusion, open_device, plan_memory,
 };
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 
 use crate::jobs::{OnJob, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
@@ -50,7 +50,9 @@ impl OnJob for &Order {
                 Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
             }
             Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
-            Task::Run { steps, largest } => mixed::run(job, self.open_device()?, self.device, steps, *largest)?,
+            Task::Run { steps, largest } => {
+                mixed::run(job, (self.open_device()?, self.recompute()), self.device, steps, *largest)?
+            }
         })
     }
 }
@@ -78,7 +80,7 @@ impl Order {
         let (target, batch_reduction) = (Fraction::ONE, Fraction::ZERO);
         let request = FindRequest {
             device: self.device,
-            checkpointing: false,
+            recompute: Recompute::NEVER,
             optimizer_recovery: OptimizerRecovery::Restore,
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
@@ -92,7 +94,7 @@ impl Order {
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
-        let mut trials = Trials::try_new(job, self.open_device()?, self.open_probe()?)?;
+        let mut trials = Trials::try_new(job, self.open_device()?, self.recompute(), self.open_probe()?)?;
         if let Some(largest) = largest {
             trials.hold_buffers(&loader(largest))?;
         }
@@ -113,8 +115,12 @@ impl Order {
         self.device != DeviceKind::Flex
     }
 
+    fn recompute(&self) -> Recompute {
+        if self.checkpointing { Recompute::ALWAYS } else { Recompute::NEVER }
+    }
+
     fn open_device(&self) -> Result<Device, Failed> {
-        Ok(open_device(self.device, self.checkpointing)?)
+        Ok(open_device(self.device)?)
     }
 
     fn open_probe(&self) -> Result<Box<dyn Probe>, PlanError> {
@@ -126,13 +132,14 @@ impl Order {
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<BlankProgram<BlankJob<'a, J>>, Failed> {
-        Ok(BlankProgram::new(BlankJob::new(job, self.open_device()?), OptimizerRecovery::Restore))
+        let blank = BlankJob::new(job, self.open_device()?).recomputing(self.recompute());
+        Ok(BlankProgram::new(blank, OptimizerRecovery::Restore))
     }
 
     fn request(&self, group: &Group, max_real_steps: u32) -> PlanRequest {
         PlanRequest {
             device: self.device,
-            checkpointing: self.checkpointing,
+            recompute: self.recompute(),
             optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),

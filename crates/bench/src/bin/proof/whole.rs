@@ -92,7 +92,7 @@ fn own_loop<J: Job>(
     (n_samples, batch_size): (usize, usize),
     least: f64,
 ) -> Result<OwnLoop, Failed> {
-    let (device, mut probe) = (open_device(DEVICE, false)?, open(DEVICE, None)?);
+    let (device, mut probe) = (open_device(DEVICE)?, open(DEVICE, None)?);
     let (longest, most) = (lengths.iter().copied().max().unwrap_or(1), u32::try_from(batch_size)?);
     let division = Division {
         index: SampleIndex::try_new([lengths.to_vec()])?,
