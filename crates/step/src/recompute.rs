@@ -15,12 +15,7 @@ use crate::running::RunningStates;
 /// # Sources
 ///
 /// `GradientCheckpointingStrategy::Balanced` of Burn 0.22.1.
-pub fn recomputing<M: Module, T>(
-    is_on: bool,
-    model: &M,
-    device: &Device,
-    pass: impl FnOnce(&M, &Device) -> T,
-) -> T {
+pub fn recomputing<M: Module, T>(is_on: bool, model: &M, device: &Device, pass: impl FnOnce(&M, &Device) -> T) -> T {
     if !is_on {
         return pass(model, device);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor, TensorData};
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
     Draw, Goal, Inference, Item, Job, Lengths, Loss, Metric, Source, SourceError, StepError, Unit, Validation,
@@ -131,13 +131,15 @@ pub(crate) struct Tiny {
     pub(crate) unit: Unit,
     /// Batches of this edge take much more than others.
     pub(crate) heavy: Option<u32>,
+    /// But not where activations are recomputed.
+    pub(crate) may_spare: bool,
 }
 
 /// What a heavy batch takes.
 pub(crate) const HEAVY: Bytes = Bytes::mib(96);
 
 pub(crate) fn tiny(streamed: bool, unit: Unit) -> Tiny {
-    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit, heavy: None }
+    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit, heavy: None, may_spare: false }
 }
 
 /// Rows of shape `[batch_size, edge, WIDTH]`, and weights that make a sum over positions the mean that is asked for.
@@ -175,7 +177,8 @@ impl Job for Tiny {
     fn batch(&self, buffer: &Buffer, samples: Range<usize>, device: &Device) -> Batch {
         let of = &buffer.samples[samples];
         let (n, edge) = (of.len(), of[0].1);
-        if self.heavy.map(|it| it as usize) == Some(edge) {
+        let is_sparing = device.gradient_checkpointing_strategy() == Some(GradientCheckpointingStrategy::Balanced);
+        if self.heavy.map(|it| it as usize) == Some(edge) && !(self.may_spare && is_sparing) {
             drop(black_box(vec![1_u8; usize::try_from(HEAVY.0).unwrap()]));
         }
         assert!(of.iter().all(|it| it.1 == edge), "samples of one micro-batch have one edge");

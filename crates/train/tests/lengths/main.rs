@@ -6,6 +6,7 @@
 mod common;
 mod job;
 mod left_out;
+mod recomputed;
 mod shares;
 
 use std::sync::Arc;
