@@ -231,6 +231,7 @@ fn search_on<J: Job>(
             device: place.kind(),
             optimizer_recovery: settings.optimizer_recovery(),
             recompute: settings.memory.recompute(),
+            dtype: settings.dtype(),
             finder,
             phase,
             loader: Some(loader),

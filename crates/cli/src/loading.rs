@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_probe::{DeviceKind, HeapCounters, Host, Probe};
-use plimsoll_train::{HostMemory, StopFlag};
+use plimsoll_train::{HostMemory, StopFlag, computes_in};
 use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{AboutFolder, Hooked, Hooks, Room, StoreConfig, Watch};
 
@@ -45,6 +45,19 @@ pub(crate) struct Loaded {
     pub(crate) time: Duration,
 }
 
+/// Refuses a number format that a device of the run does not have.
+fn check_precision(settings: &Settings) -> anyhow::Result<()> {
+    let dtype = settings.dtype();
+    for (device, _) in settings.devices() {
+        if !computes_in(device, dtype)? {
+            let message =
+                format!("compute in {dtype} on {device}: it has no such numbers, and `train.precision = \"f32\"` does");
+            return Err(user_error(message).into());
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Loading<'a> {
     /// Opens the device, and draws the line at what there is now; `folder` takes what is decoded, and the wish to end is
     /// heeded.
@@ -56,6 +69,7 @@ impl<'a> Loading<'a> {
     ) -> anyhow::Result<Self> {
         let beat = Beat::start("device");
         let (mut probe, capacity) = open_device(harness, settings)?;
+        check_precision(settings)?;
         probe.reset_peak()?;
         // Another one, so that this one reads anew what there is when the data are loaded.
         open_probe(harness, settings)?.draw_line(None)?;

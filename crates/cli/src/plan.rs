@@ -21,7 +21,7 @@ use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
 use crate::place::Place;
 use crate::places::check_writable;
-use crate::prepare::{Prepared, open_probe};
+use crate::prepare::{Prepared, device_name, open_probe};
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
@@ -291,11 +291,11 @@ fn seconds_per_step<J: Job>(
     cell: &PlannedCell,
 ) -> anyhow::Result<f64> {
     let device = open_device(request.device).map_err(|error| user_error(describe(&error)))?;
+    let keys = request.keys(&device_name(prepared.harness, settings)?);
     let beat = Beat::start("timing");
     beat.at("training", 0, 2);
-    let mut trials =
-        Trials::try_new(&prepared.job, device, request.recompute, open_probe(prepared.harness, settings)?)?
-            .recovering(request.optimizer_recovery);
+    let mut trials = Trials::try_new(&prepared.job, device, keys, open_probe(prepared.harness, settings)?)?
+        .recovering(request.optimizer_recovery);
     trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
     beat.at("training", 1, 2);
     Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)

@@ -181,6 +181,7 @@ impl<J: Job> Prepared<J> {
             device: settings.device(),
             optimizer_recovery: settings.optimizer_recovery(),
             recompute: settings.memory.recompute(),
+            dtype: settings.dtype(),
             target: settings.memory.target,
             ladder: self.ladder(settings)?,
             lattice: Vec::new(),

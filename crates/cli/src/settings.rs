@@ -18,7 +18,8 @@ pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, ScalingSetting,
+    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision,
+    ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -92,6 +93,7 @@ pub(crate) struct Policy {
 pub(crate) struct Train {
     pub(crate) steps: u64,
     pub(crate) deterministic: bool,
+    pub(crate) precision: Precision,
     replicas: Cores,
     learning_rate: f64,
     warm_up_steps: u64,

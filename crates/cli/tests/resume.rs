@@ -30,7 +30,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 93] = [
+const CASES: [Case; 94] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -70,6 +70,7 @@ const CASES: [Case; 93] = [
     ("stepwise", "policy.stepwise_dead_band", "0.06", Some("`policy.stepwise_dead_band`")),
     ("sr", "policy.stepwise_target", "0.8", GOES_ON),
     ("sr", "train.steps", "4", GOES_ON),
+    ("sr", "train.precision", "bf16", Some("`train.precision`")),
     ("sr", "train.deterministic", "true", Some("`train.deterministic`")),
     ("sr", "train.replicas", "3", GOES_ON),
     ("sr", "train.learning_rate", "1e-3", GOES_ON),

@@ -29,7 +29,7 @@ impl Key {
 }
 
 /// What the keys of one program have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     /// Whose activations are recomputed in the backward pass instead of kept.
     pub recompute: Recompute,

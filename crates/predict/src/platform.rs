@@ -1,5 +1,7 @@
 //! What a step runs on.
 
+use std::fmt::{self, Display};
+
 use serde::{Deserialize, Serialize};
 
 /// Number format of a step's tensors.
@@ -15,6 +17,17 @@ pub enum Dtype {
     Bf16,
     /// IEEE 754, 8 bytes an element.
     F64,
+}
+
+impl Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F64 => "f64",
+        })
+    }
 }
 
 /// What decides how much the same step allocates, besides the step itself.

@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, FloatDType, Tensor};
 
 use crate::commit::OptimizerRecovery;
 use crate::gradients::{WeightedAccumulator, probe_squares, scaled, squared_norm, widened};
@@ -22,6 +22,15 @@ pub struct Loss {
 impl From<Tensor<1>> for Loss {
     fn from(mean: Tensor<1>) -> Self {
         Self { mean, of_tasks: None }
+    }
+}
+
+impl Loss {
+    /// Returns it in 32 bits, in whichever format it was computed.
+    #[must_use]
+    pub fn in_32_bits(self) -> Self {
+        let of_tasks = self.of_tasks.map(|it| it.cast(FloatDType::F32));
+        Self { mean: self.mean.cast(FloatDType::F32), of_tasks }
     }
 }
 

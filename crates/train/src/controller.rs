@@ -260,6 +260,11 @@ impl Controller {
         part_size(n_samples as u64, most, replicas, self.keys.small_batch)
     }
 
+    /// Returns what the keys of all shapes have in common: how their passes compute, and on what.
+    pub fn keys(&self) -> Keys {
+        self.keys
+    }
+
     /// Returns whose activations are recomputed in the backward pass.
     pub fn recompute(&self) -> Recompute {
         self.keys.recompute

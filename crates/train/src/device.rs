@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor};
+use burn::tensor::{DType, Device, GradientCheckpointingStrategy, Tensor};
 use plimsoll_predict::{Dtype, Keys, Platform, PredictError, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, count_as_worker, open};
 use plimsoll_step::{ProgramNeeds, Replicas, StepError};
@@ -123,6 +123,21 @@ pub fn warm_up(kind: DeviceKind, device: &Device) {
 fn multiply(device: &Device) {
     let ones = || Tensor::<2>::ones([32, 32], device);
     drop(ones().matmul(ones()).into_data());
+}
+
+/// Whether a device has numbers of this format.
+///
+/// # Errors
+///
+/// As [`open_device`].
+pub fn computes_in(kind: DeviceKind, dtype: Dtype) -> Result<bool, DeviceMissing> {
+    let device = plain_device(kind)?;
+    Ok(device.supports_dtype(match dtype {
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::Bf16 => DType::BF16,
+        Dtype::F64 => DType::F64,
+    }))
 }
 
 /// Whether this build fuses operations on the device.

@@ -4,7 +4,7 @@ use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{
     BlankProgram, FindError, Finding, FoundBatch, Objective, OnTried, OpenProbe, PlanError, PlannedNeed, TrialError,
 };
-use plimsoll_predict::{Keys, Phase, PredictorConfig};
+use plimsoll_predict::{Dtype, Keys, Phase, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Bytes, Recompute, StepShape};
@@ -24,6 +24,8 @@ pub struct FindRequest {
     pub device: DeviceKind,
     /// Whether activations are recomputed in the backward pass.
     pub recompute: Recompute,
+    /// The number format that passes compute in.
+    pub dtype: Dtype,
     /// Where the state from before an optimizer's step comes from: a copy takes memory.
     pub optimizer_recovery: OptimizerRecovery,
     /// The edge, the limits of the batch, and the part of the capacity that may be used; what depends on the device is
@@ -53,14 +55,14 @@ pub fn find_batch_size<J: Job>(
 ) -> Result<FoundBatch, FindError> {
     let probe = open_probe()?;
     let capacity = probe.capacity().map_err(PlanError::from)?;
-    let platform = platform(request.device, &probe.name());
+    let platform = Platform { dtype: request.dtype, ..platform(request.device, &probe.name()) };
     drop(probe);
     let small_batch = small_batch_regime(request.device);
+    let keys = Keys { recompute: request.recompute, platform, small_batch };
     let source = job.source();
     let held = request.loader().map_or(Ok(Bytes::ZERO), |it| it.held(&*source)).map_err(TrialError::from)?;
     let device = open_device(request.device).map_err(|it| PlanError::from(it.0))?;
-    let mut trials =
-        Trials::try_new(job, device.clone(), request.recompute, open_probe()?)?.recovering(request.optimizer_recovery);
+    let mut trials = Trials::try_new(job, device.clone(), keys, open_probe()?)?.recovering(request.optimizer_recovery);
     if let (DeviceKind::Flex, Some(loader)) = (request.device, request.loader()) {
         trials.hold_buffers(loader).map_err(TrialError::from)?;
     }
@@ -68,7 +70,7 @@ pub fn find_batch_size<J: Job>(
         device: request.device,
         fusion: has_fusion(request.device),
         capacity,
-        keys: Keys { recompute: request.recompute, platform, small_batch },
+        keys,
         predictor: PredictorConfig {
             features: job.features(),
             beside: beside_tensors(request.device),
@@ -85,8 +87,7 @@ pub fn find_batch_size<J: Job>(
         },
         objective: request.objective,
     };
-    let program =
-        BlankProgram::new(BlankJob::new(job, device).recomputing(request.recompute), request.optimizer_recovery);
+    let program = BlankProgram::new(BlankJob::new(job, device, keys), request.optimizer_recovery);
     finding.run(&program, &mut trials, on_tried)
 }
 

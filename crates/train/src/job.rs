@@ -6,7 +6,8 @@ use std::sync::Arc;
 use burn::module::{Module, ParamId};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
-use plimsoll_step::{Loss, StepError};
+use plimsoll_predict::Key;
+use plimsoll_step::{Loss, StepError, pass_as};
 pub use plimsoll_types::Goal;
 use plimsoll_types::{Features, StepShape};
 
@@ -39,6 +40,9 @@ pub trait Job: Sync {
     fn batch(&self, buffer: &<Self::Source as Source>::Buffer, samples: Range<usize>, device: &Device) -> Self::Batch;
 
     /// Returns the mean loss over a batch, with its graph.
+    ///
+    /// Where a run computes in 16 bits the weights of this model are in that format, and the batch is not yet; the loss is best
+    /// computed in 32 bits. What it makes on a device is to be made on that of the batch.
     ///
     /// `task_weights` has one weight for each of [`Self::tasks`].
     fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
@@ -156,6 +160,17 @@ pub trait Job: Sync {
     ) -> Result<Option<Validation>, StepError> {
         Ok(None)
     }
+}
+
+/// Returns the mean loss over a batch that is made on the device of its pass, computed as the key of its shape says.
+pub(crate) fn mean_loss<J: Job>(
+    job: &J,
+    key: Key,
+    (model, device): (&J::Model, &Device),
+    batch: impl FnOnce(&Device) -> J::Batch,
+    task_weights: &[f32],
+) -> Loss {
+    pass_as(key, model, device, |model, device| job.mean_loss(model, batch(device), task_weights)).in_32_bits()
 }
 
 /// What the mean of a loss is taken over.

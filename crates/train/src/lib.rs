@@ -108,9 +108,9 @@ pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, LongestEdges};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
-    DeviceMissing, MEASURED, beside_tensors, compute_alone, describe, device_kind, has_autotune, has_exact_peaks,
-    has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas, small_batch_regime, survives,
-    uploaded, warm_up,
+    DeviceMissing, MEASURED, beside_tensors, compute_alone, computes_in, describe, device_kind, has_autotune,
+    has_exact_peaks, has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas,
+    small_batch_regime, survives, uploaded, warm_up,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{FindRequest, find_batch_size, find_inference_batch};

@@ -7,7 +7,7 @@ use plimsoll_plan::{
     BlankProgram, Fingerprint, MemoryPlan, OnPlanned, OpenProbe, PlanError, PlannedNeed, Planning, RealSteps,
     TrialError,
 };
-use plimsoll_predict::{Approach, Keys, PredictorConfig};
+use plimsoll_predict::{Approach, Dtype, Keys, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Fraction, Recompute, StepShape};
@@ -27,6 +27,8 @@ pub struct PlanRequest {
     pub device: DeviceKind,
     /// Whose activations are recomputed in the backward pass.
     pub recompute: Recompute,
+    /// The number format that passes compute in.
+    pub dtype: Dtype,
     /// Where the state from before an optimizer's step comes from: a copy takes memory.
     pub optimizer_recovery: OptimizerRecovery,
     /// The part of the capacity that a step may use.
@@ -48,6 +50,14 @@ pub struct PlanRequest {
     pub is_corrected: bool,
     /// Steps of mixed shapes that are planned as a whole.
     pub schedule_steps: u32,
+}
+
+impl PlanRequest {
+    /// Returns how the passes of each shape compute, and on what; `device_name` is the name of the probe, without a cap.
+    pub fn keys(&self, device_name: &str) -> Keys {
+        let platform = Platform { dtype: self.dtype, ..platform(self.device, device_name) };
+        Keys { recompute: self.recompute, platform, small_batch: small_batch_regime(self.device) }
+    }
 }
 
 /// A trained model that is put to use, as far as its memory goes.
@@ -77,15 +87,13 @@ pub fn plan_memory<J: Job>(
     let capacity = open_probe()?.capacity()?;
     let device = open_device(request.device).map_err(|error| error.0)?;
     let fingerprint = fingerprint(job, request, &device_name(request.device)?);
-    let program = BlankProgram::new(
-        BlankJob::new(job, device.clone()).recomputing(request.recompute),
-        request.optimizer_recovery,
-    );
+    let keys = request.keys(&fingerprint.device);
+    let program = BlankProgram::new(BlankJob::new(job, device.clone(), keys), request.optimizer_recovery);
     let open_steps = || Ok(Box::new(trials(job, request, &device, open_probe)?) as Box<dyn RealSteps + '_>);
     let n_samples = request.loader.samples_of(request.loader.largest_edge);
     let planning = Planning {
         device: request.device,
-        keys: keys(request, &fingerprint.device),
+        keys,
         fingerprint,
         capacity,
         target: request.target,
@@ -136,7 +144,7 @@ pub fn fingerprint<J: Job>(job: &J, request: &PlanRequest, device_name: &str) ->
     Fingerprint {
         model: job.program(),
         optimizer: optimizer(job, request.optimizer_recovery),
-        dtype: "f32".to_owned(),
+        dtype: request.dtype.to_string(),
         recompute: request.recompute,
         effective_batch_size: request.loader.effective_batch_size,
         device: device_name.to_owned(),
@@ -158,12 +166,6 @@ fn device_name(kind: DeviceKind) -> Result<String, PlanError> {
     Ok(plimsoll_probe::open(kind, None)?.name())
 }
 
-/// Returns what names the kernels that a shape runs.
-fn keys(request: &PlanRequest, device_name: &str) -> Keys {
-    let platform = platform(request.device, device_name);
-    Keys { recompute: request.recompute, platform, small_batch: small_batch_regime(request.device) }
-}
-
 /// Begins real steps beside the buffers of a run's loader.
 fn trials<'a, J: Job>(
     job: &'a J,
@@ -172,7 +174,8 @@ fn trials<'a, J: Job>(
     open_probe: OpenProbe<'_>,
 ) -> Result<Trials<'a, J>, PlanError> {
     let failed = |error: TrialError| PlanError::Step { shape: request.loader.largest(), source: error.into() };
-    let mut trials = Trials::try_new(job, device.clone(), request.recompute, open_probe()?)
+    let keys = request.keys(&device_name(request.device)?);
+    let mut trials = Trials::try_new(job, device.clone(), keys, open_probe()?)
         .map_err(failed)?
         .recovering(request.optimizer_recovery);
     trials.hold_buffers(&request.loader).map_err(|error| failed(error.into()))?;

@@ -3,30 +3,25 @@
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Blank;
-use plimsoll_step::{Loss, TrainState, recomputing};
-use plimsoll_types::{Recompute, StepShape};
+use plimsoll_predict::{Keys, Phase};
+use plimsoll_step::{Loss, TrainState};
+use plimsoll_types::StepShape;
 
-use crate::job::Job;
+use crate::job::{Job, mean_loss};
 
 /// The step of [`fit`](crate::fit()) without its data: what the planner rehearses, as a
 /// [`BlankProgram`](plimsoll_plan::BlankProgram).
 pub struct BlankJob<'a, J> {
     job: &'a J,
     device: Device,
-    recompute: Recompute,
+    keys: Keys,
     task_weights: Vec<f32>,
 }
 
 impl<'a, J: Job> BlankJob<'a, J> {
-    /// Takes the steps of a job on a device with gradients.
-    pub fn new(job: &'a J, device: Device) -> Self {
-        Self { job, device, recompute: Recompute::NEVER, task_weights: vec![1.0; job.tasks().len()] }
-    }
-
-    /// Recomputes the activations of these samples.
-    #[must_use]
-    pub fn recomputing(self, recompute: Recompute) -> Self {
-        Self { recompute, ..self }
+    /// Takes the steps of a job on a device with gradients, computed as the keys of their shapes say.
+    pub fn new(job: &'a J, device: Device, keys: Keys) -> Self {
+        Self { job, device, keys, task_weights: vec![1.0; job.tasks().len()] }
     }
 }
 
@@ -42,10 +37,9 @@ impl<J: Job> Blank for BlankJob<'_, J> {
     }
 
     fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
-        let Self { job, device, recompute, task_weights } = self;
-        recomputing(recompute.is_on(shape.edge()), model, device, |model, device| {
-            job.mean_loss(model, job.blank_batch(shape, device), task_weights)
-        })
+        let Self { job, device, keys, task_weights } = self;
+        let batch = |device: &Device| job.blank_batch(shape, device);
+        mean_loss(*job, keys.key(Phase::Train, shape), (model, device), batch, task_weights)
     }
 
     fn max_norm(&self) -> Option<f64> {

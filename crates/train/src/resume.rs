@@ -1,5 +1,6 @@
 //! Whether a run may go on with these settings.
 
+use plimsoll_predict::{Dtype, Platform};
 use plimsoll_sampler::TaskMix;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -46,13 +47,15 @@ impl Kept {
             Lengths::Known(_) => "padded",
             Lengths::Streamed { .. } => "streamed",
         };
+        // How passes compute is a setting of its own.
+        let platform = Platform { dtype: Dtype::default(), ..controller.platform };
         let mut kept = json!({
             "job": job.fingerprint(),
             "samples": samples,
             "seed": config.seed,
             "device": class(&config.device),
-            "platform": controller.platform,
-            "train": { "deterministic": config.deterministic },
+            "platform": platform,
+            "train": { "deterministic": config.deterministic, "precision": controller.platform.dtype },
             "batch": batch(&config.loader),
             "tasks": tasks(job.tasks(), &config.loader, balance),
             "memory": memory,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use plimsoll_plan::{BlankTrials, Ran, RealSteps, Trial, TrialError};
+use plimsoll_predict::{Keys, Phase};
 use plimsoll_probe::Probe;
-use plimsoll_step::{OptimizerRecovery, recomputing};
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_step::{OptimizerRecovery, StepPart};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::device::uploaded;
-use crate::job::Job;
+use crate::job::{Job, mean_loss};
 use crate::loader::{LoaderConfig, LoaderError, twice};
 use crate::rehearsal::BlankJob;
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
@@ -22,7 +23,7 @@ pub struct Trials<'a, J: Job> {
     job: &'a J,
     source: Arc<J::Source>,
     device: Device,
-    recompute: Recompute,
+    keys: Keys,
     blank: BlankTrials<BlankJob<'a, J>>,
     /// Those of a run's loader, where it is to be measured too.
     buffers: Vec<<J::Source as Source>::Buffer>,
@@ -70,20 +71,15 @@ pub(crate) fn filled<S: Source>(source: &S, shape: StepShape) -> Result<S::Buffe
 }
 
 impl<'a, J: Job> Trials<'a, J> {
-    /// Prepares for steps on a device, which recompute the activations of these samples; the first one makes model and optimizer.
+    /// Prepares for steps on a device, computed as the keys of their shapes say; the first one makes model and optimizer.
     ///
     /// # Errors
     ///
     /// [`TrialError::Step`] when the device does not tell its capacity.
-    pub fn try_new(
-        job: &'a J,
-        device: Device,
-        recompute: Recompute,
-        probe: Box<dyn Probe>,
-    ) -> Result<Self, TrialError> {
-        let blank = BlankTrials::try_new(BlankJob::new(job, device.clone()).recomputing(recompute), probe)?;
+    pub fn try_new(job: &'a J, device: Device, keys: Keys, probe: Box<dyn Probe>) -> Result<Self, TrialError> {
+        let blank = BlankTrials::try_new(BlankJob::new(job, device.clone(), keys), probe)?;
         let (source, buffers, room) = (job.source(), Vec::new(), StepShape::new(0, 0));
-        Ok(Self { job, source, device, recompute, blank, buffers, room })
+        Ok(Self { job, source, device, keys, blank, buffers, room })
     }
 
     /// Keeps what a run with this recovery keeps while the optimizer steps.
@@ -125,15 +121,13 @@ impl<'a, J: Job> Trials<'a, J> {
         buffer: &<J::Source as Source>::Buffer,
         most: u32,
     ) -> Result<Ran, TrialError> {
-        let (job, recompute, parts) = (self.job, self.recompute, draw.micro_batches(most));
-        let (task_weights, edges) = (vec![1.0; job.tasks().len()], parts.clone());
+        let (job, keys, parts) = (self.job, self.keys, draw.micro_batches(most));
+        let (task_weights, whole) = (vec![1.0; job.tasks().len()], parts.clone());
         let mean_loss = |model: &J::Model, samples: Range<usize>| {
-            let part = edges.iter().find(|it| it.samples.contains(&samples.start));
-            let is_on = part.is_some_and(|it| recompute.is_on(it.edge));
-            recomputing(is_on, model, &self.device, |model, device| {
-                let batch = uploaded(job.batch(buffer, samples, device), device);
-                job.mean_loss(model, batch, &task_weights)
-            })
+            let part = whole.iter().find(|it| it.samples.contains(&samples.start));
+            let shape = StepPart { samples: samples.clone(), edge: part.map_or(0, |it| it.edge) }.shape();
+            let batch = |device: &Device| uploaded(job.batch(buffer, samples, device), device);
+            mean_loss(job, keys.key(Phase::Train, shape), (model, &self.device), batch, &task_weights)
         };
         self.blank.take(parts, job.unit().of(lengths), &mean_loss)
     }

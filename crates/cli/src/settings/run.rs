@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
-use plimsoll_predict::{PredictorConfig, edges};
+use plimsoll_predict::{Dtype, Platform, PredictorConfig, edges};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
@@ -16,7 +16,8 @@ use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
 use crate::values::{
-    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, ScalingSetting,
+    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, Precision,
+    ScalingSetting,
 };
 
 /// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
@@ -179,7 +180,7 @@ impl Settings {
                 predictor: self.predictor(),
                 policy: self.policy(sizes)?,
                 recompute: self.memory.recompute(),
-                platform: platform(self.device(), name),
+                platform: Platform { dtype: self.dtype(), ..platform(self.device(), name) },
                 planned: Vec::new(),
                 exact_peaks: has_exact_peaks(self.device()),
                 small_batch: small_batch_regime(self.device()),
@@ -193,6 +194,14 @@ impl Settings {
             checkpoint_every: train.checkpoint_every,
             keep_checkpoints: train.keep_checkpoints,
         })
+    }
+
+    /// Returns the number format that passes compute in.
+    pub(crate) fn dtype(&self) -> Dtype {
+        match self.train.precision {
+            Precision::F32 => Dtype::F32,
+            Precision::Bf16 => Dtype::Bf16,
+        }
     }
 
     /// Returns where the state from before an optimizer's step that ran out of memory comes from.

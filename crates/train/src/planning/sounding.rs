@@ -7,7 +7,7 @@ use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_types::{Fraction, Recompute, StepShape};
 
-use super::{BlankForward, PlanRequest, device_name, keys, trials};
+use super::{BlankForward, PlanRequest, device_name, trials};
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
 use crate::job::Job;
 use crate::loader::{BadSample, LoaderConfig};
@@ -87,7 +87,7 @@ fn sounding<J: Job>(job: &J, request: &PlanRequest, open_probe: OpenProbe<'_>) -
         predictor: PredictorConfig { features: job.features(), ..request.predictor },
         target: request.target,
         capacity: open_probe()?.capacity()?,
-        keys: keys(request, &device_name(request.device)?),
+        keys: request.keys(&device_name(request.device)?),
         exact_peaks: has_exact_peaks(request.device),
         longest: (!request.loader.edges.is_empty()).then(|| longest(request)),
     })

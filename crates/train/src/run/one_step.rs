@@ -102,8 +102,8 @@ impl<J: Job> Run<'_, '_, J> {
     fn attempt(&mut self, step: &UnderWay<J>) -> Result<Result<StepOutcome, Stopped>, TrainError> {
         let (control, to_come) = (&self.control, self.training.to_come(self.standing.step()));
         let predict = |shape, resident: Bytes| control.predict(shape, resident.saturating_add(to_come));
-        let recompute = control.controller().recompute();
-        let outcome = self.training.attempt(self.job, &step.samples, &step.request, recompute, &predict);
+        let outcome =
+            self.training.attempt(self.job, &step.samples, &step.request, control.controller().keys(), &predict);
         let (failures, capacity) = (self.training.take_failures(), self.control.budget().capacity);
         if !failures.is_empty() {
             // What others have taken meanwhile explains them: where it leads lower than they do, it is the only change.

@@ -9,12 +9,13 @@ use burn::tensor::Device;
 use plimsoll_fleet::Fleet;
 use plimsoll_guard::Guard;
 use plimsoll_policy::PolicyConfig;
+use plimsoll_predict::{Keys, Phase};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_step::{
-    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, Team, TrainState,
-    Update, recomputing,
+    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepPart, StepRequest, Team,
+    TrainState, Update,
 };
-use plimsoll_types::{Attempt, Bytes, Recompute, TaskStep};
+use plimsoll_types::{Attempt, Bytes, TaskStep};
 
 use super::tasks;
 use crate::balance::TaskBalance;
@@ -23,7 +24,7 @@ use crate::config::FitConfig;
 use crate::device::{replicas, uploaded};
 use crate::error::TrainError;
 use crate::incident::Surroundings;
-use crate::job::Job;
+use crate::job::{Job, mean_loss};
 use crate::loader::StepSamples;
 use crate::source::Source;
 
@@ -153,7 +154,7 @@ impl<M: Module> Training<M> {
         done
     }
 
-    /// Runs the samples of a step forward and backward, and recomputes the activations of some.
+    /// Runs the samples of a step forward and backward, as the keys of their shapes say.
     ///
     /// # Errors
     ///
@@ -163,21 +164,20 @@ impl<M: Module> Training<M> {
         job: &J,
         samples: &StepSamples<<J::Source as Source>::Buffer>,
         request: &StepRequest,
-        recompute: Recompute,
+        keys: Keys,
         predict: PredictShape<'_>,
     ) -> Result<StepOutcome, StepError> {
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
         self.below_line(|Self { guarded, state, device, replicas, .. }| {
             let device = &*device;
-            let mean_loss = |model: &M, range: Range<usize>| {
-                recomputing(recompute.is_on(request.edge_of(range.start)), model, device, |model, device| {
-                    let batch = uploaded(job.batch(&samples.buffer, range, device), device);
-                    job.mean_loss(model, batch, &weights)
-                })
+            let loss = |model: &M, range: Range<usize>| {
+                let shape = StepPart { samples: range.clone(), edge: request.edge_of(range.start) }.shape();
+                let batch = |device: &Device| uploaded(job.batch(&samples.buffer, range, device), device);
+                mean_loss(job, keys.key(Phase::Train, shape), (model, device), batch, &weights)
             };
             match replicas {
-                Some(replicas) => guarded.attempt_beside(state.model(), request, predict, (replicas, &mean_loss)),
-                None => guarded.attempt(state.model(), request, predict, &mean_loss),
+                Some(replicas) => guarded.attempt_beside(state.model(), request, predict, (replicas, &loss)),
+                None => guarded.attempt(state.model(), request, predict, &loss),
             }
         })
     }

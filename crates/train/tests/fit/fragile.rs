@@ -9,9 +9,10 @@ use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{RealSteps, TrialError};
+use plimsoll_predict::Keys;
 use plimsoll_step::{GuardedStep, StepRequest};
 use plimsoll_train::{Inference, Job, Loss, Source, StepError, Trials, Validation};
-use plimsoll_types::{Budget, Bytes, Knobs, Recompute, StepShape};
+use plimsoll_types::{Budget, Bytes, Knobs, StepShape};
 
 use crate::common::{alone, flex_with};
 use crate::tiny::Rows;
@@ -164,7 +165,7 @@ fn a_trial_whose_optimizer_runs_out_of_memory_did_not_fit_and_the_next_begins_an
     let fails = Arc::new(move |call| call == Call::Map && n_maps.fetch_add(1, Ordering::SeqCst) == 0);
     let job = FragileJob { fails };
     let mut trials =
-        Trials::try_new(&job, Device::flex().autodiff(), Recompute::NEVER, flex_with(Bytes::gib(1))).unwrap();
+        Trials::try_new(&job, Device::flex().autodiff(), Keys::default(), flex_with(Bytes::gib(1))).unwrap();
     let shape = StepShape::new(2, 16);
     let ran = trials.blank(shape);
     assert!(matches!(ran, Err(TrialError::OutOfMemory(failed)) if failed.shape == shape), "{ran:?}");

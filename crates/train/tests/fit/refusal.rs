@@ -8,9 +8,10 @@ use burn::tensor::Device;
 use plimsoll_guard::GuardError;
 use plimsoll_plan::{RealSteps, TrialError};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_predict::Keys;
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
 use plimsoll_train::{Death, Existing, RunDir, Shell, StepError, StopFlag, TrainError, Trials, fit};
-use plimsoll_types::{Bytes, EndReason, Event, Knobs, MemoryReading, Recompute, StepShape};
+use plimsoll_types::{Bytes, EndReason, Event, Knobs, MemoryReading, StepShape};
 
 use crate::common::{alone, flex_with, run, run_on, steps};
 use crate::tiny::{Beside, Tiny, config, fixed};
@@ -200,7 +201,7 @@ fn a_forward_pass_that_is_tried_and_panics_for_want_of_memory_did_not_fit() {
     let _alone = alone();
     let job = Tiny::beside(Refusing);
     let mut trials =
-        Trials::try_new(&job, Device::flex().autodiff(), Recompute::NEVER, flex_with(Bytes::gib(1))).unwrap();
+        Trials::try_new(&job, Device::flex().autodiff(), Keys::default(), flex_with(Bytes::gib(1))).unwrap();
     let ran = trials.infer(StepShape::new(1, 16));
     assert!(matches!(ran, Err(TrialError::OutOfMemory(_))), "{ran:?}");
 }

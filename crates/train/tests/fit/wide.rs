@@ -8,14 +8,14 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
-use plimsoll_predict::{PartReading, PredictorConfig};
+use plimsoll_predict::{Keys, PartReading, PredictorConfig};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
     Controller, ControllerConfig, Draw, Existing, FitConfig, Goal, Inference, Item, Job, Lengths, LoaderConfig, Loss,
     Metric, Source, SourceError, StepError, Trials, Validation, beside_tensors, small_batch_regime,
 };
-use plimsoll_types::{Bytes, Event, Features, Knobs, MicroBatch, Observation, Recompute, StepDone, StepShape};
+use plimsoll_types::{Bytes, Event, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
 
 use crate::common::{alone, run, steps};
 use crate::tiny;
@@ -172,8 +172,7 @@ fn gradients_as_large_as_activations_are_in_the_bound_of_each_part_in_either_ord
     let _alone = alone();
     for sizes in [[8, 8, 3], [3, 8, 8]] {
         let (job, device) = (Wide::new(), Device::flex().autodiff());
-        let mut trials =
-            Trials::try_new(&job, device, Recompute::NEVER, open(DeviceKind::Flex, None).unwrap()).unwrap();
+        let mut trials = Trials::try_new(&job, device, Keys::default(), open(DeviceKind::Flex, None).unwrap()).unwrap();
         let mut controller = Controller::try_new(config(0).controller).unwrap();
         for step in 0..6 {
             let ran = trials.blank_parts(&sizes.map(|n| StepShape::new(n, LONG))).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use plimsoll_sampler::MixedBatch;
 use plimsoll_types::StepShape;
 
@@ -56,6 +56,13 @@ impl Sizes {
 }
 
 impl MixedTensors {
+    /// Returns what the model is given in a number format; what its loss is computed from stays as it is.
+    pub(crate) fn in_format(self, dtype: DType) -> Self {
+        let Self { pixels, groups, words, tasks, .. } = self;
+        let [groups, words] = [groups, words].map(|it| it.cast(dtype));
+        Self { pixels: pixels.cast(dtype), groups, words, tasks: tasks.cast(dtype), ..self }
+    }
+
     /// Copies a range of a step's samples, all with one edge.
     ///
     /// `smoothing` is the part of the target that all outputs of a task share, right or wrong.

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param, ParamId};
 use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::activation::{log_softmax, relu};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
 use super::batch::{MixedTensors, Sizes};
 use super::encoder::{ImageEncoder, TextEncoder};
@@ -80,12 +80,13 @@ impl FusionModel {
     /// - outputs: `[n, n_outputs]` each
     pub(crate) fn log_probabilities(&self, batch: MixedTensors) -> impl Iterator<Item = Tensor<2>> {
         let fused = self.fused(batch);
-        self.heads.iter().map(move |head| log_softmax(head.forward(fused.clone()), 1))
+        self.heads.iter().map(move |head| log_softmax(head.forward(fused.clone()).cast(DType::F32), 1))
     }
 
     /// Returns what all heads see, of shape `[n, features]`.
     fn fused(&self, batch: MixedTensors) -> Tensor<2> {
-        let MixedTensors { pixels, groups, tokens, padding, words, tasks, .. } = batch;
+        let MixedTensors { pixels, groups, tokens, padding, words, tasks, .. } =
+            batch.in_format(self.fusion.weight.dtype());
         let [n, _, edge] = groups.dims();
         let images = self.images.forward(pixels);
         let features = images.dims()[1];

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
 use crate::cpu::{gelu, normalize, softmax};
 use crate::rows::by_rows;
@@ -110,8 +110,9 @@ impl Encoder {
     ///
     /// - `frames`: `[batch_size, n_frames, n_values]`, zero where there is padding
     /// - `mask`: `[batch_size, n_frames, 1]`, 1 where there is a frame and 0 where there is padding
-    /// - output: `[batch_size, n_classes]`
+    /// - output: `[batch_size, n_classes]`, in 32 bits
     pub fn forward(&self, frames: Tensor<3>, mask: Tensor<3>) -> Tensor<2> {
+        let [frames, mask] = [frames, mask].map(|it| it.cast(self.head.weight.dtype()));
         let x = self.first.forward(frames) * mask.clone();
         let x = x.clone() + self.second.forward(x);
         // What padding would contribute is 0 after the exponential.
@@ -119,14 +120,14 @@ impl Encoder {
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x, far.clone()));
         let share = mask.clone() / mask.sum_dim(1);
         let mean: Tensor<2> = (normalize(&self.norm, x) * share).sum_dim(1).squeeze_dim(1);
-        self.head.forward(mean)
+        self.head.forward(mean).cast(DType::F32)
     }
 }
 
 impl Context {
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch_size, n_frames, n_values] = x.dims();
-        let edge = Tensor::zeros([batch_size, self.radius, n_values], &x.device());
+        let edge = Tensor::zeros([batch_size, self.radius, n_values], (&x.device(), x.dtype()));
         let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);
         let shifts = (0..=2 * self.radius).map(|at| padded.clone().narrow(1, at, n_frames)).collect();
         gelu(normalize(&self.norm, by_rows(&self.linear, Tensor::cat(shifts, 2))))

@@ -77,9 +77,9 @@ impl Edsr {
     /// - output: `[batch_size, 3, 2 · height, 2 · width]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<4> {
         let skip = upsample_bicubic(images.clone());
-        let features = convolve(&self.head, images);
+        let features = convolve(&self.head, images.cast(self.head.weight.dtype()));
         let body = self.blocks.iter().fold(features.clone(), |x, block| block.forward(x));
-        self.shuffle.forward(convolve(&self.tail, body + features)) + skip
+        self.shuffle.forward(convolve(&self.tail, body + features)).cast(skip.dtype()) + skip
     }
 }
 

@@ -50,7 +50,8 @@ impl Attention {
         };
         let scale = (self.heads as f64 / width as f64).sqrt();
         let scores = (query * scale).matmul(key.swap_dims(2, 3));
-        let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone());
+        let dtype = scores.dtype();
+        let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone().cast(dtype));
         let mixed = softmax(scores).matmul(value);
         self.output.forward(mixed.swap_dims(1, 2).reshape([rows, width]))
     }

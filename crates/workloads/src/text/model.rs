@@ -3,7 +3,7 @@
 use burn::module::{Initializer, Module};
 use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 
 use super::attention::Attention;
 use super::bias::bias;
@@ -138,11 +138,11 @@ impl Gpt {
     ///
     /// - `features`: `[batch_size · edge, width]`
     /// - `targets`: `[batch_size, edge]`
-    /// - output: `[batch_size · edge]`
+    /// - output: `[batch_size · edge]`, in 32 bits
     pub fn surprise(&self, features: Tensor<2>, targets: Tensor<2, Int>) -> Tensor<1> {
         let rows = self.embedding.forward(targets).flatten(0, 1);
-        let own = (features.clone() * rows).sum_dim(1);
-        let logits = self.logits(features);
+        let own = (features.clone() * rows).cast(DType::F32).sum_dim(1);
+        let logits = self.logits(features).cast(DType::F32);
         let most = logits.clone().detach().max_dim(1);
         let log_sum = (logits - most.clone()).exp().sum_dim(1).log() + most;
         (log_sum - own).flatten(0, 1)

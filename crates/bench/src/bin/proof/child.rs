@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use plimsoll_bench::proof::Group;
 use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{Act, BlankProgram, DryRunPlanner, MemoryPlan, Objective, PlanError, PlannedCell, RealSteps};
-use plimsoll_predict::{Phase, PredictorConfig};
+use plimsoll_predict::{Dtype, Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
     BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, find_batch_size,
@@ -51,7 +51,7 @@ impl OnJob for &Order {
             }
             Task::Cell(steps) => Reply::Cell(self.cell(job, *steps)?),
             Task::Run { steps, largest } => {
-                mixed::run(job, (self.open_device()?, self.recompute()), self.device, steps, *largest)?
+                mixed::run(job, (self.open_device()?, self.keys()), self.device, steps, *largest)?
             }
         })
     }
@@ -81,6 +81,7 @@ impl Order {
         let request = FindRequest {
             device: self.device,
             recompute: Recompute::NEVER,
+            dtype: Dtype::F32,
             optimizer_recovery: OptimizerRecovery::Restore,
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
@@ -94,7 +95,7 @@ impl Order {
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
-        let mut trials = Trials::try_new(job, self.open_device()?, self.recompute(), self.open_probe()?)?;
+        let mut trials = Trials::try_new(job, self.open_device()?, self.keys(), self.open_probe()?)?;
         if let Some(largest) = largest {
             trials.hold_buffers(&loader(largest))?;
         }
@@ -119,6 +120,10 @@ impl Order {
         if self.checkpointing { Recompute::ALWAYS } else { Recompute::NEVER }
     }
 
+    fn keys(&self) -> Keys {
+        Keys { recompute: self.recompute(), ..Keys::default() }
+    }
+
     fn open_device(&self) -> Result<Device, Failed> {
         Ok(open_device(self.device)?)
     }
@@ -132,7 +137,7 @@ impl Order {
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<BlankProgram<BlankJob<'a, J>>, Failed> {
-        let blank = BlankJob::new(job, self.open_device()?).recomputing(self.recompute());
+        let blank = BlankJob::new(job, self.open_device()?, self.keys());
         Ok(BlankProgram::new(blank, OptimizerRecovery::Restore))
     }
 
@@ -140,6 +145,7 @@ impl Order {
         PlanRequest {
             device: self.device,
             recompute: self.recompute(),
+            dtype: Dtype::F32,
             optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),

@@ -8,11 +8,11 @@ use std::time::Instant;
 use plimsoll_bench::end_to_end::{Certified, Division, Learning, Measured, Method, Report, Round, Rule, Turn, certify};
 use plimsoll_bench::sampler::process_time;
 use plimsoll_plan::RealSteps;
-use plimsoll_predict::{PartReading, edges};
+use plimsoll_predict::{Keys, PartReading, edges};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};
 use plimsoll_train::{Draw, Item, Job, Lengths, Source, Trials, open_device, small_batch_regime};
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish, whole};
@@ -121,7 +121,7 @@ impl<J: Job> Compared<'_, J> {
     }
 
     fn certify(&self, edges: &[u32]) -> Result<Certified, Failed> {
-        let mut trials = Trials::try_new(self.job, open_device(DEVICE)?, Recompute::NEVER, open(DEVICE, None)?)?;
+        let mut trials = Trials::try_new(self.job, open_device(DEVICE)?, Keys::default(), open(DEVICE, None)?)?;
         let smallest = small_batch_regime(DEVICE) + 1;
         let learning = Learning { edges: edges.to_vec(), fixed: FIXED, smallest, most: MOST_TRIALS };
         certify(&learning, |length| self.largest(length).samples, &mut |shape| steady(&mut trials, shape))
@@ -145,7 +145,7 @@ impl<J: Job> Compared<'_, J> {
         buffers: Vec<<J::Source as Source>::Buffer>,
     ) -> Result<Vec<Vec<Round>>, Failed> {
         let mut trials =
-            Trials::try_new(self.job, open_device(DEVICE)?, Recompute::NEVER, open(DEVICE, Some(capacity))?)?;
+            Trials::try_new(self.job, open_device(DEVICE)?, Keys::default(), open(DEVICE, Some(capacity))?)?;
         let (source, draws) = (self.job.source(), division.schedule()?.flat_map(draws));
         let ((give, free), (filled, ready)) = (channel(), sync_channel(buffers.len()));
         buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;

@@ -2,9 +2,10 @@
 
 use plimsoll_bench::proof::Figure;
 use plimsoll_plan::RealSteps;
+use plimsoll_predict::Keys;
 use plimsoll_probe::{DeviceKind, Probe, nvidia, open};
 use plimsoll_train::{Job, Trials, open_device};
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
 use crate::jobs::OnJob;
@@ -23,7 +24,7 @@ impl OnJob for Watched {
         let mut probe = open(self.device, None)?;
         let mut figures = vec![];
         let before = self.read("before the first step", &*probe, &mut figures)?;
-        let mut trials = Trials::try_new(job, open_device(self.device)?, Recompute::NEVER, open(self.device, None)?)?;
+        let mut trials = Trials::try_new(job, open_device(self.device)?, Keys::default(), open(self.device, None)?)?;
         trials.train(self.shape, self.shape.samples)?;
         let when = format!("after a step of {}", self.shape);
         let after = self.read(&when, &*probe, &mut figures)?;

@@ -5,10 +5,10 @@ use std::time::Instant;
 use burn::tensor::Device;
 use plimsoll_bench::proof::{MixedRow, PartsHeld, draw, first};
 use plimsoll_plan::{BlankProgram, DryRunPlanner, PlannedCell, Pools, Program, RealSteps};
-use plimsoll_predict::{Correction, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
+use plimsoll_predict::{Correction, Key, Keys, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{BlankJob, Job, OptimizerRecovery, Trials, beside_tensors, has_fusion, small_batch_regime};
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
 use crate::child::loader;
@@ -135,7 +135,7 @@ fn unexpected<T>() -> Result<T, Failed> {
 /// Runs the steps in this process.
 pub(crate) fn run<J: Job>(
     job: &J,
-    (device, recompute): (Device, Recompute),
+    (device, keys): (Device, Keys),
     kind: DeviceKind,
     steps: &[Vec<StepShape>],
     largest: StepShape,
@@ -143,7 +143,7 @@ pub(crate) fn run<J: Job>(
     let start = Instant::now();
     let seconds = || start.elapsed().as_secs_f64();
     if kind == DeviceKind::Flex {
-        let mut trials = Trials::try_new(job, device, recompute, open(kind, None)?)?;
+        let mut trials = Trials::try_new(job, device, keys, open(kind, None)?)?;
         trials.hold_buffers(&loader(largest))?;
         let (mut high_water, mut parts) = (Bytes::ZERO, Vec::new());
         // As before a run: what the first steps of a process make and keep is no need of a part.
@@ -158,7 +158,7 @@ pub(crate) fn run<J: Job>(
         return Ok(Reply::Run { high_water, after: Vec::new(), parts, seconds: seconds() });
     }
     let planner = DryRunPlanner::try_open(kind, has_fusion(kind))?;
-    let blank = BlankJob::new(job, device).recomputing(recompute);
+    let blank = BlankJob::new(job, device, keys);
     let after = run_program(&BlankProgram::new(blank, OptimizerRecovery::Restore), &|| planner.pools(), steps)?;
     let high_water = after.iter().map(Pools::total).max().unwrap_or_default();
     Ok(Reply::Run { high_water, after, parts: Vec::new(), seconds: seconds() })
