@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
 use plimsoll_bench::run;
-use plimsoll_sampler::{EpochCursor, Permutation, Taker, deal};
+use plimsoll_sampler::{BatchToDeal, EpochCursor, Permutation, deal_batches};
 
 /// 13 000 images with 64 crops each; no square number, so that some ids need a second pass.
 const N_SAMPLES: u64 = 832_000;
@@ -16,8 +16,8 @@ fn main() {
         let mut group = criterion.benchmark_group("draw");
         permutation_at(&mut group);
         cursor_take(&mut group, 32);
-        for n_takers in [4, 64, 1024] {
-            deal_step(&mut group, n_takers);
+        for n_devices in [4, 64, 1024] {
+            deal_step(&mut group, n_devices);
         }
         group.finish();
     });
@@ -41,12 +41,15 @@ fn cursor_take(group: &mut BenchmarkGroup<'_, WallTime>, n_ids: u64) {
     group.bench_function(BenchmarkId::new("cursor_take", n_ids), |b| b.iter(|| cursor.take(black_box(n_ids))));
 }
 
-/// A step of eight samples for each of so many devices, no two of them equal.
-fn deal_step(group: &mut BenchmarkGroup<'_, WallTime>, n_takers: u64) {
-    let costs: Vec<_> = (0..8 * n_takers).map(|at| 8 + at * 7919 % 4089).collect();
-    let taker = |at| Taker { weight: (12 << 30) + at * 7919 % (68 << 30), largest: 4_096 };
-    let takers: Vec<_> = (0..n_takers).map(taker).collect();
-    group.throughput(Throughput::Elements(8 * n_takers));
-    group
-        .bench_function(BenchmarkId::new("deal", n_takers), |b| b.iter(|| deal(black_box(&costs), black_box(&takers))));
+/// A step of two full micro-batches of 24 samples for each of so many devices, in batches of eight lengths; no two devices are alike.
+fn deal_step(group: &mut BenchmarkGroup<'_, WallTime>, n_devices: u32) {
+    let weights: Vec<_> = (0..n_devices).map(|at| f64::from(1_000 + at * 7919 % 2_000)).collect();
+    let batch = |at: u32| {
+        let limits = (0..n_devices).map(|device| (16 + device % 17) / (1 + at / 2)).collect();
+        BatchToDeal { n_samples: 6 * n_devices, length: 256 * (1 + at), limits }
+    };
+    let batches: Vec<_> = (0..8).map(batch).collect();
+    group.throughput(Throughput::Elements(48 * u64::from(n_devices)));
+    let id = BenchmarkId::new("deal_batches", n_devices);
+    group.bench_function(id, |b| b.iter(|| deal_batches(black_box(&weights), black_box(&batches))));
 }

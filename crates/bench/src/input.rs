@@ -59,6 +59,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         gradient_norm: 0.427_193_645_2,
         learning_rate: 1.934_726e-3,
         seconds: 0.148_372_6,
+        waited_seconds: None,
         committed: true,
     }
 }

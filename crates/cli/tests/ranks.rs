@@ -133,6 +133,79 @@ fn every_job_comes_to_the_weights_of_one_device_on_two_of_unequal_memory() {
     }
 }
 
+/// Two devices of one process, which have room for anything here.
+const TWO: [&str; 4] = ["--device", "flex, flex", "--capacity", "300 MiB, 200 MiB"];
+
+#[test]
+fn two_devices_have_every_sample_once_of_a_stream_and_in_steps_of_one_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    for (job, set) in [("sequence", "sequence.stream=true"), ("text", "batch.effective_unit=batch")] {
+        let out = folder.path().join(job);
+        let args = [&["--job", job, "--steps", "60", "--no-supervise"], &TWO[..]].concat();
+        done(plimsoll(&args, &out, &[set, "batch.batch_size=16", "train.validate_every=60"]));
+        assert!(1 <= check_epochs(&out), "{job}: one epoch is never whole");
+        let steps: Vec<_> = folders(&out).iter().map(|it| steps_of(it)).collect();
+        for (first, other) in steps[0].iter().zip(&steps[1]) {
+            assert_eq!((&first["step"], &first["loss"]), (&other["step"], &other["loss"]), "{job}");
+        }
+        assert_eq!((steps[0].len(), steps[1].len()), (60, 60), "{job}");
+    }
+}
+
+#[test]
+fn ranks_leave_a_damaged_checkpoint_for_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (calm, damaged) = (folder.path().join("calm"), folder.path().join("damaged"));
+    let sets = ["batch.batch_size=4", "train.validate_every=100", "train.checkpoint_every=5"];
+    let args = |n_steps: &'static str| [&["--steps", n_steps, "--deterministic", "--no-supervise"], &TWO[..]].concat();
+    done(plimsoll(&args("30"), &calm, &sets));
+    done(plimsoll(&args("20"), &damaged, &sets));
+    let newest = damaged.join("checkpoints/step-00000020/weights.safetensors");
+    let bytes = fs::read(&newest).unwrap();
+    fs::write(&newest, &bytes[..bytes.len() / 2]).unwrap();
+    done(plimsoll(&[&args("30")[..], &["--resume"]].concat(), &damaged, &sets));
+    let bits = |out: &Path| weights(out, 30).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    assert_eq!(bits(&calm), bits(&damaged));
+    let ids = |out: &Path| folders(out).iter().map(|it| steps_of(it).len()).collect::<Vec<_>>();
+    assert_eq!(ids(&damaged), [30, 30]);
+    check_epochs(&damaged);
+}
+
+#[test]
+fn a_rank_without_room_is_refused_before_the_first_step_and_the_run_goes_on_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let tight = ["--device", "flex, flex", "--capacity", "300 MiB, 64 KiB", "--steps", "20", "--no-supervise"];
+    let refused_rank = |args: &[&str]| {
+        let output = plimsoll(args, &out, &[]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("64.00 KiB"), "{}", text(&output.stderr));
+    };
+    refused_rank(&tight);
+    assert!(!out.exists(), "it is left as it was");
+    done(plimsoll(&[&["--steps", "10", "--no-supervise"], &TWO[..]].concat(), &out, &[]));
+    refused_rank(&[&tight[..], &["--resume"]].concat());
+    done(plimsoll(&[&["--steps", "20", "--no-supervise", "--resume"], &TWO[..]].concat(), &out, &[]));
+    assert_eq!(folders(&out).iter().map(|it| steps_of(it).len()).collect::<Vec<_>>(), [20, 20]);
+    check_epochs(&out);
+}
+
+#[test]
+fn what_a_user_has_to_mend_ends_ranks_at_once() {
+    if !has_ranks() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    for (args, words) in [(["--data", "nowhere"], "nowhere"), (["--capacity", "64 KiB"], "a capacity of at least")] {
+        let output = plimsoll(&[&["--ranks", "2"], &args[..]].concat(), &out, &[]).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(words) && !stderr.contains("starting again"), "{stderr}");
+        assert!(!out.exists());
+    }
+}
+
 #[test]
 fn processes_come_to_the_weights_of_one_and_go_on_in_another_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,32 +253,65 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// Kills so many ranks of runs; `PLIMSOLL_KILLS` says another number.
+const KILLS: usize = 3;
+
+/// The most that are killed of one run, which then ends by itself.
+const KILLS_OF_RUN: usize = 10;
+
+/// The longest that ranks are left alone, in milliseconds: a part of it they do nothing but begin.
+const CALM: u64 = 1_500;
+
+/// Kills one of two ranks at a moment, once both are there; returns whether the run was still under way.
+fn kill_one(child: &mut common::Child, out: &Path, (rank, millis): (u32, u64)) -> bool {
+    let has_ended = |child: &mut common::Child| child.try_wait().unwrap().is_some();
+    let begun = Instant::now();
+    while ranks_of(out).len() < 2 {
+        assert!(begun.elapsed() < PATIENCE, "no two ranks after {PATIENCE:?}");
+        if has_ended(child) {
+            return false;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    sleep(Duration::from_millis(millis));
+    let Some(process) = ranks_of(out).get(&rank).copied() else { return !has_ended(child) };
+    // One that has ended meanwhile is a rank less to kill.
+    drop(Command::new("kill").args(["-KILL", &process.to_string()]).output());
+    wait("its end", || !ranks_of(out).values().any(|it| *it == process));
+    true
+}
+
 #[test]
-fn a_rank_that_is_killed_costs_no_sample_and_changes_no_bit() {
+fn a_rank_that_is_killed_at_any_moment_costs_no_sample_and_changes_no_bit() {
     if !has_ranks() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (calm, killed) = (folder.path().join("calm"), folder.path().join("killed"));
-    let sets = ["batch.batch_size=4", "train.validate_every=100", "train.checkpoint_every=5"];
+    let calm = folder.path().join("calm");
+    let sets = ["batch.batch_size=4", "train.validate_every=100", "train.checkpoint_every=5", "train.max_restarts=100"];
     let args = ["--ranks", "2", "--steps", "400", "--deterministic"];
     done(plimsoll(&args, &calm, &sets));
-    let child = common::Child::start(&mut plimsoll(&args, &killed, &sets));
-    for (step, place) in [(10, 0), (20, 1)] {
-        wait("a checkpoint", || last_checkpoint(&killed).is_some_and(|last| step <= last));
-        wait("two ranks", || ranks_of(&killed).len() == 2);
-        let rank = ranks_of(&killed)[&place];
-        // One that has ended meanwhile is a rank less to kill.
-        drop(Command::new("kill").args(["-KILL", &rank.to_string()]).output());
-        wait("its end", || !ranks_of(&killed).values().any(|it| *it == rank));
-    }
-    let output = child.output();
-    let stderr = text(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    assert_eq!(stderr.matches("killed by SIGKILL").count(), 2, "{stderr}");
-    assert!(2 <= check_epochs(&killed), "one epoch shows little");
     let bits = |out: &Path| weights(out, 400).into_iter().map(f32::to_bits).collect::<Vec<_>>();
-    assert_eq!(bits(&calm), bits(&killed));
+    let n_kills = std::env::var("PLIMSOLL_KILLS").map_or(KILLS, |it| it.parse().unwrap());
+    let (mut n_killed, mut dice) = (0, 1_u64);
+    while n_killed < n_kills {
+        let killed = folder.path().join(format!("killed-{n_killed}"));
+        let mut child = common::Child::start(&mut plimsoll(&args, &killed, &sets));
+        for _ in 0..KILLS_OF_RUN.min(n_kills - n_killed) {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let moment = ((dice >> 63) as u32, (dice >> 32) % CALM);
+            if !kill_one(&mut child, &killed, moment) {
+                break;
+            }
+        }
+        let output = child.output();
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        n_killed += stderr.matches("killed by SIGKILL").count();
+        eprintln!("{n_killed} killed");
+        assert!(2 <= check_epochs(&killed), "one epoch shows little");
+        assert_eq!(bits(&calm), bits(&killed));
+    }
 }
 
 #[test]

@@ -16,6 +16,10 @@ pub struct RankReport {
     pub device: Option<String>,
     /// Samples that it ran of the committed steps.
     pub samples: u64,
+    /// What it did for these steps, in seconds.
+    pub seconds: f64,
+    /// How long it waited beside that for the other ranks, and added what all had made.
+    pub waited_seconds: f64,
     /// Its budget at the end.
     pub budget_bytes: Option<Bytes>,
     /// The highest mark of a step.
@@ -32,10 +36,13 @@ impl RankReport {
     /// Sums up what a rank has logged.
     pub fn new(rank: u32, events: &[Event]) -> Self {
         let run = Run::new(events);
+        let waited_seconds = run.committed().filter_map(|it| it.waited_seconds).sum();
         Self {
             rank,
             device: run.start().map(|it| it.device.clone()),
             samples: run.committed().map(StepDone::n_samples).sum(),
+            seconds: run.committed().map(|it| it.seconds).sum::<f64>() - waited_seconds,
+            waited_seconds,
             budget_bytes: run.steps().last().map(|it| it.budget),
             peak_bytes: run.steps().map(|it| it.peak).max(),
             steady_budget_share: steady_budget_share(&run),
@@ -51,7 +58,9 @@ impl RankReport {
         let problems = [(self.failures, "failures"), (self.bounds_exceeded, "peaks above their bound")];
         let told = problems.iter().filter(|it| 0 < it.0).map(|(n, what)| format!(", {n} {what}"));
         let (peak, budget) = (bytes(self.peak_bytes), bytes(self.budget_bytes));
-        format!("{} samples, peak {peak} of {budget}{share}{}", self.samples, told.collect::<String>())
+        let times =
+            format!("{} samples in {:.1} s and {:.1} s of waiting", self.samples, self.seconds, self.waited_seconds);
+        format!("{times}, peak {peak} of {budget}{share}{}", told.collect::<String>())
     }
 }
 
@@ -83,12 +92,16 @@ mod tests {
                 gradient_norm: 1.0,
                 learning_rate: 0.1,
                 seconds: 1.0,
+                waited_seconds: Some(0.25),
                 committed: true,
             })
         };
         let report = RankReport::new(1, &[done(0), done(1)]);
-        assert_eq!(report.line(), "6 samples, peak 9.00 MiB of 10.00 MiB (90 %)");
+        assert_eq!(report.line(), "6 samples in 1.5 s and 0.5 s of waiting, peak 9.00 MiB of 10.00 MiB (90 %)");
         let failed = RankReport { failures: 2, ..report };
-        assert_eq!(failed.line(), "6 samples, peak 9.00 MiB of 10.00 MiB (90 %), 2 failures");
+        assert_eq!(
+            failed.line(),
+            "6 samples in 1.5 s and 0.5 s of waiting, peak 9.00 MiB of 10.00 MiB (90 %), 2 failures"
+        );
     }
 }

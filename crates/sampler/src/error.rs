@@ -119,17 +119,11 @@ pub enum SamplerError {
         /// Samples of the longer length that are allowed.
         more: u32,
     },
-    /// A sample of a step is too large for every device.
-    #[error(
-        "deal a step: sample {index} of it costs {cost}, the largest that any device with a weight holds costs {largest}"
-    )]
+    /// Samples of a step are too long for every device.
+    #[error("deal a step: no device holds a sample that is padded to {length}")]
     NobodyTakes {
-        /// The place of the sample in the step.
-        index: usize,
-        /// What it costs.
-        cost: u64,
-        /// What the largest costs that any taker with a weight holds; 0 where none has a weight.
-        largest: u64,
+        /// The length.
+        length: u32,
     },
     /// No sample fits.
     #[error("plan batches: none of {n_samples} samples fits even alone")]

@@ -16,7 +16,8 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
-//! [`deal`] says which device takes which samples of a step, and [`BatchDealer`] how many of each padded batch.
+//! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work of unequal
+//! cost.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -106,14 +107,15 @@ mod hash;
 mod orientation;
 mod permutation;
 mod plan;
+mod speeds;
 
 pub use collate::{
     HostBuffer, IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, Pair,
     place_crop,
 };
 pub use crop::{Crop, crop, image_of};
-pub use deal::{Taker, deal};
-pub use dealer::BatchDealer;
+pub use deal::deal;
+pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
@@ -124,3 +126,4 @@ pub use plan::{
     StepSize, StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps,
     TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
 };
+pub use speeds::{Speeds, Worked};

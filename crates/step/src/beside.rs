@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use plimsoll_probe::Share;
-use plimsoll_sampler::{Taker, deal};
+use plimsoll_sampler::deal;
 use plimsoll_types::{Attempt, Bytes, Prediction};
 
 use crate::gradients::{WeightedAccumulator, weighted_backward};
@@ -130,8 +130,7 @@ impl<'a, M: Module> Beside<'a, M> {
     /// takes.
     fn shares(&self, needs: &[Need]) -> Vec<Vec<usize>> {
         let costs: Vec<_> = needs.iter().map(|it| it.most.0).collect();
-        let replicas = vec![Taker::EQUAL; self.replicas.count().clamp(1, needs.len().max(1))];
-        deal(&costs, &replicas).unwrap_or_else(|error| unreachable!("a replica holds any part: {error}"))
+        deal(&costs, self.replicas.count().clamp(1, needs.len().max(1)))
     }
 
     /// Returns what parts need at once, each what `need` says: of each replica its first, the largest, and what its others hold

@@ -31,6 +31,7 @@ mod validations;
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::Worked;
 use plimsoll_step::StepError;
 use plimsoll_types::{Attempt, EndReason, Event, Knobs, Stage, StepFailed};
 
@@ -69,6 +70,8 @@ pub(crate) struct Run<'j, 's, J: Job> {
     standing: Standing,
     /// What the ranks have agreed on for the step under way; nothing where there is one.
     agreed: Option<Agreed>,
+    /// What this rank has run since they last agreed.
+    worked: Worked,
     /// Why all ranks end, once they do.
     ended: Option<EndReason>,
 }

@@ -159,6 +159,9 @@ pub struct StepDone {
     pub learning_rate: f64,
     /// Wall time of the step in seconds.
     pub seconds: f64,
+    /// How long of that it waited for other ranks, and added what all had made; nothing where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_seconds: Option<f64>,
     /// Whether the optimizer took the step.
     pub committed: bool,
 }

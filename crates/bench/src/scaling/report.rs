@@ -28,6 +28,9 @@ pub struct Row {
     /// How long the slowest device computes.
     #[serde(serialize_with = "short")]
     pub slowest: f64,
+    /// Positions a second of all devices, without what batches are padded beyond them.
+    #[serde(serialize_with = "short")]
+    pub speed: f64,
     /// The share of the step in which a device waits.
     #[serde(serialize_with = "short")]
     pub idle: f64,
@@ -37,7 +40,7 @@ pub struct Row {
     /// The same of the class that uses least.
     #[serde(serialize_with = "short")]
     pub least_used: f64,
-    /// Samples a second, over those where all are bound by the smallest.
+    /// Positions a second, over those where all are bound by the smallest.
     #[serde(serialize_with = "short")]
     pub ratio: f64,
     /// The median of the processor time that dealing took.

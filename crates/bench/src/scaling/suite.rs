@@ -1,9 +1,11 @@
 //! All that is simulated.
 
-use plimsoll_sampler::{Permutation, SamplerError};
+use plimsoll_sampler::{
+    BatchPlanner, CapacityRule, Lattice, PlanConfig, SampleIndex, SamplerError, Speeds, StepPlanner, StepSize,
+};
 
 use super::report::{Cluster, Report, Row};
-use super::{Exchange, Network, Rule, StepCost, World, padded, run_step};
+use super::{Exchange, Network, Rule, StepCost, Stepped, World, padded, run_step};
 use crate::finder::SplitMix64;
 use crate::proof::median;
 use crate::sampler::Recorded;
@@ -23,12 +25,15 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { n_samples: 10_000_000, n_devices: vec![8, 64, 1_024], n_steps: 20, fixed: 4 << 20 }
+        Self { n_samples: 1_000_000, n_devices: vec![8, 64, 1_024], n_steps: 20, fixed: 4 << 20 }
     }
 }
 
 /// Seed of samples and their order.
 const SEED: u64 = 1;
+
+/// Steps before those that count, in which speeds become known.
+const WARM_UP: usize = 8;
 
 /// How much faster than the measured core a card of speed 1 is.
 const FASTER: [f64; 2] = [1.0, 20.0];
@@ -56,7 +61,7 @@ pub fn measure(
 ) -> Result<Report, SamplerError> {
     let mut rows = Vec::new();
     for Recorded { name, lengths } in recorded {
-        let data = Data { name, costs: padded(lengths, sizes.n_samples, SEED), n_steps: sizes.n_steps };
+        let data = Data::try_new(name, padded(lengths, sizes.n_samples, SEED), sizes.n_steps)?;
         let mut add = |it: Vec<Row>| {
             it.iter().for_each(&mut *tell);
             rows.extend(it);
@@ -83,37 +88,63 @@ pub fn measure(
 struct Data<'a> {
     name: &'a str,
     /// What each sample is padded to.
-    costs: Vec<u32>,
+    index: SampleIndex<1>,
+    lattice: Lattice<1>,
     n_steps: usize,
 }
 
-impl Data<'_> {
+/// As many samples at once as all devices have room for together.
+#[derive(Clone, Debug, PartialEq)]
+struct Together(Vec<u64>);
+
+impl CapacityRule<1> for Together {
+    fn capacity(&self, [edge]: [u32; 1]) -> u32 {
+        let all: u64 = self.0.iter().map(|room| room / u64::from(edge)).sum();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
+impl<'a> Data<'a> {
+    fn try_new(name: &'a str, costs: Vec<u32>, n_steps: usize) -> Result<Self, SamplerError> {
+        let mut edges = costs.clone();
+        edges.sort_unstable();
+        edges.dedup();
+        Ok(Self { name, index: SampleIndex::try_new([costs])?, lattice: Lattice::try_new([edges])?, n_steps })
+    }
+
+    /// Returns the steps of as many positions as a run takes of devices that are filled by a rule.
+    fn steps(&self, world: &World, rule: Rule, positions: u64) -> Result<StepPlanner<Together>, SamplerError> {
+        // A window that holds many batches of a thousand devices, so that each of them is of one edge.
+        let (window, lattice) = (Some(self.index.n_samples()), self.lattice.clone());
+        let config = PlanConfig { seed: SEED, window, lattice, ..PlanConfig::default() };
+        let planner = BatchPlanner::try_new(self.index.clone(), Together(rule.rooms(&world.devices)), config)?;
+        StepPlanner::try_new(&planner, StepSize::Positions(positions))
+    }
+
     /// Runs the same steps by every rule.
     fn rows(&self, world: &World, faster: f64, cost: &StepCost, positions: u64) -> Result<Vec<Row>, SamplerError> {
         let mut rows: Vec<Row> = Vec::new();
         for rule in Rule::ALL {
             let mut row = self.row(world, rule, cost, positions)?;
             row.faster = faster;
-            row.ratio = rows.first().map_or(1.0, |smallest| smallest.slowest / row.slowest);
+            row.ratio = rows.first().map_or(1.0, |smallest| row.speed / smallest.speed);
             rows.push(row);
         }
         Ok(rows)
     }
 
     fn row(&self, world: &World, rule: Rule, cost: &StepCost, positions: u64) -> Result<Row, SamplerError> {
-        let order = Permutation::new(self.costs.len() as u64, SEED, 0);
-        let mut ids = (0..).map(|at| order.at(at % self.costs.len() as u64));
-        let mut random = SplitMix64::new(SEED);
-        let (mut n_samples, mut steps) = (0, Vec::new());
-        for _ in 0..self.n_steps {
-            let (mut costs, mut sum) = (Vec::new(), 0);
-            while sum < positions {
-                let cost = ids.next().and_then(|id| self.costs.get(usize::try_from(id).ok()?)).copied().unwrap_or(1);
-                costs.push(u64::from(cost));
-                sum += u64::from(cost);
+        let mut planned = self.steps(world, rule, positions)?;
+        let (mut random, mut speeds) = (SplitMix64::new(SEED), Speeds::unknown(world.devices.len()));
+        let (mut n_samples, mut taken, mut steps) = (0, 0, Vec::new());
+        for at in 0..WARM_UP + self.n_steps {
+            let step = planned.next_step();
+            let stepped = run_step(&step, world, (rule, &mut speeds), cost, &mut random)?;
+            if WARM_UP <= at {
+                n_samples += step.batches.iter().map(|it| it.ids.len()).sum::<usize>();
+                taken += step.span.end - step.span.start;
+                steps.push(stepped);
             }
-            n_samples += costs.len();
-            steps.push(run_step(&costs, world, rule, cost, &mut random)?);
         }
         let mean = |of: &dyn Fn(usize) -> f64| (0..steps.len()).map(of).sum::<f64>() / steps.len() as f64;
         // The mean of a device over the steps, and that of each class over its devices.
@@ -131,6 +162,7 @@ impl Data<'_> {
             rule,
             samples: n_samples as f64 / steps.len() as f64,
             slowest: mean(&|at| steps[at].slowest()),
+            speed: taken as f64 / steps.iter().map(Stepped::slowest).sum::<f64>(),
             idle: mean(&|at| steps[at].idle()),
             used: used.iter().sum::<f64>() / used.len() as f64,
             least_used: world.devices.iter().map(|it| of_class(it.name)).fold(f64::INFINITY, f64::min),
@@ -184,15 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_take_as_fast_as_they_are_wait_little_and_in_runs_use_their_room() {
+    fn devices_that_take_as_fast_as_they_are_wait_little_and_none_is_slower_than_all_bound_by_the_smallest() {
         for rows in small().rows.chunks(Rule::ALL.len()).filter(|it| it[0].positions != 1 << 19) {
             let by_speed = &rows[3];
-            let runs = &rows[4];
             // Noise, which nobody knows beforehand, is waited for.
             assert!(by_speed.idle < if by_speed.world.contains("noise") { 0.12 } else { 0.06 }, "{by_speed}");
-            assert!(rows.iter().all(|it| it.ratio < by_speed.ratio + 0.2), "{by_speed}");
-            assert!(0.6 < runs.least_used && by_speed.least_used < runs.least_used + 0.02, "{by_speed}\n{runs}");
-            assert!(runs.idle < 0.12 && by_speed.ratio - 0.1 < runs.ratio, "{by_speed}\n{runs}");
+            assert!(rows.iter().all(|it| it.ratio < by_speed.ratio + 0.05), "{by_speed}");
         }
     }
 

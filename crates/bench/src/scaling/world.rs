@@ -48,9 +48,9 @@ pub struct World {
 }
 
 impl World {
-    /// Returns worlds of so many devices: equal ones, unequal ones, unequal memories of one speed, and unequal ones whose times
-    /// vary.
-    pub fn all(n_devices: usize) -> [Self; 4] {
+    /// Returns worlds of so many devices: equal ones, unequal ones, unequal memories of one speed, and equal and unequal ones whose
+    /// times vary.
+    pub fn all(n_devices: usize) -> [Self; 5] {
         let of = |classes: [Class; 4]| (0..n_devices).map(|at| classes[at % 4]).collect::<Vec<_>>();
         let mixed = [LARGE, SMALL, MIDDLE, SMALL];
         let world = |name, devices, noise| Self { name, devices, noise };
@@ -58,6 +58,7 @@ impl World {
             world("equal", of([LARGE; 4]), 0.0),
             world("unequal", of(mixed), 0.0),
             world("unequal memory", of(mixed.map(|it| Class { speed: 1.0, ..it })), 0.0),
+            world("equal, noise 3 %", of([LARGE; 4]), 0.03),
             world("unequal, noise 3 %", of(mixed), 0.03),
         ]
     }

@@ -56,6 +56,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         gradient_norm: 1.0 + noise,
         learning_rate: 1e-3,
         seconds: 0.25,
+        waited_seconds: None,
         committed: true,
     }
 }

@@ -70,6 +70,7 @@ mod tests {
             gradient_norm: 1.0,
             learning_rate: 0.001,
             seconds: 1.0,
+            waited_seconds: None,
             committed: true,
         }
     }

@@ -45,6 +45,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         gradient_norm: 1.0,
         learning_rate: 1e-3,
         seconds: 1.0,
+        waited_seconds: None,
         committed: true,
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use plimsoll_fleet::fingerprint;
+use plimsoll_sampler::Worked;
 use plimsoll_step::{
     Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepRequest, StepTimes, Update,
 };
@@ -102,8 +103,9 @@ impl<J: Job> Run<'_, '_, J> {
     fn attempt(&mut self, step: &UnderWay<J>) -> Result<Result<StepOutcome, Stopped>, TrainError> {
         let (control, to_come) = (&self.control, self.training.to_come(self.standing.step()));
         let predict = |shape, resident: Bytes| control.predict(shape, resident.saturating_add(to_come));
-        let outcome =
-            self.training.attempt(self.job, &step.samples, &step.request, control.controller().keys(), &predict);
+        let (keys, begun) = (control.controller().keys(), Instant::now());
+        let outcome = self.training.attempt(self.job, &step.samples, &step.request, keys, &predict);
+        let took = begun.elapsed();
         let (failures, capacity) = (self.training.take_failures(), self.control.budget().capacity);
         if !failures.is_empty() {
             // What others have taken meanwhile explains them: where it leads lower than they do, it is the only change.
@@ -123,6 +125,8 @@ impl<J: Job> Run<'_, '_, J> {
             Err(error) => return Err(self.failed(error)),
         };
         let StepTimes { probe, check, guard, ranks, .. } = outcome.times;
+        let positions = outcome.parts.iter().map(|it| it.part.shape().positions()).sum();
+        self.worked = Worked { positions, took: took.saturating_sub(ranks) };
         for (lap, time) in [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard), (Lap::Ranks, ranks)] {
             self.journal.book(lap, time);
         }
@@ -186,7 +190,7 @@ impl<J: Job> Run<'_, '_, J> {
         reading: MemoryReading,
         prediction: Option<Prediction>,
     ) -> StepDone {
-        let StepOutcome { loss, gradient_norm, mut parts, resident, in_use, peak, .. } = outcome;
+        let StepOutcome { loss, gradient_norm, mut parts, resident, in_use, peak, times, .. } = outcome;
         let Budget { capacity, budget } = self.control.budget();
         let draw = &samples.draw;
         // Where pages are read, those of parts of one edge belong to the step.
@@ -223,6 +227,7 @@ impl<J: Job> Run<'_, '_, J> {
             gradient_norm,
             learning_rate: self.learning_rate(samples),
             seconds: begun.elapsed().as_secs_f64(),
+            waited_seconds: self.agreed.is_some().then_some(times.ranks.as_secs_f64()),
             committed: true,
         }
     }

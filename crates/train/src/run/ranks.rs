@@ -1,18 +1,19 @@
 //! What the ranks of a run agree on: who runs which samples, when all end, and where all go back to.
 //!
 //! Every rank has a controller, a log and a plan of its own, and all that each does beside the others is done alike: they draw
-//! the same steps, of which each runs its share. Shares follow from what each rank holds at once, so that a device with twice
-//! the memory gets twice the samples.
+//! the same steps, of which each runs its share. Shares follow from how fast each rank was in the steps before, which they tell
+//! each other too, and what a rank holds at once is the size of its micro-batches.
 
 use std::time::Instant;
 
+use plimsoll_sampler::Speeds;
 use plimsoll_step::{Readiness, StepError, Team};
 use plimsoll_types::{Bytes, EndReason, Event};
 
 use super::Run;
 use super::control::Control;
 use super::one_step::UnderWay;
-use super::shares::{Agreed, limits};
+use super::shares::{Agreed, heard_work, limits, told_work};
 use crate::checkpoint::{Checkpoint, RankState};
 use crate::config::FitConfig;
 use crate::error::TrainError;
@@ -22,9 +23,9 @@ use crate::resume::Kept;
 use crate::run_dir::{folders_of_ranks, undo_in};
 use crate::stopwatch::Lap;
 
-/// Numbers that a rank tells before a step, and then its limits: how it ends, by which signal, and the longest edge that it
-/// holds.
-const BEFORE_LIMITS: usize = 3;
+/// Numbers that a rank tells before a step, and then its limits: how it ends, by which signal, the longest edge that it holds,
+/// and what it has run of the last step and how long that took.
+const BEFORE_LIMITS: usize = 5;
 
 /// Where ranks are that have not begun a step, or go back to one.
 const BETWEEN_STEPS: u64 = u64::MAX;
@@ -57,7 +58,8 @@ pub(super) fn agree_before_start(
     team.set_width(BEFORE_LIMITS + limits.len());
     let told: Vec<_> = [config.loader.buffer_limit.0].into_iter().chain(limits).collect();
     let all = team.meet(Readiness::Ready, &told).map_err(failed)?;
-    let agreed = Agreed::of(&control.wanted(), &all.iter().map(|it| &it[1..]).collect::<Vec<_>>());
+    let limits: Vec<_> = all.iter().map(|it| &it[1..]).collect();
+    let agreed = Agreed::of(&control.wanted(), &limits, Speeds::unknown(all.len()));
     Ok((Some(agreed), Bytes(all.iter().map(|it| it[0]).min().unwrap_or(0))))
 }
 
@@ -112,11 +114,14 @@ impl<J: Job> Run<'_, '_, J> {
         }
     }
 
-    /// Tells the others whether this rank ends, and what it holds; returns whether all end.
+    /// Tells the others whether this rank ends, how fast it was and what it holds; returns whether all end.
     fn agree(&mut self, ends: Option<EndReason>, signal: Option<i32>) -> Result<bool, StepError> {
         let longest = self.feed.own_longest(self.control.budget().budget).map_or(u64::MAX, u64::from);
         let head = [code(ends), signal.map_or(0, |it| u64::from(it.unsigned_abs())), longest];
-        let told: Vec<_> = head.into_iter().chain(limits(&self.control)).collect();
+        // Clocks have no say where weights are to be the same bits another time.
+        let worked = Some(std::mem::take(&mut self.worked)).filter(|_| !self.config.deterministic);
+        let worked = told_work(worked.unwrap_or_default());
+        let told: Vec<_> = head.into_iter().chain(worked).chain(limits(&self.control)).collect();
         let step = self.step();
         let team = self.training.team();
         team.set_step(step);
@@ -131,7 +136,9 @@ impl<J: Job> Run<'_, '_, J> {
         let longest = all.iter().filter_map(|it| u32::try_from(it[2]).ok()).min();
         self.feed.agree_on(longest.unwrap_or(u32::MAX));
         let limits: Vec<_> = all.iter().map(|it| &it[BEFORE_LIMITS..]).collect();
-        self.agreed = Some(Agreed::of(&self.control.wanted(), &limits));
+        let mut speeds = self.agreed.take().map_or_else(|| Speeds::unknown(all.len()), |it| it.speeds);
+        speeds.hear(&all.iter().map(|it| heard_work(&it[3..])).collect::<Vec<_>>());
+        self.agreed = Some(Agreed::of(&self.control.wanted(), &limits, speeds));
         Ok(ended.is_some())
     }
 

@@ -1,6 +1,8 @@
-//! Who runs which samples of a step: each rank as many as follow from what it holds at once.
+//! Who runs which samples of a step: each rank as many as follow from how fast it is, in micro-batches that it holds.
 
-use plimsoll_sampler::BatchDealer;
+use std::time::Duration;
+
+use plimsoll_sampler::{BatchToDeal, Speeds, Worked, deal_batches};
 use plimsoll_step::StepPart;
 
 use super::Run;
@@ -8,34 +10,36 @@ use super::control::Control;
 use crate::error::TrainError;
 use crate::job::Job;
 use crate::loader::{LoaderError, Wanted};
-use crate::source::Draw;
+use crate::source::{Draw, Part};
 
 /// What all ranks have agreed on before a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Agreed {
     /// What the step is filled with, by all ranks together.
     pub(super) wanted: Wanted,
     /// What each rank holds at once: of each edge, or where samples are cut of the one that is wanted.
     limits: Vec<Vec<u32>>,
+    /// How fast each rank is, as all of them have heard.
+    pub(super) speeds: Speeds,
 }
 
 impl Agreed {
     /// Gathers the limits that all ranks tell.
-    pub(super) fn of(own: &Wanted, told: &[&[u64]]) -> Self {
+    pub(super) fn of(own: &Wanted, told: &[&[u64]], speeds: Speeds) -> Self {
         let number = |it: &u64| u32::try_from(*it).unwrap_or(u32::MAX);
         let told: Vec<Vec<_>> = told.iter().map(|it| it.iter().map(number).collect()).collect();
         match own {
             Wanted::Batches(own) => {
                 let told: Vec<_> = told.into_iter().map(|it| it[..own.len()].to_vec()).collect();
                 let of_all = |at: usize| told.iter().map(|it| it[at]).fold(0, u32::saturating_add);
-                Self { wanted: Wanted::Batches((0..own.len()).map(of_all).collect()), limits: told }
+                Self { wanted: Wanted::Batches((0..own.len()).map(of_all).collect()), limits: told, speeds }
             }
             Wanted::Edge(_) => {
                 // The smallest, which all of them hold.
                 let edge = told.iter().map(|it| it[0]).min().unwrap_or(1).max(1);
                 let area = |edge: u32| u64::from(edge).pow(2);
                 let limit = |it: &Vec<u32>| number(&(u64::from(it[1]) * area(it[0]) / area(edge)));
-                Self { wanted: Wanted::Edge(edge), limits: told.iter().map(|it| vec![limit(it)]).collect() }
+                Self { wanted: Wanted::Edge(edge), limits: told.iter().map(|it| vec![limit(it)]).collect(), speeds }
             }
         }
     }
@@ -49,17 +53,29 @@ pub(super) fn limits(control: &Control<'_>) -> Vec<u64> {
     }
 }
 
+/// Returns what a rank has run, as it tells the others.
+pub(super) fn told_work(worked: Worked) -> [u64; 2] {
+    [worked.positions, u64::try_from(worked.took.as_nanos()).unwrap_or(u64::MAX)]
+}
+
+/// Returns what a rank has told of it.
+pub(super) fn heard_work(told: &[u64]) -> Worked {
+    Worked { positions: told[0], took: Duration::from_nanos(told[1]) }
+}
+
 impl<J: Job> Run<'_, '_, J> {
     /// Returns the micro-batches of a step that this rank runs: of each batch its share, in parts as large as it holds.
     pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
         let (rank, edges) = (self.training.rank() as usize, &self.config.loader.edges);
-        let mut dealer = BatchDealer::new(agreed.limits.len());
-        let (mut parts, mut end) = (Vec::new(), 0);
-        for batch in &draw.parts {
+        let to_deal = |batch: &Part| {
             let at = edges.iter().position(|edge| batch.edge <= *edge).unwrap_or(0);
-            let limits: Vec<_> = agreed.limits.iter().map(|it| it[at]).collect();
-            let n_samples = u32::try_from(batch.ids.len()).unwrap_or(u32::MAX);
-            let counts = dealer.deal(n_samples, batch.edge, &limits).map_err(LoaderError::from)?;
+            let limits = agreed.limits.iter().map(|it| it[at]).collect();
+            BatchToDeal { n_samples: u32::try_from(batch.ids.len()).unwrap_or(u32::MAX), length: batch.edge, limits }
+        };
+        let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
+        let dealt = deal_batches(&agreed.speeds.weights(), &batches).map_err(LoaderError::from)?;
+        let (mut parts, mut end) = (Vec::new(), 0);
+        for ((batch, counts), BatchToDeal { limits, .. }) in draw.parts.iter().zip(dealt).zip(batches) {
             let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
             let start = end + n_of(&counts[..rank]);
             let own = start..start + n_of(&counts[rank..=rank]);
@@ -80,14 +96,14 @@ mod tests {
 
     #[test]
     fn ranks_of_padded_samples_hold_together_what_each_holds() {
-        let agreed = Agreed::of(&Wanted::Batches(vec![1; 3]), &[&[16, 4, 1, 0], &[8, 2, 1, 0]]);
+        let agreed = Agreed::of(&Wanted::Batches(vec![1; 3]), &[&[16, 4, 1, 0], &[8, 2, 1, 0]], Speeds::unknown(2));
         assert_eq!(agreed.wanted, Wanted::Batches(vec![24, 6, 2]));
         assert_eq!(agreed.limits, [vec![16, 4, 1], vec![8, 2, 1]]);
     }
 
     #[test]
     fn ranks_of_cut_samples_cut_them_to_what_all_hold() {
-        let agreed = Agreed::of(&Wanted::Edge(8), &[&[32, 6], &[16, 8], &[64, 1]]);
+        let agreed = Agreed::of(&Wanted::Edge(8), &[&[32, 6], &[16, 8], &[64, 1]], Speeds::unknown(3));
         assert_eq!(agreed.wanted, Wanted::Edge(16));
         assert_eq!(agreed.limits, [[24], [8], [16]]);
     }

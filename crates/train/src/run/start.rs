@@ -1,5 +1,6 @@
 //! Before the first step of a run, or of the rest of one.
 
+use plimsoll_sampler::Worked;
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
 
 use super::control::Control;
@@ -104,6 +105,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             validations: Validations::new(config, budget),
             standing: Standing::default(),
             agreed,
+            worked: Worked::default(),
             ended: None,
             job,
             config,

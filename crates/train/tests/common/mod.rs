@@ -121,7 +121,10 @@ pub(crate) fn run_in<J: Job>(
         fleet,
     };
     let outcome = fit(job, config, shell);
-    Ran { outcome, events: run_dir.events().unwrap(), warnings }
+    let events = run_dir.events();
+    // Of a run that does not begin the first rank may have left nothing by now.
+    let events = if outcome.is_err() { events.unwrap_or_default() } else { events.unwrap() };
+    Ran { outcome, events, warnings }
 }
 
 pub(crate) fn steps(events: &[Event]) -> Vec<&StepDone> {

@@ -1,8 +1,11 @@
 //! Runs that several ranks make together.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use burn::store::ModuleRecord;
 use burn::tensor::Device;
@@ -14,35 +17,56 @@ use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepDone};
 
 use crate::common::{Ran, alone, flex_with, run, run_in, steps};
 use crate::recovery::Faulty;
-use crate::tiny::{N_SAMPLES, Net, Tiny, certified, config};
+use crate::refusal::{Falling, ITEM, Left, Tenant};
+use crate::tiny::{Beside, N_SAMPLES, Net, Nothing, Tiny, certified, config, fixed};
 
 /// What a rank is told.
-struct Rank {
+struct Rank<'a> {
     config: FitConfig,
     probe: Box<dyn Probe>,
+    /// What happens beside its job.
+    beside: Box<dyn Beside + Send + 'a>,
 }
 
-fn roomy(config: FitConfig) -> Rank {
-    Rank { config, probe: flex_with(Bytes::gib(1)) }
+/// What a sample takes longer than it does by itself.
+struct Pace(Duration);
+
+impl Beside for Pace {
+    fn on_part(&self, n_samples: usize) {
+        thread::sleep(self.0 * u32::try_from(n_samples).unwrap());
+    }
+}
+
+fn roomy(config: FitConfig) -> Rank<'static> {
+    with(config, flex_with(Bytes::gib(1)))
+}
+
+fn with(config: FitConfig, probe: Box<dyn Probe>) -> Rank<'static> {
+    Rank { config, probe, beside: Box::new(Nothing) }
 }
 
 fn of_batches(n_steps: u64, micro_batch_size: u32) -> FitConfig {
     config(n_steps, PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size })))
 }
 
+/// The same in steps of so many samples.
+fn in_steps_of(n_samples: u32, config: FitConfig) -> FitConfig {
+    FitConfig { loader: LoaderConfig::cut(3, n_samples, 64, Bytes::mib(4)), ..config }
+}
+
 /// Lets ranks make a run together, each on a thread of its own; `stop_after` so many steps a signal comes to the last.
-fn run_ranks(ranks: Vec<Rank>, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Ran> {
+fn run_ranks<'a>(ranks: Vec<Rank<'a>>, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Ran> {
     let n = u32::try_from(ranks.len()).unwrap();
     let dir = |rank| match rank {
         0 => RunDir::open(path, existing).unwrap(),
         rank => RunDir::of_rank(path, rank, existing).unwrap(),
     };
     let dirs: Vec<_> = (0..n).map(dir).collect();
-    let work = |((fleet, dir), (Rank { config, probe }, rank)): ((InProcess, RunDir), (Rank, u32))| {
+    let work = |((fleet, dir), (Rank { config, probe, beside }, rank)): ((InProcess, RunDir), (Rank<'a>, u32))| {
         let stop_after = stop_after.filter(|_| rank + 1 == n);
         move || {
             Compartment::at(rank as usize).unwrap().enter();
-            run_in(dir, (probe, Box::new(fleet)), &Tiny::new(), &config, existing, (stop_after, None))
+            run_in(dir, (probe, Box::new(fleet)), &Tiny::beside(beside), &config, existing, (stop_after, None))
         }
     };
     thread::scope(|scope| {
@@ -122,10 +146,45 @@ fn ranks_come_to_the_weights_and_losses_of_one_device() {
             }
         }
         assert_whole_epochs(&ran, 6);
-        // Who holds more takes more: in the first step, of 16 samples, as much as it holds.
-        let taken: Vec<_> = ran.iter().map(|it| steps(it)[0].n_samples()).collect();
-        assert_eq!(taken, sizes.iter().map(|it| u64::from(*it)).collect::<Vec<_>>(), "{name}");
+        // While nobody knows how fast each is they take equal shares, in micro-batches that each holds.
+        for (of_rank, size) in ran.iter().zip(&sizes) {
+            let first = steps(of_rank)[0];
+            assert_eq!(first.n_samples(), 16 / sizes.len() as u64, "{name}");
+            assert!(first.micro_batches.iter().all(|it| it.ids.len() <= *size as usize), "{name}");
+        }
     }
+}
+
+/// Runs twenty steps of 16 samples on two ranks, one of which takes three times as long for each, and returns how many of the last
+/// 16 steps each has run.
+fn paced(path: &Path, is_deterministic: bool) -> [u64; 2] {
+    let rank = |ms| Rank {
+        beside: Box::new(Pace(Duration::from_millis(ms))),
+        ..roomy(FitConfig { deterministic: is_deterministic, ..of_batches(20, 4) })
+    };
+    let ran = events(run_ranks(vec![rank(3), rank(9)], path, Existing::Refuse, None));
+    assert_whole_epochs(&ran, 6);
+    let of_rank = |at: usize| steps(&ran[at]).iter().skip(4).map(|it| it.n_samples()).sum();
+    [of_rank(0), of_rank(1)]
+}
+
+#[test]
+fn a_slower_rank_takes_less_of_each_step_and_the_weights_are_those_of_one_device() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    run(&Tiny::new(), &of_batches(20, 16), Bytes::gib(1), &one, Existing::Refuse, None).outcome.unwrap();
+    let [fast, slow] = paced(&two, false);
+    assert!((slow * 2..slow * 5).contains(&fast), "{fast} and {slow}, where three quarters and one are even");
+    assert_close(&weights(&one, 20), &weights(&two, 20));
+}
+
+#[test]
+fn no_clock_has_a_say_in_who_takes_what_of_a_deterministic_run() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let [fast, slow] = paced(folder.path(), true);
+    assert_eq!(fast, slow);
 }
 
 #[test]
@@ -137,15 +196,17 @@ fn ranks_of_one_heap_measure_each_what_its_own_steps_take() {
         steps(events).iter().skip(1).map(of_step).max().unwrap()
     };
     let single = |size: u32| {
-        let config = FitConfig { loader: LoaderConfig::cut(3, size, 64, Bytes::mib(4)), ..of_batches(6, size) };
+        let config = in_steps_of(size, of_batches(6, size));
         let path = folder.path().join(format!("single {size}"));
         let ran = run(&Tiny::new(), &config, Bytes::gib(1), &path, Existing::Refuse, None);
         taken(&ran.outcome.map(|_| ran.events).unwrap())
     };
     let expected = [12, 4].map(single);
     let devices = [(DeviceKind::Flex, Some(Bytes::gib(1))); 2];
-    let rank =
-        |(at, size): (usize, u32)| Rank { config: of_batches(6, size), probe: open_among(&devices, at).unwrap() };
+    let rank = |(at, size): (usize, u32)| {
+        // Enough of them for a full micro-batch of each, whoever is faster.
+        with(in_steps_of(40, of_batches(6, size)), open_among(&devices, at).unwrap())
+    };
     let ranks = [12, 4].into_iter().enumerate().map(rank).collect();
     let ran = events(run_ranks(ranks, &folder.path().join("ranks"), Existing::Refuse, None));
     for (of_rank, alone) in ran.iter().zip(expected) {
@@ -155,41 +216,108 @@ fn ranks_of_one_heap_measure_each_what_its_own_steps_take() {
     }
 }
 
+/// Two ranks that count apart what they take, the second with another capacity.
+fn of_one_heap(size: u32, capacity: Bytes) -> [Rank<'static>; 2] {
+    let devices = [(DeviceKind::Flex, Some(Bytes::gib(1))), (DeviceKind::Flex, Some(capacity))];
+    [0, 1].map(|at| with(of_batches(6, size), open_among(&devices, at).unwrap()))
+}
+
+/// Returns a capacity in which the second rank has room for four samples at once, and not for eight.
+fn enough_for_halves(folder: &Path) -> Bytes {
+    let peak = |size: u32| {
+        let path = folder.join(format!("batches of {size}"));
+        let ran = events(run_ranks(of_one_heap(size, Bytes::gib(1)).into(), &path, Existing::Refuse, None));
+        steps(&ran[1]).iter().map(|it| it.peak.0).max().unwrap()
+    };
+    Bytes(u64::midpoint(peak(8), peak(4)))
+}
+
 #[test]
 fn a_rank_that_runs_out_of_memory_runs_its_share_in_halves_and_the_others_wait() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let run = |name: &str, size: u32, capacity: Bytes| {
-        let devices = [(DeviceKind::Flex, Some(Bytes::gib(1))), (DeviceKind::Flex, Some(capacity))];
-        let rank = |at| Rank { config: of_batches(6, size), probe: open_among(&devices, at).unwrap() };
-        events(run_ranks((0..2).map(rank).collect(), &folder.path().join(name), Existing::Refuse, None))
+    let run = |name: &str, capacity: Bytes| {
+        events(run_ranks(of_one_heap(8, capacity).into(), &folder.path().join(name), Existing::Refuse, None))
     };
-    let peak = |ran: &[Vec<Event>]| steps(&ran[1]).iter().map(|it| it.peak.0).max().unwrap();
-    let roomy = run("roomy", 8, Bytes::gib(1));
-    let halves = run("halves", 4, Bytes::gib(1));
-    let between = Bytes(u64::midpoint(peak(&roomy), peak(&halves)));
-    let tight = run("tight", 8, between);
+    let enough_for_halves = enough_for_halves(folder.path());
+    run("roomy", Bytes::gib(1));
+    let tight = run("tight", enough_for_halves);
     let failures = |events: &[Event]| events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count();
     assert!(0 < failures(&tight[1]), "nothing ran out of memory, so nothing is tested");
     assert_eq!(failures(&tight[0]), 0);
-    let samples = |ran: &[Vec<Event>]| {
-        let of_step = |it: &&StepDone| it.micro_batches.iter().flat_map(|it| it.ids.clone()).collect::<Vec<_>>();
-        ran.iter().map(|it| steps(it).iter().map(of_step).collect::<Vec<_>>()).collect::<Vec<_>>()
-    };
-    assert_eq!(samples(&tight), samples(&roomy), "each rank has run its own samples");
+    assert_whole_epochs(&tight, 1);
     assert!(steps(&tight[1]).iter().all(|it| it.peak <= it.capacity));
     assert_close(&weights(&folder.path().join("roomy"), 6), &weights(&folder.path().join("tight"), 6));
+}
+
+/// Takes memory away when so many parts have begun.
+struct Taking {
+    left: Left,
+    to: Bytes,
+    parts: AtomicUsize,
+}
+
+impl Beside for Taking {
+    fn on_part(&self, _n_samples: usize) {
+        if self.parts.fetch_add(1, Ordering::SeqCst) == 2 {
+            self.left.set(self.to);
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_has_less_memory_from_some_step_on_goes_on_with_what_it_has() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (left, to) = (Left::all(), enough_for_halves(folder.path()));
+    let [first, mut second] = of_one_heap(8, Bytes::gib(1));
+    second.probe = Box::new(Falling { inner: second.probe, left: left.clone() });
+    second.beside = Box::new(Taking { left, to, parts: AtomicUsize::new(0) });
+    let ran = events(run_ranks(vec![first, second], &folder.path().join("falling"), Existing::Refuse, None));
+    assert_whole_epochs(&ran, 1);
+    let of_second = steps(&ran[1]);
+    assert_eq!(of_second.len(), 6);
+    assert!(of_second.iter().any(|it| it.capacity == to), "it did not fall");
+    assert!(of_second.iter().all(|it| it.capacity != to || it.peak <= it.capacity));
+    assert_close(&weights(&folder.path().join("batches of 8"), 6), &weights(&folder.path().join("falling"), 6));
+}
+
+#[test]
+fn ranks_whose_validations_get_no_better_all_end_early() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let impatient = || FitConfig { validate_every: 10, patience: NonZeroU64::new(2), ..of_batches(60, 8) };
+    let ran = run_ranks((0..2).map(|_| roomy(impatient())).collect(), folder.path(), Existing::Refuse, None);
+    for of_rank in ran {
+        let outcome = of_rank.outcome.unwrap();
+        assert_eq!((outcome.reason, outcome.step), (EndReason::StoppedEarly, 20));
+    }
+}
+
+#[test]
+fn a_validation_that_does_not_fit_on_the_first_rank_ends_the_others_too() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let tenant = Tenant::after(0, 2);
+    let seldom = || FitConfig { validate_every: 2, ..config(10, fixed()) };
+    let probe = Box::new(Falling { inner: flex_with(Bytes(ITEM.0 * 3 / 2)), left: tenant.left.clone() });
+    let first = Rank { config: seldom(), probe, beside: Box::new(&tenant) };
+    let ran = run_ranks(vec![first, roomy(seldom())], folder.path(), Existing::Refuse, None);
+    let errors: Vec<_> = ran.iter().map(|it| it.outcome.as_ref().unwrap_err().to_string()).collect();
+    assert!(matches!(ran[0].outcome, Err(TrainError::Validation { step: 4, .. })), "{errors:?}");
+    assert!(errors[1].contains("rank 0"), "{errors:?}");
+    assert_eq!(ran.iter().map(|it| steps(&it.events).len()).collect::<Vec<_>>(), [4, 4]);
 }
 
 #[test]
 fn a_rank_whose_share_is_empty_takes_part_all_the_same() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    // Of the eight samples that an epoch of 40 leaves for its last step, the smallest of these gets none.
-    let ranks = [300, 300, 1].map(|size| roomy(of_batches(9, size))).into();
+    let ranks = (0..3).map(|_| roomy(in_steps_of(2, of_batches(45, 2)))).collect();
     let ran = events(run_ranks(ranks, folder.path(), Existing::Refuse, None));
-    assert_eq!(ran.iter().map(|it| steps(it).len()).collect::<Vec<_>>(), [9; 3]);
-    assert!(steps(&ran[2]).iter().any(|it| it.micro_batches.is_empty()), "no share was empty");
+    assert_eq!(ran.iter().map(|it| steps(it).len()).collect::<Vec<_>>(), [45; 3]);
+    let empty = |of_rank: &Vec<Event>| steps(of_rank).iter().filter(|it| it.micro_batches.is_empty()).count();
+    assert!(45 <= ran.iter().map(empty).sum::<usize>(), "two samples for three");
     assert_whole_epochs(&ran, 2);
     for of_rank in &ran {
         let replayed = replay(of_rank).unwrap();
@@ -203,9 +331,10 @@ fn each_rank_decides_by_its_own_memory_and_all_cut_samples_alike() {
     let folder = tempfile::tempdir().unwrap();
     let ranks = (0..2).map(|_| roomy(config(30, certified()))).collect();
     let ran = events(run_ranks(ranks, folder.path(), Existing::Refuse, None));
-    let edges = |at: usize| steps(&ran[at]).iter().map(|it| it.micro_batches[0].shape().edge()).collect::<Vec<_>>();
-    assert_eq!(edges(0), edges(1));
-    assert_eq!(edges(0).last(), Some(&64), "there is room for the largest");
+    let edge = |it: &StepDone| it.micro_batches.first().map(|it| it.shape().edge());
+    let edges: Vec<_> = steps(&ran[0]).iter().zip(steps(&ran[1])).map(|(a, b)| (edge(a), edge(b))).collect();
+    assert!(edges.iter().all(|(a, b)| a.is_none() || b.is_none() || a == b), "{edges:?}");
+    assert!(edges.iter().any(|it| *it == (Some(64), Some(64))), "there is room for the largest: {edges:?}");
     assert_whole_epochs(&ran, 8);
 }
 
@@ -264,7 +393,7 @@ fn all_ranks_go_back_where_the_optimizer_of_one_runs_out_of_memory() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     // The seventh optimizer's step of the second rank.
-    let ranks = vec![roomy(of_batches(12, 8)), Rank { config: of_batches(12, 8), probe: Faulty::with(&[6]) }];
+    let ranks = vec![roomy(of_batches(12, 8)), with(of_batches(12, 8), Faulty::with(&[6]))];
     let ran = run_ranks(ranks, folder.path(), Existing::Refuse, None);
     let warned = ran[1].warnings.iter().any(|it| it.contains("went back to its last checkpoint"));
     assert!(warned, "{:?}", ran[1].warnings);

@@ -18,23 +18,26 @@ use crate::tiny::{Beside, Tiny, config, fixed};
 
 /// What there is after others have taken the rest.
 #[derive(Clone)]
-struct Left(Arc<AtomicU64>);
+pub(crate) struct Left(Arc<AtomicU64>);
 
 impl Left {
-    fn all() -> Self {
+    pub(crate) fn all() -> Self {
         Self(Arc::new(AtomicU64::new(u64::MAX)))
     }
 
     /// Leaves so much above what is in use.
     fn fall_to(&self, room: Bytes) {
-        let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-        self.0.store(in_use.saturating_add(room).0, Ordering::SeqCst);
+        self.set(open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use.saturating_add(room));
+    }
+
+    pub(crate) fn set(&self, capacity: Bytes) {
+        self.0.store(capacity.0, Ordering::SeqCst);
     }
 }
 
-struct Falling {
-    inner: Box<dyn Probe>,
-    left: Left,
+pub(crate) struct Falling {
+    pub(crate) inner: Box<dyn Probe>,
+    pub(crate) left: Left,
 }
 
 impl Probe for Falling {
@@ -72,8 +75,8 @@ impl Probe for Falling {
 }
 
 /// Takes memory away after so many parts, or validations, and counts what runs.
-struct Tenant {
-    left: Left,
+pub(crate) struct Tenant {
+    pub(crate) left: Left,
     parts: usize,
     validations: usize,
     n_parts: AtomicUsize,
@@ -82,17 +85,17 @@ struct Tenant {
 }
 
 impl Tenant {
-    fn after(parts: usize, validations: usize) -> Self {
+    pub(crate) fn after(parts: usize, validations: usize) -> Self {
         let [n_parts, n_items, n_validations] = [0; 3].map(AtomicUsize::new);
         Self { left: Left::all(), parts, validations, n_parts, n_items, n_validations }
     }
 }
 
 /// What each item of a validation takes.
-const ITEM: Bytes = Bytes::mib(32);
+pub(crate) const ITEM: Bytes = Bytes::mib(32);
 
 impl Beside for &Tenant {
-    fn on_part(&self) {
+    fn on_part(&self, _n_samples: usize) {
         if self.n_parts.fetch_add(1, Ordering::SeqCst) + 1 == self.parts {
             self.left.fall_to(Bytes::kib(4));
         }

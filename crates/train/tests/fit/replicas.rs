@@ -19,7 +19,7 @@ use crate::tiny::{Beside, N_SAMPLES, Tiny, certified, config, room_for};
 struct Threads(Mutex<HashSet<ThreadId>>);
 
 impl Beside for Threads {
-    fn on_part(&self) {
+    fn on_part(&self, _n_samples: usize) {
         self.0.lock().unwrap().insert(thread::current().id());
     }
 }

@@ -70,8 +70,8 @@ pub(crate) struct Net {
 
 /// Does something of its own at what a job is asked for.
 pub(crate) trait Beside: Sync {
-    /// Samples of a step are about to run.
-    fn on_part(&self) {}
+    /// So many samples of a step are about to run.
+    fn on_part(&self, _n_samples: usize) {}
 
     /// So many items are about to run forward.
     fn on_forward(&self, _n_items: u32) {}
@@ -84,6 +84,20 @@ pub(crate) trait Beside: Sync {
 pub(crate) struct Nothing;
 
 impl Beside for Nothing {}
+
+impl<B: Beside + ?Sized> Beside for Box<B> {
+    fn on_part(&self, n_samples: usize) {
+        (**self).on_part(n_samples);
+    }
+
+    fn on_forward(&self, n_items: u32) {
+        (**self).on_forward(n_items);
+    }
+
+    fn on_validated(&self) {
+        (**self).on_validated();
+    }
+}
 
 pub(crate) struct Tiny<B = Nothing> {
     /// What happens beside the job.
@@ -141,7 +155,7 @@ impl<B: Beside> Job for Tiny<B> {
     }
 
     fn batch(&self, (values, edge): &(Vec<f32>, usize), samples: Range<usize>, device: &Device) -> Tensor<2> {
-        self.beside.on_part();
+        self.beside.on_part(samples.len());
         let row = edge * WIDTH;
         let data = values[samples.start * row..samples.end * row].to_vec();
         Tensor::from_data(TensorData::new(data, [samples.len() * edge, WIDTH]), device)

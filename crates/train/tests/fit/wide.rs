@@ -211,6 +211,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         gradient_norm: 1.0,
         learning_rate: 0.0,
         seconds: 1.0,
+        waited_seconds: None,
         committed: true,
     }
 }
