@@ -100,7 +100,7 @@ fn the_batch_that_is_found_by_dry_runs_is_confirmed_and_within_the_budget() {
     let _alone = alone();
     let Some(device) = device() else { return };
     let search = find_batch_size(&device, || made(&device), |n, edge| blank(n, edge, &device), Net::loss);
-    let capacity = reserved().saturating_add(Bytes::mib(64));
+    let capacity = reserved().saturating_add(Bytes::mib(24));
     let found = search.edge(64).batches(1..=128).capacity(capacity).run().unwrap();
     assert!(found.n_plans > 0 && found.found.limit == Limit::Memory, "{found:?}");
     assert!((1..128).contains(&found.batch()) && found.found.is_measured, "{found:?}");

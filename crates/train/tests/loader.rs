@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ struct Numbers {
     /// How many reads have begun.
     begun: Mutex<usize>,
     news: Condvar,
+    /// Whether nobody has to wait any more.
+    is_over: AtomicBool,
 }
 
 struct Number(u64);
@@ -39,8 +42,19 @@ impl Numbers {
         let round = begun.div_ceil(self.together.max(1)) * self.together;
         self.news.notify_all();
         let (_begun, waited) =
-            self.news.wait_timeout_while(begun, Duration::from_secs(20), |begun| *begun < round).unwrap();
+            self.news.wait_timeout_while(begun, Duration::from_secs(20), |begun| self.waits(*begun, round)).unwrap();
         !waited.timed_out()
+    }
+
+    fn waits(&self, begun: usize, round: usize) -> bool {
+        begun < round && !self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of those who wait for reads that do not come, because no more steps are asked for.
+    fn let_go(&self) {
+        let _begun = self.begun.lock().unwrap();
+        self.is_over.store(true, Ordering::Relaxed);
+        self.news.notify_all();
     }
 }
 
@@ -77,10 +91,10 @@ impl Source for Numbers {
 }
 
 /// A loader of steps of 16 samples.
-fn loader(source: Numbers, workers: usize, bad_sample: BadSample) -> (Loader<Numbers>, Wanted) {
+fn loader(source: &Arc<Numbers>, workers: usize, bad_sample: BadSample) -> (Loader<Numbers>, Wanted) {
     let config = LoaderConfig { workers, bad_sample, ..LoaderConfig::cut(3, 16, EDGE, Bytes::kib(64)) };
     let wanted = Wanted::Edge(EDGE);
-    (Loader::try_new(&Arc::new(source), None, &wanted, &config).unwrap(), wanted)
+    (Loader::try_new(source, None, &wanted, &config).unwrap(), wanted)
 }
 
 /// The ids of a step, its content, and what was left out.
@@ -88,7 +102,8 @@ type Told = (Vec<u64>, Vec<u64>, Vec<u64>);
 
 /// Tells some steps, or what went wrong.
 fn steps(workers: usize, bad: &[u64], bad_sample: BadSample) -> Result<Vec<Told>, LoaderError> {
-    let (mut loader, wanted) = loader(Numbers { bad: bad.to_vec(), ..Numbers::default() }, workers, bad_sample);
+    let (mut loader, wanted) =
+        loader(&Arc::new(Numbers { bad: bad.to_vec(), ..Numbers::default() }), workers, bad_sample);
     let mut step = || {
         let samples = loader.next(&wanted)?;
         let StepSamples { draw, buffer, skipped, .. } = &samples;
@@ -101,12 +116,14 @@ fn steps(workers: usize, bad: &[u64], bad_sample: BadSample) -> Result<Vec<Told>
 
 #[test]
 fn as_many_workers_as_there_are_read_the_samples_of_one_step() {
-    let (mut loader, wanted) = loader(Numbers { together: 8, ..Numbers::default() }, 8, BadSample::Fail);
+    let source = Arc::new(Numbers { together: 8, ..Numbers::default() });
+    let (mut loader, wanted) = loader(&source, 8, BadSample::Fail);
     for _ in 0..6 {
         let samples = loader.next(&wanted).unwrap();
         assert_eq!((samples.buffer.len(), samples.lengths.len()), (16, 16));
         loader.recycle(samples).unwrap();
     }
+    source.let_go();
 }
 
 #[test]

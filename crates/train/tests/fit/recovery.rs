@@ -133,6 +133,21 @@ fn an_optimizer_step_that_fails_twice_ends_the_run_with_the_numbers() {
     assert_eq!(Incident::parse(&incident).unwrap().failure, error.to_string());
 }
 
+/// Returns the least room of a few quarters of a MiB in which a run ends well; more is as good.
+fn least_room(job: &Tiny, config: &FitConfig) -> Bytes {
+    let fits = |quarters: u64| {
+        let folder = tempfile::tempdir().unwrap();
+        run(job, config, Bytes::kib(256 * quarters), folder.path(), Existing::Refuse, None).outcome.is_ok()
+    };
+    let (mut below, mut enough) = (3, 160);
+    assert!(fits(enough), "a run needs more than 40 MiB");
+    while below + 1 < enough {
+        let middle = u64::midpoint(below, enough);
+        if fits(middle) { enough = middle } else { below = middle }
+    }
+    Bytes::kib(256 * enough)
+}
+
 #[test]
 fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without() {
     let _alone = alone();
@@ -143,7 +158,7 @@ fn gradient_checkpointing_is_switched_on_where_one_sample_does_not_fit_without()
         let config = FitConfig { may_checkpoint, ..config(6, fixed()) };
         run(&job, &config, room, folder.path(), Existing::Refuse, None)
     };
-    let room = (4..160).map(|n| Bytes::kib(256 * n)).find(|room| tried(*room, true).outcome.is_ok()).unwrap();
+    let room = least_room(&job, &FitConfig { may_checkpoint: true, ..config(6, fixed()) });
     let (without, with) = (tried(room, false), tried(room, true));
     assert!(without.outcome.unwrap_err().to_string().contains("one sample alone does not fit"));
     let on = with.events.iter().filter(|it| matches!(it, Event::GradientCheckpointing(_))).count();
@@ -156,12 +171,8 @@ fn steps_that_recompute_activations_are_planned_anew_and_tell_by_themselves_wher
     let _alone = alone();
     let job = Tiny { n_products: 24, ..Tiny::new() };
     let config = FitConfig { may_checkpoint: true, ..config(6, fixed()) };
-    let fits = |room: &Bytes| {
-        let folder = tempfile::tempdir().unwrap();
-        run(&job, &config, *room, folder.path(), Existing::Refuse, None).outcome.is_ok()
-    };
     // What just fits once need not do so again: how much is held beside a run varies by some hundred bytes.
-    let room = (4..160).map(|n| Bytes::kib(256 * n)).find(fits).unwrap().saturating_add(Bytes::kib(64));
+    let room = least_room(&job, &config).saturating_add(Bytes::kib(64));
     // Of a shape that no step has.
     let (shape, expected) = (StepShape::new(1, 16), Bytes::mib(1));
     let (phase, largest, nodes) = (Phase::Train, Bytes::ZERO, 0);
