@@ -54,22 +54,22 @@ impl Speeds {
         Self { devices: vec![Speed::default(); n_devices] }
     }
 
-    /// Learns what each device has run of a step.
+    /// Learns what each device has run of a step; nothing where none has run any.
     ///
-    /// One that ran nothing is taken to be twice as fast as before, up to the mean, so that whatever once made it slow does not
-    /// keep it from taking part for ever.
+    /// One that ran nothing beside others is taken to be twice as fast as before, up to the mean, so that whatever once made it
+    /// slow does not keep it from taking part for ever.
     ///
     /// # Panics
     ///
     /// Where there is not one for each device.
     pub fn hear(&mut self, worked: &[Worked]) {
         assert_eq!(worked.len(), self.devices.len(), "what each device has run");
-        let mean = self.mean();
+        let (mean, is_idle) = (self.mean(), worked.iter().all(|it| *it == Worked::default()));
         for (speed, Worked { positions, took }) in self.devices.iter_mut().zip(worked) {
             if 0 < *positions && !took.is_zero() {
                 speed.n_steps = N_STEPS.min(speed.n_steps + 1);
                 speed.rate += (*positions as f64 / took.as_secs_f64() - speed.rate) / f64::from(speed.n_steps);
-            } else if speed.rate < mean && 0 < speed.n_steps {
+            } else if speed.rate < mean && 0 < speed.n_steps && !is_idle {
                 speed.rate = mean.min(2.0 * speed.rate);
             }
         }

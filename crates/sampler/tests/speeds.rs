@@ -45,6 +45,15 @@ fn a_first_step_that_takes_longer_is_soon_forgotten() {
 }
 
 #[test]
+fn where_nobody_has_run_anything_nothing_is_learnt() {
+    let mut speeds = Speeds::unknown(2);
+    shares(&mut speeds, &[100, 300], 4);
+    let before = speeds.clone();
+    speeds.hear(&[Worked::default(); 2]);
+    assert_eq!(speeds, before);
+}
+
+#[test]
 fn a_device_that_was_slow_for_a_while_takes_part_again() {
     let mut speeds = Speeds::unknown(2);
     shares(&mut speeds, &[100, 1_000_000], 3);

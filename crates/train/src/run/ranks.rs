@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use plimsoll_sampler::Speeds;
+use plimsoll_sampler::{Speeds, Worked};
 use plimsoll_step::{Readiness, StepError, Team};
 use plimsoll_types::{Bytes, EndReason, Event};
 
@@ -23,9 +23,11 @@ use crate::resume::Kept;
 use crate::run_dir::{folders_of_ranks, undo_in};
 use crate::stopwatch::Lap;
 
-/// Numbers that a rank tells before a step, and then its limits: how it ends, by which signal, the longest edge that it holds,
-/// and what it has run of the last step and how long that took.
-const BEFORE_LIMITS: usize = 5;
+/// Numbers that a rank tells first before a step: how it ends, by which signal, and the longest edge that it holds.
+const BEFORE_WORK: usize = 3;
+
+/// The same with what it has run of the last step, and how long that took; its limits follow.
+const BEFORE_LIMITS: usize = BEFORE_WORK + 2;
 
 /// Where ranks are that have not begun a step, or go back to one.
 const BETWEEN_STEPS: u64 = u64::MAX;
@@ -117,11 +119,11 @@ impl<J: Job> Run<'_, '_, J> {
     /// Tells the others whether this rank ends, how fast it was and what it holds; returns whether all end.
     fn agree(&mut self, ends: Option<EndReason>, signal: Option<i32>) -> Result<bool, StepError> {
         let longest = self.feed.own_longest(self.control.budget().budget).map_or(u64::MAX, u64::from);
-        let head = [code(ends), signal.map_or(0, |it| u64::from(it.unsigned_abs())), longest];
+        let head: [u64; BEFORE_WORK] = [code(ends), signal.map_or(0, |it| u64::from(it.unsigned_abs())), longest];
         // Clocks have no say where weights are to be the same bits another time.
-        let worked = Some(std::mem::take(&mut self.worked)).filter(|_| !self.config.deterministic);
-        let worked = told_work(worked.unwrap_or_default());
-        let told: Vec<_> = head.into_iter().chain(worked).chain(limits(&self.control)).collect();
+        let worked = std::mem::take(&mut self.worked);
+        let worked = if self.config.deterministic { Worked::default() } else { worked };
+        let told: Vec<_> = head.into_iter().chain(told_work(worked)).chain(limits(&self.control)).collect();
         let step = self.step();
         let team = self.training.team();
         team.set_step(step);
@@ -137,7 +139,7 @@ impl<J: Job> Run<'_, '_, J> {
         self.feed.agree_on(longest.unwrap_or(u32::MAX));
         let limits: Vec<_> = all.iter().map(|it| &it[BEFORE_LIMITS..]).collect();
         let mut speeds = self.agreed.take().map_or_else(|| Speeds::unknown(all.len()), |it| it.speeds);
-        speeds.hear(&all.iter().map(|it| heard_work(&it[3..])).collect::<Vec<_>>());
+        speeds.hear(&all.iter().map(|it| heard_work(&it[BEFORE_WORK..])).collect::<Vec<_>>());
         self.agreed = Some(Agreed::of(&self.control.wanted(), &limits, speeds));
         Ok(ended.is_some())
     }
