@@ -334,7 +334,7 @@ fn each_rank_decides_by_its_own_memory_and_all_cut_samples_alike() {
     let edge = |it: &StepDone| it.micro_batches.first().map(|it| it.shape().edge());
     let edges: Vec<_> = steps(&ran[0]).iter().zip(steps(&ran[1])).map(|(a, b)| (edge(a), edge(b))).collect();
     assert!(edges.iter().all(|(a, b)| a.is_none() || b.is_none() || a == b), "{edges:?}");
-    assert!(edges.iter().any(|it| *it == (Some(64), Some(64))), "there is room for the largest: {edges:?}");
+    assert!(edges.contains(&(Some(64), Some(64))), "there is room for the largest: {edges:?}");
     assert_whole_epochs(&ran, 8);
 }
 
