@@ -126,9 +126,9 @@ fn multiply(device: &Device) {
     drop(ones().matmul(ones()).into_data());
 }
 
-/// Whether this build fuses operations on the device.
+/// Whether operations are fused on the device: wherever Burn can.
 pub fn has_fusion(kind: DeviceKind) -> bool {
-    cfg!(feature = "fusion") && kind != DeviceKind::Flex
+    kind != DeviceKind::Flex
 }
 
 /// Whether this build chooses kernels by timing on the device.

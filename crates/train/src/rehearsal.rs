@@ -6,6 +6,7 @@ use plimsoll_plan::Blank;
 use plimsoll_step::{Loss, TrainState};
 use plimsoll_types::StepShape;
 
+use crate::device::uploaded;
 use crate::job::Job;
 
 /// The step of [`fit`](crate::fit()) without its data: what the planner rehearses, as a
@@ -35,7 +36,7 @@ impl<J: Job> Blank for BlankJob<'_, J> {
     }
 
     fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
-        self.job.mean_loss(model, self.job.blank_batch(shape, &self.device), &self.task_weights)
+        self.job.mean_loss(model, uploaded(self.job.blank_batch(shape, &self.device), &self.device), &self.task_weights)
     }
 
     fn max_norm(&self) -> Option<f64> {
