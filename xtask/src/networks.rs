@@ -38,7 +38,11 @@ const LEARNER: &str = "plimsoll-learner";
 
 /// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
 /// plimsoll-bench, because criterion changes those of Burn's dependencies.
-const FEATURES: &str = "plimsoll-cli/default,plimsoll-cli/chaos,plimsoll-bench/proof";
+const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-bench/proof";
+
+/// What ships has it and the tests have not: on a software device, choosing the kernels of one small convolutional net
+/// takes minutes.
+const SHIPPED: &str = "--features=plimsoll-cli/autotune";
 
 /// Returns cargo that builds or tests those crates; Vulkan is built in where a driver is found.
 pub(crate) fn command(action: &str) -> Command {
@@ -61,6 +65,8 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     }
     if profile == TESTED {
         command.args(["-p", LEARNER, "--features", "plimsoll/learner"]);
+    } else {
+        command.arg(SHIPPED);
     }
     if let Some(vulkan) = vulkan {
         command.args(["-p", WITH_DEVICE]);
@@ -131,6 +137,12 @@ mod tests {
     fn what_ships_is_built_without_what_only_tests_need() {
         let command = command_in("release", "build", None);
         assert!(!command.get_args().any(|it| it.to_string_lossy().contains("learner")));
+    }
+
+    #[test]
+    fn what_ships_chooses_kernels_by_timing_and_tests_do_not() {
+        let tunes = |profile| command_in(profile, "build", None).get_args().any(|it| it == SHIPPED);
+        assert!(tunes("release") && !tunes(TESTED));
     }
 
     #[test]

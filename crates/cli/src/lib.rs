@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! * Both binaries run the same code, and differ in what their harness answers. No feature changes it, but those that
-//!   build a device in, and `fusion` and `autotune`, which change Burn.
+//!   build a device in, and `autotune`, which changes Burn.
 //! * No Burn: what computes is called through `plimsoll-train` and `plimsoll-workloads`.
 //! * The process belongs to the program: its allocator is set here, and signals, arguments and terminal are its own.
 //!

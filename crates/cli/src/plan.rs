@@ -227,6 +227,10 @@ fn summary(plan: &MemoryPlan) -> String {
         let (kept, saved) = (schedule.high_water_kept, schedule.saved());
         lines.push(format!("  {kept} if no page is returned between shapes; the order saves {saved} of that"));
     }
+    if 0 < plan.n_made_again {
+        let n = plan.n_made_again;
+        lines.push(format!("{n} rehearsals met kernels that were not tuned yet, and were made again once they were"));
+    }
     match plan.first(Phase::Train) {
         Some(cell) if cell.page > Bytes::ZERO => {
             lines.push(format!("the first step should be {}: it fixes the size of pages", cell.shape()));

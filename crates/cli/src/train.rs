@@ -13,7 +13,7 @@ use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, Doing, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell,
-    StopFlag, TrainError, fingerprint, open_device, plan_sparing,
+    StopFlag, TrainError, fingerprint, open_device, plan_sparing, tune_ahead,
 };
 use plimsoll_types::{EndReason, Event, Knobs, StepShape};
 
@@ -226,7 +226,12 @@ impl<J: Job> Prepared<J> {
     ) -> anyhow::Result<(FitConfig, Option<MemoryPlan>)> {
         let name = device_name(self.harness, settings)?;
         let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
-        let plan = if goes_on { None } else { self.plan(settings, config.may_checkpoint)? };
+        let plan = if goes_on {
+            tune_ahead(&self.job, &self.plan_request(settings)?)?;
+            None
+        } else {
+            self.plan(settings, config.may_checkpoint)?
+        };
         match &plan {
             Some(plan) => {
                 begin_with(&mut config, plan, &self.sizes);
@@ -280,7 +285,12 @@ impl<J: Job> Prepared<J> {
                 let name = device_name(self.harness, settings)?;
                 let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name));
                 let plan = plan.context("use what `memory.plan` names")?;
-                Ok(Some(plan.under(self.capacity, settings.memory.target)))
+                if tune_ahead(&self.job, &request)? == 0 {
+                    return Ok(Some(plan.under(self.capacity, settings.memory.target)));
+                }
+                let why = "it was made with kernels that are not the ones that were tuned now";
+                eprintln!("warning: {} is not used, and another plan is made: {why}", file.display());
+                Ok(Some(plan_or_spare(&self.job, &request, may_checkpoint, &open)?))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
             PlanSetting::Auto if settings.device() == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),

@@ -62,6 +62,10 @@ impl<B: Blank> BlankProgram<B> {
 impl<B: Blank> Program for BlankProgram<B> {
     type State = TrainState<B::Model>;
 
+    fn device(&self) -> &Device {
+        self.blank.device()
+    }
+
     fn start(&self) -> Self::State {
         self.blank.start()
     }

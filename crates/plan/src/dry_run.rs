@@ -1,17 +1,20 @@
 //! Planning by rehearsal on `CubeCL`: every launch dropped, every page only booked.
 
 mod streams;
+mod tuning;
 
+use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use burn::tensor::StreamId;
+use burn::tensor::{Device, StreamId};
+use cubecl::MemoryScope;
 use cubecl::client::Client;
 use cubecl::dry_run::DryRun;
-use cubecl::{MemoryReport, MemoryScope};
 use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError};
 use plimsoll_types::Bytes;
 
 use self::streams::Left;
+use self::tuning::Tuning;
 use crate::{Act, PlanError, Pools, Program, Rehearsal};
 
 /// One dry run at a time: the guard drops the launches of every thread of the process.
@@ -29,13 +32,24 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// large.
 /// [`Rehearsal::is_fresh`] says whether the pages are those of a fresh process.
 ///
-/// With Burn's fusion, operations run on a stream of the fusion server instead; every stream that a rehearsal changes is
-/// read then, and no other thread may use the device.
+/// Burn's fusion keeps operations back to fuse them with later ones, on the stream that they were asked for on; they are
+/// handed over before pools are read.
+///
+/// # Kernels that are tuned
+///
+/// Burn chooses among kernels by running all of them at the first launch of their kind, in a dry run too, with buffers of
+/// their own. A rehearsal that met such a launch is made again on another stream, where the choice is known, so that its
+/// pages are those of a process that tunes nothing: the run on its own stream, or the next process, since `CubeCL` keeps
+/// what it has chosen on disk.
 pub struct DryRunPlanner {
     probe: CubeProbe,
-    /// Whether tensors live on the fusion server's stream, so that only the whole device can be read.
-    fused: bool,
+    /// Rehearsals that met kernels that were not tuned.
+    n_made_again: Cell<u64>,
 }
+
+/// Rehearsals of the same acts at most: what was not measured in the first, as on a busy device, is chosen unmeasured, and
+/// what another choice leads to may be tuned in the second.
+const MOST_REHEARSALS: usize = 3;
 
 impl DryRunPlanner {
     /// Opens the device that Burn knows under the same name.
@@ -43,13 +57,13 @@ impl DryRunPlanner {
     /// # Errors
     ///
     /// [`PlanError::NoPools`] for a device without pools, [`PlanError::Probe`] for one that is not there.
-    pub fn try_open(kind: DeviceKind, fused: bool) -> Result<Self, PlanError> {
+    pub fn try_open(kind: DeviceKind) -> Result<Self, PlanError> {
         let probe = match kind {
             DeviceKind::Flex => return Err(PlanError::NoPools { device: kind.to_string() }),
             DeviceKind::Vulkan(index) => CubeProbe::try_vulkan(index)?,
             DeviceKind::Cuda(index) => CubeProbe::try_cuda(index)?,
         };
-        Ok(Self { probe, fused })
+        Ok(Self { probe, n_made_again: Cell::new(0) })
     }
 
     /// Returns the largest tensor that the device serves.
@@ -61,27 +75,51 @@ impl DryRunPlanner {
         Ok(self.probe.largest_allocation()?)
     }
 
-    /// Returns what the device's pools hold now, of all streams.
-    pub fn pools(&self) -> Pools {
+    /// Returns how many rehearsals were made again, since kernels were tuned meanwhile.
+    pub fn n_made_again(&self) -> u64 {
+        self.n_made_again.get()
+    }
+
+    /// Returns what the device's pools hold now, of all streams, once what was asked for on this one is handed over.
+    pub fn pools(&self, device: &Device) -> Pools {
+        hand_over(device);
         Pools::from(&self.probe.client().memory_report(MemoryScope::Device))
     }
 
     /// Does something for real on a stream that nobody has used, or else on the idle one with the smallest pages, so that
-    /// it starts as a fresh process does; no dry run drops its launches meanwhile.
+    /// it starts as a fresh process does; no dry run drops its launches meanwhile. What it leaves is handed over to the device.
     ///
     /// Do not plan inside: it would wait for itself.
-    pub fn really<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn really<T>(&self, device: &Device, work: impl FnOnce() -> T) -> T {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        streams::choose(&self.probe.client().memory_report(MemoryScope::Device)).0.executes(work)
+        let (stream, _) = streams::choose(&self.probe.client().memory_report(MemoryScope::Device));
+        stream.executes(|| {
+            let done = work();
+            hand_over(device);
+            done
+        })
     }
 
-    /// Rehearses what is done, one thing after the other, and returns what the pools hold after each.
+    /// Rehearses what is done, one thing after the other, and returns what the pools hold after each; again where kernels
+    /// were tuned meanwhile.
     ///
     /// # Errors
     ///
     /// [`PlanError::ReadsValue`] when a step reads a value, [`PlanError::Probe`] when a cleanup is refused.
     pub fn rehearse<P: Program>(&self, program: &P, acts: &[Act]) -> Result<Rehearsal, PlanError> {
-        let scene = Stage::open(self.probe.client().clone(), self.fused);
+        for _ in 1..MOST_REHEARSALS {
+            let (rehearsal, n_tuned) = self.rehearse_once(program, acts)?;
+            if n_tuned == 0 {
+                return Ok(rehearsal);
+            }
+            self.n_made_again.set(self.n_made_again.get() + 1);
+        }
+        Ok(self.rehearse_once(program, acts)?.0)
+    }
+
+    /// Returns, too, how many launches tuned kernels.
+    fn rehearse_once<P: Program>(&self, program: &P, acts: &[Act]) -> Result<(Rehearsal, usize), PlanError> {
+        let scene = Stage::open(self.probe.client().clone(), program.device().clone());
         let page_before = scene.before.page;
         let after = scene.run(|scene| {
             let mut state = program.start();
@@ -94,39 +132,45 @@ impl DryRunPlanner {
                 }
                 after.push(scene.pools(act)?);
             }
-            Ok(after)
-        })?;
-        Ok(Rehearsal { after, page_before })
+            Ok((after, scene.tuning.n_launches()))
+        });
+        let (after, n_tuned) = after?;
+        Ok((Rehearsal { after, page_before }, n_tuned))
     }
+}
+
+/// Hands over what the device was asked for on this stream: until then it may hold nothing, or what was dropped.
+fn hand_over(device: &Device) {
+    // What could not be done carries the failure, and a read of what depends on it fails with it.
+    drop(device.flush());
 }
 
 /// A dry run under way.
 struct Stage {
     client: Client,
+    device: Device,
     stream: StreamId,
     before: Left,
-    /// Every stream as it was before.
-    report: MemoryReport,
-    fused: bool,
+    tuning: Tuning,
     _guard: DryRun,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Stage {
-    fn open(client: Client, fused: bool) -> Self {
+    fn open(client: Client, device: Device) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = client.memory_report(MemoryScope::Device);
-        let (stream, before) =
-            if fused { (StreamId::current(), Left::of_all(&report)) } else { streams::choose(&report) };
-        Self { client, stream, before, report, fused, _guard: DryRun::new(), _alone: alone }
+        let (stream, before) = streams::choose(&client.memory_report(MemoryScope::Device));
+        let (tuning, guard) = (Tuning::watch(), DryRun::new());
+        Self { client, device, stream, before, tuning, _guard: guard, _alone: alone }
     }
 
     /// Runs a rehearsal on the stage's stream.
     fn run<T>(self, rehearsal: impl FnOnce(&Self) -> Result<T, PlanError>) -> Result<T, PlanError> {
-        if self.fused { rehearsal(&self) } else { self.stream.executes(|| rehearsal(&self)) }
+        self.stream.executes(|| rehearsal(&self))
     }
 
     fn clean_up(&self) -> Result<(), PlanError> {
+        hand_over(&self.device);
         let refused = |error: cubecl::server::ServerError| ProbeError::CleanupRefused {
             device: self.client.properties().identity.name.clone(),
             reason: error.to_string(),
@@ -134,25 +178,15 @@ impl Stage {
         Ok(self.client.memory_cleanup().map_err(refused)?)
     }
 
-    /// Returns what the rehearsal's stream holds; with fusion, that of every stream that is not as it was before.
-    fn report(&self) -> MemoryReport {
-        if !self.fused {
-            return self.client.memory_report(MemoryScope::CurrentStream);
-        }
-        let mut report = self.client.memory_report(MemoryScope::Device);
-        report
-            .streams
-            .retain(|it| !self.report.streams.iter().any(|b| b.stream == it.stream && b.usage() == it.usage()));
-        report
-    }
-
     fn pools(&self, act: &Act) -> Result<Pools, PlanError> {
-        let mut pools = Pools::from(&self.report());
+        hand_over(&self.device);
+        let mut pools = Pools::from(&self.client.memory_report(MemoryScope::CurrentStream));
         if pools.largest <= self.before.largest {
             // The pools never forget their largest allocation: this one is that of an earlier rehearsal.
             pools.largest = Bytes::ZERO;
         }
-        if self.before.staged < pools.staged {
+        // What tuning measures with is read too, and this rehearsal is made again.
+        if self.before.staged < pools.staged && self.tuning.n_launches() == 0 {
             return Err(PlanError::ReadsValue { shape: act.shape() });
         }
         Ok(pools)
@@ -164,7 +198,7 @@ impl Drop for Stage {
     ///
     /// The guard is dropped after this.
     fn drop(&mut self) {
-        if let Err(error) = self.clean_up() {
+        if let Err(error) = self.stream.executes(|| self.clean_up()) {
             // Nothing to be done here; what follows finds the pages, and fails with the same words.
             drop(error);
         }

@@ -19,8 +19,6 @@ use crate::{NSamples, PlanError, Program, RealSteps, Trial, TrialError};
 pub struct Finding<'a> {
     /// The device.
     pub device: DeviceKind,
-    /// Whether operations are fused on it.
-    pub fusion: bool,
     /// What it has.
     pub capacity: Bytes,
     /// What names the kernels that a shape runs, where bounds follow from real steps.

@@ -1,5 +1,6 @@
 //! A build without a device that keeps pools.
 
+use burn::tensor::Device;
 use plimsoll_probe::{DeviceKind, ProbeError};
 use plimsoll_types::Bytes;
 
@@ -15,7 +16,7 @@ impl DryRunPlanner {
     /// # Errors
     ///
     /// [`PlanError::NoPools`] for a device without pools, otherwise [`ProbeError::FeatureMissing`].
-    pub fn try_open(kind: DeviceKind, _fused: bool) -> Result<Self, PlanError> {
+    pub fn try_open(kind: DeviceKind) -> Result<Self, PlanError> {
         let device = kind.to_string();
         Err(match kind {
             DeviceKind::Flex => PlanError::NoPools { device },
@@ -34,12 +35,17 @@ impl DryRunPlanner {
     }
 
     /// Never called: there is no planner.
-    pub fn pools(&self) -> Pools {
+    pub fn n_made_again(&self) -> u64 {
         match *self {}
     }
 
     /// Never called: there is no planner.
-    pub fn really<T>(&self, _work: impl FnOnce() -> T) -> T {
+    pub fn pools(&self, _device: &Device) -> Pools {
+        match *self {}
+    }
+
+    /// Never called: there is no planner.
+    pub fn really<T>(&self, _device: &Device, _work: impl FnOnce() -> T) -> T {
         match *self {}
     }
 

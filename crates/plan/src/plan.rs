@@ -32,6 +32,9 @@ pub struct MemoryPlan {
     pub cells: Vec<PlannedCell>,
     /// What a mixed run holds at most.
     pub schedule: Option<Schedule>,
+    /// Rehearsals that met kernels that the device had not tuned yet, and were made again once it had.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub n_made_again: u64,
 }
 
 impl MemoryPlan {
@@ -48,6 +51,7 @@ impl MemoryPlan {
             ladder: Vec::new(),
             cells,
             schedule: None,
+            n_made_again: 0,
         };
         plan.judge();
         plan

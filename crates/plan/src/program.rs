@@ -1,6 +1,6 @@
 //! The step that is planned.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use plimsoll_types::StepShape;
 
 /// A step that can be rehearsed: the user's own model, loss and optimizer, on the user's own device.
@@ -13,6 +13,9 @@ pub trait Program {
     ///
     /// A buffer that somebody else holds cannot be updated in place, and would book a copy that the real step does not.
     type State;
+
+    /// Returns the device that it runs on, with gradients.
+    fn device(&self) -> &Device;
 
     /// Makes a state of its own.
     fn start(&self) -> Self::State;

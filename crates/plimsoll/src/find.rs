@@ -9,7 +9,7 @@ use plimsoll_finder::FinderConfig;
 use plimsoll_plan::{BlankProgram, BlankTrials, FindError, Finding, FoundBatch, Objective, Timed};
 use plimsoll_predict::Phase;
 use plimsoll_step::{OptimizerRecovery, SettingError};
-use plimsoll_train::{has_fusion, survives};
+use plimsoll_train::survives;
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::error::Error;
@@ -163,7 +163,6 @@ impl Search {
         let small_batch = if phase == Phase::Train { place.keys.small_batch } else { 0 };
         Finding {
             device: place.kind,
-            fusion: has_fusion(place.kind),
             capacity: place.capacity,
             keys: place.keys,
             predictor: place.predictor,

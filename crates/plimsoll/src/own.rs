@@ -11,6 +11,7 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::Blank;
 use plimsoll_step::{Loss, TrainState};
+use plimsoll_train::uploaded;
 use plimsoll_types::StepShape;
 
 use crate::error::Error;
@@ -43,9 +44,10 @@ impl<'a, M: Module> Own<'a, M> {
         blank_batch: impl Fn(usize, usize) -> B + 'a,
         mean_loss: impl Fn(&M, B) -> Tensor<1> + 'a,
     ) -> Self {
+        let own = device.clone();
         let loss = move |model: &M, shape: StepShape, doing: &Doing| {
             doing.note(format_args!("make a batch of shape {shape}"));
-            let batch = blank_batch(shape.samples as usize, shape.edge() as usize);
+            let batch = uploaded(blank_batch(shape.samples as usize, shape.edge() as usize), &own);
             doing.note(format_args!("run a step of shape {shape}"));
             mean_loss(model, batch)
         };

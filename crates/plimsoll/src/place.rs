@@ -49,6 +49,8 @@ impl Place {
         let share = share_of_capacity(budget)?;
         let mut probe = open(kind, limit)?;
         warm_up(kind, device);
+        // What is fused with later operations is not there yet, and what was dropped still is.
+        drop(device.flush());
         let (capacity, exact_peaks, name) = (probe.capacity()?, probe.has_exact_peak(), probe.name());
         let free = if exact_peaks { capacity } else { capacity.saturating_sub(held(&mut *probe)?) };
         let keys = program_keys(kind, device, &name);

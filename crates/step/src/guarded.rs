@@ -15,6 +15,7 @@ use plimsoll_types::{Attempt, Bytes, MemoryReading, Prediction, StepShape};
 
 use crate::attempts::Attempts;
 use crate::beside::SharedMeanLoss;
+use crate::drained::Drained;
 use crate::error::{ReadError, StepError, is_readable, read_values, unless_out_of_memory};
 use crate::forward::ForwardPasses;
 use crate::gradients::{gradient_bytes, squared_weights};
@@ -96,7 +97,7 @@ impl GuardedStep {
         let pages = Pages::new(&*probe);
         let (before, guard) = (RunningStates::default(), Guard::new(!probe.has_exact_peak()));
         Self {
-            probe,
+            probe: Box::new(Drained { probe, device: device.clone() }),
             device,
             pages,
             needs: LeastNeeds::default(),

@@ -124,18 +124,23 @@ pub fn rehearse<M: Module>(
         let gradients = accumulator.backward(model, &loss.mean, request.n_units(part.samples.clone()));
         let read = read_of_part(Some(loss), Some((model, &gradients, device)));
         // The part is handed to the device here, and read where nothing was known of it.
+        // What is fused depends on where: here and below it is where the step reads values, or memory.
         drop(device.flush());
         accumulator.add(model, gradients);
+        drop(device.flush());
         unread.extend(read);
     }
     let mut gradients = accumulator.finish();
     let mut read = read_of_step(state.model(), &mut gradients, &request.task_probes, (unread, device));
+    drop(device.flush());
     if request.rescales() {
         gradients = scaled(state.model(), gradients, 0.5);
         read = squared_norm(state.model(), &gradients, device);
+        drop(device.flush());
     }
     let kept = recovery.kept(&state);
     state.update(0.0.into(), gradients);
+    drop(device.flush());
     drop((kept, states));
     (state, read)
 }

@@ -66,6 +66,7 @@
 mod attempts;
 mod beside;
 mod commit;
+mod drained;
 mod error;
 mod flat;
 mod forward;

@@ -140,9 +140,9 @@ pub fn computes_in(kind: DeviceKind, dtype: Dtype) -> Result<bool, DeviceMissing
     }))
 }
 
-/// Whether this build fuses operations on the device.
+/// Whether operations are fused on the device: wherever Burn can.
 pub fn has_fusion(kind: DeviceKind) -> bool {
-    cfg!(feature = "fusion") && kind != DeviceKind::Flex
+    kind != DeviceKind::Flex
 }
 
 /// Whether this build chooses kernels by timing on the device.

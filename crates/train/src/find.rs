@@ -9,7 +9,7 @@ use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Bytes, Recompute, StepShape};
 
-use crate::device::{beside_tensors, has_exact_peaks, has_fusion, open_device, platform, small_batch_regime, survives};
+use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::planning::BlankForward;
@@ -68,7 +68,6 @@ pub fn find_batch_size<J: Job>(
     }
     let finding = Finding {
         device: request.device,
-        fusion: has_fusion(request.device),
         capacity,
         keys,
         predictor: PredictorConfig {
@@ -107,7 +106,6 @@ pub fn find_inference_batch(
     finder.survives = survives(device, capacity);
     let finding = Finding {
         device,
-        fusion: has_fusion(device),
         capacity,
         keys: Keys { recompute: Recompute::NEVER, platform: platform(device, &probe.name()), small_batch: 0 },
         predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },

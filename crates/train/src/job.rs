@@ -11,6 +11,7 @@ use plimsoll_step::{Loss, StepError, pass_as};
 pub use plimsoll_types::Goal;
 use plimsoll_types::{Features, StepShape};
 
+use crate::device::uploaded;
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
 use crate::optimizer::JobOptimizer;
@@ -137,7 +138,8 @@ pub trait Job: Sync {
     ///
     /// - output: `[n_values]`
     fn blank_forward(&self, model: &Self::Model, shape: StepShape, device: &Device) -> Tensor<1> {
-        self.mean_loss(model, self.blank_batch(shape, device), &vec![1.0; self.tasks().len()]).mean
+        let batch = uploaded(self.blank_batch(shape, device), device);
+        self.mean_loss(model, batch, &vec![1.0; self.tasks().len()]).mean
     }
 
     /// Names for people what alone does not fit into a validation at this edge.

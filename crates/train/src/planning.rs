@@ -4,10 +4,10 @@ mod sounding;
 
 use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{
-    BlankProgram, Fingerprint, MemoryPlan, OnPlanned, OpenProbe, PlanError, PlannedNeed, Planning, RealSteps,
-    TrialError,
+    BlankProgram, DryRunPlanner, Fingerprint, MemoryPlan, OnPlanned, OpenProbe, PlanError, PlannedNeed, Planning,
+    RealSteps, Sweep, TrialError,
 };
-use plimsoll_predict::{Approach, Dtype, Keys, Platform, PredictorConfig};
+use plimsoll_predict::{Approach, Dtype, Keys, Phase, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Fraction, Recompute, StepShape};
@@ -135,6 +135,31 @@ pub fn plan_sparing<J: Job>(
     let plan = plan_memory(job, &request, open_probe, &mut |_, _, _| ())?.corrected_as(first, page);
     plan.check()?;
     Ok(plan.needs())
+}
+
+/// Has the device choose the kernels of every shape that a run may use, on streams apart from the run's, where it chooses by
+/// timing: for a run that makes no plan of its own, whose pages would be as large as what is measured with otherwise.
+/// Returns how many rehearsals met kernels that were not tuned: none where the plan was made on this machine, and what it chose
+/// is still known.
+///
+/// # Errors
+///
+/// [`PlanError`]; see there.
+pub fn tune_ahead<J: Job>(job: &J, request: &PlanRequest) -> Result<u64, PlanError> {
+    if !has_autotune(request.device) {
+        return Ok(0);
+    }
+    let planner = DryRunPlanner::try_open(request.device)?;
+    let device = open_device(request.device).map_err(|error| error.0)?;
+    let keys = request.keys(&device_name(request.device)?);
+    let program = BlankProgram::new(BlankJob::new(job, device, keys), request.optimizer_recovery);
+    let n_samples = request.loader.samples_of(request.loader.largest_edge);
+    for (phase, shapes) in [(Phase::Train, &request.ladder), (Phase::Infer, &request.inference)] {
+        if !shapes.is_empty() {
+            Sweep::try_new(&planner, &program, phase)?.cells(shapes, &|_| n_samples, &mut |_, _| ())?;
+        }
+    }
+    Ok(planner.n_made_again())
 }
 
 /// Returns what decides the memory of a job's steps on a device.

@@ -7,6 +7,7 @@ use plimsoll_predict::{Keys, Phase};
 use plimsoll_step::{Loss, TrainState};
 use plimsoll_types::StepShape;
 
+use crate::device::uploaded;
 use crate::job::{Job, mean_loss};
 
 /// The step of [`fit`](crate::fit()) without its data: what the planner rehearses, as a
@@ -38,7 +39,7 @@ impl<J: Job> Blank for BlankJob<'_, J> {
 
     fn mean_loss(&self, model: &J::Model, shape: StepShape) -> Loss {
         let Self { job, device, keys, task_weights } = self;
-        let batch = |device: &Device| job.blank_batch(shape, device);
+        let batch = |device: &Device| uploaded(job.blank_batch(shape, device), device);
         mean_loss(*job, keys.key(Phase::Train, shape), (model, device), batch, task_weights)
     }
 

@@ -15,7 +15,7 @@ use plimsoll_plan::{Act, DryRunPlanner, Fit, PlanError, Pools, Program, STEPS, S
 use plimsoll_predict::Phase;
 use plimsoll_probe::{DeviceKind, ProbeError};
 use plimsoll_step::{WeightedAccumulator, squared_norm};
-use plimsoll_train::{has_fusion, open_device, uploaded};
+use plimsoll_train::{open_device, uploaded};
 use plimsoll_types::{Bytes, StepShape};
 
 const DEVICE: DeviceKind = DeviceKind::Vulkan(0);
@@ -28,7 +28,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Opens planner and device, or says why the test is skipped.
 fn open() -> Option<(DryRunPlanner, Device)> {
-    match DryRunPlanner::try_open(DEVICE, has_fusion(DEVICE)) {
+    match DryRunPlanner::try_open(DEVICE) {
         Ok(planner) => Some((planner, open_device(DEVICE).unwrap())),
         Err(PlanError::Probe(error @ ProbeError::NoDevice { .. })) => {
             eprintln!("skipped: failed to {error}");
@@ -75,6 +75,10 @@ fn images(shape: StepShape, device: &Device) -> Tensor<4> {
 impl Program for Step {
     type State = (Net, ModuleOptimizer);
 
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn start(&self) -> Self::State {
         (Net::init(&self.device), AdamConfig::new().init())
     }
@@ -102,8 +106,8 @@ impl Program for Step {
 
 /// Runs steps for real from empty pools, and returns what the pools hold after each.
 fn run(planner: &DryRunPlanner, step: &Step, steps: &[Real]) -> Vec<Pools> {
-    let pools = planner.really(|| {
-        let before = planner.pools();
+    let pools = planner.really(&step.device, || {
+        let before = planner.pools(&step.device);
         let mut state = step.start();
         let mut after = Vec::new();
         for it in steps {
@@ -116,7 +120,7 @@ fn run(planner: &DryRunPlanner, step: &Step, steps: &[Real]) -> Vec<Pools> {
                 Real::Infer(shape) => step.infer(&state, *shape),
             };
             assert!(scalar.try_into_data().is_ok());
-            after.push(planner.pools().beyond(&before));
+            after.push(planner.pools(&step.device).beyond(&before));
         }
         after
     });
@@ -235,9 +239,9 @@ fn an_upload_that_is_dropped_makes_room_at_once() {
     let device = device.inner();
     let image = || Tensor::<1>::from_data(TensorData::new(vec![0.5_f32; 3 << 18], [3 << 18]), &device);
     let reserved = |hand_over: &dyn Fn(Tensor<1>) -> Tensor<1>| {
-        let before = planner.pools().reserved;
-        planner.really(|| (0..4).for_each(|_| drop(hand_over(image()))));
-        planner.pools().reserved.saturating_sub(before)
+        let before = planner.pools(&device).reserved;
+        planner.really(&device, || (0..4).for_each(|_| drop(hand_over(image()))));
+        planner.pools(&device).reserved.saturating_sub(before)
     };
     // A page has one MiB more than the image of 3 MiB that it was opened for.
     assert_eq!(reserved(&|image| uploaded(image, &device)), Bytes::mib(4));

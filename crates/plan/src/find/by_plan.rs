@@ -13,7 +13,7 @@ use crate::{DryRunPlanner, Fit, PlanError, Program, Rehearsed, Sweep};
 impl BatchSearch<'_> {
     /// Returns the answer, and the number of dry runs.
     pub(super) fn by_plan<P: Program>(&mut self, program: &P) -> Result<(Found, usize), FindError> {
-        let planner = DryRunPlanner::try_open(self.finding.device, self.finding.fusion)?;
+        let planner = DryRunPlanner::try_open(self.finding.device)?;
         let sweep = Sweep::try_new(&planner, program, self.finding.phase)?;
         let mut plans =
             Plans { sweep: RefCell::new(sweep), known: RefCell::default(), correction: Correction::default() };
@@ -35,10 +35,10 @@ impl BatchSearch<'_> {
                 Search::Try { batch, .. } => batch,
             };
             let shape = StepShape::new(batch, self.finding.finder.edge);
-            let before = planner.pools();
+            let before = planner.pools(program.device());
             // From empty pools, as its plan.
-            let tried = planner.really(|| self.real(shape))?;
-            let real = planner.pools().beyond(&before);
+            let tried = planner.really(program.device(), || self.real(shape))?;
+            let real = planner.pools(program.device()).beyond(&before);
             self.steps.forget()?;
             let outcome = match tried.outcome {
                 Outcome::Measured { resident, peak } if peak <= self.finder.capacity() => {

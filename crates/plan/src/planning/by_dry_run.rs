@@ -1,5 +1,6 @@
 //! Plans by dry run, corrected by few real steps.
 
+use burn::tensor::Device;
 use plimsoll_predict::{Correction, Phase};
 use plimsoll_sampler::Permutation;
 use plimsoll_types::{Bytes, Prediction, StepShape};
@@ -14,6 +15,9 @@ use crate::{
 /// Cells of each phase of which real steps run.
 const CORRECTED: usize = 2;
 
+/// What sets real steps apart, and the device that they run on.
+type Apart<'a> = (&'a DryRunPlanner, &'a Device);
+
 impl Planning<'_> {
     pub(super) fn by_dry_run<P: Program>(
         &self,
@@ -21,7 +25,7 @@ impl Planning<'_> {
         open: (OpenProbe<'_>, OpenSteps<'_>),
         progress: OnPlanned<'_>,
     ) -> Result<MemoryPlan, PlanError> {
-        let planner = DryRunPlanner::try_open(self.device, self.fingerprint.fusion)?;
+        let planner = DryRunPlanner::try_open(self.device)?;
         let mut plan = MemoryPlan::new(self.fingerprint.clone(), self.capacity, self.target, Vec::new());
         plan.ladder.clone_from(&self.ladder);
         for phase in [Phase::Train, Phase::Infer] {
@@ -36,7 +40,8 @@ impl Planning<'_> {
                 Sweep::try_new(&planner, program, phase)?.cells(&shapes, self.n_samples, &mut on_cell)?;
             let n_cells = rehearsed.len();
             let mut on_real = |n_done| progress(phase, n_cells + n_done, n_cells + n_real);
-            let correction = self.correction((&planner, open), phase, &rehearsed, plan.budget, &mut on_real)?;
+            let correction =
+                self.correction((&planner, program.device()), open, phase, &rehearsed, plan.budget, &mut on_real)?;
             for it in &mut rehearsed {
                 it.correct(&correction);
             }
@@ -45,13 +50,15 @@ impl Planning<'_> {
         }
         let mut plan = plan.under(self.capacity, self.target);
         self.plan_run(&planner, program, &mut plan)?;
+        plan.n_made_again = planner.n_made_again();
         Ok(plan)
     }
 
     /// Runs real steps of the smallest cell and of the one with the largest allocation that is sure to fit after it.
     fn correction(
         &self,
-        (planner, open): (&DryRunPlanner, (OpenProbe<'_>, OpenSteps<'_>)),
+        apart: Apart<'_>,
+        open: (OpenProbe<'_>, OpenSteps<'_>),
         phase: Phase,
         rehearsed: &[Rehearsed],
         budget: Bytes,
@@ -66,13 +73,13 @@ impl Planning<'_> {
             return Ok(correction);
         };
         on_real(0);
-        self.measure((planner, open), phase, smallest, &mut correction)?;
+        self.measure(apart, open, phase, smallest, &mut correction)?;
         on_real(1);
         let upper = |it: &&Rehearsed| correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
         let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
         match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
             Some(largest) if largest.cell.shape() != smallest.cell.shape() => {
-                self.measure((planner, open), phase, largest, &mut correction)?;
+                self.measure(apart, open, phase, largest, &mut correction)?;
             }
             _ => (),
         }
@@ -82,7 +89,8 @@ impl Planning<'_> {
     /// Runs as many real steps as a rehearsal does, from empty pools, and learns what they hold beyond it.
     fn measure(
         &self,
-        (planner, (open_probe, open_steps)): (&DryRunPlanner, (OpenProbe<'_>, OpenSteps<'_>)),
+        (planner, device): Apart<'_>,
+        (open_probe, open_steps): (OpenProbe<'_>, OpenSteps<'_>),
         phase: Phase,
         cell: &Rehearsed,
         correction: &mut Correction,
@@ -90,8 +98,8 @@ impl Planning<'_> {
         let shape = cell.cell.shape();
         let mut probe = open_probe()?;
         probe.cleanup()?;
-        let real = planner.really(|| -> Result<Option<Pools>, PlanError> {
-            let before = planner.pools();
+        let real = planner.really(device, || -> Result<Option<Pools>, PlanError> {
+            let before = planner.pools(device);
             let mut steps = open_steps()?;
             for _ in 0..STEPS {
                 match steps.run(phase, shape, (self.n_samples)(shape)) {
@@ -101,7 +109,7 @@ impl Planning<'_> {
                     Err(error) => return Err(failed(shape, error)),
                 }
             }
-            Ok(Some(planner.pools().beyond(&before)))
+            Ok(Some(planner.pools(device).beyond(&before)))
         })?;
         probe.cleanup()?;
         if let Some(real) = real {

@@ -187,7 +187,7 @@ impl Job for Multitask {
     }
 
     fn blank_forward(&self, model: &FusionModel, shape: StepShape, device: &Device) -> Tensor<1> {
-        model.losses(MixedTensors::blank(shape, self.samples.sizes(), device)).sum_dim(1).squeeze_dim(1)
+        model.losses(uploaded(self.blank_batch(shape, device), device)).sum_dim(1).squeeze_dim(1)
     }
 
     fn validate(

@@ -183,7 +183,7 @@ impl Job for SequenceJob {
     }
 
     fn blank_forward(&self, model: &Encoder, shape: StepShape, device: &Device) -> Tensor<1> {
-        let LabelledFrames { frames, mask, .. } = self.blank_batch(shape, device);
+        let LabelledFrames { frames, mask, .. } = uploaded(self.blank_batch(shape, device), device);
         model.forward(frames, mask).flatten(0, 1)
     }
 

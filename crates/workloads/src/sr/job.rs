@@ -202,7 +202,7 @@ impl Job for Sr {
     }
 
     fn blank_forward(&self, model: &Edsr, shape: StepShape, device: &Device) -> Tensor<1> {
-        model.forward(blank(shape, 1, device)).flatten(0, 3)
+        model.forward(uploaded(blank(shape, 1, device), device)).flatten(0, 3)
     }
 
     fn describe_validation(&self, edge: u32) -> String {

@@ -198,7 +198,7 @@ impl BlankForward for Upscaler {
     fn blank(&self, shape: StepShape) -> Tensor<1> {
         let edge = shape.edge() as usize;
         let tiles = Tensor::zeros([shape.samples as usize, RGB, edge, edge], &self.device);
-        self.model.forward(tiles).flatten(0, 3)
+        self.model.forward(uploaded(tiles, &self.device)).flatten(0, 3)
     }
 }
 

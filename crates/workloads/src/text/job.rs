@@ -124,7 +124,7 @@ impl Job for Text {
     }
 
     fn blank_forward(&self, model: &Gpt, shape: StepShape, device: &Device) -> Tensor<1> {
-        sample_means(model, Tokens::blank(shape, device))
+        sample_means(model, uploaded(Tokens::blank(shape, device), device))
     }
 
     fn validate(

@@ -3,12 +3,14 @@
 use burn::tensor::Device;
 use plimsoll_bench::proof::Group;
 use plimsoll_finder::{FinderConfig, Found};
-use plimsoll_plan::{Act, BlankProgram, DryRunPlanner, MemoryPlan, Objective, PlanError, PlannedCell, RealSteps};
+use plimsoll_plan::{
+    Act, BlankProgram, DryRunPlanner, MemoryPlan, Objective, PlanError, PlannedCell, RealSteps, STEPS,
+};
 use plimsoll_predict::{Dtype, Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
     BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, find_batch_size,
-    has_fusion, open_device, plan_memory,
+    has_autotune, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 
@@ -95,6 +97,10 @@ impl Order {
 
     fn cell<J: Job>(&self, job: &J, steps: Steps) -> Result<Cell, Failed> {
         let Steps { phase, shape, n_samples, count, largest } = steps;
+        if has_autotune(self.device) {
+            // As a run does before its first step.
+            self.planner()?.rehearse(&self.program(job)?, &vec![Act::of(phase, shape, n_samples); STEPS])?;
+        }
         let mut trials = Trials::try_new(job, self.open_device()?, self.keys(), self.open_probe()?)?;
         if let Some(largest) = largest {
             trials.hold_buffers(&loader(largest))?;
@@ -107,7 +113,7 @@ impl Order {
         for _ in 1..count {
             last = trials.run(phase, shape, n_samples)?;
         }
-        let pools = if self.keeps_pools() { Some(self.planner()?.pools()) } else { None };
+        let pools = if self.keeps_pools() { Some(self.planner()?.pools(&self.open_device()?)) } else { None };
         let (resident, reserved, peak, seconds) = (last.resident, last.reserved, last.peak, last.seconds);
         Ok(Cell { resident, reserved, peak, seconds, pools })
     }
@@ -133,7 +139,7 @@ impl Order {
     }
 
     fn planner(&self) -> Result<DryRunPlanner, PlanError> {
-        DryRunPlanner::try_open(self.device, has_fusion(self.device))
+        DryRunPlanner::try_open(self.device)
     }
 
     fn program<'a, J: Job>(&self, job: &'a J) -> Result<BlankProgram<BlankJob<'a, J>>, Failed> {

@@ -7,7 +7,7 @@ use plimsoll_bench::proof::{MixedRow, PartsHeld, draw, first};
 use plimsoll_plan::{BlankProgram, DryRunPlanner, PlannedCell, Pools, Program, RealSteps};
 use plimsoll_predict::{Correction, Key, Keys, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, Source};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_train::{BlankJob, Job, OptimizerRecovery, Trials, beside_tensors, has_fusion, small_batch_regime};
+use plimsoll_train::{BlankJob, Job, OptimizerRecovery, Trials, beside_tensors, small_batch_regime};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
@@ -157,9 +157,9 @@ pub(crate) fn run<J: Job>(
         }
         return Ok(Reply::Run { high_water, after: Vec::new(), parts, seconds: seconds() });
     }
-    let planner = DryRunPlanner::try_open(kind, has_fusion(kind))?;
-    let blank = BlankJob::new(job, device, keys);
-    let after = run_program(&BlankProgram::new(blank, OptimizerRecovery::Restore), &|| planner.pools(), steps)?;
+    let planner = DryRunPlanner::try_open(kind)?;
+    let blank = BlankJob::new(job, device.clone(), keys);
+    let after = run_program(&BlankProgram::new(blank, OptimizerRecovery::Restore), &|| planner.pools(&device), steps)?;
     let high_water = after.iter().map(Pools::total).max().unwrap_or_default();
     Ok(Reply::Run { high_water, after, parts: Vec::new(), seconds: seconds() })
 }
