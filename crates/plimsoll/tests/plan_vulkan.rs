@@ -68,6 +68,8 @@ fn reserved_by_own_loop(n: usize, edge: usize, device: &Device) -> Bytes {
     let (mut net, mut optimizer) = made(device);
     for _ in 0..2 {
         let gradients = net.loss(blank(n, edge, device)).backward();
+        // What is fused ends with the pass, as in a step that reads its loss.
+        device.flush().unwrap();
         let gradients = GradientsParams::from_grads(gradients, &net);
         net = optimizer.step(1e-3, net, gradients);
         device.sync().unwrap();
