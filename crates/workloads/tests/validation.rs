@@ -6,7 +6,7 @@
 mod held_out;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
@@ -38,8 +38,10 @@ fn sr(store: &Path) -> Sr {
     Sr::new(config, Arc::new(Photos::read(&photos).unwrap()))
 }
 
-/// Measures an untrained model.
+/// Measures an untrained model; the generator that draws it is that of all tests.
 fn measured<J: Job>(job: &J, amount: Amount) -> Validation {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let device = Device::flex().autodiff();
     device.seed(1);
     with_inference(|inference| {

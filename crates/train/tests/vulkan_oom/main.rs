@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use burn::optim::{AdamConfig, ModuleOptimizer};
-use burn::tensor::Device;
-use net::{N_SAMPLES, Net, Values, mean_loss, values_of};
+use burn::tensor::{Device, Tensor, TensorData};
+use net::{N_SAMPLES, Net, Values, WIDTH, mean_loss, values_of};
 use plimsoll_guard::{Cause, DeviceError, classify};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_step::{GuardedStep, Loss, StepOutcome, StepRequest};
@@ -52,7 +52,7 @@ impl Bench {
     /// Runs a step on pages of its own, and calls `on` whenever a pass is about to begin one of its halves.
     fn step(&mut self, on: &dyn Fn(Moment)) -> StepOutcome {
         let Self { device, net, guarded, micro_batch_size, certified } = self;
-        device.memory_cleanup();
+        clean_up(device);
         let knobs = Knobs { patch_size: 1, micro_batch_size: *micro_batch_size };
         let request = StepRequest::of_edge(N_SAMPLES, knobs, Budget { capacity: Bytes::gib(1), budget: Bytes::gib(1) });
         let loss = |net: &Net, samples| {
@@ -68,18 +68,45 @@ impl Bench {
 
     /// Runs a step whose first pass is refused such memory from a moment on.
     fn refused_step(&mut self, moment: Moment, sizes: &RangeInclusive<Bytes>) -> StepOutcome {
-        let (refusal, passes) = (RefCell::new(None), RefCell::new(0));
+        let (refusal, passes, device) = (RefCell::new(None), RefCell::new(0), self.device.clone());
         let outcome = self.step(&|now| {
             *passes.borrow_mut() += usize::from(now == Moment::Forward);
             if *passes.borrow() == 2 {
                 drop(refusal.borrow_mut().take());
             } else if now == moment && *passes.borrow() == 1 {
-                *refusal.borrow_mut() = Some(Refusal::begin(sizes));
+                *refusal.borrow_mut() = Some((filled(&device), Refusal::begin(sizes)));
             }
         });
         assert!(refusal.borrow().is_none(), "the first pass was not refused anything");
         outcome
     }
+}
+
+/// Returns what nobody holds; what is fused and not under way yet holds what it was made of.
+fn clean_up(device: &Device) {
+    device.sync().unwrap();
+    device.memory_cleanup();
+}
+
+/// Leaves no room for another value of the network in the pages that there are, for as long as what is returned lives.
+fn filled(device: &Device) -> Vec<Tensor<1>> {
+    clean_up(device);
+    let probe = open(DeviceKind::Vulkan(0), None).unwrap();
+    let (mut filling, mut reserved) = (Vec::new(), probe.read().unwrap().reserved);
+    // The second new page begins where the first is full.
+    for n_pages in 0.. {
+        while probe.read().unwrap().reserved == reserved {
+            filling.push(Tensor::from_data(TensorData::new(vec![0.0_f32; WIDTH], [WIDTH]), device));
+            device.sync().unwrap();
+        }
+        reserved = probe.read().unwrap().reserved;
+        if n_pages == 1 {
+            break;
+        }
+    }
+    filling.pop();
+    clean_up(device);
+    filling
 }
 
 fn all(read: Vec<Result<Values, String>>) -> Vec<Values> {
@@ -130,12 +157,12 @@ fn a_pass_whose_kernels_get_no_arguments_runs_again_too() {
 /// Steps while memory is refused, and checks what became of the model.
 fn step_refused(bench: &mut Bench, optimizer: &mut ModuleOptimizer) -> Net {
     let outcome = bench.step(&|_| ());
-    bench.device.memory_cleanup();
-    let refusal = Refusal::begin(&PAGES);
+    clean_up(&bench.device);
+    let refusal = (filled(&bench.device), Refusal::begin(&PAGES));
     let mut stepped = optimizer.step(LEARNING_RATE, bench.net.clone(), outcome.gradients);
     assert!(bench.device.sync().is_ok(), "a failure shows only where values are read");
     drop(refusal);
-    bench.device.memory_cleanup();
+    clean_up(&bench.device);
     let errors: Vec<_> = stepped.try_values().into_iter().filter_map(Result::err).collect();
     let cause = |text: &String| classify(DeviceError { text, is_poisoned: false }, Bytes::MAX);
     let is_memory = |error: &String| matches!(cause(error), Cause::OutOfMemory { allocation: Some(_) });

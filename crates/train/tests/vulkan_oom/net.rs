@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 pub(crate) const N_SAMPLES: usize = 4;
 /// Values of a sample: 2 MiB.
-const WIDTH: usize = 1 << 19;
+pub(crate) const WIDTH: usize = 1 << 19;
 
 /// The values of a parameter, or of its gradient.
 pub(crate) type Values = Vec<f32>;
