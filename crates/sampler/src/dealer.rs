@@ -31,7 +31,7 @@ pub struct BatchToDeal {
 /// A share may be empty.
 ///
 /// It is a function of its arguments alone: devices that know each other's speeds and limits deal alike without a word.
-/// It takes some 45 ns for each device and batch on two busy cores, see the benchmark `draw`.
+/// It takes some 35 ns for each device and batch, see the benchmark `draw`.
 ///
 /// # Errors
 ///
