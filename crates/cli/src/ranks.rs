@@ -118,9 +118,14 @@ pub(crate) fn open_dir(
         return own.ok_or_else(|| unreachable!("it is the first"));
     }
     fleet.agree(&[0])?;
-    match own {
-        Some(own) => Ok(own),
-        None => Ok(run_dir(RunDir::of_rank(out, fleet.rank(), existing))?),
+    let own = own.map_or_else(|| run_dir(RunDir::of_rank(out, fleet.rank(), existing)), Ok);
+    // The first does not undo all of it while another makes its own folder there.
+    let failed = fleet.agree(&[own.is_err().into()])?;
+    match (0..).zip(failed).find(|it| it.1 == 1) {
+        Some((rank, _)) if own.is_ok() => {
+            Err(user_error(format!("write to {}: rank {rank} cannot, as it says", out.display())).into())
+        }
+        _ => Ok(own?),
     }
 }
 
