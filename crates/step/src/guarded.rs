@@ -1,5 +1,7 @@
 //! One optimizer step that either happens with exactly its samples, or does not happen.
 
+mod memory;
+
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
@@ -9,7 +11,6 @@ use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use plimsoll_fleet::Fleet;
 use plimsoll_guard::{Guard, Happened, Now};
-use plimsoll_predict::Phase;
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, MemoryReading, Prediction, StepShape};
 
@@ -18,13 +19,13 @@ use crate::beside::SharedMeanLoss;
 use crate::drained::Drained;
 use crate::error::{ReadError, StepError, is_readable, read_values, unless_out_of_memory};
 use crate::forward::ForwardPasses;
-use crate::gradients::{gradient_bytes, squared_weights};
+use crate::gradients::squared_weights;
 use crate::issue::{Loss, Passed};
 use crate::needs::LeastNeeds;
 use crate::outcome::StepOutcome;
-use crate::pages::{Certain, Pages};
+use crate::pages::Pages;
 use crate::replicas::Replicas;
-use crate::request::{RanPart, StepRequest};
+use crate::request::StepRequest;
 use crate::running::RunningStates;
 use crate::team::Team;
 use crate::unread::Unread;
@@ -152,23 +153,9 @@ impl GuardedStep {
         &self.device
     }
 
-    /// Forgets what single samples were measured to need, where steps need less from here on.
-    pub fn forget_needs(&mut self) {
-        self.needs.forget();
-    }
-
     /// Returns the probe.
     pub fn probe(&self) -> &dyn Probe {
         &*self.probe
-    }
-
-    /// Draws the line that no allocation may pass: at the capacity, or where only the device itself ends.
-    ///
-    /// # Errors
-    ///
-    /// [`StepError::Probe`] when the capacity cannot be read.
-    pub fn draw_line(&mut self, is_at_capacity: bool) -> Result<(), StepError> {
-        Ok(self.probe.draw_line(is_at_capacity.then_some(Bytes::MAX))?)
     }
 
     /// Lends the probe to someone who will use the device: the next step begins without what that leaves reserved.
@@ -182,11 +169,6 @@ impl GuardedStep {
     pub fn forward_passes(&mut self) -> ForwardPasses<'_> {
         self.pages.forget();
         ForwardPasses::new(&mut *self.probe).heeding(&mut self.needs)
-    }
-
-    /// Lets the next step begin without what earlier ones have left reserved.
-    pub fn forget_pages(&mut self) {
-        self.pages.forget();
     }
 
     /// Runs all samples of a step, accumulates their gradients and checks them.
@@ -342,11 +324,6 @@ impl GuardedStep {
         &mut self.guard
     }
 
-    /// Returns what a single sample would reach at the very least, where that is known to be more than there is.
-    pub(crate) fn too_much(&self, shape: StepShape, in_use: Bytes, capacity: Bytes) -> Option<Bytes> {
-        self.needs.too_much(Phase::Train, StepShape::new(1, shape.edge()), in_use, capacity)
-    }
-
     /// Puts back what the forward passes of the last step have changed in the model, such as running statistics, where that
     /// step is not committed.
     pub fn discard<M: Module>(&mut self, model: &M) {
@@ -379,27 +356,6 @@ impl GuardedStep {
         self.before = RunningStates::default();
     }
 
-    /// Learns what single samples need, where peaks are their own.
-    fn note_needs(&mut self, parts: &[RanPart]) {
-        if !self.pages.are_exact() {
-            return;
-        }
-        for RanPart { part, resident, peak, .. } in parts {
-            if let Some(peak) = peak {
-                self.needs.note(Phase::Train, part.shape(), *resident, *peak);
-            }
-        }
-    }
-
-    /// Reads memory after the optimizer's step; the peak includes that step where the device measures peaks exactly.
-    ///
-    /// # Errors
-    ///
-    /// [`StepError::Probe`] when memory cannot be measured.
-    pub fn read(&self) -> Result<MemoryReading, StepError> {
-        Ok(self.probe.read()?)
-    }
-
     /// Whether every weight can be read: after an optimizer's step that ran out of memory some cannot.
     ///
     /// # Errors
@@ -410,53 +366,10 @@ impl GuardedStep {
         read.unwrap_or(Ok(false))
     }
 
-    /// Starts a new high-water mark for a part of this shape; returns what it reaches too, where it begins among the pages of
-    /// others.
-    pub(crate) fn open_window(
-        &mut self,
-        shape: StepShape,
-        certain: Option<Certain>,
-    ) -> Result<(MemoryReading, Option<Prediction>), StepError> {
-        let among = self.pages.enter(&mut *self.probe, shape, certain)?;
-        self.probe.announce(shape);
-        Ok((self.begin_window()?, among))
-    }
-
-    /// Starts a new high-water mark.
-    pub(crate) fn begin_window(&mut self) -> Result<MemoryReading, StepError> {
-        self.probe.reset_peak()?;
-        Ok(self.probe.read()?)
-    }
-
-    /// Notes what a part holds that waits, and the nodes of its graph.
-    pub(crate) fn note_beside(&mut self, waiting: Bytes, nodes: u64) {
-        self.waiting = self.waiting.max(waiting);
-        self.has_large_graph |= 0 < nodes;
-    }
-
-    /// Returns what a part holds that waits: its gradients at least, once it was noted.
-    pub(crate) fn waiting<M: Module>(&self, model: &M) -> Option<Bytes> {
-        (self.waiting != Bytes::ZERO).then(|| self.waiting.max(gradient_bytes(model)))
-    }
-
-    /// Whether the tables of some graph count.
-    pub(crate) fn has_large_graph(&self) -> bool {
-        self.has_large_graph
-    }
-
     /// Whether parts of a model may run side by side: where each thread tells what it takes, no forward pass changes what
     /// others see, and one has drawn the weights, in the order in which they are used.
     pub fn runs_beside<M: Module>(&self, model: &M) -> bool {
         self.pages.are_exact() && RunningStates::are_none(model)
-    }
-
-    /// Returns to the device what nobody holds any more, such as what a failure has left reserved.
-    ///
-    /// # Errors
-    ///
-    /// [`StepError::Probe`] when the device refuses.
-    pub fn give_back(&mut self) -> Result<(), StepError> {
-        Ok(self.pages.give_back(&mut *self.probe)?)
     }
 
     /// Gathers what is read of a part: the loss and what belongs to tasks, and on devices that fail silently the norm of the

@@ -155,7 +155,8 @@ impl StepRequest {
         self.micro_batches.get(at).map_or(0, |it| it.edge)
     }
 
-    pub(crate) fn part(&self, samples: &Range<usize>) -> StepPart {
+    /// Returns samples that run together as a part: their edge is that of the longest.
+    pub fn part(&self, samples: &Range<usize>) -> StepPart {
         let longest = self.lengths.get(samples.clone()).and_then(|it| it.iter().max());
         StepPart { samples: samples.clone(), edge: longest.copied().unwrap_or_else(|| self.edge_of(samples.start)) }
     }

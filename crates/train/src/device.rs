@@ -161,6 +161,12 @@ pub fn platform(kind: DeviceKind, name: &str) -> Platform {
     Platform { device, dtype: Dtype::F32, fusion: has_fusion(kind), autotune: has_autotune(kind) }
 }
 
+/// Returns how passes on the device compute, and on what; `name` is the probe's.
+pub(crate) fn keys(kind: DeviceKind, name: &str, (recompute, dtype): (Recompute, Dtype)) -> Keys {
+    let platform = Platform { dtype, ..platform(kind, name) };
+    Keys { recompute, platform, small_batch: small_batch_regime(kind) }
+}
+
 /// Returns the largest batch that runs other kernels than every larger one, or 0 where there is no such batch.
 ///
 /// Flex computes the gradient of a convolution's weights as a convolution in which the batch takes the place of the
@@ -202,11 +208,7 @@ pub fn program_needs(kind: DeviceKind, device: &Device, probe: &dyn Probe) -> Re
 pub fn program_keys(kind: DeviceKind, device: &Device, name: &str) -> Keys {
     let sparing = device.gradient_checkpointing_strategy();
     let is_on = sparing.is_some_and(|it| it != GradientCheckpointingStrategy::Disabled);
-    Keys {
-        recompute: if is_on { Recompute::ALWAYS } else { Recompute::NEVER },
-        platform: platform(kind, name),
-        small_batch: small_batch_regime(kind),
-    }
+    keys(kind, name, (if is_on { Recompute::ALWAYS } else { Recompute::NEVER }, Dtype::F32))
 }
 
 /// Whether the process outlives a step that is to need no more than a capacity, and needs up to twice as much.

@@ -4,12 +4,12 @@ use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{
     BlankProgram, FindError, Finding, FoundBatch, Objective, OnTried, OpenProbe, PlanError, PlannedNeed, TrialError,
 };
-use plimsoll_predict::{Dtype, Keys, Phase, Platform, PredictorConfig};
+use plimsoll_predict::{Dtype, Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Bytes, Recompute, StepShape};
 
-use crate::device::{beside_tensors, has_exact_peaks, open_device, platform, small_batch_regime, survives};
+use crate::device::{beside_tensors, has_exact_peaks, keys, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::planning::BlankForward;
@@ -55,10 +55,8 @@ pub fn find_batch_size<J: Job>(
 ) -> Result<FoundBatch, FindError> {
     let probe = open_probe()?;
     let capacity = probe.capacity().map_err(PlanError::from)?;
-    let platform = Platform { dtype: request.dtype, ..platform(request.device, &probe.name()) };
+    let keys = keys(request.device, &probe.name(), (request.recompute, request.dtype));
     drop(probe);
-    let small_batch = small_batch_regime(request.device);
-    let keys = Keys { recompute: request.recompute, platform, small_batch };
     let source = job.source();
     let held = request.loader().map_or(Ok(Bytes::ZERO), |it| it.held(&*source)).map_err(TrialError::from)?;
     let device = open_device(request.device).map_err(|it| PlanError::from(it.0))?;

@@ -7,12 +7,12 @@ use plimsoll_plan::{
     BlankProgram, DryRunPlanner, Fingerprint, MemoryPlan, OnPlanned, OpenProbe, PlanError, PlannedNeed, Planning,
     RealSteps, Sweep, TrialError,
 };
-use plimsoll_predict::{Approach, Dtype, Keys, Phase, Platform, PredictorConfig};
+use plimsoll_predict::{Approach, Dtype, Keys, Phase, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::{Fraction, Recompute, StepShape};
 
-use crate::device::{has_autotune, has_fusion, open_device, platform, small_batch_regime};
+use crate::device::{has_autotune, has_fusion, keys, open_device};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::rehearsal::BlankJob;
@@ -55,8 +55,7 @@ pub struct PlanRequest {
 impl PlanRequest {
     /// Returns how the passes of each shape compute, and on what; `device_name` is the name of the probe, without a cap.
     pub fn keys(&self, device_name: &str) -> Keys {
-        let platform = Platform { dtype: self.dtype, ..platform(self.device, device_name) };
-        Keys { recompute: self.recompute, platform, small_batch: small_batch_regime(self.device) }
+        keys(self.device, device_name, (self.recompute, self.dtype))
     }
 }
 

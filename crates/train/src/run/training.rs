@@ -12,8 +12,8 @@ use plimsoll_policy::PolicyConfig;
 use plimsoll_predict::{Keys, Phase};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_step::{
-    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepPart, StepRequest, Team,
-    TrainState, Update,
+    Commit, ForwardPasses, GuardedStep, PredictShape, Replicas, StepError, StepOutcome, StepRequest, Team, TrainState,
+    Update,
 };
 use plimsoll_types::{Attempt, Bytes, TaskStep};
 
@@ -171,7 +171,7 @@ impl<M: Module> Training<M> {
         self.below_line(|Self { guarded, state, device, replicas, .. }| {
             let device = &*device;
             let loss = |model: &M, range: Range<usize>| {
-                let shape = StepPart { samples: range.clone(), edge: request.edge_of(range.start) }.shape();
+                let shape = request.part(&range).shape();
                 let batch = |device: &Device| uploaded(job.batch(&samples.buffer, range, device), device);
                 mean_loss(job, keys.key(Phase::Train, shape), (model, device), batch, &weights)
             };
