@@ -1,5 +1,7 @@
 //! What passes come to that recompute activations, or compute in 16 bits.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use burn::module::Module;
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::optim::GradientsParams;
@@ -34,6 +36,12 @@ impl Net {
     }
 }
 
+/// One test at a time: the generator that draws weights is that of all of them.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn key(checkpointing: bool, dtype: Dtype) -> Key {
     Key { phase: Phase::Train, checkpointing, platform: Platform { dtype, ..Platform::default() }, regime: 0 }
 }
@@ -55,6 +63,7 @@ fn gradients(net: &Net, device: &Device, (checkpointing, dtype): (bool, Dtype)) 
 
 #[test]
 fn gradients_are_those_of_passes_that_keep_activations_and_belong_to_the_same_weights() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     device.seed(3);
     let net = Net::new(&device);
@@ -68,6 +77,7 @@ fn gradients_are_those_of_passes_that_keep_activations_and_belong_to_the_same_we
 
 #[test]
 fn passes_in_16_bits_have_nearly_the_same_gradients_in_32() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     device.seed(3);
     let net = Net::new(&device);
@@ -85,6 +95,7 @@ fn passes_in_16_bits_have_nearly_the_same_gradients_in_32() {
 
 #[test]
 fn running_statistics_come_to_what_they_come_to_without() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let means = [[USUAL; 3], [SPARING, USUAL, SPARING], [SPARING; 3], [HALF, USUAL, HALF]].map(|kinds| {
         device.seed(3);
