@@ -1,14 +1,16 @@
 //! The ranks of a run: processes that a launcher has started, or the devices of this process.
 
 mod beside;
+mod machines;
 
 pub(crate) use self::beside::{Common, Other, fit_beside};
+pub(crate) use self::machines::{Machines, machines};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use plimsoll_fleet::fingerprint;
 use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError, TrainError};
@@ -61,12 +63,12 @@ fn join_mpi(n: u32) -> anyhow::Result<Box<dyn Fleet>> {
     Err(user_error(format!("train on {n} ranks: this build leaves MPI out; {how}")).into())
 }
 
-/// Returns the command that starts so many ranks of this program.
+/// Returns the command that starts so many ranks of this program, on those machines where any are named.
 ///
 /// # Errors
 ///
 /// A user's error where this build, or this machine, has none.
-pub(crate) fn launcher(n: u32) -> anyhow::Result<Command> {
+pub(crate) fn launcher(n: u32, machines: Option<&Machines>) -> anyhow::Result<Command> {
     if !cfg!(feature = "mpi") {
         join_mpi(n).map(drop)?;
     }
@@ -75,8 +77,8 @@ pub(crate) fn launcher(n: u32) -> anyhow::Result<Command> {
         let what = format!("start {n} ranks: `{LAUNCHER}` is not on the path; install MPICH or Open MPI");
         return Err(user_error(what).into());
     }
-    let mut command = Command::new(LAUNCHER);
-    command.arg("-n").arg(n.to_string()).arg(env::current_exe()?);
+    let mut command = machines.map_or_else(|| Command::new(LAUNCHER), Machines::launcher);
+    command.arg("-n").arg(machines.map_or(n, Machines::n_ranks).to_string()).arg(env::current_exe()?);
     Ok(command)
 }
 
@@ -148,6 +150,7 @@ pub(crate) fn let_others_part() {
 pub(crate) fn own_settings(
     fleet: &mut dyn Fleet,
     settings: &Settings,
+    machines: &[String],
     harness: &dyn Harness,
 ) -> anyhow::Result<Settings> {
     let (n_ranks, n_devices) = (fleet.n_ranks(), settings.devices().len());
@@ -160,11 +163,13 @@ pub(crate) fn own_settings(
     }
     let own = if n_devices == 1 { settings.clone() } else { settings.only(fleet.rank() as usize) };
     let (kind, set) = own.devices()[0];
-    let [machine, device] = [machine(), kind.to_string()].map(|it| fingerprint(&it));
-    let told = fleet.agree(&[machine, device, set.map_or(u64::MAX, |it| it.0)])?;
-    let beside: Vec<_> = told.chunks_exact(3).filter(|it| it[0] == machine).collect();
+    let device = fingerprint(&kind.to_string());
+    let told = fleet.agree(&[device, set.map_or(u64::MAX, |it| it.0)])?;
+    let own_machine = machines.get(fleet.rank() as usize);
+    let beside: Vec<_> =
+        told.chunks_exact(2).zip(machines).filter(|it| Some(it.1) == own_machine).map(|it| it.0).collect();
     let (of_rest, set_for): (Vec<_>, Vec<_>) =
-        beside.iter().filter(|it| it[1] == device).map(|it| it[2]).partition(|it| *it == u64::MAX);
+        beside.iter().filter(|it| it[0] == device).map(|it| it[1]).partition(|it| *it == u64::MAX);
     let (n_sharing, is_shared) = (of_rest.len() as u64, 1 < of_rest.len() + set_for.len());
     let left = |all: Bytes| set_for.iter().fold(all, |left, it| left.saturating_sub(Bytes(*it)));
     let share = match set {
@@ -175,12 +180,6 @@ pub(crate) fn own_settings(
         eprintln!("device      {kind} is shared by {} ranks, this one with {share}", n_sharing + set_for.len() as u64);
     }
     Ok(own.beside(u32::try_from(beside.len()).unwrap_or(u32::MAX), share))
-}
-
-/// Names this machine.
-fn machine() -> String {
-    let read = |path| fs::read_to_string(path).ok();
-    read("/proc/sys/kernel/hostname").or_else(|| env::var("HOSTNAME").ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

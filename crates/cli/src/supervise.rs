@@ -6,7 +6,7 @@ mod verdict;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::{env, fs};
 
 use plimsoll_probe::{Host, OomKills, Refusal};
@@ -14,12 +14,12 @@ use plimsoll_train::{Death, RANKS};
 use plimsoll_types::{Bytes, Knobs};
 
 use self::process::{Process, listen, this_program};
-use self::standing::{Standing, identity};
+use self::standing::{Standing, identity, machines_of};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::display::print;
 use crate::exit::{signalled, user_error};
-use crate::ranks::launcher;
+use crate::ranks::{Machines, launcher};
 use crate::settings::Settings;
 use crate::worker::{DEATH, REFUSALS, WORKER, refusals_of};
 
@@ -37,7 +37,9 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
         let (status, asked) = Process::start(&mut command, args.ranks.is_some())?.wait(&mut signals)?;
         let how = if args.ranks.is_some() { Ended::of_launcher(status) } else { Ended::of(status) };
         let ended = match (how, asked) {
-            (None, _) => return Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))),
+            (None, _) => return Ok(code_of(status)),
+            // A launcher that came to nothing has said why.
+            (Some(Ended::Lost(_)), None) if !run.has_begun() => return Ok(code_of(status)),
             // Whoever asked for the end does not want another beginning.
             (Some(_), Some(signal)) => return Ok(ExitCode::from(signalled(signal))),
             (Some(ended), None) => ended,
@@ -52,7 +54,14 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
             return Err(anyhow::anyhow!(run.report(&verdict)));
         }
         run.announce(&verdict);
+        if args.ranks.is_some() && !verdict.is_memory() {
+            run.look_for_machines();
+        }
     }
+}
+
+fn code_of(status: ExitStatus) -> ExitCode {
+    ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }
 
 /// A run whose workers die.
@@ -71,12 +80,17 @@ struct Run<'a> {
     places: Vec<(Standing, Option<Bytes>)>,
     /// The least capacity that any death has taught.
     least: Option<Bytes>,
+    /// The machines that the ranks began on, where a launcher has chosen them.
+    all_machines: Option<Machines>,
+    /// Those that are left, where not all are.
+    machines: Option<Machines>,
 }
 
 impl<'a> Run<'a> {
     fn new(args: &'a TrainArgs, out: &'a Path) -> Self {
         let (first_log, deaths, places) = (identity(out), Vec::new(), Vec::new());
-        let mut run = Self { args, out, first_log, log: None, reached: None, deaths, places, least: None };
+        let (reached, least, all_machines, machines) = (None, None, None, None);
+        let mut run = Self { args, out, first_log, log: None, reached, deaths, places, least, all_machines, machines };
         let (log, standing) = run.standing();
         (run.log, run.reached) = (log, standing.checkpoint);
         run
@@ -85,7 +99,10 @@ impl<'a> Run<'a> {
     /// Returns the command of the next worker: this program with the same arguments, but that a run which has begun
     /// goes on.
     fn command(&self, refusals: &Path) -> anyhow::Result<Command> {
-        let mut command = self.args.ranks.map_or_else(|| Ok(this_program()?), launcher)?;
+        let mut command = match self.args.ranks {
+            Some(n) => launcher(n, self.machines.as_ref())?,
+            None => this_program()?,
+        };
         let goes_on = !self.args.resume && self.has_begun();
         command.args(env::args_os().skip(1).filter(|it| !goes_on || it != &OsString::from("--overwrite")));
         if goes_on {
@@ -99,6 +116,18 @@ impl<'a> Run<'a> {
             command.env(DEATH, serde_json::to_string(&death)?);
         }
         Ok(command)
+    }
+
+    /// Leaves out the machines that do not answer, until they do, where others are left.
+    fn look_for_machines(&mut self) {
+        let all = self.all_machines.get_or_insert_with(|| Machines::of(&machines_of(self.out)));
+        let (there, gone) = all.that_answer();
+        self.machines = None;
+        if !gone.is_empty() && 0 < there.n_ranks() {
+            let (n, of) = (there.n_ranks(), all.n_ranks());
+            print(&format!("{} does not answer: going on with {n} of {of} ranks\n", gone.join(", ")));
+            self.machines = Some(there);
+        }
     }
 
     /// Whether a worker has begun a log: not one that it was to overwrite, and did not come to.

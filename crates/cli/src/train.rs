@@ -54,8 +54,10 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     signals::watch(&stop)?;
     let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
     let beat = Beat::start("waiting");
-    loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, harness)?;
-    let run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
+    let machines = ranks::machines(&mut *fleet)?;
+    loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, &machines, harness)?;
+    let mut run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
+    run_dir.set_machines(machines);
     drop(beat);
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
     with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet })

@@ -36,12 +36,13 @@ impl RankReport {
     /// Sums up what a rank has logged.
     pub fn new(rank: u32, events: &[Event]) -> Self {
         let run = Run::new(events);
-        let waited_seconds = run.committed().filter_map(|it| it.waited_seconds).sum();
+        // The sum of no numbers is -0.
+        let waited_seconds = run.committed().filter_map(|it| it.waited_seconds).fold(0.0, |sum, it| sum + it);
         Self {
             rank,
             device: run.start().map(|it| it.device.clone()),
             samples: run.committed().map(StepDone::n_samples).sum(),
-            seconds: run.committed().map(|it| it.seconds).sum::<f64>() - waited_seconds,
+            seconds: run.committed().map(|it| it.seconds).fold(0.0, |sum, it| sum + it) - waited_seconds,
             waited_seconds,
             budget_bytes: run.steps().last().map(|it| it.budget),
             peak_bytes: run.steps().map(|it| it.peak).max(),
@@ -98,6 +99,8 @@ mod tests {
         };
         let report = RankReport::new(1, &[done(0), done(1)]);
         assert_eq!(report.line(), "6 samples in 1.5 s and 0.5 s of waiting, peak 9.00 MiB of 10.00 MiB (90 %)");
+        let unused = RankReport::new(1, &[]);
+        assert_eq!(unused.line(), "0 samples in 0.0 s and 0.0 s of waiting, peak – of –");
         let failed = RankReport { failures: 2, ..report };
         assert_eq!(
             failed.line(),

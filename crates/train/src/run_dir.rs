@@ -97,6 +97,8 @@ pub struct RunDir {
     root: PathBuf,
     log: EventLog,
     undo: Option<Undo>,
+    /// The machine of each rank, where ranks are processes.
+    machines: Vec<String>,
     _lock: File,
 }
 
@@ -145,7 +147,10 @@ impl RunDir {
             Ok((lock::take(path, lock::PATIENCE, on_wait)?, EventLog::open(path, undo.is_some())?))
         };
         match lock_and_log() {
-            Ok((lock, log)) => Ok(Self { path: path.to_owned(), root: path.to_owned(), log, undo, _lock: lock }),
+            Ok((lock, log)) => {
+                let (path, root, machines) = (path.to_owned(), path.to_owned(), Vec::new());
+                Ok(Self { path, root, log, undo, machines, _lock: lock })
+            }
             // Another process was faster, and the place is its own.
             Err(error @ (RunDirError::Locked { .. } | RunDirError::Exists(_))) => Err(error),
             Err(error) => {
@@ -176,6 +181,11 @@ impl RunDir {
         // What the first undoes contains it.
         own.undo = None;
         Ok(own)
+    }
+
+    /// Says on which machine each rank works, for the note of this process.
+    pub fn set_machines(&mut self, machines: Vec<String>) {
+        self.machines = machines;
     }
 
     /// Returns the path of the directory.
@@ -253,7 +263,7 @@ impl RunDir {
 
     /// Notes in `processes.jsonl` that this process works on the run.
     pub(crate) fn note_process(&self, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
-        processes::note(&self.path, step, why, undone_steps)
+        processes::note(&self.path, (step, why, undone_steps), &self.machines)
     }
 
     /// Writes a file under a temporary name and renames it, so that it is there whole or not at all.

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use plimsoll_train::EVENTS_FILE;
+use plimsoll_train::{EVENTS_FILE, PROCESSES_FILE, Process};
 use plimsoll_types::{Bytes, Decision, Event, Knobs};
 
 /// The end of the log that is read: a step is a line, seldom of more than some KiB.
@@ -63,6 +63,13 @@ impl Standing {
 /// Tells one log from another that takes its place.
 pub(super) fn identity(run: &Path) -> Option<(u64, u64)> {
     fs::metadata(run.join(EVENTS_FILE)).ok().map(|it| (it.dev(), it.ino()))
+}
+
+/// Returns the machine of each rank of the last process that worked on a run.
+pub(super) fn machines_of(run: &Path) -> Vec<String> {
+    let notes = tail(&run.join(PROCESSES_FILE)).unwrap_or_default();
+    let lines = notes.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    lines.map(|it: Process| it.machines).next().unwrap_or_default()
 }
 
 fn tail(path: &Path) -> std::io::Result<Vec<u8>> {

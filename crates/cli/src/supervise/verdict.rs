@@ -13,6 +13,9 @@ use crate::exit::{POISONED, SIGNALLED};
 /// Signals that end a process which did not ask for them.
 const FATAL: [i32; 6] = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV];
 
+/// The codes with which this program ends by itself, as `docs/exit-codes.md` has them.
+const ANSWERS: [i32; 6] = [0, 1, 2, 101, 130, 143];
+
 /// How a worker ended without saying that it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -20,6 +23,8 @@ pub(super) enum Ended {
     Signal(i32),
     /// Its device was lost to it.
     Poisoned,
+    /// What had started it lost it, as when a machine is gone, and ended with this code.
+    Lost(i32),
 }
 
 /// What a worker died of.
@@ -46,11 +51,12 @@ impl Ended {
     }
 
     /// Returns how a rank died, as its launcher's code says it, or `None` when they ended with a code of their own: Open MPI adds
-    /// 128 to the signal, and MPICH does not.
+    /// 128 to the signal, and MPICH does not. A code that no rank ends with is the launcher's.
     pub(super) fn of_launcher(status: ExitStatus) -> Option<Self> {
         let signal = |code: i32| if SIGNALLED < code { code - SIGNALLED } else { code };
         match status.code() {
             Some(code) if FATAL.contains(&signal(code)) => Some(Self::Signal(signal(code))),
+            Some(code) if code != i32::from(POISONED) && !ANSWERS.contains(&code) => Some(Self::Lost(code)),
             _ => Self::of(status),
         }
     }
@@ -78,6 +84,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Poisoned => f.write_str("lost its device"),
+            Self::Lost(code) => write!(f, "lost by its launcher, which ended with code {code},"),
             Self::Signal(signal) => match signal_name(*signal) {
                 Some(name) => write!(f, "killed by {name}"),
                 None => write!(f, "killed by signal {signal}"),
@@ -155,9 +162,10 @@ mod tests {
         for signal in FATAL {
             assert_eq!([of(signal), of(128 + signal)], [Some(Ended::Signal(signal)); 2]);
         }
-        for answer in [0, 1, 2, 101, 130, 143] {
+        for answer in ANSWERS {
             assert_eq!(of(answer), None, "{answer}");
         }
+        assert_eq!(of(255), Some(Ended::Lost(255)));
         assert_eq!(of(75), Some(Ended::Poisoned));
         assert_eq!(Ended::of_launcher(ExitStatus::from_raw(SIGKILL)), Some(Ended::Signal(SIGKILL)));
     }
@@ -165,7 +173,7 @@ mod tests {
     #[test]
     fn codes_are_answers_and_not_deaths() {
         let code = |code: i32| ExitStatus::from_raw(code << 8);
-        for answer in [0, 1, 2, 101, 130, 143] {
+        for answer in ANSWERS {
             assert_eq!(Ended::of(code(answer)), None);
         }
         assert_eq!(Ended::of(code(75)), Some(Ended::Poisoned));

@@ -25,6 +25,9 @@ pub struct Process {
     pub why: Why,
     /// Steps in the log that it has to do again.
     pub undone_steps: u64,
+    /// The machine of each rank, where ranks are processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
 }
 
 /// Why a process began to work on a run.
@@ -46,8 +49,12 @@ pub enum Why {
     },
 }
 
-/// Appends the line of this process.
-pub(super) fn note(run_dir: &Path, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
+/// Appends the line of this process, with the machine of each rank where ranks are processes.
+pub(super) fn note(
+    run_dir: &Path,
+    (step, why, undone_steps): (u64, Why, u64),
+    machines: &[String],
+) -> Result<(), RunDirError> {
     let path = run_dir.join(PROCESSES_FILE);
     let before = match fs::read(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -56,7 +63,8 @@ pub(super) fn note(run_dir: &Path, step: u64, why: Why, undone_steps: u64) -> Re
     // A line that a kill cut short stays a line.
     let gap = if before.last().is_some_and(|it| *it != b'\n') { "\n" } else { "" };
     let n_before = before.split(|it| *it == b'\n').filter(|line| !line.is_empty()).count() as u64;
-    let process = Process { process: n_before + 1, pid: std::process::id(), step, why, undone_steps };
+    let (process, pid, machines) = (n_before + 1, std::process::id(), machines.to_vec());
+    let process = Process { process, pid, step, why, undone_steps, machines };
     let line = serde_json::to_string(&process).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"));
     let opened = OpenOptions::new().create(true).append(true).open(&path);
     let written = opened.and_then(|mut file| file.write_all(format!("{gap}{line}\n").as_bytes()));
@@ -70,11 +78,12 @@ mod tests {
     #[test]
     fn every_process_adds_a_line_even_after_one_that_was_cut_short() {
         let folder = tempfile::tempdir().unwrap();
-        note(folder.path(), 0, Why::Started, 0).unwrap();
+        let note = |step, why, undone_steps| note(folder.path(), (step, why, undone_steps), &[]).unwrap();
+        note(0, Why::Started, 0);
         let path = folder.path().join(PROCESSES_FILE);
         let first = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{first}{{\"proc")).unwrap();
-        note(folder.path(), 8, Why::AfterDeath { death: "SIGKILL".to_owned() }, 3).unwrap();
+        note(8, Why::AfterDeath { death: "SIGKILL".to_owned() }, 3);
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<_> = text.lines().collect();
         let pid = std::process::id();
@@ -82,7 +91,7 @@ mod tests {
         let third: Process = serde_json::from_str(lines[2]).unwrap();
         assert_eq!((third.process, third.step, third.undone_steps), (3, 8, 3));
         assert_eq!(third.why, Why::AfterDeath { death: "SIGKILL".to_owned() });
-        note(folder.path(), 8, Why::Resumed { death: None }, 0).unwrap();
+        note(8, Why::Resumed { death: None }, 0);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("\"why\":\"resumed\",\"undone_steps\":0}\n"), "{text}");
         let fourth: Process = serde_json::from_str(text.lines().last().unwrap()).unwrap();
