@@ -67,7 +67,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 
 /// Returns a command that writes the report of that name.
 fn report(name: &str, args: &[OsString]) -> anyhow::Result<Command> {
-    proof(networks::shipped, name, &root().join(format!("target/bench/{name}.json")), args)
+    proof(networks::shipped("build"), name, &root().join(format!("target/bench/{name}.json")), args)
 }
 
 fn predict(args: &[OsString]) -> anyhow::Result<()> {
@@ -180,7 +180,7 @@ fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
     }
     println!("text of {}, recordings of {}", text.display(), sequence.display());
     let out = root().join("target/bench/end-to-end.json");
-    run_command(proof(networks::shipped, "end-to-end", &out, &[text.into(), sequence.into()])?)
+    run_command(proof(networks::shipped("build"), "end-to-end", &out, &[text.into(), sequence.into()])?)
 }
 
 /// Returns the folder of a data pack, or of the fixtures of a job where there is none.

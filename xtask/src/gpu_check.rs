@@ -7,24 +7,17 @@ use crate::process::{root, run as run_command};
 use crate::proof::proof;
 
 pub(crate) const HELP: &str = "\
-gpu-check [--cuda] [--data FOLDER]
-    Within nine minutes, on CUDA or else on Vulkan: memory as every observer sees it; plans of the four jobs and of four
-    models that nobody tunes against real steps; trainings of 500 steps at the line, in 32 and 16 bits, with recompute, at
-    other batch sizes, and beside others that take memory and go; and the finder. Writes gpu-check.json and gpu-check.md into target/bench/; a report worth keeping goes into docs/measured/.
+gpu-check [--cuda]
+    Within nine minutes, on CUDA or else on Vulkan: memory as every observer sees it, plans against real steps, and the
+    finder. Writes gpu-check.json and gpu-check.md into target/bench/; a report worth keeping goes into docs/measured/.
     Without a GPU it runs on a software Vulkan device or on the CPU, with fewer cells, and says so.
-    The data of jobs lie in FOLDER, fixtures/ by default.
     --cuda  builds CUDA in, which takes LLVM 23 to build
     Vulkan is built in where a driver is found: the one in VK_DRIVER_FILES, a GPU's, or the software driver of Debian's
     package chromium, which VK_DRIVER_FILES is then set to.
     PLIMSOLL_PROFILE names the cargo profile: `release` by default; `ci` shares the build of `check`.
-    The binary that it builds runs on its own: `proof gpu-check FOLDER [--data FOLDER]` on a machine that it was
-    carried to, with `plimsoll` beside it.
+    The binary that it builds runs on its own: `proof gpu-check FOLDER` on a machine that it was carried to.
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
-    let mut command = proof(networks::shipped, "gpu-check", &root().join("target/bench"), args)?;
-    if !args.iter().any(|it| it == "--data") {
-        command.arg("--data").arg(root().join("fixtures"));
-    }
-    run_command(command)
+    run_command(proof(networks::shipped("build"), "gpu-check", &root().join("target/bench"), args)?)
 }

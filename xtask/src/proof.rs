@@ -7,20 +7,15 @@ use std::process::Command;
 use crate::networks::{built, with_device};
 use crate::vulkan;
 
-/// Builds the binary with `cargo`, and `plimsoll` beside it, whose runs it measures; returns a command that runs `task`, writes
-/// to `out`, and passes on the rest of `args`.
-pub(crate) fn proof(cargo: fn(&str) -> Command, task: &str, out: &Path, args: &[OsString]) -> anyhow::Result<Command> {
+/// Builds the binary with `cargo`, and returns a command that runs `task`, writes to `out`, and passes on the rest of
+/// `args`.
+pub(crate) fn proof(mut cargo: Command, task: &str, out: &Path, args: &[OsString]) -> anyhow::Result<Command> {
     let (flags, passed_on): (Vec<&OsString>, Vec<_>) = args.iter().partition(|it| *it == "--cuda");
-    let build = |name| {
-        let mut cargo = cargo("build");
-        cargo.args(["--bin", name]);
-        if !flags.is_empty() {
-            with_device(&mut cargo, "cuda");
-        }
-        built(cargo)
-    };
-    build("plimsoll")?;
-    let binary = build("proof")?;
+    cargo.args(["--bin", "proof"]);
+    if !flags.is_empty() {
+        with_device(&mut cargo, "cuda");
+    }
+    let binary = built(cargo)?;
     println!("{} runs on its own, also on another machine", binary.display());
     let mut command = Command::new(binary);
     command.arg(task).arg(out).args(passed_on);

@@ -28,7 +28,6 @@ mod mixed;
 mod report;
 mod summary;
 mod targets;
-mod trained;
 
 pub use self::cell::{CellRow, Judged};
 pub use self::date::utc_date;
@@ -38,4 +37,3 @@ pub use self::mixed::{MixedRow, PartsHeld, draw, first};
 pub use self::report::{Device, Missing, Report};
 pub use self::summary::{AboveResident, Errors, Figures, Planning, Summary, median};
 pub use self::targets::{JobTargets, Reached, Target, Targets, Verdict};
-pub use self::trained::TrainedRow;

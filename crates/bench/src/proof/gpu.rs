@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Report, TrainedRow};
+use super::Report;
 use crate::finder::Comparison;
 
 /// The content of `gpu-check.json`; it displays as `gpu-check.md`.
@@ -22,11 +22,9 @@ pub struct GpuReport {
     pub memory: Vec<Figure>,
     /// Plan against real.
     pub predict: Report,
-    /// Trainings by the product itself.
-    pub trained: Vec<TrainedRow>,
     /// The finder against other tools' rules on this device.
     pub finder: Vec<Comparison>,
-    /// What was left out, and why: mostly because the time was up.
+    /// What was left out because the time was up.
     pub left_out: Vec<String>,
     /// Wall time of the check in seconds.
     pub seconds: f64,
@@ -59,12 +57,10 @@ impl fmt::Display for GpuReport {
             writeln!(f, "| {when} | {observer} | {quantity} | {answer} |")?;
         }
         writeln!(f, "\n## Plan against real\n\n```text\n{}```\n\n{}", self.predict, self.predict.targets)?;
-        writeln!(f, "## Trainings\n\n{}", TrainedRow::HEAD)?;
-        self.trained.iter().try_for_each(|it| writeln!(f, "{it}"))?;
-        writeln!(f, "\n## Finder")?;
+        writeln!(f, "## Finder")?;
         self.finder.iter().try_for_each(|it| writeln!(f, "\n```text\n{it}```"))?;
         if !self.left_out.is_empty() {
-            writeln!(f, "\n## Left out\n")?;
+            writeln!(f, "\n## Left out, because the time was up\n")?;
             self.left_out.iter().try_for_each(|it| writeln!(f, "* {it}"))?;
         }
         Ok(())
@@ -89,7 +85,6 @@ mod tests {
             instead_of_a_gpu: instead_of_a_gpu.map(Into::into),
             memory: vec![figure],
             predict: Report::try_new(vec![], vec![], vec![], vec![]).unwrap(),
-            trained: vec![],
             finder: vec![],
             left_out: vec!["the finder".into()],
             seconds: 12.3,

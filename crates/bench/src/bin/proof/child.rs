@@ -16,7 +16,7 @@ use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 
 use crate::jobs::{OnJob, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
-use crate::{Failed, memory, mixed, trained};
+use crate::{Failed, memory, mixed};
 
 /// Plans that are timed once the kernels are compiled; the least counts, since other programs can only add to it.
 const TIMED_PLANS: u32 = 2;
@@ -32,7 +32,6 @@ pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
     let data = order.data.as_deref();
     let reply = match &order.task {
         Task::Open => Reply::Open { name: open(order.device, None)?.name() },
-        Task::Hold { bytes } => trained::hold(order.device, *bytes)?,
         Task::Memory { shape } => with_job(&order.job, data, memory::Watched { device: order.device, shape: *shape })?,
         _ => with_job(&order.job, data, order)?,
     };
@@ -45,7 +44,7 @@ impl OnJob for &Order {
 
     fn run<J: Job>(self, job: &J) -> Result<Reply, Failed> {
         Ok(match &self.task {
-            Task::Open | Task::Hold { .. } | Task::Memory { .. } => return Err("do what needs no job".into()),
+            Task::Open | Task::Memory { .. } => return Err("do what needs no job".into()),
             Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
             Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
             Task::RehearseRun { steps } => {

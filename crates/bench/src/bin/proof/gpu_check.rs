@@ -1,58 +1,43 @@
 //! Everything that a GPU can be asked within nine minutes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_bench::proof::{Figure, GpuReport, Missing, utc_date};
 use plimsoll_probe::{DeviceKind, nvidia};
 use plimsoll_types::StepShape;
 
-use crate::jobs::JOBS;
 use crate::order::{Reply, Task};
 use crate::predict::Proof;
 use crate::spawn::Place;
-use crate::{Failed, devices, finder, publish, trained};
+use crate::{Failed, devices, finder, publish};
 
 /// Less than the nine minutes that the check may take: a process is ended when its time is up.
 const WHOLE: Duration = Duration::from_secs(8 * 60 + 30);
 
-/// The parts of that after which plans of jobs, then trainings, then plans of foreign models give way to what follows.
-const PLANS: Duration = Duration::from_mins(2);
-const TRAININGS: Duration = Duration::from_mins(6);
-const FOREIGN: Duration = Duration::from_mins(7);
+/// The part of that after which plans and steps give way to the finder.
+const PLANS: Duration = Duration::from_mins(6);
 
-/// Jobs that train; the others are foreign models.
-const N_TRAINED: usize = 4;
-
-/// Cells of each job, and fewer on a software device, and on Flex, without mixed runs: `proof predict` has the time for all of
-/// them.
-const N_CELLS: usize = 6;
-const FEW_CELLS: usize = 2;
+/// Cells on a software device, and on Flex, and no mixed runs: `proof predict` has the time for all of them.
+const FEW_CELLS: usize = 10;
 
 /// A step that takes several pages.
 const WATCHED: StepShape = StepShape::new(16, 32);
 
 /// `proof gpu-check`.
-pub(crate) fn command(folder: &Path, data: Option<PathBuf>) -> Result<(), Failed> {
+pub(crate) fn command(folder: &Path) -> Result<(), Failed> {
     let start = Instant::now();
     let (place, instead_of_a_gpu, missing) = choose(start + WHOLE)?;
-    let is_gpu = instead_of_a_gpu.is_none();
-    let n_cells = if is_gpu { N_CELLS } else { FEW_CELLS };
+    let n_cells = if instead_of_a_gpu.is_some() { FEW_CELLS } else { usize::MAX };
     let mut left_out = Vec::new();
     let mut note = |what: &str, error: &Failed| left_out.push(format!("{what}: failed to {error}"));
 
     let memory = memory(&place).inspect_err(|error| note("memory", error)).unwrap_or_default();
     let mut proof = Proof::default();
-    let until = |part| Place { end: Some(start + part), data: data.clone(), ..place.clone() };
-    for job in &JOBS[..N_TRAINED] {
-        proof.prove(&Place { job, ..until(PLANS) }, n_cells);
-    }
-    if is_gpu {
-        proof.mix(&until(PLANS));
-    }
-    let trained = trained::all(&until(TRAININGS), is_gpu, &mut note);
-    for job in &JOBS[N_TRAINED..] {
-        proof.prove(&Place { job, ..until(FOREIGN) }, n_cells);
+    let until = Place { end: Some(start + PLANS), ..place.clone() };
+    proof.prove(&until, n_cells);
+    if instead_of_a_gpu.is_none() {
+        proof.mix(&until);
     }
     let mut predict = proof.finish()?;
     predict.missing.extend(missing);
@@ -61,8 +46,7 @@ pub(crate) fn command(folder: &Path, data: Option<PathBuf>) -> Result<(), Failed
     let seconds = start.elapsed().as_secs_f64();
     let (driver, date) = (nvidia::device(0).ok().and_then(|it| it.driver), today());
     let device = place.name;
-    let report =
-        GpuReport { date, device, driver, instead_of_a_gpu, memory, predict, trained, finder, left_out, seconds };
+    let report = GpuReport { date, device, driver, instead_of_a_gpu, memory, predict, finder, left_out, seconds };
     publish::publish(&folder.join("gpu-check.json"), &serde_json::to_string_pretty(&report)?)?;
     publish::publish(&folder.join("gpu-check.md"), &report.to_string())?;
     println!("{report}\n{}", folder.join("gpu-check.md").display());

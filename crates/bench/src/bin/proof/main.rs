@@ -3,7 +3,7 @@
 //! ```text
 //! proof predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
 //! proof finder OUT.json [--device DEVICE]..
-//! proof gpu-check FOLDER [--data FOLDER]
+//! proof gpu-check FOLDER
 //! proof end-to-end OUT.json TEXT RECORDINGS
 //! ```
 //!
@@ -27,7 +27,6 @@ mod order;
 mod predict;
 mod publish;
 mod spawn;
-mod trained;
 mod whole;
 
 use std::process::ExitCode;
@@ -62,7 +61,7 @@ fn run() -> Result<(), Failed> {
         Command::Child(order) => child::answer(&order),
         Command::Predict(request) => predict::command(&request),
         Command::Finder { out, devices } => finder::command(&out, &devices),
-        Command::GpuCheck { folder, data } => gpu_check::command(&folder, data),
+        Command::GpuCheck { folder } => gpu_check::command(&folder),
         Command::EndToEnd { out, text, recordings } => end_to_end::command(&out, &text, &recordings),
     }
 }

@@ -27,8 +27,6 @@ pub(crate) struct Order {
 pub(crate) enum Task {
     /// Open the device.
     Open,
-    /// Hold so much of the device for a while.
-    Hold { bytes: Bytes },
     /// Plan cells as a user does, and again without real steps.
     Plan { group: Group, max_real_steps: u32 },
     /// Find the largest batch of an edge within a capacity.
@@ -60,7 +58,6 @@ pub(crate) enum Reply {
     Open {
         name: String,
     },
-    Held,
     Plan(Plan),
     /// After each step.
     Pools(Vec<Pools>),
