@@ -67,7 +67,7 @@ mod scale;
 mod step;
 
 pub use builder::{StepBuilder, step};
-pub use done::Done;
+pub use done::{Done, OnDevice};
 pub use error::Error;
 pub use find::{FindBuilder, InferenceBuilder, find_batch_size, find_inference_batch};
 pub use limits::StepLimits;

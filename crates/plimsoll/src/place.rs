@@ -1,5 +1,6 @@
 //! Where a program is to run, and how much of it may be used.
 
+use burn::module::Module;
 use burn::tensor::Device;
 use plimsoll_plan::{Fingerprint, PlanError};
 use plimsoll_predict::{Keys, PredictorConfig};
@@ -78,6 +79,39 @@ impl Place {
         }
     }
 }
+
+/// The devices that a program has named, none twice.
+pub(crate) struct Named(Vec<Device>);
+
+impl Named {
+    /// Takes the first, and others.
+    pub(crate) fn try_new<'a>(first: &'a Device, others: impl Iterator<Item = &'a Device>) -> Result<Self, Error> {
+        let mut named = Self(Vec::new());
+        for device in [first].into_iter().chain(others) {
+            if named.has(device) {
+                let reason = "it is named twice: `also_on` is for others than the first, once each";
+                return Err(Error::Device { device: format!("{device:?}"), reason });
+            }
+            named.0.push(device.clone().inner());
+        }
+        Ok(named)
+    }
+
+    fn has(&self, device: &Device) -> bool {
+        self.0.contains(&device.clone().inner())
+    }
+
+    /// Refuses a model that lies on a device that nobody has named.
+    pub(crate) fn check<M: Module>(&self, model: &M) -> Result<(), Error> {
+        match model.devices().into_iter().find(|it| !self.has(it)) {
+            Some(other) => Err(Error::Device { device: format!("{other:?}"), reason: UNNAMED }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a model is refused.
+const UNNAMED: &str = "the model lies there, and it is not measured: `also_on` names it beside the first";
 
 /// Returns how a device is measured.
 pub(crate) fn measured(device: &Device, has_gradients: bool) -> Result<DeviceKind, Error> {
