@@ -164,7 +164,7 @@ impl<M: Module> StepBuilder<M> {
         if n_replicas == 0 {
             return refused("replicas", 0.0, "a number of threads from 1");
         }
-        let named = Named::try_new(&device, others.iter().map(|it| &it.0))?;
+        let named = Named::try_new([&device].into_iter().chain(others.iter().map(|it| &it.0)))?;
         named.check(&model)?;
         if model.num_params() == 0 {
             return Err(Error::NoParameters { model: std::any::type_name::<M>() });

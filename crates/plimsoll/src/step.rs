@@ -18,8 +18,8 @@ use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use crate::average::Average;
 use crate::done::Done;
-use crate::error::Error;
 use crate::done::OnDevice;
+use crate::error::Error;
 use crate::limits::StepLimits;
 use crate::place::Named;
 use crate::scale::LossScale;

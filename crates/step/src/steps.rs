@@ -8,8 +8,8 @@ use burn::optim::GradientsParams;
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
 use plimsoll_types::{Attempt, Budget, Bytes, Fraction, MemoryReading, StepShape};
 
-use crate::elsewhere::Elsewhere;
 use crate::commit::{Commit, OptimizerRecovery};
+use crate::elsewhere::Elsewhere;
 use crate::error::StepError;
 use crate::gradients::gradient_bytes;
 use crate::guarded::{GuardedStep, PredictShape};
