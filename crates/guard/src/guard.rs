@@ -79,6 +79,16 @@ impl GuardError {
             Self::NotDivided { .. } => None,
         }
     }
+
+    /// Says the same of another device, with what was needed there, where that is known, and what may be used there.
+    #[must_use]
+    pub fn elsewhere(self, needed: Option<Bytes>, budget: Bytes) -> Self {
+        match self {
+            Self::NeverFits { sample, .. } => Self::NeverFits { sample, needed, budget },
+            Self::NotDivided { n_samples, .. } => Self::NotDivided { n_samples, needed, budget },
+            error @ Self::TensorNeverFits { .. } => error,
+        }
+    }
 }
 
 fn needs(needed: Option<Bytes>, budget: Bytes) -> String {

@@ -23,6 +23,11 @@ pub trait Blank {
     /// Returns the mean loss over a blank batch of this shape, with its graph.
     fn mean_loss(&self, model: &Self::Model, shape: StepShape) -> Loss;
 
+    /// Whether it lies on other devices too; see [`Program::is_on_several`].
+    fn is_on_several(&self) -> bool {
+        false
+    }
+
     /// Returns the largest global norm of a gradient, to which larger ones are scaled.
     fn max_norm(&self) -> Option<f64> {
         None
@@ -64,6 +69,10 @@ impl<B: Blank> Program for BlankProgram<B> {
 
     fn device(&self) -> &Device {
         self.blank.device()
+    }
+
+    fn is_on_several(&self) -> bool {
+        self.blank.is_on_several()
     }
 
     fn start(&self) -> Self::State {

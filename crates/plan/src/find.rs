@@ -75,6 +75,8 @@ pub struct FoundBatch {
     pub n_repeated: u32,
     /// What was timed, where the fastest was asked for.
     pub timed: Timed,
+    /// The device that decides, where a model lies on several.
+    pub tightest: Option<String>,
 }
 
 /// Steps that were timed, after the search.
@@ -141,7 +143,8 @@ impl Finding<'_> {
             Objective::Largest => None,
             Objective::Throughput => search.race(found.batch)?,
         };
-        Ok(FoundBatch { found, winner, n_plans, n_repeated: search.n_repeated, timed: search.timed })
+        let (n_repeated, timed, tightest) = (search.n_repeated, search.timed, None);
+        Ok(FoundBatch { found, winner, n_plans, n_repeated, timed, tightest })
     }
 
     /// Finds the largest batch of work without gradients that fits, such as generation, by real runs of it.

@@ -17,6 +17,12 @@ pub trait Program {
     /// Returns the device that it runs on, with gradients.
     fn device(&self) -> &Device;
 
+    /// Whether it lies on other devices too, so that what goes from one to the next is read: then nobody can tell that from a
+    /// step that reads a value.
+    fn is_on_several(&self) -> bool {
+        false
+    }
+
     /// Makes a state of its own.
     fn start(&self) -> Self::State;
 

@@ -4,16 +4,17 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use plimsoll_probe::open;
-use plimsoll_step::{GuardedStep, OptimizerRecovery, ProgramSteps, SettingError, StepRules, TrainState};
+use plimsoll_step::{Elsewhere, GuardedStep, OptimizerRecovery, ProgramSteps, SettingError, StepRules, TrainState};
 use plimsoll_train::{compute_alone, has_exact_peaks, program_needs, replicas};
 use plimsoll_types::Bytes;
 
 use crate::error::Error;
-use crate::place::measured;
+use crate::place::{Named, measured};
 use crate::scale::LossScale;
 use crate::step::Step;
 
-/// Runs the steps of a model and its optimizer under a budget; both lie on `device`, which has gradients.
+/// Runs the steps of a model and its optimizer under a budget; both lie on `device`, which has gradients, or on others that
+/// are named by [`also_on`](StepBuilder::also_on).
 pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) -> StepBuilder<M> {
     StepBuilder {
         device: device.clone(),
@@ -24,6 +25,7 @@ pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) ->
         scale: None,
         average: None,
         replicas: 1,
+        others: Vec::new(),
     }
 }
 
@@ -37,6 +39,7 @@ pub struct StepBuilder<M> {
     scale: Option<LossScale>,
     average: Option<f64>,
     replicas: usize,
+    others: Vec<(Device, Option<Bytes>)>,
 }
 
 impl<M: Module> StepBuilder<M> {
@@ -51,6 +54,18 @@ impl<M: Module> StepBuilder<M> {
     #[must_use]
     pub fn capacity(self, capacity: Bytes) -> Self {
         Self { capacity: Some(capacity), ..self }
+    }
+
+    /// Measures another device too that parts of the model lie on, such as its second half, up to a capacity where one is given.
+    ///
+    /// Each has readings, bounds and a budget of its own: a part of a step runs where it is certain to fit on each, and runs in
+    /// halves where it did not fit on one of them.
+    /// The loss may lie on any of them; the capacity of the first is that of [`Self::capacity`].
+    /// A forward pass brings what it needs from one to the next itself, by [`Tensor::to_device`](burn::tensor::Tensor::to_device).
+    #[must_use]
+    pub fn also_on(mut self, device: &Device, capacity: impl Into<Option<Bytes>>) -> Self {
+        self.others.push((device.clone(), capacity.into()));
+        self
     }
 
     /// Takes the loss for a mean over all positions of a part's samples, such as their tokens, and not over the samples: each
@@ -133,11 +148,12 @@ impl<M: Module> StepBuilder<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] for a device that has no gradients, or of a kind that is not measured; [`Error::Setting`];
+    /// [`Error::Device`] for a device that has no gradients, is of a kind that is not measured, or is named twice, and for one
+    /// that the model lies on and nobody has named; [`Error::Setting`];
     /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing; [`Error::Step`] when the system has no room for
     /// threads.
     pub fn build(self) -> Result<Step<M>, Error> {
-        let Self { device, model, optimizer, rules, capacity, scale, average, replicas: n_replicas } = self;
+        let Self { device, model, optimizer, rules, capacity, scale, average, replicas: n_replicas, others } = self;
         let kind = measured(&device, true)?;
         rules.check()?;
         scale.as_ref().map_or(Ok(()), LossScale::check)?;
@@ -148,11 +164,8 @@ impl<M: Module> StepBuilder<M> {
         if n_replicas == 0 {
             return refused("replicas", 0.0, "a number of threads from 1");
         }
-        let is_elsewhere = |it: &Device| it.clone().inner() != device.clone().inner();
-        if let Some(other) = model.devices().into_iter().find(is_elsewhere) {
-            let reason = "the model lies there, and not on the step's";
-            return Err(Error::Device { device: format!("{other:?}"), reason });
-        }
+        let named = Named::try_new([&device].into_iter().chain(others.iter().map(|it| &it.0)))?;
+        named.check(&model)?;
         if model.num_params() == 0 {
             return Err(Error::NoParameters { model: std::any::type_name::<M>() });
         }
@@ -165,9 +178,17 @@ impl<M: Module> StepBuilder<M> {
             _ => None,
         };
         let known = program_needs(kind, &device, &*probe)?;
-        let steps = ProgramSteps::try_new(GuardedStep::new(probe, device), known, rules)?;
+        let mut guarded = GuardedStep::new(probe, device);
+        for (device, capacity) in others {
+            let kind = measured(&device, true)?;
+            let probe = open(kind, capacity)?;
+            let known = program_needs(kind, &device, &*probe)?;
+            guarded = guarded.also_on(Elsewhere::new(probe, device, known));
+        }
+        let steps = ProgramSteps::try_new(guarded, known, rules)?;
         let (state, decay) = (TrainState::new(model, optimizer), average);
         let (average, n_steps, n_skipped, limits) = (None, 0, 0, None);
-        Ok(Step { steps, state, scale, decay, average, n_steps, n_skipped, limits, replicas })
+        let may_have_moved = false;
+        Ok(Step { steps, named, may_have_moved, state, scale, decay, average, n_steps, n_skipped, limits, replicas })
     }
 }

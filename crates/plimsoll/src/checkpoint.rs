@@ -31,6 +31,9 @@ struct State<S> {
     n_skipped: u64,
     loss_scale: Option<LossScale>,
     shown: Shown,
+    /// The same of each other device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shown_elsewhere: Vec<Shown>,
     /// What each other file is recognised by.
     files: BTreeMap<String, Checksum>,
     program: S,
@@ -73,6 +76,7 @@ impl<M: Module> Step<M> {
                 n_skipped: self.n_skipped,
                 loss_scale: self.scale,
                 shown: self.steps.needs().shown().clone(),
+                shown_elsewhere: self.steps.guarded().others().iter().map(|it| it.needs().shown().clone()).collect(),
                 files: files.into_iter().map(flushed).collect::<io::Result<_>>()?,
                 program,
             };
@@ -128,7 +132,7 @@ impl<M: Module> Step<M> {
         };
         let model = or_put_back(self.model(), || load(self.model().clone(), MODEL))?;
         self.restore(model, optimizer);
-        self.steps.recall(state.shown, 0 < state.n_steps);
+        self.steps.recall(state.shown, state.shown_elsewhere, 0 < state.n_steps);
         (self.average, self.n_steps, self.n_skipped) = (average, state.n_steps, state.n_skipped);
         self.scale = self.scale.map(|scale| state.loss_scale.unwrap_or(scale));
         Ok(state.program)

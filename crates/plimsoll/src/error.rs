@@ -80,6 +80,14 @@ pub enum Error {
         /// What was asked for.
         shape: StepShape,
     },
+    /// One of several devices decides.
+    #[error("on {device}: {source}")]
+    Elsewhere {
+        /// Its name.
+        device: String,
+        /// What is wrong there.
+        source: Box<Error>,
+    },
     /// The program panicked.
     #[error("{doing}: the program panicked: {message}")]
     Panicked {

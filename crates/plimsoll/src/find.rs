@@ -14,7 +14,7 @@ use plimsoll_types::{Bytes, StepShape};
 
 use crate::error::Error;
 use crate::own::{Doing, Own};
-use crate::place::{Limits, Place};
+use crate::place::{Limits, Place, apart, order, said_of};
 
 /// Finds the largest batch that a device has memory to train with, before the program makes its own model.
 ///
@@ -57,7 +57,8 @@ pub fn find_batch_size<'a, M: Module, B>(
 ) -> FindBuilder<'a, M> {
     let own = Own::new(device, make, blank_batch, mean_loss);
     let (search, recovery) = (Search::default(), OptimizerRecovery::Restore);
-    FindBuilder { own, search, effective_batch: None, objective: Objective::Largest, recovery }
+    let devices = vec![(device.clone(), None)];
+    FindBuilder { own, devices, search, effective_batch: None, objective: Objective::Largest, recovery }
 }
 
 /// Finds the largest batch that a model has memory for without gradients, by up to 6 real runs; each is bounded by those
@@ -104,6 +105,8 @@ pub fn find_inference_batch<'a, M: Module, B, const D: usize>(
 /// What is searched for; see [`find_batch_size()`].
 pub struct FindBuilder<'a, M> {
     own: Own<'a, M>,
+    /// The first, and others, with the capacities of the others.
+    devices: Vec<(Device, Option<Bytes>)>,
     search: Search,
     effective_batch: Option<u32>,
     objective: Objective,
@@ -122,6 +125,7 @@ pub struct InferenceBuilder<'a> {
 const LEAST_BUDGET: f64 = 0.1;
 
 /// What both have.
+#[derive(Clone)]
 struct Search {
     limits: Limits,
     edge: u32,
@@ -220,6 +224,15 @@ macro_rules! limits {
 impl<M: Module> FindBuilder<'_, M> {
     limits!();
 
+    /// Searches on another device too that parts of the model lie on, up to a capacity where one is given, as
+    /// [`StepBuilder::also_on`](crate::StepBuilder::also_on) does: the batch is one that fits on each, and
+    /// [`FoundBatch::tightest`] names the device that decides.
+    #[must_use]
+    pub fn also_on(mut self, device: &Device, capacity: impl Into<Option<Bytes>>) -> Self {
+        self.devices.push((device.clone(), capacity.into()));
+        Self { own: self.own.also_on(device), ..self }
+    }
+
     /// Takes a batch for a part of an optimizer step of so many samples, whose gradients are accumulated, and not for a
     /// whole step.
     #[must_use]
@@ -248,19 +261,53 @@ impl<M: Module> FindBuilder<'_, M> {
     /// [`PlanBuilder::run`](crate::PlanBuilder::run).
     pub fn run(self) -> Result<FoundBatch, Error> {
         self.search.check()?;
-        let place = Place::try_new(self.own.device(), true, self.search.limits)?;
-        let mut search = self.search;
+        self.own.named()?;
+        let mut search = self.search.clone();
         if let Some(n) = Error::check_samples(self.effective_batch)? {
             // A part of a step has no more samples than the step.
             search.batches = (*search.batches.start()).min(n)..=(*search.batches.end()).min(n);
         }
+        let limits = |at: usize| match at {
+            0 => search.limits,
+            at => Limits { capacity: self.devices[at].1, ..search.limits },
+        };
+        let devices: Vec<_> = self.devices.iter().enumerate().map(|(at, it)| (it.0.clone(), limits(at))).collect();
+        let (order, mut tightest) = (order(&devices)?, None::<FoundBatch>);
+        for (nth, at) in order.iter().enumerate() {
+            // The fastest is sought once it is known what fits on the others.
+            let is_last = nth + 1 == order.len();
+            let objective = if is_last { self.objective } else { Objective::Largest };
+            let (device, limits) = &devices[*at];
+            let place = Place::try_new(device, true, *limits)?;
+            let found = apart((&place, &devices), || self.run_on(device, &place, &search, objective))?;
+            search.batches = *search.batches.start()..=found.found.batch;
+            tightest = Some(match tightest {
+                Some(it) if it.found.batch <= found.found.batch && objective == Objective::Largest => it,
+                Some(it) if it.found.batch <= found.found.batch => FoundBatch { tightest: it.tightest, ..found },
+                _ => found,
+            });
+        }
+        let Some(found) = tightest else { unreachable!("there is a first device") };
+        Ok(found)
+    }
+
+    /// Searches on one of the devices.
+    fn run_on(
+        &self,
+        device: &Device,
+        place: &Place,
+        search: &Search,
+        objective: Objective,
+    ) -> Result<FoundBatch, Error> {
+        let said = said_of(place, self.devices.len());
         let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
-        let finding = search.finding(&place, Phase::Train, &n_samples);
-        let finding = Finding { objective: self.objective, ..finding };
-        let trials = BlankTrials::try_new(self.own.clone(), place.open()?).map_err(FindError::from)?;
-        let (mut trials, program) =
-            (trials.recovering(self.recovery), BlankProgram::new(self.own.clone(), self.recovery));
-        self.own.doing().named(|| Ok(finding.run(&program, &mut trials, &mut |_| ())?))
+        let finding = Finding { objective, ..search.finding(place, Phase::Train, &n_samples) };
+        let own = self.own.measured_on(device);
+        let trials = BlankTrials::try_new(own.clone(), place.open()?).map_err(FindError::from)?;
+        let (mut trials, program) = (trials.recovering(self.recovery), BlankProgram::new(own.clone(), self.recovery));
+        let found = own.doing().named(|| Ok(finding.run(&program, &mut trials, &mut |_| ())?)).map_err(said)?;
+        let tightest = (1 < self.devices.len()).then(|| place.name().to_owned());
+        Ok(FoundBatch { tightest, ..found })
     }
 }
 
@@ -280,6 +327,7 @@ impl InferenceBuilder<'_> {
         let mut probe = place.open()?;
         let search = || Ok(finding.run_forward(&mut *probe, &*self.forward, &mut |_| ())?);
         let found = self.doing.named(search)?;
-        Ok(FoundBatch { found, winner: None, n_plans: 0, n_repeated: 0, timed: Timed::default() })
+        let (timed, tightest) = (Timed::default(), None);
+        Ok(FoundBatch { found, winner: None, n_plans: 0, n_repeated: 0, timed, tightest })
     }
 }

@@ -67,11 +67,11 @@ mod scale;
 mod step;
 
 pub use builder::{StepBuilder, step};
-pub use done::Done;
+pub use done::{Done, OnDevice};
 pub use error::Error;
 pub use find::{FindBuilder, InferenceBuilder, find_batch_size, find_inference_batch};
 pub use limits::StepLimits;
-pub use plan::{Plan, PlanBuilder, PlannedShape, plan};
+pub use plan::{Plan, PlanBuilder, PlannedDevice, PlannedShape, plan};
 pub use plimsoll_finder::{FinderError, Found, Limit, Winner};
 pub use plimsoll_guard::GuardError;
 /// Burn's `Learner` under a budget.

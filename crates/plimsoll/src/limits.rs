@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::Module;
-use plimsoll_step::ProgramNeeds;
+use plimsoll_step::{Elsewhere, ProgramNeeds};
 use plimsoll_train::Limits;
 use plimsoll_types::Bytes;
 
@@ -16,22 +16,22 @@ use crate::step::Step;
 /// It follows the step: what is known, what is in use and the budget are those of the last step that happened.
 /// What fits forward and backward fits forward alone, so that a loader for validation may have these limits too.
 #[derive(Clone, Debug)]
-pub struct StepLimits(Arc<Mutex<Seen>>);
+pub struct StepLimits(Arc<Mutex<Vec<Seen>>>);
 
-/// What the last step has shown.
+/// What the last step has shown on a device.
 #[derive(Debug)]
-struct Seen {
+pub(crate) struct Seen {
     known: ProgramNeeds,
     resident: Bytes,
     budget: Bytes,
 }
 
 impl StepLimits {
-    pub(crate) fn follow(&self, known: &ProgramNeeds, resident: Bytes, budget: Bytes) {
-        *self.seen() = Seen { known: known.clone(), resident, budget };
+    pub(crate) fn follow(&self, seen: Vec<Seen>) {
+        *self.seen() = seen;
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -39,8 +39,8 @@ impl StepLimits {
 impl Limits for StepLimits {
     /// Returns 1 while nothing is known.
     fn most(&self, cost: u32) -> usize {
-        let Seen { known, resident, budget } = &*self.seen();
-        known.most(cost, *resident, *budget)
+        let most = |it: &Seen| it.known.most(cost, it.resident, it.budget);
+        self.seen().iter().map(most).min().unwrap_or(1)
     }
 }
 
@@ -62,8 +62,15 @@ impl<M: Module> Step<M> {
         if let Some(limits) = &self.limits {
             return Ok(limits.clone());
         }
-        let (resident, budget) = (self.steps.guarded().read()?.in_use, self.steps.budget()?.budget);
-        let seen = Seen { known: self.steps.needs().clone(), resident, budget };
+        let (resident, budget) = (self.steps.read_in_use()?, self.steps.budget()?.budget);
+        let seen = self.seen(resident, budget);
         Ok(self.limits.insert(StepLimits(Arc::new(Mutex::new(seen)))).clone())
+    }
+
+    /// Returns what is known on each device, of which the first has so much in use and such a budget.
+    pub(crate) fn seen(&self, resident: Bytes, budget: Bytes) -> Vec<Seen> {
+        let first = Seen { known: self.steps.needs().clone(), resident, budget };
+        let of = |it: &Elsewhere| Seen { known: it.needs().clone(), resident: it.in_use(), budget: it.budget().budget };
+        [first].into_iter().chain(self.steps.guarded().others().iter().map(of)).collect()
     }
 }

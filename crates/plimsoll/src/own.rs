@@ -15,6 +15,7 @@ use plimsoll_train::uploaded;
 use plimsoll_types::StepShape;
 
 use crate::error::Error;
+use crate::place::Named;
 
 /// Makes a model and its optimizer.
 type Make<'a, M> = dyn Fn() -> (M, ModuleOptimizer) + 'a;
@@ -24,7 +25,10 @@ type LossOf<'a, M> = dyn Fn(&M, StepShape, &Doing) -> Tensor<1> + 'a;
 
 /// What a program brings of a step of its own.
 pub(crate) struct Own<'a, M> {
+    /// The one that is measured.
     device: Device,
+    /// The devices that the model lies on.
+    named: Vec<Device>,
     make: Rc<Make<'a, M>>,
     loss: Rc<LossOf<'a, M>>,
     doing: Doing,
@@ -32,8 +36,9 @@ pub(crate) struct Own<'a, M> {
 
 impl<M> Clone for Own<'_, M> {
     fn clone(&self) -> Self {
-        let Self { device, make, loss, doing } = self;
-        Self { device: device.clone(), make: Rc::clone(make), loss: Rc::clone(loss), doing: doing.clone() }
+        let Self { device, named, make, loss, doing } = self;
+        let (device, named) = (device.clone(), named.clone());
+        Self { device, named, make: Rc::clone(make), loss: Rc::clone(loss), doing: doing.clone() }
     }
 }
 
@@ -51,11 +56,24 @@ impl<'a, M: Module> Own<'a, M> {
             doing.note(format_args!("run a step of shape {shape}"));
             mean_loss(model, batch)
         };
-        Self { device: device.clone(), make: Rc::new(make), loss: Rc::new(loss), doing: Doing::default() }
+        let (device, named) = (device.clone(), vec![device.clone()]);
+        Self { device, named, make: Rc::new(make), loss: Rc::new(loss), doing: Doing::default() }
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
+    /// Names another device that the model lies on.
+    pub(crate) fn also_on(mut self, device: &Device) -> Self {
+        self.named.push(device.clone());
+        self
+    }
+
+    /// Returns the devices that the model lies on, none twice.
+    pub(crate) fn named(&self) -> Result<Named, Error> {
+        Named::try_new(&self.named)
+    }
+
+    /// Measures one of the devices.
+    pub(crate) fn measured_on(&self, device: &Device) -> Self {
+        Self { device: device.clone(), ..self.clone() }
     }
 
     /// Returns what the program is doing.
@@ -71,11 +89,18 @@ impl<M: Module> Blank for Own<'_, M> {
         &self.device
     }
 
+    fn is_on_several(&self) -> bool {
+        1 < self.named.len()
+    }
+
     fn start(&self) -> TrainState<M> {
         self.doing.note(format_args!("make the model"));
         let (model, optimizer) = (self.make)();
         if model.num_params() == 0 {
             refuse(Error::NoParameters { model: std::any::type_name::<M>() });
+        }
+        if let Err(error) = self.named().and_then(|it| it.check(&model)) {
+            refuse(error);
         }
         TrainState::new(model, optimizer)
     }

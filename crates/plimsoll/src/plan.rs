@@ -1,5 +1,6 @@
 //! What a step would need, before the first one.
 
+use std::cmp::Ordering;
 use std::fmt::{Display, Formatter};
 
 use burn::module::Module;
@@ -12,7 +13,7 @@ use plimsoll_types::{Bytes, StepShape};
 
 use crate::error::Error;
 use crate::own::Own;
-use crate::place::{Limits, Place};
+use crate::place::{Limits, Place, apart, order, said_of};
 
 /// Plans what optimizer steps of chosen shapes need on a device, before the first of them.
 ///
@@ -58,8 +59,8 @@ pub fn plan<'a, M: Module, B>(
     mean_loss: impl Fn(&M, B) -> Tensor<1> + 'a,
 ) -> PlanBuilder<'a, M> {
     let own = Own::new(device, make, blank_batch, mean_loss);
-    let (limits, recovery) = (Limits::default(), OptimizerRecovery::Restore);
-    PlanBuilder { own, limits, shapes: Vec::new(), effective_batch: None, max_probes: MAX_PROBES, recovery }
+    let (devices, recovery) = (vec![(device.clone(), Limits::default())], OptimizerRecovery::Restore);
+    PlanBuilder { own, devices, shapes: Vec::new(), effective_batch: None, max_probes: MAX_PROBES, recovery }
 }
 
 /// Real steps on a CPU: as many as `plimsoll plan` makes.
@@ -68,7 +69,8 @@ const MAX_PROBES: u32 = 8;
 /// What is to be planned; see [`plan()`].
 pub struct PlanBuilder<'a, M> {
     own: Own<'a, M>,
-    limits: Limits,
+    /// The first, and others.
+    devices: Vec<(Device, Limits)>,
     shapes: Vec<StepShape>,
     effective_batch: Option<u32>,
     max_probes: u32,
@@ -91,14 +93,30 @@ impl<M: Module> PlanBuilder<'_, M> {
 
     /// Holds needs against this share of the capacity, above 0 and at most 1; 0.9 by default.
     #[must_use]
-    pub fn budget(self, share: f64) -> Self {
-        Self { limits: Limits { budget: share, ..self.limits }, ..self }
+    pub fn budget(mut self, share: f64) -> Self {
+        self.devices.iter_mut().for_each(|it| it.1.budget = share);
+        self
     }
 
     /// Plans for a device that has no more than this.
     #[must_use]
-    pub fn capacity(self, capacity: Bytes) -> Self {
-        Self { limits: Limits { capacity: Some(capacity), ..self.limits }, ..self }
+    pub fn capacity(mut self, capacity: Bytes) -> Self {
+        self.devices[0].1.capacity = Some(capacity);
+        self
+    }
+
+    /// Plans for another device too that parts of the model lie on, up to a capacity where one is given, as
+    /// [`StepBuilder::also_on`](crate::StepBuilder::also_on) does.
+    ///
+    /// Each is planned by itself, and a shape fits where it fits on each; what does not fit on one is not planned for those
+    /// after it, a CPU being the first.
+    /// What goes from one to the next is read, also where kernels are dropped: a program that reads a value otherwise is not
+    /// refused.
+    #[must_use]
+    pub fn also_on(mut self, device: &Device, capacity: impl Into<Option<Bytes>>) -> Self {
+        let limits = Limits { capacity: capacity.into(), ..self.devices[0].1 };
+        self.devices.push((device.clone(), limits));
+        Self { own: self.own.also_on(device), ..self }
     }
 
     /// Makes at most so many real steps on a CPU, or a few more where the longest edge takes them; 8 by default.
@@ -128,7 +146,29 @@ impl<M: Module> PlanBuilder<'_, M> {
         if let Some(shape) = shapes.iter().find(|it| n_of_step.is_some_and(|n| n < it.samples)) {
             return Err(Error::BeyondStep { shape: *shape, n_samples: n_of_step.unwrap_or(0) });
         }
-        let place = Place::try_new(self.own.device(), true, self.limits)?;
+        self.own.named()?;
+        let (mut fitting, mut planned) = (shapes.clone(), Vec::new());
+        for at in order(&self.devices)? {
+            if fitting.is_empty() {
+                break;
+            }
+            let (device, limits) = &self.devices[at];
+            let (own, place) = (self.own.measured_on(device), Place::try_new(device, true, *limits)?);
+            let run = || self.run_on(&own, &place, &fitting);
+            let on = apart((&place, &self.devices), run).map_err(said_of(&place, self.devices.len()))?;
+            fitting.retain(|shape| on.shape(*shape).is_some_and(|it| it.fits));
+            planned.push((at, on, place.base()?, place));
+        }
+        for (_, on, before, place) in &mut planned {
+            // What planning for the others has left, such as their kernels, steps find in use too.
+            on.grow(place.base()?.saturating_sub(*before));
+        }
+        planned.sort_by_key(|it| it.0);
+        Ok(Plan::of(&shapes, planned.into_iter().map(|it| it.1).collect()))
+    }
+
+    /// Plans shapes for one of the devices.
+    fn run_on(&self, own: &Own<'_, M>, place: &Place, shapes: &[StepShape]) -> Result<PlannedDevice, Error> {
         let n_samples = |shape: StepShape| self.effective_batch.unwrap_or(shape.samples);
         let edges = shapes.iter().map(|it| it.edge());
         let planning = Planning {
@@ -137,7 +177,7 @@ impl<M: Module> PlanBuilder<'_, M> {
             capacity: place.capacity,
             target: place.target,
             ladder: Vec::new(),
-            lattice: shapes.clone(),
+            lattice: shapes.to_vec(),
             inference: Vec::new(),
             n_samples: &n_samples,
             keys: place.keys,
@@ -148,17 +188,19 @@ impl<M: Module> PlanBuilder<'_, M> {
             is_corrected: true,
             schedule_steps: 0,
         };
-        let program = BlankProgram::new(self.own.clone(), self.recovery);
+        let program = BlankProgram::new(own.clone(), self.recovery);
         let open_steps = || {
-            let trials = BlankTrials::try_new(self.own.clone(), place.open()?);
+            let trials = BlankTrials::try_new(own.clone(), place.open()?);
             let trials = trials.map_err(|error| PlanError::Step { shape: shapes[0], source: error.into() })?;
             Ok(Box::new(trials.recovering(self.recovery)) as Box<dyn RealSteps + '_>)
         };
         let open_probe = || place.open();
         let run = || Ok(planning.run(&program, (&open_probe, &open_steps), &mut |_, _, _| ())?);
-        let plan = self.own.doing().named(run)?;
+        let plan = own.doing().named(run)?;
         let of = |shape: &StepShape| plan.cell(Phase::Train, *shape).map(PlannedShape::of);
-        Ok(Plan { shapes: shapes.iter().filter_map(of).collect(), capacity: plan.capacity, budget: plan.budget })
+        let shapes = shapes.iter().filter_map(of).collect();
+        let (capacity, budget) = (plan.capacity, plan.budget);
+        Ok(PlannedDevice { device: place.name().to_owned(), capacity, budget, shapes })
     }
 
     fn checked_shapes(&self) -> Result<Vec<StepShape>, Error> {
@@ -179,12 +221,29 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 /// What steps of each shape need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Of each shape that was asked for, in that order.
+    /// Of each shape that was asked for, in that order; of the tightest device, where there are several: the one that it does
+    /// not fit on, or of whose budget it leaves the smallest share.
     pub shapes: Vec<PlannedShape>,
+    /// What the first device has.
+    pub capacity: Bytes,
+    /// What a step may use of it.
+    pub budget: Bytes,
+    /// The same of each device, in the order in which they were named; those that nothing was left to be planned for are left
+    /// out.
+    pub devices: Vec<PlannedDevice>,
+}
+
+/// What steps of each shape need on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedDevice {
+    /// Its name: the kind, and what it calls itself.
+    pub device: String,
     /// What there is.
     pub capacity: Bytes,
     /// What a step may use of it.
     pub budget: Bytes,
+    /// Of each shape that fits on the devices before it.
+    pub shapes: Vec<PlannedShape>,
 }
 
 /// What steps of one shape need.
@@ -208,22 +267,76 @@ impl PlannedShape {
         let PlannedCell { batch: samples, edge, reserved: expected, upper, fit, .. } = *cell;
         Self { samples, edge, expected, upper, fits: fit == Fit::Fits }
     }
+
+    fn is_of(&self, shape: StepShape) -> bool {
+        (self.samples, self.edge) == (shape.samples, shape.edge())
+    }
 }
 
 impl Plan {
+    /// Puts together what was planned for each device.
+    fn of(shapes: &[StepShape], devices: Vec<PlannedDevice>) -> Self {
+        let [capacity, budget] = devices.first().map_or([Bytes::ZERO; 2], |it| [it.capacity, it.budget]);
+        let mut plan = Self { shapes: Vec::new(), capacity, budget, devices };
+        let decides = |shape: &StepShape| plan.decides(shape.samples, shape.edge()).map(|it| it.1);
+        plan.shapes = shapes.iter().filter_map(decides).collect();
+        plan
+    }
+
+    /// Returns the device that decides whether so many samples of this edge fit, and what they need there, of a shape that was
+    /// asked for.
+    pub fn tightest(&self, samples: u32, edge: u32) -> Option<&PlannedDevice> {
+        self.decides(samples, edge).map(|it| it.0)
+    }
+
+    fn decides(&self, samples: u32, edge: u32) -> Option<(&PlannedDevice, PlannedShape)> {
+        let shape = StepShape::new(samples, edge);
+        let planned = |on| PlannedDevice::shape(on, shape).map(|it| (on, it));
+        let left = |(on, it): &(&PlannedDevice, PlannedShape)| (it.fits, 1.0 - it.upper.share_of(on.budget));
+        self.devices.iter().filter_map(planned).min_by(|a, b| left(a).partial_cmp(&left(b)).unwrap_or(Ordering::Equal))
+    }
+
     /// Returns the most samples of this edge that fit, of the shapes that were asked for.
     pub fn largest(&self, edge: u32) -> Option<u32> {
         self.shapes.iter().filter(|it| it.edge == edge && it.fits).map(|it| it.samples).max()
     }
 }
 
+impl PlannedDevice {
+    /// Counts what the program holds more by now, whatever the shape.
+    fn grow(&mut self, more: Bytes) {
+        for it in &mut self.shapes {
+            (it.expected, it.upper) = (it.expected.saturating_add(more), it.upper.saturating_add(more));
+            it.fits &= it.upper <= self.budget;
+        }
+    }
+
+    fn shape(&self, shape: StepShape) -> Option<PlannedShape> {
+        self.shapes.iter().find(|it| it.is_of(shape)).copied()
+    }
+}
+
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "budget {} of {}", self.budget, self.capacity)?;
-        for PlannedShape { samples, edge, expected, upper, fits } in &self.shapes {
-            let fits = if *fits { "fits" } else { "does not fit" };
-            write!(f, "\n{samples} × {edge}: {expected} expected, at most {upper}: {fits}")?;
+        if let [first, second, others @ ..] = &*self.devices {
+            write!(f, "{}: {first}\n{}: {second}", first.device, second.device)?;
+            return others.iter().try_for_each(|it| write!(f, "\n{}: {it}", it.device));
         }
-        Ok(())
+        written(f, (self.budget, self.capacity), &self.shapes)
     }
+}
+
+impl Display for PlannedDevice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        written(f, (self.budget, self.capacity), &self.shapes)
+    }
+}
+
+fn written(f: &mut Formatter<'_>, (budget, capacity): (Bytes, Bytes), shapes: &[PlannedShape]) -> std::fmt::Result {
+    write!(f, "budget {budget} of {capacity}")?;
+    for PlannedShape { samples, edge, expected, upper, fits } in shapes {
+        let fits = if *fits { "fits" } else { "does not fit" };
+        write!(f, "\n{samples} × {edge}: {expected} expected, at most {upper}: {fits}")?;
+    }
+    Ok(())
 }

@@ -14,12 +14,14 @@ use plimsoll_step::{
     GuardedStep, Loss, NextStep, PredictShape, ProgramSteps, Ran, Replicas, StepError, StepOutcome, StepRequest,
     Stopped, TrainState, Update,
 };
-use plimsoll_types::{Prediction, StepShape};
+use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use crate::average::Average;
 use crate::done::Done;
+use crate::done::OnDevice;
 use crate::error::Error;
 use crate::limits::StepLimits;
+use crate::place::Named;
 use crate::scale::LossScale;
 
 /// A model and its optimizer, whose steps run under a budget; [`step()`](crate::step()) makes one.
@@ -61,6 +63,10 @@ use crate::scale::LossScale;
 /// [`in_one_part`](crate::StepBuilder::in_one_part); then nothing runs before the first step, and nothing bounds it.
 pub struct Step<M> {
     pub(crate) steps: ProgramSteps,
+    /// The devices that are measured.
+    pub(crate) named: Named,
+    /// Whether the model may lie on others since it was looked at.
+    pub(crate) may_have_moved: bool,
     pub(crate) state: TrainState<M>,
     pub(crate) scale: Option<LossScale>,
     /// How slowly an average follows the weights.
@@ -180,6 +186,9 @@ impl<M: Module> Step<M> {
         if lengths.is_empty() {
             return Err(Error::NoSamples);
         }
+        if std::mem::take(&mut self.may_have_moved) {
+            self.named.check(self.state.model()).inspect_err(|_| self.may_have_moved = true)?;
+        }
         let (number, loss_scale) = (self.n_steps + self.n_skipped, self.scale.map(|it| it.get()));
         let next = NextStep { number, lengths, units: units.as_deref(), loss_scale, is_whole: false, replicas };
         let mut failures = Vec::new();
@@ -189,6 +198,9 @@ impl<M: Module> Step<M> {
                 Ok((passes(guarded, model, request, predict)?, ()))
             });
             failures.extend(self.steps.guarded_mut().take_failures());
+            for other in self.steps.guarded_mut().others_mut() {
+                failures.extend(other.take_failures());
+            }
             let n_values = n_values.load(Relaxed);
             if 1 < n_values {
                 self.steps.guarded_mut().discard(model);
@@ -223,12 +235,15 @@ impl<M: Module> Step<M> {
 
     /// Changes the model between two steps, such as by keeping its weights in a range; meanwhile there are two of it.
     ///
+    /// The next step refuses a model that lies on a device that is not measured.
+    ///
     /// # Panics
     ///
     /// As [`Self::model`].
     pub fn change(&mut self, change: impl FnOnce(M) -> M) {
         let model = self.state.model().clone();
         self.state.set_model(change(model));
+        self.may_have_moved = true;
     }
 
     /// Returns the average of the weights, without gradients; `None` before the first step, or where none is
@@ -261,6 +276,7 @@ impl<M: Module> Step<M> {
     pub fn restore(&mut self, model: M, optimizer: ModuleOptimizer) {
         self.state = TrainState::new(model, optimizer);
         self.average = None;
+        self.may_have_moved = true;
         self.steps.begin_again();
     }
 
@@ -274,7 +290,7 @@ impl<M: Module> Step<M> {
         self.state.into_model()
     }
 
-    /// Predicts what a part would reach that begins now; `None` before the first step.
+    /// Predicts what a part would reach that begins now, on the first device; `None` before the first step.
     ///
     /// # Errors
     ///
@@ -304,10 +320,24 @@ impl<M: Module> Step<M> {
         let Ran { outcome, request, changes_statistics, .. } = ran;
         let StepOutcome { loss, gradient_norm, parts, peak, .. } = outcome;
         let budget = request.budget.budget;
-        self.limits.iter().for_each(|it| it.follow(self.steps.needs(), reading.in_use, budget));
+        if let Some(limits) = &self.limits {
+            limits.follow(self.seen(reading.in_use, budget));
+        }
         let (loss, parts) = (loss.unwrap_or(f64::NAN), parts.into_iter().map(|it| it.part).collect());
-        let failures = Vec::new();
-        Ok(Some(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: false, changes_statistics }))
+        let (failures, devices, is_skipped) = (Vec::new(), self.on_devices(peak, budget), false);
+        Ok(Some(Done { loss, gradient_norm, parts, failures, peak, budget, devices, is_skipped, changes_statistics }))
+    }
+
+    /// Says of each device what a step reached there, where there are several.
+    fn on_devices(&self, peak: Bytes, budget: Bytes) -> Vec<OnDevice> {
+        let guarded = self.steps.guarded();
+        if guarded.others().is_empty() {
+            return Vec::new();
+        }
+        let first = OnDevice { device: guarded.probe().name(), peak, budget };
+        let mut devices: Vec<_> = [first].into_iter().chain(guarded.others().iter().map(OnDevice::of)).collect();
+        devices.sort_by(OnDevice::by_tightness);
+        devices
     }
 
     /// Passes over a step whose gradient is not finite, where a scale may be the reason.
@@ -319,7 +349,8 @@ impl<M: Module> Step<M> {
         self.n_skipped += 1;
         let (parts, failures, changes_statistics) = (Vec::new(), Vec::new(), false);
         let (peak, budget) = (self.steps.guarded().read()?.peak, self.steps.budget()?.budget);
-        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, is_skipped: true, changes_statistics })
+        let devices = self.on_devices(peak, budget);
+        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, devices, is_skipped: true, changes_statistics })
     }
 }
 

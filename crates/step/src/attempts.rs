@@ -13,6 +13,7 @@ use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading};
 
 use crate::beside::{Beside, Made};
+use crate::elsewhere::Elsewhere;
 use crate::error::{ReadError, StepError, unless_out_of_memory};
 use crate::gradients::WeightedAccumulator;
 use crate::graph::Nodes;
@@ -100,7 +101,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     /// Reads parts with the step for as long as they are certain to fit, where the device works beside the host: waiting for
     /// each costs more than doing the step once more when one has failed after all.
     pub(super) fn reading_once(self) -> Self {
-        Self { reads_once: !self.guarded.pages.are_exact(), ..self }
+        Self { reads_once: self.guarded.is_silent(), ..self }
     }
 
     /// Says what is known of a part.
@@ -115,10 +116,14 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         // Each part but the first finds the gradients of those before it.
         let (predicted, budget) = (predict(shape, self.in_use), self.request.budget.budget);
         let certain = predicted.filter(|it| it.upper <= budget).map(|alone| Certain { alone, budget });
-        self.reads_once &= certain.is_some();
+        let is_certain = certain.is_some() && self.guarded.others().iter().all(|it| it.is_certain(shape));
+        self.reads_once &= is_certain;
         self.certain = certain.map(|it| (samples.clone(), it));
-        let upper = predicted.map(|it| it.upper);
-        Ahead { shape: Some(shape), upper, too_much: self.guarded.too_much(shape, self.in_use, capacity) }
+        let (is_beyond, too_much) = self.guarded.beyond_elsewhere(shape);
+        // What is too much on one device is too much.
+        let upper = if is_beyond { Some(Bytes::MAX) } else { predicted.map(|it| it.upper) };
+        let too_much = too_much.or(self.guarded.too_much(shape, self.in_use, capacity));
+        Ahead { shape: Some(shape), upper, too_much }
     }
 
     /// Runs a part, and cleans up where it ran out of memory.
@@ -183,10 +188,12 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         if !self.is_of_one_edge {
             // The pages of another shape would hide what this one needs.
             self.guarded.pages.begin();
+            self.guarded.others_mut().iter_mut().for_each(Elsewhere::begin_pages);
         }
         let certain = self.certain.take().filter(|(samples, _)| *samples == part.samples).map(|(_, it)| it);
         let (found, among) = self.probe_time(|guarded| guarded.open_window(shape, certain))?;
-        let resident = found.in_use;
+        let (resident, group) = (found.in_use, self.n_groups);
+        self.probe_time(|guarded| guarded.open_elsewhere(part, group))?;
         let (mut attempt, nodes) = (Attempt::new(shape, resident), Nodes::count());
         note_work(format_args!("{shape} with gradients"));
         // CubeCL panics where it has no memory to pass a kernel its arguments.
@@ -194,8 +201,9 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         let made = unless_out_of_memory(|| {
             (passes.one_by_one)(model, part.samples.clone()).gradients(accumulator, model, n_units)
         });
+        let made_nodes = nodes.made();
         if self.guarded.pages.are_exact() {
-            attempt.nodes = nodes.made();
+            attempt.nodes = made_nodes;
         }
         let Some((gradients, loss, brought)) = made? else {
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, None);
@@ -227,13 +235,16 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             let attempt = Attempt { peak: self.guarded.pages.shows(shape).then_some(peak), ..attempt };
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
         }
-        let (accumulator, model, guarded) = (&mut self.accumulator, self.model, &self.guarded);
+        if !self.probe_time(|guarded| guarded.fits_elsewhere(made_nodes))? {
+            return self.clear_elsewhere((gradients, brought));
+        }
+        let (accumulator, model, guarded) = (&mut self.accumulator, self.model, &mut self.guarded);
         let probe_time = &mut self.times.probe;
         // Adding takes memory too, and the next part starts a new high-water mark.
         let added = unless_out_of_memory(|| {
             accumulator.add(model, gradients);
             let start = Instant::now();
-            let reading = guarded.read();
+            let reading = guarded.read().and_then(|it| guarded.close_elsewhere().map(|()| it));
             *probe_time += start.elapsed();
             reading
         });
@@ -246,7 +257,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         self.brought.extend(brought);
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.read_of(shape, peak);
-        let (part, nodes, group) = (part.clone(), attempt.nodes, self.n_groups);
+        let (part, nodes) = (part.clone(), attempt.nodes);
         self.parts.push(RanPart { part, resident, peak, nodes, group, beside: among });
         self.n_groups += 1;
         Ok(Happened::Ran)
@@ -288,6 +299,24 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         self.guarded.failures.push(attempt);
         self.probe_time(GuardedStep::give_back)?;
         Ok(Happened::Failed(failure))
+    }
+
+    /// Does what [`Self::clear`] does after a part that fits here, and did not fit on another device, which has noted it.
+    fn clear_elsewhere(&mut self, made: (GradientsParams, Option<T>)) -> Result<Happened, StepError> {
+        drop(made);
+        self.reads_once = false;
+        self.before.as_mut().unwrap_or(&mut self.guarded.before).put_back(self.model);
+        let (needed, is_worth_a_retry) = self.guarded.short().map_or((None, true), Elsewhere::lacked);
+        self.probe_time(GuardedStep::give_back)?;
+        Ok(Happened::Failed(Failure::OutOfMemory { needed, is_worth_a_retry }))
+    }
+
+    /// Says of the device that decides what stands in the way.
+    pub(super) fn explained(&self, error: StepError) -> StepError {
+        match self.guarded.short() {
+            Some(other) => other.explained(error),
+            None => error,
+        }
     }
 
     pub(super) fn weights_are_whole(&self) -> Result<bool, StepError> {

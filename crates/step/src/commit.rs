@@ -10,6 +10,7 @@ use plimsoll_guard::Happened;
 use plimsoll_probe::note_work;
 use plimsoll_types::{Bytes, MemoryReading};
 
+use crate::elsewhere::Elsewhere;
 use crate::error::{StepError, unless_out_of_memory};
 use crate::guarded::GuardedStep;
 use crate::state::TrainState;
@@ -145,17 +146,22 @@ impl GuardedStep {
         let stepped = unless_out_of_memory(|| {
             update(state);
             let start = Instant::now();
-            let reading = self.read();
+            let holds = |it: &Elsewhere| it.holds_update();
+            let elsewhere = self.others().iter().map(holds).collect::<Result<Vec<_>, _>>();
+            let reading = elsewhere.map_err(StepError::from).and_then(|it| Ok((self.read()?, it)));
             probe_time = start.elapsed();
             reading
         });
         let failed = |peak| Ok(Commit::OutOfMemory { peak, is_back: has_copy });
-        let Some(reading) = stepped.and_then(Option::transpose)? else { return failed(None) };
+        let Some((reading, elsewhere)) = stepped.and_then(Option::transpose)? else { return failed(None) };
         let (is_exact, start) = (self.probe().has_exact_peak(), Instant::now());
         if is_exact && capacity < reading.peak {
             return failed(Some(reading.peak));
         }
-        if has_copy && !is_exact && !self.weights_are_whole(&*model(state))? {
+        if has_copy && elsewhere.contains(&false) {
+            return failed(None);
+        }
+        if has_copy && self.is_silent() && !self.weights_are_whole(&*model(state))? {
             return failed(None);
         }
         Ok(Commit::Done { reading, probe_time, check_time: start.elapsed() })

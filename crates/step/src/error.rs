@@ -39,6 +39,14 @@ pub enum StepError {
         /// What there is.
         capacity: Bytes,
     },
+    /// A device decides that losses are not read on.
+    #[error("on {device}: {source}")]
+    Elsewhere {
+        /// Its name.
+        device: String,
+        /// What stands in the way there.
+        source: Box<StepError>,
+    },
     /// The gradients of all parts together do not fit, though each part does: no sample is to blame.
     #[error(
         "each part of the step fits, and the sum of their gradients does not (capacity {capacity}): more memory or a smaller \
@@ -142,7 +150,11 @@ fn loss_or(loss: Option<f64>) -> String {
 impl StepError {
     /// Returns the place inside the step of the sample that does not fit.
     pub fn sample(&self) -> Option<usize> {
-        if let Self::NeverFits { source, .. } = self { source.sample() } else { None }
+        match self {
+            Self::NeverFits { source, .. } => source.sample(),
+            Self::Elsewhere { source, .. } => source.sample(),
+            _ => None,
+        }
     }
 
     /// Says what stands in the way, with what there is.

@@ -82,7 +82,7 @@ pub fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams, device: &
 /// probe without a gradient, since no loss depends on it.
 pub(crate) fn probe_squares(gradients: &mut GradientsParams, probes: &[ParamId], device: &Device) -> Vec<Tensor<1>> {
     let square = |id: &ParamId| {
-        let squares = gradients.remove::<2>(*id).map(|it| Squares { sum: Some(it.powi_scalar(2).sum()) });
+        let squares = gradients.remove::<2>(*id).map(|it| Squares { sums: vec![it.powi_scalar(2).sum()] });
         squares.unwrap_or_default().or_zero(device)
     };
     probes.iter().map(square).collect()
@@ -97,21 +97,31 @@ pub(crate) fn squared_weights<M: Module>(model: &M, device: &Device) -> Tensor<1
 
 /// Returns what the gradients of a model hold: those of its trained weights, in their precision.
 pub fn gradient_bytes<M: Module>(model: &M) -> Bytes {
-    #[derive(Default)]
-    struct Trained(usize);
+    gradient_bytes_on(model, None)
+}
+
+/// Returns what the gradients of a model hold on one device, or on all.
+pub(crate) fn gradient_bytes_on<M: Module>(model: &M, device: Option<&Device>) -> Bytes {
+    struct Trained {
+        device: Option<Device>,
+        n_bytes: usize,
+    }
 
     impl ModuleVisitor for Trained {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if self.device.as_ref().is_some_and(|it| param.lazy_device().inner() != *it) {
+                return;
+            }
             if !param.is_initialized() {
-                self.0 += param.lazy_shape().num_elements() * size_of::<f32>();
+                self.n_bytes += param.lazy_shape().num_elements() * size_of::<f32>();
             } else if param.base().is_require_grad() {
-                self.0 += param.base().shape().num_elements() * param.base().dtype().size();
+                self.n_bytes += param.base().shape().num_elements() * param.base().dtype().size();
             }
         }
     }
-    let mut trained = Trained::default();
+    let mut trained = Trained { device: device.map(|it| it.clone().inner()), n_bytes: 0 };
     model.visit(&mut trained);
-    Bytes(trained.0 as u64)
+    Bytes(trained.n_bytes as u64)
 }
 
 /// Multiplies gradients.
@@ -142,24 +152,36 @@ pub(crate) fn widened<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     }
 }
 
-/// A sum of squares, without a graph.
+/// Brings a tensor without a graph to a device, where it is on another.
+pub(crate) fn brought<const D: usize>(tensor: Tensor<D>, device: &Device) -> Tensor<D> {
+    let device = device.clone().inner();
+    if tensor.device() == device { tensor } else { tensor.to_device(&device) }
+}
+
+/// A sum of squares, without a graph: one on each device that has some of them.
 #[derive(Default)]
 pub(crate) struct Squares {
-    sum: Option<Tensor<1>>,
+    sums: Vec<Tensor<1>>,
 }
 
 impl Squares {
     pub(crate) fn add<const D: usize>(&mut self, tensor: Tensor<D>) {
         // The square of a number of 16 bits is soon above the largest of them.
         let square = widened(tensor).powi_scalar(2).sum();
-        self.sum = Some(match self.sum.take() {
-            Some(sum) => sum + square,
-            None => square,
-        });
+        let device = square.device();
+        match self.sums.iter().position(|it| it.device() == device) {
+            Some(at) => {
+                let sum = self.sums.swap_remove(at);
+                self.sums.push(sum + square);
+            }
+            None => self.sums.push(square),
+        }
     }
 
+    /// Returns the sum of all on a device.
     pub(crate) fn or_zero(self, device: &Device) -> Tensor<1> {
-        self.sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
+        let sum = self.sums.into_iter().map(|it| brought(it, device)).reduce(|sum, it| sum + it);
+        sum.unwrap_or_else(|| Tensor::zeros([1], &device.clone().inner()))
     }
 }
 

@@ -17,6 +17,7 @@ use plimsoll_types::{Attempt, Bytes, MemoryReading, Prediction, StepShape};
 use crate::attempts::Attempts;
 use crate::beside::SharedMeanLoss;
 use crate::drained::Drained;
+use crate::elsewhere::Elsewhere;
 use crate::error::{ReadError, StepError, is_readable, read_values, unless_out_of_memory};
 use crate::forward::ForwardPasses;
 use crate::gradients::squared_weights;
@@ -25,7 +26,7 @@ use crate::needs::LeastNeeds;
 use crate::outcome::StepOutcome;
 use crate::pages::Pages;
 use crate::replicas::Replicas;
-use crate::request::StepRequest;
+use crate::request::{StepPart, StepRequest};
 use crate::running::RunningStates;
 use crate::team::Team;
 use crate::unread::Unread;
@@ -62,6 +63,10 @@ pub struct GuardedStep {
     guard: Guard,
     /// The ranks that do it together.
     team: Team,
+    /// Other devices that parts of the model lie on.
+    others: Vec<Elsewhere>,
+    /// The one of them that a part did not fit on, where that was no other.
+    short: Option<usize>,
 }
 
 /// How far the seeds of two steps are apart: the odd number nearest to 2^64 divided by the golden ratio, so that the steps
@@ -108,6 +113,8 @@ impl GuardedStep {
             before,
             guard,
             team: Team::default(),
+            others: Vec::new(),
+            short: None,
         }
     }
 
@@ -136,11 +143,39 @@ impl GuardedStep {
         self.team.is_alone()
     }
 
+    /// Measures and bounds another device too that parts of the model lie on: a part of a step fits where it fits on each.
+    ///
+    /// Losses are read on the first; what is said of an attempt, but for its failures, is said of the first.
+    #[must_use]
+    pub fn also_on(mut self, other: Elsewhere) -> Self {
+        if !other.is_exact() {
+            self.guard = Guard::new(true);
+        }
+        self.others.push(other);
+        self
+    }
+
+    /// Returns the other devices that parts of the model lie on.
+    pub fn others(&self) -> &[Elsewhere] {
+        &self.others
+    }
+
+    /// Lends them.
+    pub fn others_mut(&mut self) -> &mut [Elsewhere] {
+        &mut self.others
+    }
+
+    /// Whether a failed allocation is silent, on one of the devices at least.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.pages.are_exact() || self.others.iter().any(|it| !it.is_exact())
+    }
+
     /// Lets parts that are certain to fit begin among the pages of other shapes, where all together stay within the budget:
     /// for steps that are of many shapes by nature, where no high-water mark is to be that of the last.
     #[must_use]
     pub fn of_mixed_shapes(self) -> Self {
-        Self { pages: self.pages.of_mixed_shapes(), ..self }
+        let others = self.others.into_iter().map(Elsewhere::of_mixed_shapes).collect();
+        Self { pages: self.pages.of_mixed_shapes(), others, ..self }
     }
 
     /// Returns the parts of the last step that ran out of memory, whether it happened or not; none the second time.
@@ -294,7 +329,7 @@ impl GuardedStep {
                     let read = attempts.weights_are_whole();
                     Happened::Weights { are_whole: read.inspect_err(|_| guard.forget())? }
                 }
-                Now::Ask(obstacle) => return Err(StepError::of(obstacle, request.budget.capacity)),
+                Now::Ask(obstacle) => return Err(attempts.explained(StepError::of(obstacle, request.budget.capacity))),
                 _ => unreachable!("nobody was asked what else can be done"),
             };
             now = guard.on(happened);
@@ -316,6 +351,9 @@ impl GuardedStep {
         if let (Some(part), Some(_)) = (request.micro_batches.first(), first.filter(|it| it.upper < reserved)) {
             self.pages.outgrown(&mut *self.probe, part.shape(), reserved)?;
         }
+        self.short = None;
+        let first = request.micro_batches.first().map(StepPart::shape);
+        self.others.iter_mut().try_for_each(|it| it.begin(first))?;
         Ok(Attempts::new(self, model, passes, request, (in_use, start.elapsed())))
     }
 
@@ -346,9 +384,11 @@ impl GuardedStep {
         }
     }
 
-    /// Seeds the device for a step, so that what is random in it depends on the seed and its number alone.
+    /// Seeds each device for a step, so that what is random in it depends on the seed and its number alone.
     pub fn seed_step(&self, seed: u64, step: u64) {
-        self.device.seed(seed.wrapping_add(step.wrapping_mul(SEED_STRIDE)));
+        let seed = seed.wrapping_add(step.wrapping_mul(SEED_STRIDE));
+        self.device.seed(seed);
+        self.others.iter().for_each(|it| it.device().seed(seed));
     }
 
     /// Lets what the forward passes of the last step have changed stay.
@@ -366,15 +406,15 @@ impl GuardedStep {
         read.unwrap_or(Ok(false))
     }
 
-    /// Whether parts of a model may run side by side: where each thread tells what it takes, no forward pass changes what
+    /// Whether parts of a model may run side by side: on one device, where each thread tells what it takes, no forward pass changes what
     /// others see, and one has drawn the weights, in the order in which they are used.
     pub fn runs_beside<M: Module>(&self, model: &M) -> bool {
-        self.pages.are_exact() && RunningStates::are_none(model)
+        self.pages.are_exact() && self.others.is_empty() && RunningStates::are_none(model)
     }
 
     /// Gathers what is read of a part: the loss and what belongs to tasks, and on devices that fail silently the norm of the
     /// part's gradients with it.
     pub(crate) fn unread<M: Module>(&self, model: &M, loss: Option<Loss>, gradients: &GradientsParams) -> Unread {
-        Unread::of(loss, (!self.pages.are_exact()).then_some((model, gradients, &self.device)))
+        Unread::of(loss, self.is_silent().then_some((model, gradients, &self.device)))
     }
 }

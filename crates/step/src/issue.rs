@@ -5,7 +5,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use crate::commit::OptimizerRecovery;
-use crate::gradients::{WeightedAccumulator, probe_squares, scaled, squared_norm, widened};
+use crate::gradients::{WeightedAccumulator, brought, probe_squares, scaled, squared_norm, widened};
 use crate::request::{StepPart, StepRequest};
 use crate::running::RunningStates;
 use crate::state::TrainState;
@@ -75,6 +75,8 @@ pub(crate) fn read_of_part<M: Module>(
         read.extend(of_tasks.map(widened));
     }
     if let Some((model, gradients, device)) = checked {
+        // A model on several devices may make them on another.
+        read = read.into_iter().map(|it| brought(it, device)).collect();
         read.push(squared_norm(model, gradients, device));
         read.extend(RunningStates::squares(model, device));
     }

@@ -67,6 +67,7 @@ mod attempts;
 mod beside;
 mod commit;
 mod drained;
+mod elsewhere;
 mod error;
 mod flat;
 mod forward;
@@ -90,6 +91,7 @@ mod unread;
 
 pub use beside::SharedMeanLoss;
 pub use commit::{Commit, ModelOf, OptimizerRecovery, Update};
+pub use elsewhere::Elsewhere;
 pub use error::StepError;
 pub use forward::{ForwardPasses, Pass, run_forward};
 pub use gradients::{WeightedAccumulator, gradient_bytes, squared_norm};

@@ -95,16 +95,19 @@ impl ProgramNeeds {
         most(MOST_SAMPLES, |n| self.fits(shape(n), resident, budget))
     }
 
-    /// Divides samples of these lengths, the longest first, into parts of as many as are certain to fit, one at least, or into
-    /// parts of a size that is given.
-    pub fn divide(&self, lengths: &[u32], micro_batch: Option<u32>, room: Room) -> Vec<StepPart> {
-        parts(lengths, |start, shape| {
-            if let Some(most) = micro_batch {
-                return shape.samples <= most;
-            }
-            let found = if start == 0 { room.resident } else { room.resident.saturating_add(room.gradients) };
-            self.fits(shape, found, room.budget)
+    /// Divides samples of these lengths, the longest first, into parts of as many as are certain to fit on each device, by what
+    /// is known of the needs there and by its room, one at least; or into parts of a size that is given.
+    pub fn divide(lengths: &[u32], micro_batch: Option<u32>, devices: &[(&Self, Room)]) -> Vec<StepPart> {
+        parts(lengths, |start, shape| match micro_batch {
+            Some(most) => shape.samples <= most,
+            None => devices.iter().all(|(it, room)| it.fits_at(start, shape, *room)),
         })
+    }
+
+    /// Whether a part is certain to fit that begins at a sample: each but the first finds the gradients of those before it.
+    fn fits_at(&self, start: usize, shape: StepShape, room: Room) -> bool {
+        let found = if start == 0 { room.resident } else { room.resident.saturating_add(room.gradients) };
+        self.fits(shape, found, room.budget)
     }
 
     /// Divides samples of these lengths, the longest first, between replicas that run their parts at once: into parts of as many
@@ -130,6 +133,11 @@ impl ProgramNeeds {
         let part = StepPart { samples: 0..n, edge: lengths[0] };
         let known = self.predict(part.shape(), room.resident);
         known.is_none_or(|it| is_first && it.upper <= room.budget).then_some(part)
+    }
+
+    /// Whether it is not known that a part needs more than there is room for.
+    pub(crate) fn may_fit(&self, shape: StepShape, room: Room) -> bool {
+        self.predict(shape, room.resident).is_none_or(|it| it.upper <= room.budget)
     }
 
     /// Learns from parts that ran out of memory; `ran` are the parts of that step that ran in the end.

@@ -9,6 +9,7 @@ use plimsoll_guard::{Happened, Means, Now, Obstacle};
 use plimsoll_types::{Attempt, Budget, Bytes, Fraction, MemoryReading, StepShape};
 
 use crate::commit::{Commit, OptimizerRecovery};
+use crate::elsewhere::Elsewhere;
 use crate::error::StepError;
 use crate::gradients::gradient_bytes;
 use crate::guarded::{GuardedStep, PredictShape};
@@ -121,16 +122,22 @@ impl ProgramSteps {
     /// Begins again, with another model and another state of its optimizer.
     pub fn begin_again(&mut self) {
         self.needs.forget();
+        self.guarded.others_mut().iter_mut().for_each(|it| it.needs_mut().forget());
         (self.has_stepped, self.has_looked) = (false, false);
     }
 
     /// Goes on with what the steps of another process have shown of the same program, if it took some.
-    pub fn recall(&mut self, shown: Shown, has_stepped: bool) {
+    ///
+    /// `elsewhere` is what they have shown on other devices, in their order.
+    pub fn recall(&mut self, shown: Shown, elsewhere: Vec<Shown>, has_stepped: bool) {
         self.needs.recall(shown);
+        for (other, shown) in self.guarded.others_mut().iter_mut().zip(elsewhere) {
+            other.needs_mut().recall(shown);
+        }
         self.has_stepped = has_stepped;
     }
 
-    /// Returns what a step may use: reads the capacity, which others may change at any time, unless that was just done.
+    /// Returns what a step may use on the first device: reads the capacity of each, which others may change at any time, unless that was just done.
     ///
     /// # Errors
     ///
@@ -139,7 +146,11 @@ impl ProgramSteps {
         let known = self.capacity.filter(|(read, _)| read.elapsed() < CAPACITY_AGE);
         let (_, capacity) = match known {
             Some(known) => known,
-            None => *self.capacity.insert((Instant::now(), self.guarded.probe().capacity()?)),
+            None => {
+                let target = self.target;
+                self.guarded.others_mut().iter_mut().try_for_each(|it| it.read_budget(target))?;
+                *self.capacity.insert((Instant::now(), self.guarded.probe().capacity()?))
+            }
         };
         Ok(Budget { capacity, budget: capacity.scale(self.target) })
     }
@@ -162,7 +173,7 @@ impl ProgramSteps {
         let gradients = gradient_bytes(model);
         // The first step of an optimizer makes what later ones find: two moments of each weight, for most.
         let moments = if self.has_stepped { Bytes::ZERO } else { gradients.saturating_mul(2) };
-        let resident = self.guarded.read()?.in_use.saturating_add(moments);
+        let resident = self.read_in_use()?.saturating_add(moments);
         let parts = self.parts(model, next, Room { resident, gradients, budget: budget.budget });
         let request = self.request(parts, next, budget);
         self.seed(next);
@@ -171,6 +182,7 @@ impl ProgramSteps {
         let tried = passes(&mut self.guarded, &request, &predict);
         let ran = tried.as_ref().map_or(&[][..], |(outcome, _)| &outcome.parts);
         self.needs.learn_failures(&self.guarded.failures, ran);
+        self.guarded.others_mut().iter_mut().for_each(Elsewhere::learn_failures);
         let (outcome, brought) = tried?;
         let seen = self.look(model, outcome.parts.len()).and_then(|it| Ok((it, self.held::<T>(&outcome, gradients)?)));
         let (changes_statistics, held) = seen.inspect_err(|_| self.guarded.discard(model))?;
@@ -218,7 +230,7 @@ impl ProgramSteps {
         Err(StepError::OutOfMemory("the optimizer's step".to_owned()))
     }
 
-    /// Learns what a step needed, after which memory reads so.
+    /// Learns what a step needed, after which memory reads so on the first device.
     pub fn learn<T>(&mut self, ran: &mut Ran<T>, MemoryReading { in_use, peak, .. }: MemoryReading) {
         let outcome = &mut ran.outcome;
         outcome.parts.last_mut().into_iter().for_each(|it| it.follow(outcome.in_use, peak));
@@ -226,6 +238,19 @@ impl ProgramSteps {
         // What was brought is there still, and the gradients are not any more.
         let kept = in_use.saturating_sub(outcome.resident).saturating_sub(ran.held);
         self.needs.learn(&outcome.parts, kept);
+        self.guarded.others_mut().iter_mut().for_each(Elsewhere::learn);
+    }
+
+    /// Reads what is in use on each device, and returns it of the first.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Probe`] when memory cannot be measured.
+    pub fn read_in_use(&mut self) -> Result<Bytes, StepError> {
+        for other in self.guarded.others_mut() {
+            other.read_in_use()?;
+        }
+        Ok(self.guarded.read()?.in_use)
     }
 
     /// Runs some of the longest samples where nothing is known yet of as long ones, and keeps what they need.
@@ -237,9 +262,14 @@ impl ProgramSteps {
         passes: RunPasses<'_, T, E>,
     ) -> Result<(), Stopped<E>> {
         for n_done in 0.. {
-            let resident = self.guarded.read()?.in_use;
+            let resident = self.read_in_use()?;
             let room = Room { resident, gradients: Bytes::ZERO, budget: budget.budget };
-            let Some(part) = self.needs.sounding(n_done, next.lengths, !self.has_stepped, room) else { break };
+            let (needs, is_first) = (&self.needs, !self.has_stepped);
+            let others: Vec<_> = self.guarded.others().iter().map(|it| (it.needs(), it.bare_room())).collect();
+            let all = || [(needs, room)].into_iter().chain(others.iter().copied());
+            // What one device has shown, another may not have.
+            let asks = all().find_map(|(it, room)| it.sounding(n_done, next.lengths, is_first, room));
+            let Some(part) = asks.filter(|part| all().all(|(it, room)| it.may_fit(part.shape(), room))) else { break };
             let (lengths, units) =
                 (&next.lengths[part.samples.clone()], next.units.map(|it| &it[part.samples.clone()]));
             let request = self.request(vec![part], &NextStep { lengths, units, ..*next }, budget);
@@ -248,6 +278,7 @@ impl ProgramSteps {
             self.seed(next);
             let sounded = passes(&mut self.guarded, &request, &|_, _| None);
             self.needs.learn_failures(&self.guarded.failures, &[]);
+            self.guarded.others_mut().iter_mut().for_each(Elsewhere::learn_failures);
             let parts = match sounded {
                 Ok((StepOutcome { parts, .. }, _)) => parts,
                 // The step itself says what is to be said.
@@ -257,6 +288,7 @@ impl ProgramSteps {
             self.guarded.discard(model);
             let kept = self.guarded.read()?.in_use.saturating_sub(resident);
             self.needs.learn(&parts, kept);
+            self.guarded.others_mut().iter_mut().for_each(Elsewhere::learn);
         }
         Ok(())
     }
@@ -270,7 +302,11 @@ impl ProgramSteps {
         let micro_batch = if self.may_divide(next) { self.rules.micro_batch } else { Some(u32::MAX) };
         match next.replicas.filter(|_| micro_batch.is_none() && self.guarded.runs_beside(model)) {
             Some(replicas) => self.needs.divide_between(replicas, next.lengths, room),
-            None => self.needs.divide(next.lengths, micro_batch, room),
+            None => {
+                let others = self.guarded.others().iter().map(|it| (it.needs(), it.room(model, self.has_stepped)));
+                let devices: Vec<_> = [(&self.needs, room)].into_iter().chain(others).collect();
+                ProgramNeeds::divide(next.lengths, micro_batch, &devices)
+            }
         }
     }
 

@@ -70,7 +70,7 @@ fn a_batch_has_what_fits_when_it_is_asked_for() {
 fn a_plan_says_how_large_the_batches_of_each_length_are() {
     let shape = |samples, edge, fits| PlannedShape { samples, edge, expected: Bytes(1), upper: Bytes(2), fits };
     let shapes = vec![shape(32, 16, true), shape(8, 32, true), shape(32, 32, false), shape(4, 64, true)];
-    let plan = Plan { shapes, capacity: Bytes(9), budget: Bytes(8) };
+    let plan = Plan { shapes, capacity: Bytes(9), budget: Bytes(8), devices: Vec::new() };
     assert_eq!([1, 16, 17, 32, 33, 64, 65].map(|it| plan.most(it)), [32, 32, 8, 8, 4, 4, 0]);
     let loader = of_texts(500).effective_batch(32).build().unwrap().loader(plan.clone(), &Device::flex());
     let batches: Vec<_> = loader.iter().map(Result::unwrap).collect();

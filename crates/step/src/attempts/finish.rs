@@ -63,7 +63,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
         if let Some(factor) = rescale.factor(gradient_norm) {
             gradients = scaled(self.model, gradients, factor);
             // Where a failed allocation is silent, what was multiplied is to be read once more.
-            let is_silent = !self.guarded.pages.are_exact();
+            let is_silent = self.guarded.is_silent();
             if is_silent && self.values(squared_norm(self.model, &gradients, &self.guarded.device))?.is_none() {
                 return Ok(None);
             }
@@ -74,7 +74,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
     /// Adds what all ranks have made, once each has what its own parts have made, and reads it on the host.
     fn checked_together(&mut self, gradients: GradientsParams) -> Result<Option<Checked>, StepError> {
         let StepRequest { task_probes, rescale, .. } = self.request;
-        if !self.guarded.pages.are_exact() {
+        if self.guarded.is_silent() {
             // What was silently refused here is run again here, before others have added it.
             let norm = squared_norm(self.model, &gradients, &self.guarded.device);
             let values = Tensor::cat(self.unread_values().into_iter().chain([norm]).collect(), 0);
@@ -110,7 +110,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
             let device = self.guarded.device.clone();
             let gradients = unless_out_of_memory(|| sum.write(self.model, task_probes, &device))?;
             if let Some(gradients) = gradients {
-                let is_silent = !self.guarded.pages.are_exact();
+                let is_silent = self.guarded.is_silent();
                 if !is_silent || self.values(squared_norm(self.model, &gradients, &device))?.is_some() {
                     return Ok(gradients);
                 }
