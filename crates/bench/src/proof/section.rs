@@ -104,8 +104,16 @@ impl Section {
         };
         match n {
             0 => Judgement { is_met: None, says: "see below".to_owned() },
-            _ => Judgement { is_met: Some(is_met), says },
+            _ => Judgement { is_met: Some(is_met), says: format!("{says}; {} left out", self.n_left_out()) },
         }
+    }
+
+    fn n_left_out(&self) -> usize {
+        let missing = match &self.content {
+            Content::Plans(all) => all.iter().map(|it| it.report.missing.len()).sum(),
+            _ => 0,
+        };
+        self.left_out.len() + missing
     }
 }
 

@@ -155,11 +155,12 @@ fn memory(check: &Check, left_out: &mut Vec<String>) -> Content {
 
 /// All jobs in 32 bits, then all in 16.
 fn plans(check: &Check, left_out: &mut Vec<String>) -> Content {
-    let mut all = Vec::new();
+    let (mut all, mut n_left) = (Vec::new(), 2 * JOBS.len());
     for dtype in [Dtype::F32, Dtype::Bf16] {
         let mut proof = Proof::default();
         for job in JOBS {
-            proof.prove(&Place { job, dtype, ..check.place.clone() }, CELLS);
+            proof.prove(&Place { job, dtype, ..check.place.turn(n_left) }, CELLS);
+            n_left -= 1;
         }
         let report = noted(left_out, &format!("plans in {dtype}"), proof.finish());
         all.extend(report.map(|report| Precision { dtype, report }));
@@ -168,9 +169,12 @@ fn plans(check: &Check, left_out: &mut Vec<String>) -> Content {
 }
 
 fn line(check: &Check, left_out: &mut Vec<String>) -> Content {
+    let mut n_left = check.sizes.capacities.len();
     let run = |(job, capacity)| {
         let what = format!("at {capacity}");
-        let run = check.of(job).train(&what, &check.settings(capacity), &mut |_| Ok(()));
+        let place = check.of(job).turn(n_left);
+        n_left -= 1;
+        let run = place.train(&what, &check.settings(capacity), &mut |_| Ok(()));
         noted(left_out, job, run)
     };
     Content::Line(check.sizes.capacities.into_iter().filter_map(run).collect())
@@ -187,10 +191,11 @@ fn shortage(check: &Check, left_out: &mut Vec<String>) -> Content {
 }
 
 fn co_tenant(check: &Check, left_out: &mut Vec<String>) -> Content {
-    if !check.tells {
-        left_out.push("the capacity beside a co-tenant: failed to read it, since this driver does not tell".to_owned());
-    }
-    let run = check.beside("beside another process", Bytes::mib(128), [1, 2]);
+    let run = if check.tells {
+        check.beside("beside another process", Bytes::mib(128), [1, 2])
+    } else {
+        Err("see another process: this driver does not tell what others hold".into())
+    };
     Content::CoTenant(noted(left_out, "a co-tenant", run).into_iter().collect())
 }
 

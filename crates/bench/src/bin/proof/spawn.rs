@@ -36,6 +36,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns the same place with the first of so many equal parts of the time that is left.
+    pub(crate) fn turn(&self, n_left: usize) -> Self {
+        let (now, n_left) = (Instant::now(), u32::try_from(n_left).unwrap_or(u32::MAX).max(1));
+        let end = self.end.map(|end| now + end.saturating_duration_since(now) / n_left);
+        Self { end, ..self.clone() }
+    }
+
     /// Does something in a fresh process.
     pub(crate) fn ask(&self, task: Task) -> Result<Reply, Failed> {
         let said = self.begin(task)?.finish(self.end, &mut || Ok(()))?;
