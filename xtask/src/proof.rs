@@ -11,11 +11,12 @@ use crate::vulkan;
 /// `args`.
 pub(crate) fn proof(mut cargo: Command, task: &str, out: &Path, args: &[OsString]) -> anyhow::Result<Command> {
     let (flags, passed_on): (Vec<&OsString>, Vec<_>) = args.iter().partition(|it| *it == "--cuda");
-    cargo.args(["--bin", "proof"]);
+    // Some tasks run the product beside it.
+    cargo.args(["--bin", "proof", "--bin", "plimsoll"]);
     if !flags.is_empty() {
         with_device(&mut cargo, "cuda");
     }
-    let binary = built(cargo)?;
+    let binary = built(cargo)?.with_file_name(format!("proof{}", std::env::consts::EXE_SUFFIX));
     println!("{} runs on its own, also on another machine", binary.display());
     let mut command = Command::new(binary);
     command.arg(task).arg(out).args(passed_on);

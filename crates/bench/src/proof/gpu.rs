@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Report;
-use crate::finder::Comparison;
+use super::section::{Judgement, Section};
 
 /// The content of `gpu-check.json`; it displays as `gpu-check.md`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,16 +15,12 @@ pub struct GpuReport {
     pub device: String,
     /// Version of its driver, where that is known.
     pub driver: Option<String>,
+    /// Whether kernels were chosen by timing, as in what ships.
+    pub has_autotune: bool,
     /// What stands in for a GPU, and why; `None` on a GPU.
     pub instead_of_a_gpu: Option<String>,
-    /// Memory as each observer sees it.
-    pub memory: Vec<Figure>,
-    /// Plan against real.
-    pub predict: Report,
-    /// The finder against other tools' rules on this device.
-    pub finder: Vec<Comparison>,
-    /// What was left out because the time was up.
-    pub left_out: Vec<String>,
+    /// What was measured, each part with its verdict.
+    pub sections: Vec<Section>,
     /// Wall time of the check in seconds.
     pub seconds: f64,
 }
@@ -51,24 +46,25 @@ impl fmt::Display for GpuReport {
         }
         writeln!(f, "# {} on {}\n", self.device, self.date)?;
         let driver = self.driver.as_deref().unwrap_or("unknown");
-        writeln!(f, "Driver: {driver}.\nThe check took {:.0} s.\n", self.seconds)?;
-        writeln!(f, "## Memory\n\n| when | observer | quantity | answer |\n| --- | --- | --- | --- |")?;
-        for Figure { when, observer, quantity, answer } in &self.memory {
-            writeln!(f, "| {when} | {observer} | {quantity} | {answer} |")?;
+        writeln!(f, "Driver: {driver}.\nThe check took {:.0} s.", self.seconds)?;
+        let autotune = if self.has_autotune { "on" } else { "left out of this build" };
+        writeln!(f, "Fusion is on, autotune {autotune}.\n\n| section | verdict |\n| --- | --- |")?;
+        for section in &self.sections {
+            let Judgement { is_met, says } = section.judgement();
+            let verdict = match is_met {
+                Some(true) => "met",
+                Some(false) => "**missed**",
+                None => "not measured",
+            };
+            writeln!(f, "| {} | {verdict}: {says} |", section.title())?;
         }
-        writeln!(f, "\n## Plan against real\n\n```text\n{}```\n\n{}", self.predict, self.predict.targets)?;
-        writeln!(f, "## Finder")?;
-        self.finder.iter().try_for_each(|it| writeln!(f, "\n```text\n{it}```"))?;
-        if !self.left_out.is_empty() {
-            writeln!(f, "\n## Left out, because the time was up\n")?;
-            self.left_out.iter().try_for_each(|it| writeln!(f, "* {it}"))?;
-        }
-        Ok(())
+        self.sections.iter().try_for_each(|it| write!(f, "\n{it}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::section::Content;
     use super::*;
 
     fn report(instead_of_a_gpu: Option<&str>) -> GpuReport {
@@ -78,15 +74,17 @@ mod tests {
             quantity: "used".into(),
             answer: "1.00 GiB".into(),
         };
+        let left_out = vec!["text: failed to run a process to its end: its time was up".into()];
         GpuReport {
             date: "2026-11-20".into(),
             device: "cuda:0 (card)".into(),
             driver: Some("580.95".into()),
+            has_autotune: true,
             instead_of_a_gpu: instead_of_a_gpu.map(Into::into),
-            memory: vec![figure],
-            predict: Report::try_new(vec![], vec![], vec![], vec![]).unwrap(),
-            finder: vec![],
-            left_out: vec!["the finder".into()],
+            sections: vec![
+                Section { content: Content::Memory(vec![figure]), left_out: vec![] },
+                Section { content: Content::Line(vec![]), left_out },
+            ],
             seconds: 12.3,
         }
     }
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_device_driver_date_and_every_part() {
+    fn the_page_has_device_driver_date_a_verdict_for_every_section_and_what_was_left_out() {
         insta::assert_snapshot!(report(None));
     }
 }

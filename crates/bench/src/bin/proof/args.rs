@@ -10,8 +10,8 @@ use crate::jobs::JOBS;
 use crate::order::Order;
 
 pub(crate) const USAGE: &str = "write `predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]`, \
-                                `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER` or `end-to-end OUT.json TEXT \
-                                RECORDINGS`";
+                                `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER [--data FOLDER]` or \
+                                `end-to-end OUT.json TEXT RECORDINGS`";
 
 const FLAGS: [&str; 4] = ["--device", "--job", "--data", "--cells"];
 
@@ -22,7 +22,7 @@ pub(crate) enum Command {
     Child(Order),
     Predict(Request),
     Finder { out: PathBuf, devices: Vec<DeviceKind> },
-    GpuCheck { folder: PathBuf },
+    GpuCheck { folder: PathBuf, data: Option<PathBuf> },
     EndToEnd { out: PathBuf, text: PathBuf, recordings: PathBuf },
 }
 
@@ -64,7 +64,7 @@ impl Command {
                 Ok(Self::Predict(Request { out: out.into(), devices, jobs, data, cells }))
             }
             [name, out] if name == "finder" => Ok(Self::Finder { out: out.into(), devices }),
-            [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into() }),
+            [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into(), data }),
             [name, out, text, recordings] if name == "end-to-end" => {
                 Ok(Self::EndToEnd { out: out.into(), text: text.into(), recordings: recordings.into() })
             }

@@ -6,17 +6,17 @@ use plimsoll_finder::{FinderConfig, Found};
 use plimsoll_plan::{
     Act, BlankProgram, DryRunPlanner, MemoryPlan, Objective, PlanError, PlannedCell, RealSteps, STEPS,
 };
-use plimsoll_predict::{Dtype, Keys, Phase, PredictorConfig};
+use plimsoll_predict::{Dtype, Keys, Phase, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, find_batch_size,
-    has_autotune, open_device, plan_memory,
+    BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, computes_in,
+    find_batch_size, has_autotune, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 
 use crate::jobs::{OnJob, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
-use crate::{Failed, memory, mixed};
+use crate::{Failed, hold, memory, mixed};
 
 /// Plans that are timed once the kernels are compiled; the least counts, since other programs can only add to it.
 const TIMED_PLANS: u32 = 2;
@@ -30,9 +30,13 @@ const SMALL: StepShape = StepShape::new(8, 16);
 /// Does what it is asked, and prints the answer as one line.
 pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
     let data = order.data.as_deref();
+    if order.dtype != Dtype::F32 && !computes_in(order.device, order.dtype)? {
+        return Err(format!("compute in {}: {} has no such numbers", order.dtype, order.device).into());
+    }
     let reply = match &order.task {
         Task::Open => Reply::Open { name: open(order.device, None)?.name() },
         Task::Memory { shape } => with_job(&order.job, data, memory::Watched { device: order.device, shape: *shape })?,
+        Task::Hold { spare } => hold::hold(order.device, *spare)?,
         _ => with_job(&order.job, data, order)?,
     };
     println!("{}", serde_json::to_string(&reply)?);
@@ -44,7 +48,7 @@ impl OnJob for &Order {
 
     fn run<J: Job>(self, job: &J) -> Result<Reply, Failed> {
         Ok(match &self.task {
-            Task::Open | Task::Memory { .. } => return Err("do what needs no job".into()),
+            Task::Open | Task::Memory { .. } | Task::Hold { .. } => return Err("do what needs no job".into()),
             Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
             Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
             Task::RehearseRun { steps } => {
@@ -83,7 +87,7 @@ impl Order {
         let request = FindRequest {
             device: self.device,
             recompute: Recompute::NEVER,
-            dtype: Dtype::F32,
+            dtype: self.dtype,
             optimizer_recovery: OptimizerRecovery::Restore,
             finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
@@ -127,7 +131,11 @@ impl Order {
     }
 
     fn keys(&self) -> Keys {
-        Keys { recompute: self.recompute(), ..Keys::default() }
+        Keys { recompute: self.recompute(), platform: self.platform(), ..Keys::default() }
+    }
+
+    fn platform(&self) -> Platform {
+        Platform { dtype: self.dtype, ..Platform::default() }
     }
 
     fn open_device(&self) -> Result<Device, Failed> {
@@ -151,7 +159,7 @@ impl Order {
         PlanRequest {
             device: self.device,
             recompute: self.recompute(),
-            dtype: Dtype::F32,
+            dtype: self.dtype,
             optimizer_recovery: OptimizerRecovery::Restore,
             target: Fraction::ONE,
             ladder: group.training.clone(),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use plimsoll_bench::proof::Missing;
+use plimsoll_predict::Dtype;
 use plimsoll_probe::DeviceKind;
 
 use crate::jobs::JOBS;
@@ -18,7 +19,7 @@ pub(crate) fn at_hand(kinds: &[DeviceKind], data: Option<&Path>, end: Option<Ins
     let (mut places, mut missing) = (Vec::new(), Vec::new());
     for device in kinds {
         let (data, name) = (data.map(Path::to_owned), device.to_string());
-        let place = Place { job: JOBS[0], device: *device, checkpointing: false, data, name, end };
+        let place = Place { job: JOBS[0], device: *device, checkpointing: false, dtype: Dtype::F32, data, name, end };
         match place.ask(Task::Open) {
             Ok(Reply::Open { name }) => places.push(Place { name, ..place }),
             Ok(_) => missing.push(Missing { what: place.name, reason: "open it".to_owned() }),

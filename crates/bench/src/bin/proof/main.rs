@@ -3,7 +3,7 @@
 //! ```text
 //! proof predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]
 //! proof finder OUT.json [--device DEVICE]..
-//! proof gpu-check FOLDER
+//! proof gpu-check FOLDER [--data FOLDER]
 //! proof end-to-end OUT.json TEXT RECORDINGS
 //! ```
 //!
@@ -20,11 +20,13 @@ mod end_to_end;
 mod finder;
 mod foreign;
 mod gpu_check;
+mod hold;
 mod jobs;
 mod memory;
 mod mixed;
 mod order;
 mod predict;
+mod product;
 mod publish;
 mod spawn;
 mod whole;
@@ -61,7 +63,7 @@ fn run() -> Result<(), Failed> {
         Command::Child(order) => child::answer(&order),
         Command::Predict(request) => predict::command(&request),
         Command::Finder { out, devices } => finder::command(&out, &devices),
-        Command::GpuCheck { folder } => gpu_check::command(&folder),
+        Command::GpuCheck { folder, data } => gpu_check::command(&folder, data.as_deref()),
         Command::EndToEnd { out, text, recordings } => end_to_end::command(&out, &text, &recordings),
     }
 }

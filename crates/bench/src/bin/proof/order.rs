@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_bench::proof::{Figure, Group};
 use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
-use plimsoll_predict::{Correction, PartReading, Phase};
+use plimsoll_predict::{Correction, Dtype, PartReading, Phase};
 use plimsoll_probe::DeviceKind;
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ pub(crate) struct Order {
     pub(crate) device: DeviceKind,
     /// Whether activations are recomputed in the backward pass.
     pub(crate) checkpointing: bool,
+    /// What passes compute in.
+    pub(crate) dtype: Dtype,
     /// A folder with a folder of data for each job that needs one.
     pub(crate) data: Option<PathBuf>,
     pub(crate) task: Task,
@@ -39,6 +41,8 @@ pub(crate) enum Task {
     Run { steps: Vec<Vec<StepShape>>, largest: StepShape },
     /// Read memory from every observer before and after a step.
     Memory { shape: StepShape },
+    /// Take what is free of the device's memory but for this, and keep it until the process is ended.
+    Hold { spare: Bytes },
 }
 
 /// Steps that are all the same.

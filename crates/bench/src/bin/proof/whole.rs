@@ -1,10 +1,8 @@
 //! A whole run as it ships, and Burn's own loop at the fixed batch that suits it best.
 
-use std::fs;
 use std::hint::black_box;
 use std::iter::successors;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use std::time::Instant;
@@ -12,14 +10,13 @@ use std::time::Instant;
 use burn::optim::{AdamConfig, GradientsAccumulator, GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
 use plimsoll_bench::end_to_end::{Division, Method, OwnLoop, Report, Rule, Turn, WholeRun};
-use plimsoll_monitor::decode;
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{SampleIndex, StepSize};
 use plimsoll_train::{Draw, Job, open_device};
 use plimsoll_types::{Bytes, Event, StepDone, StepShape};
 
 use crate::ahead::{self, Filled};
-use crate::{Failed, end_to_end};
+use crate::{Failed, end_to_end, product};
 
 const DEVICE: DeviceKind = DeviceKind::Flex;
 
@@ -51,21 +48,9 @@ pub(crate) fn compare<J: Job>(job: &J, data: &Path, unit: &str) -> Result<Report
     Ok(Report { runs: vec![run], ..Report::default() })
 }
 
-/// Runs `plimsoll train`, which lies beside this program, and reads its log.
+/// Runs `plimsoll train`, and reads its log.
 fn default_run(job: &str, data: &Path, lengths: &[u32]) -> Result<WholeRun, Failed> {
-    let folder = tempfile::tempdir()?;
-    let out = folder.path().join("run");
-    let program = std::env::current_exe()?.with_file_name(format!("plimsoll{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(&program);
-    command.args(["train", "--job", job, "--data"]).arg(data).arg("--out").arg(&out);
-    let start = Instant::now();
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let ended = ended.map_err(|error| format!("start {}: {error}", program.display()))?;
-    let seconds = start.elapsed().as_secs_f64();
-    if !ended.success() {
-        return Err(format!("train `{job}` on {}: it ended with {ended}", data.display()).into());
-    }
-    let log = decode(&fs::read_to_string(out.join("events.jsonl"))?)?;
+    let (log, seconds) = product::train(&[format!("--job={job}")], Some(data), None, &mut |_| Ok(()))?;
     let steps: Vec<_> =
         log.events.iter().filter_map(|it| if let Event::StepDone(it) = it { Some(it) } else { None }).collect();
     let length = |id: &u64| usize::try_from(*id).ok().and_then(|id| lengths.get(id)).copied().map_or(0, u64::from);
