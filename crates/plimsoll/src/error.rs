@@ -86,7 +86,7 @@ pub enum Error {
         /// Its name.
         device: String,
         /// What is wrong there.
-        source: Box<Error>,
+        source: Box<Self>,
     },
     /// The program panicked.
     #[error("{doing}: the program panicked: {message}")]

@@ -118,7 +118,9 @@ pub(crate) fn apart<T>(
     }
     let kind = measured(first, true)?;
     let done = DryRunPlanner::try_open(kind)?.really(first, work);
-    pools.into_iter().for_each(|it| it.memory_cleanup());
+    for device in pools {
+        device.memory_cleanup();
+    }
     done
 }
 

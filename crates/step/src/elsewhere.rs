@@ -240,7 +240,9 @@ impl Elsewhere {
         self.needs.learn(&self.parts, in_use.saturating_sub(self.resident));
         if self.is_exact() {
             for RanPart { part, resident, peak, .. } in &self.parts {
-                peak.iter().for_each(|peak| self.least.note(Phase::Train, part.shape(), *resident, *peak));
+                if let Some(peak) = peak {
+                    self.least.note(Phase::Train, part.shape(), *resident, *peak);
+                }
             }
         }
     }

@@ -45,7 +45,7 @@ pub enum StepError {
         /// Its name.
         device: String,
         /// What stands in the way there.
-        source: Box<StepError>,
+        source: Box<Self>,
     },
     /// The gradients of all parts together do not fit, though each part does: no sample is to blame.
     #[error(

@@ -144,13 +144,12 @@ impl ProgramSteps {
     /// [`StepError::Probe`] when the capacity cannot be read.
     pub fn budget(&mut self) -> Result<Budget, StepError> {
         let known = self.capacity.filter(|(read, _)| read.elapsed() < CAPACITY_AGE);
-        let (_, capacity) = match known {
-            Some(known) => known,
-            None => {
-                let target = self.target;
-                self.guarded.others_mut().iter_mut().try_for_each(|it| it.read_budget(target))?;
-                *self.capacity.insert((Instant::now(), self.guarded.probe().capacity()?))
-            }
+        let (_, capacity) = if let Some(known) = known {
+            known
+        } else {
+            let target = self.target;
+            self.guarded.others_mut().iter_mut().try_for_each(|it| it.read_budget(target))?;
+            *self.capacity.insert((Instant::now(), self.guarded.probe().capacity()?))
         };
         Ok(Budget { capacity, budget: capacity.scale(self.target) })
     }
@@ -300,14 +299,13 @@ impl ProgramSteps {
     /// Divides the samples of a step, between replicas where its parts may run side by side.
     fn parts<M: Module>(&self, model: &M, next: &NextStep<'_>, room: Room) -> Vec<StepPart> {
         let micro_batch = if self.may_divide(next) { self.rules.micro_batch } else { Some(u32::MAX) };
-        match next.replicas.filter(|_| micro_batch.is_none() && self.guarded.runs_beside(model)) {
-            Some(replicas) => self.needs.divide_between(replicas, next.lengths, room),
-            None => {
-                let others = self.guarded.others().iter().map(|it| (it.needs(), it.room(model, self.has_stepped)));
-                let devices: Vec<_> = [(&self.needs, room)].into_iter().chain(others).collect();
-                ProgramNeeds::divide(next.lengths, micro_batch, &devices)
-            }
+        let replicas = next.replicas.filter(|_| micro_batch.is_none() && self.guarded.runs_beside(model));
+        if let Some(replicas) = replicas {
+            return self.needs.divide_between(replicas, next.lengths, room);
         }
+        let others = self.guarded.others().iter().map(|it| (it.needs(), it.room(model, self.has_stepped)));
+        let devices: Vec<_> = [(&self.needs, room)].into_iter().chain(others).collect();
+        ProgramNeeds::divide(next.lengths, micro_batch, &devices)
     }
 
     fn request(&self, micro_batches: Vec<StepPart>, next: &NextStep<'_>, budget: Budget) -> StepRequest {
