@@ -104,13 +104,13 @@ impl ProductRun {
     /// Returns the cells of a table, under [`Self::HEAD`].
     pub(crate) fn cells(&self) -> Vec<String> {
         let percent = |it: f64| format!("{:.1} %", 100.0 * it);
-        let [least, last] = self.budgets;
+        let [tightest, last] = self.budgets;
         vec![
             self.job.clone(),
             self.what.clone(),
             format!("{} of {}", self.steps, self.asked),
             self.peak.to_string(),
-            if least == last { last.to_string() } else { format!("{least}, at last {last}") },
+            if tightest == last { last.to_string() } else { format!("{tightest}, at last {last}") },
             percent(self.used),
             self.above_bound.to_string(),
             self.failures.to_string(),

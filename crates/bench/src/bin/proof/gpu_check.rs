@@ -105,9 +105,9 @@ const SMALL: Sizes = Sizes {
 const TO_OPEN: Duration = Duration::from_secs(30);
 
 /// `proof gpu-check`.
-pub(crate) fn command(folder: &Path, data: Option<&Path>) -> Result<(), Failed> {
+pub(crate) fn command(folder: &Path, samples: Option<&Path>) -> Result<(), Failed> {
     let start = Instant::now();
-    let (place, instead_of_a_gpu) = choose(data)?;
+    let (place, instead_of_a_gpu) = choose(samples)?;
     let sizes = if instead_of_a_gpu.is_some() { SMALL } else { FULL };
     let mut check = Check { tells: nvidia::device(0).is_ok(), place, sizes };
     let mut sections = Vec::new();
