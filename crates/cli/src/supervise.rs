@@ -17,6 +17,7 @@ use self::process::{Process, listen, this_program};
 use self::standing::{Standing, identity, machines_of};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
+use crate::beat::Beat;
 use crate::display::print;
 use crate::exit::{signalled, user_error};
 use crate::ranks::{Machines, launcher};
@@ -121,7 +122,9 @@ impl<'a> Run<'a> {
     /// Leaves out the machines that do not answer, until they do, where others are left.
     fn look_for_machines(&mut self) {
         let all = self.all_machines.get_or_insert_with(|| Machines::of(&machines_of(self.out)));
+        let beat = Beat::start("asking the machines");
         let (there, gone) = all.that_answer();
+        drop(beat);
         self.machines = None;
         if !gone.is_empty() && 0 < there.n_ranks() {
             let (n, of) = (there.n_ranks(), all.n_ranks());

@@ -14,7 +14,8 @@ pub struct Done {
     pub gradient_norm: f64,
     /// The parts that ran, none in a step that was passed over; a range counts the samples from the longest on.
     pub parts: Vec<StepPart>,
-    /// Parts that ran out of memory, on any device, and ran again in halves; of each attempt where the optimizer's step had to be taken again.
+    /// Parts that ran out of memory, on any device, and ran again in halves; of each attempt where the optimizer's step had to be
+    /// taken again.
     pub failures: Vec<Attempt>,
     /// The high-water mark; of a step that was passed over, that of its last part.
     pub peak: Bytes,

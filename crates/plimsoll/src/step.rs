@@ -17,8 +17,7 @@ use plimsoll_step::{
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use crate::average::Average;
-use crate::done::Done;
-use crate::done::OnDevice;
+use crate::done::{Done, OnDevice};
 use crate::error::Error;
 use crate::limits::StepLimits;
 use crate::place::Named;

@@ -1,6 +1,7 @@
 //! One optimizer step that either happens with exactly its samples, or does not happen.
 
 mod memory;
+mod others;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -141,33 +142,6 @@ impl GuardedStep {
     /// Whether there is no other rank.
     pub(crate) fn is_alone(&self) -> bool {
         self.team.is_alone()
-    }
-
-    /// Measures and bounds another device too that parts of the model lie on: a part of a step fits where it fits on each.
-    ///
-    /// Losses are read on the first; what is said of an attempt, but for its failures, is said of the first.
-    #[must_use]
-    pub fn also_on(mut self, other: Elsewhere) -> Self {
-        if !other.is_exact() {
-            self.guard = Guard::new(true);
-        }
-        self.others.push(other);
-        self
-    }
-
-    /// Returns the other devices that parts of the model lie on.
-    pub fn others(&self) -> &[Elsewhere] {
-        &self.others
-    }
-
-    /// Lends them.
-    pub fn others_mut(&mut self) -> &mut [Elsewhere] {
-        &mut self.others
-    }
-
-    /// Whether a failed allocation is silent, on one of the devices at least.
-    pub(crate) fn is_silent(&self) -> bool {
-        !self.pages.are_exact() || self.others.iter().any(|it| !it.is_exact())
     }
 
     /// Lets parts that are certain to fit begin among the pages of other shapes, where all together stay within the budget:
@@ -406,8 +380,8 @@ impl GuardedStep {
         read.unwrap_or(Ok(false))
     }
 
-    /// Whether parts of a model may run side by side: on one device, where each thread tells what it takes, no forward pass changes what
-    /// others see, and one has drawn the weights, in the order in which they are used.
+    /// Whether parts of a model may run side by side: on one device, where each thread tells what it takes, no forward pass
+    /// changes what others see, and one has drawn the weights, in the order in which they are used.
     pub fn runs_beside<M: Module>(&self, model: &M) -> bool {
         self.pages.are_exact() && self.others.is_empty() && RunningStates::are_none(model)
     }

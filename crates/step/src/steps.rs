@@ -137,7 +137,8 @@ impl ProgramSteps {
         self.has_stepped = has_stepped;
     }
 
-    /// Returns what a step may use on the first device: reads the capacity of each, which others may change at any time, unless that was just done.
+    /// Returns what a step may use on the first device: reads the capacity of each, which others may change at any time, unless
+    /// that was just done.
     ///
     /// # Errors
     ///

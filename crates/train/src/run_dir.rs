@@ -1,5 +1,6 @@
 //! The directory of a run, and how files get into it.
 
+mod error;
 mod files;
 mod lock;
 mod log;
@@ -10,64 +11,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{LogError, decode};
+use plimsoll_monitor::decode;
 use plimsoll_types::Event;
 
+pub use self::error::RunDirError;
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
 pub use self::log::{EVENTS_FILE, UNDONE_FILE};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
-
-/// What can go wrong with a run directory.
-#[derive(Debug, thiserror::Error)]
-pub enum RunDirError {
-    /// Something is there already.
-    #[error("write to {}: it exists already; pass `--resume` to go on from its last checkpoint, or `--overwrite` to start anew", .0.display())]
-    Exists(PathBuf),
-    /// Something else than a run is there already.
-    #[error("write to {}: it holds something else than a run; choose a folder that is empty or not there", .0.display())]
-    NotEmpty(PathBuf),
-    /// A file stands in its place.
-    #[error("write to {}: it is no folder", .0.display())]
-    NoFolder(PathBuf),
-    /// There is no run to go on with.
-    #[error("resume {}: there is no run to resume, it has no `events.jsonl`", .0.display())]
-    NoRun(PathBuf),
-    /// The directory is not one of ours.
-    #[error("overwrite {}: it is not empty and holds no run, so it is not deleted", .0.display())]
-    NotOurs(PathBuf),
-    /// Another process writes to it.
-    #[error("write to {}: {} writes to it; wait until it has ended, or end it", path.display(), named(*.process))]
-    Locked {
-        /// The run directory.
-        path: PathBuf,
-        /// The other process, where it is known.
-        process: Option<u32>,
-    },
-    /// A file cannot be written or read.
-    #[error("{action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The log of the run is damaged.
-    #[error("read {}: {source}", path.display())]
-    Log {
-        /// The log.
-        path: PathBuf,
-        /// The line.
-        source: LogError,
-    },
-}
-
-fn named(process: Option<u32>) -> String {
-    process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}"))
-}
 
 /// The resolved configuration inside a run directory.
 pub const CONFIG_FILE: &str = "config.toml";

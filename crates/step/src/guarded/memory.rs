@@ -9,7 +9,7 @@ use crate::elsewhere::Elsewhere;
 use crate::error::StepError;
 use crate::gradients::gradient_bytes;
 use crate::pages::Certain;
-use crate::request::{RanPart, StepPart};
+use crate::request::RanPart;
 
 impl GuardedStep {
     /// Draws the line that no allocation may pass: at the capacity, or where only the device itself ends.
@@ -68,42 +68,6 @@ impl GuardedStep {
         let among = self.pages.enter(&mut *self.probe, shape, certain)?;
         self.probe.announce(shape);
         Ok((self.begin_window()?, among))
-    }
-
-    /// Starts a new high-water mark for a part on each other device; `group` is its place among the parts of the step.
-    pub(crate) fn open_elsewhere(&mut self, part: &StepPart, group: usize) -> Result<(), StepError> {
-        Ok(self.others.iter_mut().try_for_each(|it| it.open_window(part, group))?)
-    }
-
-    /// Whether the part under way fits on each other device; notes on which it does not.
-    pub(crate) fn fits_elsewhere(&mut self, nodes: u64) -> Result<bool, StepError> {
-        self.short = None;
-        for (at, other) in self.others.iter_mut().enumerate() {
-            if !other.fits(if other.is_exact() { nodes } else { 0 })? {
-                self.short = Some(at);
-            }
-        }
-        Ok(self.short.is_none())
-    }
-
-    /// Ends the part under way on each other device.
-    pub(crate) fn close_elsewhere(&mut self) -> Result<(), StepError> {
-        Ok(self.others.iter_mut().try_for_each(Elsewhere::close_window)?)
-    }
-
-    /// Returns the other device that a part did not fit on last, where that was one.
-    pub(crate) fn short(&self) -> Option<&Elsewhere> {
-        self.short.and_then(|at| self.others.get(at))
-    }
-
-    /// Whether a part is known to need more on another device than a step may use there, and what a single sample of it would
-    /// reach there at least, where that is more than there is; notes on which.
-    pub(crate) fn beyond_elsewhere(&mut self, shape: StepShape) -> (bool, Option<Bytes>) {
-        self.short = self.others.iter_mut().position(|it| it.is_beyond(shape));
-        let is_beyond = self.short.is_some();
-        let at = self.others.iter_mut().enumerate().find_map(|(at, it)| Some((at, it.too_much(shape)?)));
-        self.short = at.map(|it| it.0).or(self.short);
-        (is_beyond, at.map(|it| it.1))
     }
 
     /// Starts a new high-water mark.

@@ -13,7 +13,7 @@ use plimsoll_types::{Bytes, StepShape};
 use crate::jobs::{JOBS, edges};
 use crate::order::{Reply, Steps, Task};
 use crate::predict::Proof;
-use crate::product::Settings;
+use crate::product::{Settings, n_steps};
 use crate::spawn::{Place, Running};
 use crate::{Failed, devices, finder, publish};
 
@@ -268,7 +268,8 @@ impl Check {
         let (job, capacity) = self.sizes.capacities[0];
         let (place, mut other) = (self.of(job), None::<Running>);
         let third = |n: u64| usize::try_from(n * self.sizes.steps / 3).unwrap_or(usize::MAX);
-        place.train(what, &self.settings(capacity), &mut |n_steps| {
+        place.train(what, &self.settings(capacity), &mut |log| {
+            let n_steps = n_steps(log);
             if third(to) <= n_steps {
                 other = None;
             } else if third(from).max(1) <= n_steps && other.is_none() {

@@ -14,12 +14,12 @@ use crate::spawn::{Place, Running};
 
 /// Runs `plimsoll train`, which lies beside this program, and returns its log and its wall time in seconds.
 ///
-/// `meanwhile` is told the steps done.
+/// `meanwhile` is done again and again, beside the log that is being written.
 pub(crate) fn train(
     args: &[String],
     data: Option<&Path>,
     end: Option<Instant>,
-    meanwhile: &mut dyn FnMut(usize) -> Result<(), Failed>,
+    meanwhile: &mut dyn FnMut(&Path) -> Result<(), Failed>,
 ) -> Result<(Log, f64), Failed> {
     let folder = tempfile::tempdir()?;
     let out = folder.path().join("run");
@@ -30,7 +30,7 @@ pub(crate) fn train(
         command.arg("--data").arg(data);
     }
     let start = Instant::now();
-    Running::begin(&mut command)?.finish(end, &mut || meanwhile(n_steps(&log)))?;
+    Running::begin(&mut command)?.finish(end, &mut || meanwhile(&log))?;
     let seconds = start.elapsed().as_secs_f64();
     Ok((decode(&fs::read_to_string(log)?)?, seconds))
 }
@@ -40,7 +40,7 @@ fn program() -> Result<PathBuf, Failed> {
 }
 
 /// Returns how many steps a log has; none while there is no log.
-fn n_steps(log: &Path) -> usize {
+pub(crate) fn n_steps(log: &Path) -> usize {
     let log = fs::read_to_string(log).ok().and_then(|it| decode(&it).ok()).unwrap_or_default();
     log.events.iter().filter(|it| matches!(it, Event::StepDone(_))).count()
 }
@@ -60,7 +60,7 @@ impl Place {
         &self,
         what: &str,
         settings: &Settings,
-        meanwhile: &mut dyn FnMut(usize) -> Result<(), Failed>,
+        meanwhile: &mut dyn FnMut(&Path) -> Result<(), Failed>,
     ) -> Result<ProductRun, Failed> {
         let Settings { capacity, steps, set } = settings;
         let mut args = vec![
