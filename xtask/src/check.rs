@@ -106,7 +106,7 @@ fn nccl() -> anyhow::Result<()> {
 fn other_devices() -> anyhow::Result<()> {
     let mut command = cargo(
         "clippy --target-dir target/cuda-check -p plimsoll-probe -p plimsoll-step -p plimsoll-train -p plimsoll -p plimsoll-cli \
-         --features vulkan,cuda --all-targets -- -D warnings",
+         --features vulkan,cuda,plimsoll-cli/nccl --all-targets -- -D warnings",
     );
     command.env("DOCS_RS", "1").env("CUDARC_CUDA_VERSION", "13000");
     run_command(command)

@@ -2,6 +2,7 @@
 
 mod beside;
 mod machines;
+mod reduction;
 
 pub(crate) use self::beside::{Common, Other, fit_beside};
 pub(crate) use self::machines::{Machines, machines};
@@ -22,6 +23,7 @@ use crate::harness::Harness;
 use crate::runs::default_out;
 use crate::say::as_rank;
 use crate::settings::Settings;
+use crate::values::Reduction;
 
 /// The variables in which launchers say how many processes they have started: MPICH and its relatives, and Open MPI.
 const SIZES: [&str; 2] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"];
@@ -172,6 +174,10 @@ pub(crate) fn own_settings(
         beside.iter().filter(|it| it[0] == device).map(|it| it[1]).partition(|it| *it == u64::MAX);
     let (n_sharing, is_shared) = (of_rest.len() as u64, 1 < of_rest.len() + set_for.len());
     let left = |all: Bytes| set_for.iter().fold(all, |left, it| left.saturating_sub(Bytes(*it)));
+    if is_shared && settings.train.reduction == Reduction::Nccl {
+        let what = format!("add by NCCL, as `train.reduction` says: {kind} is the device of several ranks");
+        return Err(user_error(format!("{what}; name one for each rank, or let it be \"host\"")).into());
+    }
     let share = match set {
         None if is_shared => Some(Bytes(left(harness.open(&[(kind, None)], 0)?.capacity()?).0 / n_sharing)),
         _ => None,

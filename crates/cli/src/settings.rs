@@ -18,7 +18,7 @@ pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision,
+    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision, Reduction,
     ScalingSetting,
 };
 
@@ -95,6 +95,7 @@ pub(crate) struct Train {
     pub(crate) deterministic: bool,
     pub(crate) precision: Precision,
     replicas: Cores,
+    pub(crate) reduction: Reduction,
     learning_rate: f64,
     warm_up_steps: u64,
     final_learning_rate_share: Fraction,

@@ -205,8 +205,15 @@ impl<J: Job> Prepared<J> {
             fleet,
         };
         drop(at_once);
-        let common =
-            Common { harness, devices: &settings.devices(), existing, config_text: &config_text, death, stop: &stop };
+        let common = Common {
+            harness,
+            devices: &settings.devices(),
+            reduction: settings.train.reduction,
+            existing,
+            config_text: &config_text,
+            death,
+            stop: &stop,
+        };
         let outcome = fit_beside(&self.job, (&config, shell), others, &common);
         display.borrow_mut().end();
         let outcome = outcome?;

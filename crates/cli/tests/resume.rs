@@ -30,7 +30,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 94] = [
+const CASES: [Case; 96] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -73,6 +73,8 @@ const CASES: [Case; 94] = [
     ("sr", "train.precision", "bf16", Some("`train.precision`")),
     ("sr", "train.deterministic", "true", Some("`train.deterministic`")),
     ("sr", "train.replicas", "3", GOES_ON),
+    ("sr", "train.reduction", "host", GOES_ON),
+    ("sr", "train.reduction", "nccl", Some("`train.reduction`")),
     ("sr", "train.learning_rate", "1e-3", GOES_ON),
     ("sr", "train.warm_up_steps", "1", GOES_ON),
     ("sr", "train.final_learning_rate_share", "0.5", GOES_ON),

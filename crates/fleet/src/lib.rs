@@ -125,6 +125,32 @@ pub trait Fleet {
     fn leave(&mut self) {}
 }
 
+impl<F: Fleet + ?Sized> Fleet for Box<F> {
+    fn rank(&self) -> u32 {
+        (**self).rank()
+    }
+
+    fn n_ranks(&self) -> u32 {
+        (**self).n_ranks()
+    }
+
+    fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError> {
+        (**self).agree(own)
+    }
+
+    fn sum(&mut self, values: &mut [f32]) -> Result<(), FleetError> {
+        (**self).sum(values)
+    }
+
+    fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), FleetError> {
+        (**self).broadcast(bytes)
+    }
+
+    fn leave(&mut self) {
+        (**self).leave();
+    }
+}
+
 /// One rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alone;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use burn::tensor::{DType, Device, GradientCheckpointingStrategy, Tensor};
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Device, GradientCheckpointingStrategy, Tensor, TensorData};
 use plimsoll_predict::{Dtype, Keys, Platform, PredictError, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, count_as_worker, open};
 use plimsoll_step::{ProgramNeeds, Replicas, StepError};
@@ -44,6 +45,20 @@ pub fn uploaded<T>(tensors: T, device: &Device) -> T {
     // What could not be written carries the failure, and a read of what depends on it fails with it.
     drop(device.flush());
     tensors
+}
+
+/// Copies host data to a device, by way of memory that is sent from while the device computes, where it has such: on CUDA,
+/// pages that the system does not move.
+///
+/// The step does not wait for what it sends, nor for the parts before, unless one may not fit: the device computes while the
+/// next part is made ready.
+///
+/// # Sources
+///
+/// `Client::staging` in `client.rs` of cubecl-runtime 0.11.3; on Vulkan it is refused, and nothing changes.
+pub fn sent<const D: usize, K: Basic>(mut data: TensorData, device: &Device) -> Tensor<D, K> {
+    device.staging(std::iter::once(&mut data));
+    Tensor::from_data(data, device)
 }
 
 /// Describes a device, with what changes its memory: fusion, autotune and threads.

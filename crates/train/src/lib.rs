@@ -109,7 +109,7 @@ pub use config::{FitConfig, LongestEdges};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
     DeviceMissing, MEASURED, beside_tensors, compute_alone, computes_in, describe, device_kind, has_autotune,
-    has_exact_peaks, has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas,
+    has_exact_peaks, has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas, sent,
     small_batch_regime, survives, uploaded, warm_up,
 };
 pub use error::{Misfit, TrainError};

@@ -107,7 +107,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 27] = [
+const WORDS: [(&str, &[&str], &[&str]); 28] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -122,6 +122,7 @@ const WORDS: [(&str, &[&str], &[&str]); 27] = [
     ("train.deterministic", &["", "maybe", "2"], &["true or false"]),
     ("train.precision", &["", "f16", "16"], &["f32, bf16"]),
     ("train.replicas", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "cores"]),
+    ("train.reduction", &["", "gloo"], &["host, nccl"]),
     ("train.learning_rate_scaling", &["", "log"], &["none, sqrt, linear"]),
     ("train.optimizer_recovery", &["", "undo"], &["restore, keep"]),
     ("data.bad_sample", &["", "mend"], &["fail, skip"]),

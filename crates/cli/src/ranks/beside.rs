@@ -4,12 +4,14 @@ use std::thread;
 
 use plimsoll_probe::{Compartment, DeviceKind};
 use plimsoll_train::{
-    Death, Existing, FitConfig, FleetError, InProcess, Job, Outcome, RunDir, Shell, StepError, StopFlag, TrainError,
-    fit, open_device,
+    Alone, Death, Existing, FitConfig, Fleet, FleetError, InProcess, Job, Outcome, RunDir, Shell, StepError, StopFlag,
+    TrainError, fit, open_device,
 };
 use plimsoll_types::Bytes;
 
+use super::reduction::adding_on;
 use crate::harness::Harness;
+use crate::values::Reduction;
 
 /// Another rank than the first.
 pub(crate) struct Other {
@@ -22,6 +24,7 @@ pub(crate) struct Other {
 pub(crate) struct Common<'a> {
     pub(crate) harness: &'static dyn Harness,
     pub(crate) devices: &'a [(DeviceKind, Option<Bytes>)],
+    pub(crate) reduction: Reduction,
     pub(crate) existing: Existing,
     pub(crate) config_text: &'a str,
     pub(crate) death: Option<Death>,
@@ -35,21 +38,27 @@ pub(crate) fn fit_beside<J: Job>(
     others: Vec<Other>,
     common: &Common<'_>,
 ) -> Result<Outcome, TrainError> {
+    let adding = (common.reduction, common.devices[0].0);
     if others.is_empty() {
+        shell.fleet = adding_on(shell.fleet, adding).map_err(apart)?;
         return fit(job, config, shell);
     }
     let mut fleets = InProcess::start(u32::try_from(1 + others.len()).unwrap_or(u32::MAX)).into_iter();
-    if let Some(first) = fleets.next() {
-        shell.fleet = Box::new(first);
-    }
+    let first = fleets.next();
     enter(0);
     thread::scope(|scope| {
         let spawn = |(other, fleet): (Other, InProcess)| scope.spawn(move || other.fit(job, fleet, common));
         let others: Vec<_> = others.into_iter().zip(fleets).map(spawn).collect();
-        let own = fit(job, config, shell);
+        let own = first.map_or(Ok(Box::new(Alone) as Box<dyn Fleet>), |it| adding_on(Box::new(it), adding));
+        let own = own.map_err(apart).and_then(|fleet| fit(job, config, Shell { fleet, ..shell }));
         let ended = others.into_iter().map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         first_cause(own, ended.collect())
     })
+}
+
+/// Says that ranks did not come together, before any step.
+fn apart(error: FleetError) -> TrainError {
+    TrainError::Step { step: 0, source: StepError::Fleet(error) }
 }
 
 /// Counts what this thread takes as that of a rank's device.
@@ -76,9 +85,10 @@ fn first_cause(
 impl Other {
     fn fit<J: Job>(mut self, job: &J, fleet: InProcess, common: &Common<'_>) -> Result<Outcome, TrainError> {
         enter(self.rank);
-        let Common { harness, devices, existing, config_text, death, stop } = common;
+        let Common { harness, devices, reduction, existing, config_text, death, stop } = common;
         let (rank, kind) = (self.rank, devices[self.rank].0);
         let device = open_device(kind).map_err(|error| error.0)?;
+        let fleet = adding_on(Box::new(fleet), (*reduction, kind)).map_err(apart)?;
         let probe = harness.on_fit(harness.open(devices, rank)?);
         let shell = Shell {
             run_dir: &mut self.run_dir,
@@ -92,7 +102,7 @@ impl Other {
             plan_sparing: None,
             config_text,
             death: death.clone(),
-            fleet: Box::new(fleet),
+            fleet,
         };
         fit(job, &self.config, shell)
     }

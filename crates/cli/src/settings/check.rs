@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 
 use plimsoll_policy::LARGEST;
+use plimsoll_probe::DeviceKind;
 use plimsoll_workloads::multitask::N_HEADS;
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
-use crate::values::{BatchSize, EffectiveUnit, JobName};
+use crate::values::{BatchSize, EffectiveUnit, JobName, Reduction};
 
 /// More threads than any processor runs.
 const MOST_REPLICAS: u32 = 512;
@@ -19,6 +20,7 @@ impl Settings {
             in_range(key, value, &(1..=LARGEST))?;
         }
         self.check_devices()?;
+        self.check_reduction()?;
         if let Some(n) = self.train.replicas.0 {
             in_range("train.replicas", n, &(1..=MOST_REPLICAS))?;
             if 1 < n && 1 < self.devices.n() {
@@ -53,6 +55,28 @@ impl Settings {
             n => format!("one size for each of the {n} devices ({devices}), or one for all"),
         };
         refused("memory.capacity", format!("{sizes} sizes ({})", memory.capacity), &devices)
+    }
+
+    /// NCCL adds on NVIDIA devices, of which each rank has its own.
+    fn check_reduction(&self) -> Result<(), UserError> {
+        if self.train.reduction == Reduction::Host {
+            return Ok(());
+        }
+        let is_other = |it: &DeviceKind| !matches!(it, DeviceKind::Cuda(_));
+        let devices: Vec<_> = self.devices.iter().collect();
+        let is_twice = |it: &DeviceKind| 1 < devices.iter().filter(|other| *other == it).count();
+        if let Some(it) = devices.iter().find(|it| is_other(it) || is_twice(it)) {
+            let again = if is_other(it) { "" } else { " twice" };
+            let allowed =
+                format!("\"host\" where `device` names {it}{again}: NCCL takes an NVIDIA device for each rank");
+            return refused("train.reduction", "\"nccl\"", &allowed);
+        }
+        if !cfg!(feature = "nccl") {
+            let allowed = "\"host\", as this build leaves NCCL out; \
+                `cargo build --release -p plimsoll-cli --features cuda,nccl` builds it in";
+            return refused("train.reduction", "\"nccl\"", allowed);
+        }
+        Ok(())
     }
 
     /// A policy takes no larger micro-batches; what a step takes is held to that where it counts samples too.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use plimsoll_sampler::MixedBatch;
+use plimsoll_train::sent;
 use plimsoll_types::StepShape;
 
 use super::lines::Task;
@@ -163,14 +164,14 @@ impl Host {
     fn tensors(self, device: &Device) -> MixedTensors {
         let Self { n, edge, sizes, .. } = self;
         MixedTensors {
-            pixels: Tensor::from_data(TensorData::new(self.pixels, [n * edge, 3, sizes.image, sizes.image]), device),
-            groups: Tensor::from_data(TensorData::new(self.groups, [n, 2, edge]), device),
-            tokens: Tensor::from_data(TensorData::new(self.tokens, [n, sizes.words]), device),
-            padding: Tensor::from_data(TensorData::new(self.padding, [n, sizes.words]), device),
-            words: Tensor::from_data(TensorData::new(self.words, [n, 1, sizes.words]), device),
-            targets: Tensor::from_data(TensorData::new(self.targets, [n, sizes.outputs().iter().sum()]), device),
-            tasks: Tensor::from_data(TensorData::new(self.tasks, [n, sizes.tasks.len()]), device),
-            shares: Tensor::from_data(TensorData::new(self.shares, [n, 1]), device),
+            pixels: sent(TensorData::new(self.pixels, [n * edge, 3, sizes.image, sizes.image]), device),
+            groups: sent(TensorData::new(self.groups, [n, 2, edge]), device),
+            tokens: sent(TensorData::new(self.tokens, [n, sizes.words]), device),
+            padding: sent(TensorData::new(self.padding, [n, sizes.words]), device),
+            words: sent(TensorData::new(self.words, [n, 1, sizes.words]), device),
+            targets: sent(TensorData::new(self.targets, [n, sizes.outputs().iter().sum()]), device),
+            tasks: sent(TensorData::new(self.tasks, [n, sizes.tasks.len()]), device),
+            shares: sent(TensorData::new(self.shares, [n, 1]), device),
             n_tasks: self.n_tasks,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
 use plimsoll_types::StepShape;
 
 use super::model::{Encoder, EncoderConfig};
@@ -101,8 +101,8 @@ pub(super) fn padded(samples: &[Placed], values: &[f32], n_values: usize, device
     let (n, edge) = (samples.len(), values.len() / (samples.len() * n_values));
     let ones = |n: usize, of: usize| (0..of).map(move |at| f32::from(u8::from(at < n)));
     let mask: Vec<f32> = samples.iter().flat_map(|it| ones(it.n_frames, edge)).collect();
-    let frames = Tensor::from_data(TensorData::new(values.to_vec(), [n, edge, n_values]), device);
-    (frames, Tensor::from_data(TensorData::new(mask, [n, edge, 1]), device))
+    let frames = sent(TensorData::new(values.to_vec(), [n, edge, n_values]), device);
+    (frames, sent(TensorData::new(mask, [n, edge, 1]), device))
 }
 
 /// Returns the first of the highest scores.
@@ -162,7 +162,7 @@ impl Job for SequenceJob {
         let (frames, mask) = padded(samples, values, n_values, device);
         let one_hot = |class| (0..n_classes).map(move |at| f32::from(u8::from(at == class)));
         let classes: Vec<f32> = samples.iter().flat_map(|it| one_hot(it.class)).collect();
-        let classes = Tensor::from_data(TensorData::new(classes, [samples.len(), n_classes]), device);
+        let classes = sent(TensorData::new(classes, [samples.len(), n_classes]), device);
         LabelledFrames { frames, mask, classes }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
+use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
 use plimsoll_types::StepShape;
 
 use super::gallery::Resolution;
@@ -256,7 +256,7 @@ fn planes(pixels: &[u8], samples: &Range<usize>, edge: usize, device: &Device) -
     let sample_len = 3 * edge * edge;
     let values: Vec<f32> =
         pixels[samples.start * sample_len..samples.end * sample_len].iter().map(|it| unit(*it)).collect();
-    Tensor::from_data(TensorData::new(values, [samples.len(), 3, edge, edge]), device)
+    sent(TensorData::new(values, [samples.len(), 3, edge, edge]), device)
 }
 
 fn unit(value: u8) -> f32 {

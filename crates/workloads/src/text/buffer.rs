@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use plimsoll_train::sent;
 use plimsoll_types::{Bytes, StepShape};
 
 use super::tokenizer::BOUNDARY;
@@ -92,7 +93,7 @@ impl TokenBuffer {
         Tokens {
             inputs: integers(inputs, shape, device),
             targets: integers(targets, shape, device),
-            weights: Tensor::from_data(TensorData::new(targets.iter().map(weight).collect(), shape), device),
+            weights: sent(TensorData::new(targets.iter().map(weight).collect(), shape), device),
         }
     }
 }
@@ -109,7 +110,7 @@ impl Tokens {
 /// What is padding becomes a token, since the model has a row for tokens only.
 fn integers(tokens: &[u16], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
     let token = |it: &u16| i32::from(if *it == PADDING { BOUNDARY } else { *it });
-    Tensor::from_data(TensorData::new(tokens.iter().map(token).collect(), shape), device)
+    sent(TensorData::new(tokens.iter().map(token).collect(), shape), device)
 }
 
 #[cfg(test)]
