@@ -71,7 +71,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
         return Err(Stop::Child { code: 101 }.into());
     }
-    let broken = violations(&serde_json::from_slice(&output.stdout)?);
+    let metadata = serde_json::from_slice(&output.stdout)?;
+    let broken = [violations(&metadata), wrong_defaults(&metadata)].concat();
     ensure!(broken.is_empty(), "{}", broken.join("\n"));
     Ok(())
 }
@@ -88,6 +89,23 @@ fn violations(metadata: &Value) -> Vec<String> {
         broken.extend(dependencies.iter().filter_map(|dependency| violation(name, dependency)));
     }
     broken
+}
+
+/// Returns one sentence per crate that is a default member of the workspace and may import Burn, or is none and may not.
+fn wrong_defaults(metadata: &Value) -> Vec<String> {
+    let defaults = array(&metadata["workspace_default_members"]);
+    let (_, with_burn) = CONFINED[0];
+    let wrong = array(&metadata["packages"]).iter().filter_map(|package| {
+        let name = text(&package["name"]);
+        // The program has Burn by way of what it calls.
+        let takes_burn = with_burn.contains(&name) || name == DRAWS;
+        match (takes_burn, defaults.contains(&package["id"])) {
+            (true, true) => Some(format!("{name} takes Burn to build, and is among default-members")),
+            (false, false) => Some(format!("{name} takes no Burn to build, and is not among default-members")),
+            _ => None,
+        }
+    });
+    wrong.collect()
 }
 
 fn violation(name: &str, dependency: &Value) -> Option<String> {
@@ -129,6 +147,21 @@ mod tests {
     #[test]
     fn the_workspace_is_layered() {
         check().unwrap();
+    }
+
+    #[test]
+    fn what_takes_burn_is_no_default_member_and_all_else_is() {
+        let metadata = serde_json::json!({
+            "packages": [{"name": "plimsoll-step", "id": "a"}, {"name": "plimsoll-guard", "id": "b"}, {"name": "xtask", "id": "c"}],
+            "workspace_default_members": ["a", "c"],
+        });
+        assert_eq!(
+            wrong_defaults(&metadata),
+            [
+                "plimsoll-step takes Burn to build, and is among default-members",
+                "plimsoll-guard takes no Burn to build, and is not among default-members",
+            ]
+        );
     }
 
     #[test]

@@ -121,7 +121,7 @@ mod tests {
     fn what_no_task_understands_is_a_usage_error() {
         check(&[], Some("no task given"));
         check(&["fly"], Some("unknown task `fly`"));
-        check(&["check", "--all"], Some("`check` takes nothing but --cuda"));
+        check(&["check", "--all"], Some("`check` takes nothing but --quick or --cuda"));
         check(&["logs", "--all"], Some("`logs` takes nothing but --accept"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
         check(&["bench", "scaling", "a"], Some("`bench scaling` takes nothing but --lengths DIR and --events FILE"));

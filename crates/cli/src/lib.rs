@@ -17,6 +17,8 @@
 //! let code: std::process::ExitCode = plimsoll_cli::run(&plimsoll_cli::Plain);
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[macro_use]
 mod say;
 

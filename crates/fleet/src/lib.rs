@@ -55,6 +55,7 @@
 //! at the least cost (R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in MPICH,
 //! 2005).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod error;

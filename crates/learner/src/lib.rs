@@ -81,6 +81,7 @@
 //!
 //! The order of events is that of `SingleDeviceTrainingStrategy` in burn-train 0.22.1.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod attempt;

@@ -55,6 +55,8 @@
 //!
 //! `dry_run.rs` of cubecl-runtime 0.11.3; `memory_management` of cubecl-server 0.11.3.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod act;
 mod blank;
 mod cell;

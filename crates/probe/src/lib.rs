@@ -38,6 +38,8 @@
 //! `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`; `cuMemGetInfo` of the CUDA driver API; NVML's
 //! `nvmlDeviceGetComputeRunningProcesses`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod error;
 mod kind;
 mod probe;

@@ -61,6 +61,7 @@
 //! Gradient accumulation with sample weights: the sum over parts of `n_k / n · ∇l_k` is the gradient of the mean loss.
 //! What a failed allocation does in Burn 0.22: `cubecl-runtime` 0.11.3, `server/base.rs`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod attempts;

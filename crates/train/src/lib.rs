@@ -59,6 +59,7 @@
 //! * No decision is taken here: the shell asks the controller.
 //! * Files appear whole or not at all.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod ahead;

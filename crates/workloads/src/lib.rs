@@ -13,6 +13,7 @@
 //! * Data of any amount takes little memory, while it is loaded and after: pixels are decoded in what a head says that
 //!   it takes, and lie in a file of bounded size; sequences stay where they are, and a token takes 2 bytes.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod checksum;
