@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, layers, networks, tidy, vulkan};
+use crate::{chaos, docs, layers, networks, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
@@ -44,7 +44,7 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
         run_command(cargo(&format!("clippy --workspace --all-targets --features {features} -- -D warnings")))
     })?;
     step("core tests", core_tests)?;
-    step("docs", docs)?;
+    step("docs", crate_docs)?;
     step("job tests", || run_command(job_tests()))?;
     step("chaos", chaos::short)?;
     if with_cuda {
@@ -58,7 +58,8 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 fn rules() -> anyhow::Result<()> {
     step("fmt", || run_command(cargo("fmt --all --check")))?;
     step("layers", layers::check)?;
-    step("tidy", tidy::check)
+    step("tidy", tidy::check)?;
+    step("book", docs::check)
 }
 
 fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -90,7 +91,7 @@ pub(crate) fn job_tests() -> Command {
     command
 }
 
-fn docs() -> anyhow::Result<()> {
+fn crate_docs() -> anyhow::Result<()> {
     let mut command = cargo("doc --workspace --no-deps --features plimsoll/learner");
     command.env("RUSTDOCFLAGS", "-D warnings");
     run_command(command)

@@ -17,6 +17,7 @@ mod vulkan;
 mod bench;
 mod chaos;
 mod check;
+mod docs;
 mod fixtures;
 mod fuzz;
 mod gpu_check;
@@ -83,7 +84,8 @@ struct Task {
     run: fn(&[OsString]) -> anyhow::Result<()>,
 }
 
-const TASKS: [&str; 9] = ["train", "check", "logs", "bench", "chaos", "fuzz", "gpu-check", "replay", "fixtures"];
+const TASKS: [&str; 10] =
+    ["train", "check", "logs", "bench", "chaos", "fuzz", "gpu-check", "replay", "fixtures", "docs"];
 
 fn task(name: &str) -> anyhow::Result<Task> {
     Ok(match name {
@@ -95,6 +97,7 @@ fn task(name: &str) -> anyhow::Result<Task> {
         "gpu-check" => Task { help: gpu_check::HELP, run: gpu_check::run },
         "replay" => Task { help: replay::HELP, run: replay::run },
         "fixtures" => Task { help: fixtures::HELP, run: fixtures::run },
+        "docs" => Task { help: docs::HELP, run: docs::run },
         unknown => return Err(Stop::Usage(format!("unknown task `{unknown}`")).into()),
     })
 }
@@ -130,5 +133,6 @@ mod tests {
         check(&["bench", "end-to-end", "--data-text"], Some(only));
         check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N and --seed S"));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
+        check(&["docs", "a"], Some("`docs` takes no arguments"));
     }
 }

@@ -1,0 +1,152 @@
+//! `cargo xtask docs`: the page of the book that follows from a file of the program.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+
+use crate::process::{Stop, root};
+
+pub(crate) const HELP: &str = "\
+docs
+    Writes docs/configuration.md from the defaults of the program and their comments.
+";
+
+/// The page, below the root of the workspace.
+const PAGE: &str = "docs/configuration.md";
+
+/// Where the defaults are, and a file for each job that has some of its own.
+const DEFAULTS: &str = "crates/cli/src/default.toml";
+const OF_JOBS: &str = "crates/cli/src/defaults";
+
+const HEAD: &str = "\
+# Every setting
+
+Made by `cargo xtask docs` from [default.toml](../crates/cli/src/default.toml): change that and not this page.
+
+`plimsoll config` prints the same as a file to begin with, and `plimsoll config --job text` that of another job.
+Defaults are overridden by a TOML file (`--config FILE`), that by the environment (`PLIMSOLL__MEMORY__TARGET=0.8`), and that by flags (`--set memory.target=0.8`).
+A key that is not there and a value out of range are refused by name.
+";
+
+pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
+    if !args.is_empty() {
+        return Err(Stop::Usage("`docs` takes no arguments".to_owned()).into());
+    }
+    let (path, new) = (root().join(PAGE), root().join(PAGE).with_extension("md.new"));
+    fs::write(&new, page()?).with_context(|| format!("failed to write {}", new.display()))?;
+    fs::rename(&new, &path).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// Checks that the page says what the program does.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let is_current = read(&root().join(PAGE))? == page()?;
+    ensure!(is_current, "{PAGE} differs from {DEFAULTS}: `cargo xtask docs` writes it anew");
+    Ok(())
+}
+
+fn page() -> anyhow::Result<String> {
+    let folder = root().join(OF_JOBS);
+    let files = fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))?;
+    let mut files = files.map(|file| Ok(file?.path())).collect::<anyhow::Result<Vec<PathBuf>>>()?;
+    files.sort();
+    let of_jobs = files.iter().map(|file| {
+        let job = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((job, settings(&read(file)?)))
+    });
+    let of_jobs = of_jobs.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(render(&settings(&read(&root().join(DEFAULTS))?), &of_jobs))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
+}
+
+/// A key with what stands beside it.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    section: String,
+    key: String,
+    value: String,
+    /// Empty where the comment before covers this key too.
+    comment: String,
+}
+
+/// Reads sections, comments and values of one line each, which is all that the defaults have.
+fn settings(toml: &str) -> Vec<Setting> {
+    let (mut settings, mut section, mut comment) = (Vec::new(), String::new(), Vec::new());
+    for line in toml.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix('#') {
+            comment.push(text.trim());
+        } else if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name.to_owned();
+            comment.clear();
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            let comment = std::mem::take(&mut comment).join(" ");
+            settings.push(Setting { section: section.clone(), key: key.to_owned(), value: value.to_owned(), comment });
+        }
+    }
+    settings
+}
+
+fn render(settings: &[Setting], of_jobs: &[(String, Vec<Setting>)]) -> String {
+    let mut page = HEAD.to_owned();
+    for section in settings.chunk_by(|a, b| a.section == b.section) {
+        let heading = match section[0].section.as_str() {
+            "" => "The run".to_owned(),
+            name => format!("`[{name}]`"),
+        };
+        let _ = write!(page, "\n## {heading}\n\n| key | default | meaning |\n|---|---|---|\n");
+        for group in section.chunk_by(|_, next| next.comment.is_empty()) {
+            page += &row(group, of_jobs);
+        }
+    }
+    page
+}
+
+/// Writes the row of keys that share a comment.
+fn row(group: &[Setting], of_jobs: &[(String, Vec<Setting>)]) -> String {
+    let keys: Vec<_> = group.iter().map(|it| format!("`{}`", it.key)).collect();
+    let values: Vec<_> = group.iter().map(|it| default(it, of_jobs)).collect();
+    format!("| {} | {} | {} |\n", keys.join(", "), values.join(", "), group[0].comment.replace('|', "\\|"))
+}
+
+/// Writes a default, and those of jobs that have another.
+fn default(it: &Setting, of_jobs: &[(String, Vec<Setting>)]) -> String {
+    let others = of_jobs.iter().flat_map(|(job, settings)| settings.iter().map(move |other| (job, other)));
+    let others =
+        others.filter(|(_, other)| other.section == it.section && other.key == it.key && other.value != it.value);
+    let others: String = others.map(|(job, other)| format!("; {job}: `{}`", other.value)).collect();
+    format!("`{}`{others}", it.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_that_of_the_defaults() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn no_key_of_the_defaults_is_passed_over() {
+        let toml = read(&root().join(DEFAULTS)).unwrap();
+        let is_value = |line: &&str| !line.starts_with(['#', '[']) && !line.trim().is_empty();
+        assert_eq!(settings(&toml).len(), toml.lines().filter(is_value).count());
+    }
+
+    #[test]
+    fn keys_that_share_a_comment_share_a_row_and_jobs_say_what_differs() {
+        let common = settings("# A seed,\n# or two.\nseed = 0\n\n[batch]\n# Bounds: a|b.\nleast = 1\nmost = 8\n");
+        let jobs = [("text".to_owned(), settings("[batch]\nleast = 1\nmost = 9\n"))];
+        let page = render(&common, &jobs);
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(
+            rows,
+            ["| `seed` | `0` | A seed, or two. |", "| `least`, `most` | `1`, `8`; text: `9` | Bounds: a\\|b. |"]
+        );
+    }
+}
