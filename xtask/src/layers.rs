@@ -150,6 +150,20 @@ mod tests {
     }
 
     #[test]
+    fn the_picture_in_the_book_has_each_crate_in_its_layer() {
+        let page = std::fs::read_to_string(crate::process::root().join("docs/layers.md")).unwrap();
+        let picture = page.split("```").nth(1).unwrap();
+        let rows = picture.lines().skip(1).filter(|row| !row.trim().is_empty() && !row.contains(['│', '┄']));
+        let drawn: Vec<Vec<&str>> = rows
+            .zip(LAYERS.iter().rev())
+            .map(|(row, crates)| row.split_whitespace().take(crates.len()).collect())
+            .collect();
+        let names = |crates: &&[&'static str]| crates.iter().map(|it| it.trim_start_matches("plimsoll-")).collect();
+        let layers: Vec<Vec<&str>> = LAYERS.iter().rev().map(names).collect();
+        assert_eq!(drawn, layers);
+    }
+
+    #[test]
     fn what_takes_burn_is_no_default_member_and_all_else_is() {
         let metadata = serde_json::json!({
             "packages": [{"name": "plimsoll-step", "id": "a"}, {"name": "plimsoll-guard", "id": "b"}, {"name": "xtask", "id": "c"}],
