@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, docs, layers, networks, tidy, vulkan};
+use crate::{chaos, docs, layers, networks, readmes, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
@@ -59,6 +59,7 @@ fn rules() -> anyhow::Result<()> {
     step("fmt", || run_command(cargo("fmt --all --check")))?;
     step("layers", layers::check)?;
     step("tidy", tidy::check)?;
+    step("readmes", readmes::check)?;
     step("book", docs::check)
 }
 

@@ -81,7 +81,7 @@ fn settings(toml: &str) -> Vec<Setting> {
         if let Some(text) = line.strip_prefix('#') {
             comment.push(text.trim());
         } else if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = name.to_owned();
+            name.clone_into(&mut section);
             comment.clear();
         } else if let Some((key, value)) = line.split_once(" = ") {
             let comment = std::mem::take(&mut comment).join(" ");
@@ -118,8 +118,8 @@ fn default(it: &Setting, of_jobs: &[(String, Vec<Setting>)]) -> String {
     let others = of_jobs.iter().flat_map(|(job, settings)| settings.iter().map(move |other| (job, other)));
     let others =
         others.filter(|(_, other)| other.section == it.section && other.key == it.key && other.value != it.value);
-    let others: String = others.map(|(job, other)| format!("; {job}: `{}`", other.value)).collect();
-    format!("`{}`{others}", it.value)
+    let own = std::iter::once(format!("`{}`", it.value));
+    own.chain(others.map(|(job, other)| format!("{job}: `{}`", other.value))).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -94,18 +94,21 @@ fn violations(metadata: &Value) -> Vec<String> {
 /// Returns one sentence per crate that is a default member of the workspace and may import Burn, or is none and may not.
 fn wrong_defaults(metadata: &Value) -> Vec<String> {
     let defaults = array(&metadata["workspace_default_members"]);
-    let (_, with_burn) = CONFINED[0];
     let wrong = array(&metadata["packages"]).iter().filter_map(|package| {
         let name = text(&package["name"]);
-        // The program has Burn by way of what it calls.
-        let takes_burn = with_burn.contains(&name) || name == DRAWS;
-        match (takes_burn, defaults.contains(&package["id"])) {
+        match (takes_burn(name), defaults.contains(&package["id"])) {
             (true, true) => Some(format!("{name} takes Burn to build, and is among default-members")),
             (false, false) => Some(format!("{name} takes no Burn to build, and is not among default-members")),
             _ => None,
         }
     });
     wrong.collect()
+}
+
+/// Whether a crate takes Burn to build; the program has it by way of what it calls.
+pub(crate) fn takes_burn(name: &str) -> bool {
+    let (_, with_burn) = CONFINED[0];
+    with_burn.contains(&name) || name == DRAWS
 }
 
 fn violation(name: &str, dependency: &Value) -> Option<String> {

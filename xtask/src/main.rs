@@ -26,6 +26,7 @@ mod replay;
 mod train;
 
 mod layers;
+mod readmes;
 mod tidy;
 
 use std::env;

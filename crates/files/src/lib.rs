@@ -162,3 +162,8 @@ fn fill(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Res
     write(&mut file)?;
     file.sync_all()
 }
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -177,3 +177,8 @@ impl Fleet for Alone {
         Ok(())
     }
 }
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,3 +52,8 @@ mod parts;
 
 pub use classify::{Cause, DeviceError, classify};
 pub use guard::{Ahead, Failure, Guard, GuardError, Happened, Means, Now, Obstacle, weight};
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

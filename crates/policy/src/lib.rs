@@ -129,3 +129,8 @@ pub use policy::{Policy, PolicyConfig, Predict};
 pub use preset::Preset;
 pub use signal::{Signal, StepMeasured, StepRefused};
 pub use stepwise::{Stepwise, StepwiseConfig};
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -128,3 +128,8 @@ pub use predictor::{KEPT_SHARE, Predictor, Residual};
 pub use ratchet::Ratchet;
 pub use reading::{PartReading, Peak, Violation};
 pub use reserved::{Reserved, ReservedObservation, ReservedPrediction, ReservedResidual, Source};
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -93,3 +93,8 @@ pub use survey::{Survey, SurveyEntry, survey};
 pub use threads::{count_as_worker, count_beside};
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
 pub use vulkan::VulkanAdapter;
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,3 +52,8 @@ pub use phase::Phase;
 pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
 pub use validated::{Goal, ItemsMeasured, TaskMetric, Validated};
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
