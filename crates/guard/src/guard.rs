@@ -2,101 +2,10 @@
 
 use std::ops::Range;
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::Bytes;
 
-use crate::parts::Parts;
-
-/// What is known of a part before it runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
-    /// Its shape, where one that failed says something of others like it.
-    pub shape: Option<StepShape>,
-    /// The most that it is predicted to need; `None` while nothing is known.
-    pub upper: Option<Bytes>,
-    /// What a part of one sample was measured to need at the very least, where that is more than there is.
-    pub too_much: Option<Bytes>,
-}
-
-/// Why a part did not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// It ran out of memory.
-    OutOfMemory {
-        /// What the part needed, where that could be measured.
-        needed: Option<Bytes>,
-        /// Whether the same part may fit now that the device has been cleaned up.
-        is_worth_a_retry: bool,
-    },
-    /// One of its tensors is larger than the device serves, however much is free.
-    NeverFits {
-        /// The tensor.
-        allocation: Bytes,
-        /// The largest that the device serves.
-        largest: Bytes,
-    },
-}
-
-/// What of a step does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuardError {
-    /// One sample alone does not fit.
-    #[error("one sample alone does not fit: {}", needs(*.needed, *.budget))]
-    NeverFits {
-        /// Index of the sample inside the step.
-        sample: usize,
-        /// What it needed, where that could be measured.
-        needed: Option<Bytes>,
-        /// What it may use.
-        budget: Bytes,
-    },
-    /// A tensor of one sample alone is larger than the device serves.
-    #[error("a tensor of one sample needs {allocation}, and the device serves {largest} at most, however much is free")]
-    TensorNeverFits {
-        /// Index of the sample inside the step.
-        sample: usize,
-        /// The tensor.
-        allocation: Bytes,
-        /// The largest that the device serves.
-        largest: Bytes,
-    },
-    /// A part does not fit, and may not run in halves.
-    #[error("{n_samples} samples do not fit at once, and are not to be divided: {}", needs(*.needed, *.budget))]
-    NotDivided {
-        /// How many the part has.
-        n_samples: usize,
-        /// What it needs, where that is known.
-        needed: Option<Bytes>,
-        /// What it may use.
-        budget: Bytes,
-    },
-}
-
-impl GuardError {
-    /// Returns the place inside the step of the sample that alone does not fit.
-    pub fn sample(&self) -> Option<usize> {
-        match self {
-            Self::NeverFits { sample, .. } | Self::TensorNeverFits { sample, .. } => Some(*sample),
-            Self::NotDivided { .. } => None,
-        }
-    }
-
-    /// Says the same of another device, with what was needed there, where that is known, and what may be used there.
-    #[must_use]
-    pub fn elsewhere(self, needed: Option<Bytes>, budget: Bytes) -> Self {
-        match self {
-            Self::NeverFits { sample, .. } => Self::NeverFits { sample, needed, budget },
-            Self::NotDivided { n_samples, .. } => Self::NotDivided { n_samples, needed, budget },
-            error @ Self::TensorNeverFits { .. } => error,
-        }
-    }
-}
-
-fn needs(needed: Option<Bytes>, budget: Bytes) -> String {
-    match needed {
-        Some(needed) => format!("needs {needed}, budget {budget}"),
-        None => format!("ran out of memory under a budget of {budget}"),
-    }
-}
+use crate::GuardError;
+use crate::parts::{Ahead, Failure, Parts};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

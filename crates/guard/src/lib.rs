@@ -47,11 +47,14 @@
 #![forbid(unsafe_code)]
 
 mod classify;
+mod error;
 mod guard;
 mod parts;
 
 pub use classify::{Cause, DeviceError, classify};
-pub use guard::{Ahead, Failure, Guard, GuardError, Happened, Means, Now, Obstacle, weight};
+pub use error::GuardError;
+pub use guard::{Guard, Happened, Means, Now, Obstacle, weight};
+pub use parts::{Ahead, Failure};
 
 /// The example of the README, which is tested with the others.
 #[cfg(doctest)]

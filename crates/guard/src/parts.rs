@@ -4,7 +4,37 @@ use std::ops::Range;
 
 use plimsoll_types::{Bytes, StepShape};
 
-use crate::guard::{Ahead, Failure, GuardError};
+use crate::GuardError;
+
+/// What is known of a part before it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its shape, where one that failed says something of others like it.
+    pub shape: Option<StepShape>,
+    /// The most that it is predicted to need; `None` while nothing is known.
+    pub upper: Option<Bytes>,
+    /// What a part of one sample was measured to need at the very least, where that is more than there is.
+    pub too_much: Option<Bytes>,
+}
+
+/// Why a part did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It ran out of memory.
+    OutOfMemory {
+        /// What the part needed, where that could be measured.
+        needed: Option<Bytes>,
+        /// Whether the same part may fit now that the device has been cleaned up.
+        is_worth_a_retry: bool,
+    },
+    /// One of its tensors is larger than the device serves, however much is free.
+    NeverFits {
+        /// The tensor.
+        allocation: Bytes,
+        /// The largest that the device serves.
+        largest: Bytes,
+    },
+}
 
 /// The parts of a step.
 ///

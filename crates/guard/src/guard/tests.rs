@@ -2,6 +2,8 @@ mod properties;
 
 use std::iter::once;
 
+use plimsoll_types::StepShape;
+
 use super::*;
 
 const BUDGET: Bytes = Bytes::mib(90);
