@@ -3,8 +3,7 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{MEMORY, READINGS};
-use crate::recent::{factor, parts};
+use crate::recent::{MEMORY, READINGS, factor, parts};
 
 /// What readings above their bounds say of what was not read with them.
 ///

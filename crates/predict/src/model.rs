@@ -9,20 +9,10 @@ use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
 use crate::judged::Judged;
 use crate::lift::Lift;
-use crate::recent::{Recent, factor, parts};
+use crate::recent::{MEMORY, READINGS, Recent, factor, parts};
 use crate::row::{Judgement, Row, RowKey, Shown, Start};
 use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
-
-/// Readings of one shape that count for its need: the largest of the last 16 to 32.
-///
-/// 16: of readings with up to 5 % of even noise, one in a hundred is more than 1 % above 16 others.
-pub(crate) const READINGS: u32 = 16;
-
-/// Readings of any shape for which one that contradicts the others stretches the bound: the last 48 to 96.
-///
-/// 48: a run of one shape is back at its line within 200 steps after a transient peak, the way of its policy included.
-pub(crate) const MEMORY: u32 = 48;
 
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;

@@ -13,18 +13,13 @@ use self::memo::Memos;
 use self::packing::Packing;
 use self::values::check;
 pub use self::values::{ReservedObservation, ReservedPrediction, ReservedResidual, Source};
-use crate::recent::{Recent, factor, parts};
+use crate::recent::{MEMORY, Recent, factor, parts};
 use crate::{PredictError, Ratchet};
 
 /// Least fraction added to the most that was reserved for a shape that has run.
 ///
 /// 0.02: with it 0.03 to 0.07 % of the readings of simulated runs on eight rows of shapes were above their bound.
 const MEMO_MARGIN: f64 = 0.02;
-
-/// Readings of any shape for which one above its bound lifts plans and certificate: the last 48 to 96.
-///
-/// As many as lift the bound of the bytes in use.
-const MEMORY: u32 = 48;
 
 /// Predicts what the allocator holds at the end of a step, for the steps of one [`Key`](crate::Key).
 ///
