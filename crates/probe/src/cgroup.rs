@@ -7,8 +7,7 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::ProbeError;
-use crate::host::read_if_there;
-use crate::reread::Reread;
+use crate::reread::{Reread, read_if_there};
 
 /// The tightest limit among a process's control groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

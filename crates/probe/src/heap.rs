@@ -54,7 +54,7 @@ impl HeapProbe {
         if !allocations_are_counted() {
             return Err(ProbeError::AllocatorNotInstalled);
         }
-        let limits = match Limits::open(host) {
+        let limits = match Limits::open(host.root()) {
             Ok(limits) => Some(limits),
             Err(ProbeError::CapacityUnknown { .. }) => None,
             Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::ProbeError;
 use crate::cgroup;
-use crate::host::read_if_there;
+use crate::reread::read_if_there;
 
 /// Counts of processes that the kernel killed because memory ran out; two readings say whether it happened between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

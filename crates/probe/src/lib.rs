@@ -59,6 +59,7 @@ mod holes;
 mod host;
 mod killed;
 mod limits;
+mod meminfo;
 mod reread;
 
 #[cfg(any(feature = "vulkan", feature = "cuda"))]
@@ -82,9 +83,10 @@ pub use counters::HeapCounters;
 pub use cube::CubeProbe;
 pub use error::ProbeError;
 pub use heap::HeapProbe;
-pub use host::{Host, HostMemory};
+pub use host::Host;
 pub use killed::OomKills;
 pub use kind::{DeviceKind, ParseDeviceKindError};
+pub use meminfo::HostMemory;
 pub use open::{open, open_among};
 pub use probe::Probe;
 pub use refusal::{ParseRefusalError, Refusal, note_refusals_in, note_work, say_refusals_to};

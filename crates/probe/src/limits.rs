@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use plimsoll_types::Bytes;
 
+use crate::ProbeError;
 use crate::cgroup::{OpenGroup, open_groups};
-use crate::host::{HostMemory, MEMINFO, kib_field, memory_unknown, parse_meminfo};
+use crate::meminfo::{HostMemory, MEMINFO, kib_field, memory_unknown, parse_meminfo};
 use crate::reread::Reread;
-use crate::{Host, ProbeError};
 
 /// What other processes hold counts in parts of all there is, of which there are so many: it moves all the time, and a
 /// step is not planned anew for that.
@@ -45,18 +45,18 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Opens the files of a machine.
+    /// Opens the files of the machine whose `proc` and `sys` lie below `root`.
     ///
     /// # Errors
     ///
     /// [`ProbeError::CapacityUnknown`] on a system without `/proc/meminfo`, [`ProbeError::Io`] and
     /// [`ProbeError::Malformed`] when a file is there that cannot be read.
-    pub(crate) fn open(host: &Host) -> Result<Self, ProbeError> {
-        let path = host.root().join("proc/meminfo");
+    pub(crate) fn open(root: &Path) -> Result<Self, ProbeError> {
+        let path = root.join("proc/meminfo");
         let machine = Reread::open_if_there(path.clone())?.ok_or_else(|| memory_unknown(&path))?;
-        let process = Reread::open_if_there(host.root().join("proc/self/status"))?;
-        let (total, groups) = (memory(&machine)?.total, open_groups(host.root())?);
-        let described = (host.root() != Path::new("/")).then(OnceLock::new);
+        let process = Reread::open_if_there(root.join("proc/self/status"))?;
+        let (total, groups) = (memory(&machine)?.total, open_groups(root)?);
+        let described = (root != Path::new("/")).then(OnceLock::new);
         Ok(Self { total, machine, process, groups, described })
     }
 
@@ -144,7 +144,7 @@ mod tests {
         }
 
         fn limits(&self) -> Limits {
-            Limits::open(&Host::at(self.0.path())).unwrap()
+            Limits::open(self.0.path()).unwrap()
         }
     }
 

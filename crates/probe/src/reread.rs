@@ -1,6 +1,6 @@
-//! Short files of the kernel that are read again and again.
+//! Short files of the kernel, read once or again and again.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -50,5 +50,14 @@ impl Reread {
             Err(error) if error.raw_os_error() == Some(NO_DEVICE) => Ok(None),
             Err(source) => Err(ProbeError::Io { path: self.path.clone(), source }),
         }
+    }
+}
+
+/// Reads a file, or returns `None` where there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, ProbeError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(source) => Err(ProbeError::Io { path: path.to_owned(), source }),
     }
 }
