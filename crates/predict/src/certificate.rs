@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use self::graphs::Graphs;
 use self::state::State;
 use crate::PredictError;
-use crate::estimate::dot;
-use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector};
+use crate::simplex::{Constraints, Corner, MAX_ROWS, Sweep, Vector, dot};
 
 /// Relative error that the bound adds on top of the linear program's value.
 ///

@@ -1,7 +1,7 @@
 //! The best single guess of a step's need.
 
 use crate::certificate::Certificate;
-use crate::simplex::{SLOTS, Vector};
+use crate::simplex::{SLOTS, Vector, dot};
 
 /// Pull towards zero, in units of one observation.
 ///
@@ -129,11 +129,6 @@ impl Support {
         self.len = 0;
         all[..n].iter().filter(|it| keep(**it)).for_each(|it| self.push(*it));
     }
-}
-
-/// Returns the scalar product.
-pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::certificate::{Certificate, ShapeNeed};
-use crate::estimate::dot;
-use crate::simplex::{Corner, Line, Sweep, Vector};
+use crate::simplex::{Corner, Line, Sweep, Vector, dot};
 
 /// What the readings say of a shape, without margins, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

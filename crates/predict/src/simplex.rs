@@ -16,6 +16,11 @@ pub(crate) const SLOTS: usize = MAX_FEATURES + 1;
 /// One number per feature; what lies beyond those that a job has is 0.
 pub(crate) type Vector = [f64; SLOTS];
 
+/// Returns the scalar product.
+pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 /// Most rows that a program can have.
 pub(crate) const MAX_ROWS: usize = 64;
 
