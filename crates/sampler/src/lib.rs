@@ -121,9 +121,9 @@ pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use permutation::Permutation;
 pub use plan::{
-    Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Mixing, Objective, Oversize, PaddedBudget, Pending,
-    PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition,
-    StepSize, StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps,
-    TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
+    Admit, Admitted, Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Mixing, Objective, Oversize,
+    OwnedBatch, PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex,
+    StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamPlanner, StreamPosition,
+    StreamSample, StreamStats, StreamSteps, TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
 };
 pub use speeds::{Speeds, Worked};

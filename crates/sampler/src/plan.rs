@@ -1,5 +1,6 @@
 //! Batches that fit: which samples go through the model together.
 
+mod admit;
 mod arrange;
 mod batches;
 mod blur;
@@ -38,7 +39,8 @@ mod streamed;
 mod tasks;
 mod window;
 
-pub use batches::{Batch, Batches};
+pub use admit::{Admit, Admitted};
+pub use batches::{Batch, Batches, OwnedBatch};
 pub use config::{Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;

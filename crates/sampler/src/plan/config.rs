@@ -19,6 +19,11 @@ pub struct PlanConfig<const AXES: usize> {
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
+    /// Every batch has a multiple of so many samples, but for what is left at the end of an epoch; at least 1.
+    pub multiple_of: u32,
+    /// Whether what does not fill a batch at the end of an epoch is left out of it, rather than a smaller batch.
+    /// With `multiple_of`, that is what is left beyond a multiple.
+    pub drop_last: bool,
     /// The edges that batches are padded to.
     /// Samples are arranged by their cells, not by their lengths: a few edges mix more, and more of them pad less.
     pub lattice: Lattice<AXES>,
@@ -85,6 +90,8 @@ impl<const AXES: usize> Default for PlanConfig<AXES> {
             window: None,
             most_mates_kept: fraction(MATES_KEPT),
             most_samples: u32::MAX,
+            multiple_of: 1,
+            drop_last: false,
             lattice: Lattice::default(),
             objective: Objective::FewestBatches,
             oversize: Oversize::Refuse,
@@ -138,6 +145,12 @@ impl<const AXES: usize> PlanConfig<AXES> {
         }
         if self.most_samples == 0 {
             return Err(SamplerError::BelowOne { key: "most_samples" });
+        }
+        if self.multiple_of == 0 {
+            return Err(SamplerError::BelowOne { key: "multiple_of" });
+        }
+        if self.multiple_of > 1 && self.objective != Objective::FewestBatches {
+            return Err(SamplerError::MultipleObjective { multiple: self.multiple_of });
         }
         match self.objective {
             Objective::FewestBatches => Ok(()),

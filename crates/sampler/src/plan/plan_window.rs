@@ -241,10 +241,19 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let recipe = Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share };
         recipe.plan(window, &mut rng);
         let is_last = progress.drawn.total() == self.identity.n_samples;
-        let most_carried = if is_last { 0 } else { self.window.min(MOST_CARRIED) };
         let mut carried = Vec::new();
-        window.take_partial(most_carried, &mut carried);
+        if !is_last {
+            window.take_partial(self.config.multiple_of, self.most_carried(), &mut carried);
+        } else if self.config.drop_last {
+            window.drop_ragged(self.config.multiple_of);
+        }
         carried
+    }
+
+    /// Not more than a window, but enough for what each task has beyond a multiple.
+    fn most_carried(&self) -> usize {
+        let beyond = self.index.n_tasks().saturating_mul(self.config.multiple_of as usize - 1);
+        self.window.min(MOST_CARRIED).max(beyond)
     }
 
     /// The kinds of these samples, if that is all that tells them apart.

@@ -58,7 +58,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, SamplerError> {
         config.check()?;
         let source = Source::try_new(&index, config.seed, &config.tasks)?;
-        let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
+        let fit = Fit::new(rule, &config);
         let stride = index.n_samples().div_ceil(N_LOOKS);
         let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| fit.of(index.lengths(narrow(id))).0));
         let window = chosen_window(&index, &config);
@@ -148,6 +148,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         all
     }
 
+    /// Iterates over the batches of an epoch, of which one window is planned at a time.
+    pub fn batches(&self, epoch: u64) -> EpochPlan<R, AXES>
+    where
+        R: Clone,
+    {
+        self.epoch(epoch)
+    }
+
     /// Starts an epoch that is planned window by window.
     pub fn epoch(&self, epoch: u64) -> EpochPlan<R, AXES>
     where
@@ -191,7 +199,19 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.identity.rule = look(&self.index, &self.fit)?;
         self.n_oversize = self.oversize().count();
         self.check_oversize()?;
+        if self.fit.multiple_of > 1 {
+            self.fit.check_multiple(self.longest_planned())?;
+        }
         Ok(self)
+    }
+
+    /// The greatest planned length on each axis.
+    fn longest_planned(&self) -> [u32; AXES] {
+        if self.n_oversize == 0 {
+            return self.index.longest();
+        }
+        let planned = (0..narrow(self.index.n_samples())).filter_map(|id| self.planned_lengths(id));
+        planned.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])))
     }
 
     fn check_oversize(&self) -> Result<(), SamplerError> {

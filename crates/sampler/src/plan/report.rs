@@ -32,6 +32,8 @@ pub struct PlanReport {
     pub truncated: u64,
     /// Samples that do not fit even alone and are left out.
     pub skipped: u64,
+    /// Samples that do not fill a batch at the end of the epoch and are left out.
+    pub dropped: u64,
     /// How many mates may be kept, can be, and are in the next epoch.
     pub mates_kept: Mixing,
 }
@@ -75,6 +77,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             lattice_waste: sums.iter().map(|sums| 1.0 - sums.blocks as f64 / sums.cells as f64).collect(),
             truncated: oversize(Oversize::Truncate),
             skipped: oversize(Oversize::Skip),
+            dropped: self.n_planned().saturating_sub(batches.n_samples()) as u64,
             mates_kept: self.mixing(epoch, batches),
         }
     }
