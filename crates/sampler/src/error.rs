@@ -195,6 +195,15 @@ pub enum SamplerError {
         /// Samples of the task.
         n_samples: usize,
     },
+    /// Without shares, every sample comes once.
+    #[error("plan batches: `ends` is for tasks with `shares`, which are not set")]
+    EndsWithoutShares,
+    /// A temperature is no number above zero.
+    #[error("share tasks: the temperature is {temperature}, it must be a number above 0")]
+    Temperature {
+        /// The value given.
+        temperature: f64,
+    },
     /// The shares do not sum to one.
     #[error(
         "plan batches: the task shares sum to {}, not to 1; set `normalize_shares` to divide them by their sum",

@@ -41,7 +41,7 @@ mod window;
 
 pub use admit::{Admit, Admitted};
 pub use batches::{Batch, Batches, OwnedBatch};
-pub use config::{Objective, Oversize, PlanConfig, TaskMix};
+pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;
 pub use lattice::Lattice;
@@ -51,7 +51,7 @@ pub use planner::BatchPlanner;
 pub use position::PlanPosition;
 pub use report::PlanReport;
 pub use rule::{CapacityRule, PaddedBudget};
-pub use shares::TaskPlan;
+pub use shares::{TaskPlan, temperature_shares};
 pub use step::{PlannedStep, StepBatch, StepSize};
 pub use steps::{StepPlanner, StepPosition};
 pub use stream::StreamPlanner;

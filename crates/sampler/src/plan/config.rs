@@ -61,11 +61,26 @@ pub enum Oversize {
     Skip,
 }
 
+/// What ends an epoch of tasks with shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EpochEnd {
+    /// Every sample comes once: a task that has no more is left to the others.
+    #[default]
+    AllOnce,
+    /// The first task that has no more: the shares hold to the end, and of the larger tasks each epoch has other samples.
+    FirstExhausted,
+    /// The last task of which every sample has come: the shares hold to the end, and samples of the smaller tasks come
+    /// again, in a new order.
+    LastExhausted,
+}
+
 /// How the tasks of the samples are mixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskMix {
     /// The share of each task, for as long as each has samples left; the data set's own shares unless given.
     pub shares: Option<Vec<f64>>,
+    /// What ends an epoch of tasks with shares.
+    pub ends: EpochEnd,
     /// Whether shares that do not sum to one are divided by their sum, rather than refused.
     pub normalize_shares: bool,
     /// 0: the fit in length alone decides which sample comes next.
@@ -79,7 +94,13 @@ pub struct TaskMix {
 
 impl Default for TaskMix {
     fn default() -> Self {
-        Self { shares: None, normalize_shares: false, diversity_weight: fraction(DIVERSITY_WEIGHT), homogeneous: false }
+        Self {
+            shares: None,
+            ends: EpochEnd::AllOnce,
+            normalize_shares: false,
+            diversity_weight: fraction(DIVERSITY_WEIGHT),
+            homogeneous: false,
+        }
     }
 }
 
@@ -145,6 +166,9 @@ impl<const AXES: usize> PlanConfig<AXES> {
         }
         if self.most_samples == 0 {
             return Err(SamplerError::BelowOne { key: "most_samples" });
+        }
+        if self.tasks.ends != EpochEnd::AllOnce && self.tasks.shares.is_none() {
+            return Err(SamplerError::EndsWithoutShares);
         }
         if self.multiple_of == 0 {
             return Err(SamplerError::BelowOne { key: "multiple_of" });

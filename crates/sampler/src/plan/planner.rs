@@ -3,7 +3,7 @@
 use super::arrange::by_variety;
 use super::batches::Batches;
 use super::compact::Ids;
-use super::config::{Oversize, PlanConfig};
+use super::config::{EpochEnd, Oversize, PlanConfig};
 use super::draw::{Drawn, Source};
 use super::epoch::EpochPlan;
 use super::fit::Fit;
@@ -96,11 +96,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.n_oversize
     }
 
-    /// Number of samples in each epoch.
+    /// Number of samples in each epoch; with those that are skipped where samples come again or are left out.
     pub fn n_planned(&self) -> usize {
         match self.config.oversize {
-            Oversize::Skip => self.index.n_samples() - self.n_oversize,
-            Oversize::Refuse | Oversize::Truncate => self.index.n_samples(),
+            Oversize::Skip if self.config.tasks.ends == EpochEnd::AllOnce => self.index.n_samples() - self.n_oversize,
+            _ => usize::try_from(self.source.total()).unwrap_or(usize::MAX),
         }
     }
 
@@ -142,7 +142,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             if window.batches.n_samples() == self.n_planned() {
                 return window.batches;
             }
-            all.ids.reserve_exact(self.n_planned() - all.ids.len());
+            all.ids.reserve_exact(self.n_planned().saturating_sub(all.ids.len()));
             all.append(&window.batches);
         }
         all
@@ -219,7 +219,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         match (self.oversize().next(), self.config.oversize) {
             (Some((id, lengths)), Oversize::Refuse) => Err(self.fit.refusal(u64::from(id), lengths)),
             (Some((_, lengths)), Oversize::Truncate) => self.fit.cut(lengths).map(|_| ()).ok_or(nothing),
-            (Some(_), Oversize::Skip) if self.n_planned() == 0 => Err(nothing),
+            (Some(_), Oversize::Skip) if self.n_oversize == self.index.n_samples() => Err(nothing),
             (None, _) | (Some(_), Oversize::Skip) => Ok(()),
         }
     }
