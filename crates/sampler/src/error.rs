@@ -195,6 +195,31 @@ pub enum SamplerError {
         /// Samples of the task.
         n_samples: usize,
     },
+    /// There are more weights, or fewer, than samples.
+    #[error("index the samples: there are {weights} weights for {n_samples} samples")]
+    WeightCount {
+        /// Weights given.
+        weights: usize,
+        /// Number of samples.
+        n_samples: usize,
+    },
+    /// A weight is negative or no number.
+    #[error("index the samples: the weight of sample {id} is {weight}, it must be a number from 0")]
+    Weight {
+        /// The first such sample.
+        id: u64,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Nothing can be drawn in proportion to these weights.
+    #[error("index the samples: the weights sum to {sum}, the sum must be a number above 0")]
+    NoWeight {
+        /// Their sum.
+        sum: f64,
+    },
+    /// Samples are drawn by one rule only.
+    #[error("plan batches: the samples have weights, and the tasks `shares`; set one of them")]
+    WeightsAndShares,
     /// Without shares, every sample comes once.
     #[error("plan batches: `ends` is for tasks with `shares`, which are not set")]
     EndsWithoutShares,

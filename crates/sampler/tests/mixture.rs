@@ -94,3 +94,41 @@ fn an_epoch_that_a_tiny_share_makes_endless_is_refused() {
     let error = BatchPlanner::try_new(index, PaddedBudget([10]), config).unwrap_err();
     assert!(matches!(error, SamplerError::TooManySamples { .. }), "{error}");
 }
+
+fn weighted(weights: &[f64]) -> Result<Planner, SamplerError> {
+    let index = SampleIndex::try_new([vec![5; weights.len()]])?.with_weights(weights)?;
+    let config = PlanConfig { window: Some(700), ..PlanConfig::default() };
+    BatchPlanner::try_new(index, PaddedBudget([60]), config)
+}
+
+#[test]
+fn samples_come_in_proportion_to_their_weights() {
+    let weights: Vec<f64> = (0..10_000u32).map(|id| f64::from(id % 4)).collect();
+    let planner = weighted(&weights).unwrap();
+    let mut epoch = planner.epoch(0);
+    let mut ids: Vec<u32> = epoch.by_ref().take(100).flat_map(|batch| batch.ids).collect();
+    let position: PlanPosition = serde_json::from_str(&serde_json::to_string(&epoch.position()).unwrap()).unwrap();
+    ids.extend(planner.resume(&position).unwrap().flat_map(|batch| batch.ids));
+    let mut counts = [0.0_f64; 4];
+    for id in &ids {
+        counts[(id % 4) as usize] += 1.0;
+    }
+    // The greatest standard deviation is 50.
+    let expected = [0.0, 10_000.0 / 6.0, 20_000.0 / 6.0, 5_000.0];
+    assert!(counts.iter().zip(expected).all(|(n, wanted)| (n - wanted).abs() < 250.0), "{counts:?}");
+    assert!(ids.len() == 10_000 && counts[0] < 0.5, "{counts:?}");
+    let rest = planner.epoch(1).hand_over(&planner).unwrap();
+    assert_ne!(rest.flat_map(|batch| batch.ids).collect::<Vec<_>>(), ids);
+}
+
+#[test]
+fn weights_that_cannot_be_are_refused() {
+    let refused = |weights: &[f64]| weighted(weights).unwrap_err().to_string();
+    assert_eq!(refused(&[0.0, 0.0]), "index the samples: the weights sum to 0, the sum must be a number above 0");
+    let message = "index the samples: the weight of sample 1 is -2, it must be a number from 0";
+    assert_eq!(refused(&[1.0, -2.0]), message);
+    assert!(refused(&[f64::NAN]).contains("the weight of sample 0 is NaN"));
+    let index = SampleIndex::try_new([[1, 2]]).unwrap();
+    let message = "index the samples: there are 1 weights for 2 samples";
+    assert_eq!(index.with_weights(&[1.0]).unwrap_err().to_string(), message);
+}

@@ -9,7 +9,7 @@ use super::narrow::narrow;
 use super::position::same;
 use super::shares::{TaskPlan, check_shares, next_task, quotas, task_plans};
 use crate::block_permutation::BlockPermutation;
-use crate::hash::digest;
+use crate::hash::{Use, digest, hash};
 use crate::{SampleIndex, SamplerError};
 
 /// The order of an epoch: one permutation of all samples, or one of each task's.
@@ -18,6 +18,8 @@ pub(super) struct Source {
     seed: u64,
     n_samples: u64,
     by_task: Option<ByTask>,
+    /// The weights up to each sample, where samples are drawn with replacement.
+    weights: Option<Arc<[f64]>>,
 }
 
 /// The samples of each task.
@@ -69,7 +71,10 @@ impl Source {
             (Some(shares), tasks) => Some(ByTask::try_new(shares, tasks, index.n_samples(), mix)?),
             (None, _) => None,
         };
-        Ok(Self { seed, n_samples: index.n_samples() as u64, by_task })
+        if by_task.is_some() && index.weights().is_some() {
+            return Err(SamplerError::WeightsAndShares);
+        }
+        Ok(Self { seed, n_samples: index.n_samples() as u64, by_task, weights: index.weights().cloned() })
     }
 
     /// Nothing drawn.
@@ -116,9 +121,23 @@ impl Source {
             Stretch::Exactly(k) => k,
         };
         let (start, end) = (drawn.drawn[0], self.n_samples.min(drawn.drawn[0].saturating_add(k)));
-        BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
         drawn.drawn[0] = end;
+        if let Some(weights) = &self.weights {
+            return ids
+                .extend((start..end).map(|place| weighted(weights, hash(Use::Weights, self.seed, epoch, place))));
+        }
+        BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
     }
+}
+
+/// The sample at which the weights pass a random part of their sum.
+fn weighted(up_to: &[f64], bits: u64) -> u32 {
+    let part = (bits >> 11) as f64 / (1u64 << 53) as f64;
+    let at = up_to.last().copied().unwrap_or(0.0) * part;
+    let last = up_to.len() - 1;
+    // Rounding may reach the sum itself: the last that has a weight is the one at which it is first reached.
+    let id = up_to.partition_point(|sum| *sum <= at).min(last);
+    narrow(id.min(up_to.partition_point(|sum| *sum < up_to[last])))
 }
 
 impl ByTask {
