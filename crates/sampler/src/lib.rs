@@ -125,10 +125,10 @@ pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use permutation::Permutation;
 pub use plan::{
-    Admit, Admitted, Batch, BatchPlanner, Batches, CapacityRule, EpochEnd, EpochPlan, Lattice, Mixing, Objective,
-    Oversize, OwnedBatch, PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed,
+    Admit, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, Lattice, Mixing,
+    Objective, Oversize, OwnedBatch, PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed,
     SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamPlanner,
-    StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix, TaskPlan, mates_kept, rank_correlation,
+    StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, rank_correlation,
     task_entropy_ratio, temperature_shares,
 };
 pub use speeds::{Speeds, Worked};

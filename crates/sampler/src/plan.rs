@@ -4,6 +4,7 @@ mod admit;
 mod arrange;
 mod batches;
 mod blur;
+mod bucketed;
 mod compact;
 mod config;
 mod draw;
@@ -41,6 +42,7 @@ mod window;
 
 pub use admit::{Admit, Admitted};
 pub use batches::{Batch, Batches, OwnedBatch};
+pub use bucketed::{Bucketed, bucketed};
 pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;
