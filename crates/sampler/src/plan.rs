@@ -1,8 +1,10 @@
 //! Batches that fit: which samples go through the model together.
 
+mod admit;
 mod arrange;
 mod batches;
 mod blur;
+mod bucketed;
 mod compact;
 mod config;
 mod draw;
@@ -38,8 +40,10 @@ mod streamed;
 mod tasks;
 mod window;
 
-pub use batches::{Batch, Batches};
-pub use config::{Objective, Oversize, PlanConfig, TaskMix};
+pub use admit::{Admit, Admitted};
+pub use batches::{Batch, Batches, OwnedBatch};
+pub use bucketed::{Bucketed, bucketed};
+pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;
 pub use lattice::Lattice;
@@ -49,7 +53,7 @@ pub use planner::BatchPlanner;
 pub use position::PlanPosition;
 pub use report::PlanReport;
 pub use rule::{CapacityRule, PaddedBudget};
-pub use shares::TaskPlan;
+pub use shares::{TaskPlan, temperature_shares};
 pub use step::{PlannedStep, StepBatch, StepSize};
 pub use steps::{StepPlanner, StepPosition};
 pub use stream::StreamPlanner;

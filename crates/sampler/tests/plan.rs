@@ -29,6 +29,7 @@ fn task_mix() -> impl Strategy<Value = TaskMix> {
         normalize_shares: true,
         diversity_weight: Fraction::try_new(weight).unwrap(),
         homogeneous,
+        ..TaskMix::default()
     })
 }
 

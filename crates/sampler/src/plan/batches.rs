@@ -16,6 +16,15 @@ pub struct Batch<'a, const AXES: usize> {
     pub cell: [u32; AXES],
 }
 
+/// A batch of its own, as an iterator returns it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnedBatch<const AXES: usize> {
+    /// The samples, in the order in which they are laid into the batch.
+    pub ids: Vec<u32>,
+    /// What each is padded to: as [`Batch::cell`].
+    pub cell: [u32; AXES],
+}
+
 /// Batches in the order of the steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batches<const AXES: usize> {

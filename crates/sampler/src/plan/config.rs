@@ -19,6 +19,12 @@ pub struct PlanConfig<const AXES: usize> {
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
+    /// Every batch has a multiple of so many samples, but for what is left at the end of an epoch; at least 1.
+    /// A [`crate::StepPlanner`] cuts batches where its steps end, whatever the multiple.
+    pub multiple_of: u32,
+    /// Whether what does not fill a batch at the end of an epoch is left out of it, rather than a smaller batch.
+    /// With `multiple_of`, that is what is left beyond a multiple.
+    pub drop_last: bool,
     /// The edges that batches are padded to.
     /// Samples are arranged by their cells, not by their lengths: a few edges mix more, and more of them pad less.
     pub lattice: Lattice<AXES>,
@@ -56,11 +62,26 @@ pub enum Oversize {
     Skip,
 }
 
+/// What ends an epoch of tasks with shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EpochEnd {
+    /// Every sample comes once: a task that has no more is left to the others.
+    #[default]
+    AllOnce,
+    /// The first task that has no more: the shares hold to the end, and of the larger tasks each epoch has other samples.
+    FirstExhausted,
+    /// The last task of which every sample has come: the shares hold to the end, and samples of the smaller tasks come
+    /// again, in a new order.
+    LastExhausted,
+}
+
 /// How the tasks of the samples are mixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskMix {
     /// The share of each task, for as long as each has samples left; the data set's own shares unless given.
     pub shares: Option<Vec<f64>>,
+    /// What ends an epoch of tasks with shares.
+    pub ends: EpochEnd,
     /// Whether shares that do not sum to one are divided by their sum, rather than refused.
     pub normalize_shares: bool,
     /// 0: the fit in length alone decides which sample comes next.
@@ -74,7 +95,13 @@ pub struct TaskMix {
 
 impl Default for TaskMix {
     fn default() -> Self {
-        Self { shares: None, normalize_shares: false, diversity_weight: fraction(DIVERSITY_WEIGHT), homogeneous: false }
+        Self {
+            shares: None,
+            ends: EpochEnd::AllOnce,
+            normalize_shares: false,
+            diversity_weight: fraction(DIVERSITY_WEIGHT),
+            homogeneous: false,
+        }
     }
 }
 
@@ -85,6 +112,8 @@ impl<const AXES: usize> Default for PlanConfig<AXES> {
             window: None,
             most_mates_kept: fraction(MATES_KEPT),
             most_samples: u32::MAX,
+            multiple_of: 1,
+            drop_last: false,
             lattice: Lattice::default(),
             objective: Objective::FewestBatches,
             oversize: Oversize::Refuse,
@@ -138,6 +167,15 @@ impl<const AXES: usize> PlanConfig<AXES> {
         }
         if self.most_samples == 0 {
             return Err(SamplerError::BelowOne { key: "most_samples" });
+        }
+        if self.tasks.ends != EpochEnd::AllOnce && self.tasks.shares.is_none() {
+            return Err(SamplerError::EndsWithoutShares);
+        }
+        if self.multiple_of == 0 {
+            return Err(SamplerError::BelowOne { key: "multiple_of" });
+        }
+        if self.multiple_of > 1 && self.objective != Objective::FewestBatches {
+            return Err(SamplerError::MultipleObjective { multiple: self.multiple_of });
         }
         match self.objective {
             Objective::FewestBatches => Ok(()),

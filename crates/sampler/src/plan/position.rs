@@ -115,7 +115,7 @@ impl PlanPosition {
         }
         within("carried samples", self.carried().len() as u64, self.drawn.total())?;
         if let Some(left) = &self.left {
-            within("samples of the window", left.n_drawn, n_samples - self.drawn.total())?;
+            within("samples of the window", left.n_drawn, planner.source.total() - self.drawn.total())?;
         }
         Ok(Progress { epoch: self.epoch, drawn: self.drawn.clone(), carried: self.carried.clone() })
     }

@@ -32,6 +32,8 @@ pub struct PlanReport {
     pub truncated: u64,
     /// Samples that do not fit even alone and are left out.
     pub skipped: u64,
+    /// Samples that do not fill a batch at the end of the epoch and are left out.
+    pub dropped: u64,
     /// How many mates may be kept, can be, and are in the next epoch.
     pub mates_kept: Mixing,
 }
@@ -66,15 +68,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         }
         let over = batches.iter().filter(|batch| batch.rows > self.fit.capacity(batch.longest));
         let oversize = |what| if self.config().oversize == what { self.n_oversize() as u64 } else { 0 };
+        let n_missing = self.n_planned().saturating_sub(batches.n_samples());
         PlanReport {
             n_samples: batches.n_samples() as u64,
             n_batches: batches.len() as u64,
-            lower_bound: self.lower_bound(),
+            lower_bound: self.least_batches(&batches.iter().flat_map(|batch| batch.ids).copied()),
             over_budget: over.count() as u64,
             waste: sums.iter().map(|sums| 1.0 - sums.lengths as f64 / sums.blocks as f64).collect(),
             lattice_waste: sums.iter().map(|sums| 1.0 - sums.blocks as f64 / sums.cells as f64).collect(),
             truncated: oversize(Oversize::Truncate),
             skipped: oversize(Oversize::Skip),
+            dropped: if self.config().drop_last { n_missing as u64 } else { 0 },
             mates_kept: self.mixing(epoch, batches),
         }
     }
@@ -84,7 +88,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// In a batch of `n` samples, each has a capacity of at least that of the longest, so that `Σ 1 / capacity` is at
     /// most `n / capacity(longest)`, which is at most 1.
     pub fn lower_bound(&self) -> u64 {
-        let planned = || (0..self.index().n_samples()).filter_map(|id| self.planned_lengths(narrow(id)));
+        self.least_batches(&(0..narrow(self.index().n_samples())))
+    }
+
+    fn least_batches(&self, ids: &(impl Iterator<Item = u32> + Clone)) -> u64 {
+        let planned = || ids.clone().filter_map(|id| self.planned_lengths(id));
         let row = match self.config().objective {
             Objective::FewestRows => {
                 let longest = planned().map(|lengths| lengths[0]).max().unwrap_or(1);

@@ -114,7 +114,7 @@ mod tests {
             lengths.sort_unstable();
             let entries: Vec<_> = (0..).zip(&lengths).map(|(id, l)| Entry { lengths: [*l], id }).collect();
             let rule = PaddedBudget([u64::from(limit)]);
-            let fit = Fit { rule, lattice: Lattice::default(), most_samples: u32::MAX };
+            let fit = Fit { rule, lattice: Lattice::default(), most_samples: u32::MAX, multiple_of: 1 };
             let mut out = Batches::default();
             fewest_rows(&entries, &fit, &mut out);
             let rows: Vec<Vec<u32>> =
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_row_holds_no_more_samples_than_allowed() {
         let entries = [1, 1, 1, 1, 1].map(|length| Entry { lengths: [length], id: 0 });
-        let fit = Fit { rule: PaddedBudget([100]), lattice: Lattice::default(), most_samples: 2 };
+        let fit = Fit { rule: PaddedBudget([100]), lattice: Lattice::default(), most_samples: 2, multiple_of: 1 };
         let mut out = Batches::default();
         fewest_rows(&entries, &fit, &mut out);
         assert_eq!(out.iter().map(|row| row.ids.len()).collect::<Vec<_>>(), [2, 2, 1]);

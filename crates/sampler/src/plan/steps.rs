@@ -64,11 +64,14 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     /// # Errors
     ///
     /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::PackedSteps`] when the planner lays
-    /// samples end to end.
+    /// samples end to end, [`SamplerError::DropLastOfSteps`].
     pub fn try_new(planner: &BatchPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
         size.check()?;
         if planner.config().objective == Objective::FewestRows {
             return Err(SamplerError::PackedSteps);
+        }
+        if planner.config().drop_last {
+            return Err(SamplerError::DropLastOfSteps);
         }
         Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0) })
     }
