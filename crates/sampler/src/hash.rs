@@ -12,6 +12,7 @@ pub(crate) enum Use {
     Window = 4,
     Batches = 5,
     Reference = 6,
+    Rows = 7,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.

@@ -105,6 +105,7 @@ mod epoch;
 mod error;
 mod hash;
 mod orientation;
+mod pack;
 mod permutation;
 mod plan;
 mod speeds;
@@ -119,6 +120,10 @@ pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
+pub use pack::{
+    PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
+    PackedEpoch, PackedRows, PackedStep, Piece, Split,
+};
 pub use permutation::Permutation;
 pub use plan::{
     Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Mixing, Objective, Oversize, PaddedBudget, Pending,

@@ -3,7 +3,7 @@
 mod arrange;
 mod batches;
 mod blur;
-mod compact;
+pub(crate) mod compact;
 mod config;
 mod draw;
 mod entry;
@@ -23,7 +23,7 @@ mod order;
 mod pending;
 mod plan_window;
 mod planner;
-mod position;
+pub(crate) mod position;
 mod queues;
 mod report;
 mod rows;
