@@ -180,9 +180,6 @@ pub enum SamplerError {
         /// The most that is possible.
         most: u64,
     },
-    /// Rows are not divided into micro-batches.
-    #[error("plan steps: samples that are laid end to end have no padded length, plan for the fewest batches or time")]
-    PackedSteps,
     /// A sample is longer than a row may be.
     #[error(
         "pack rows: sample {id} has length {length}, a row of `row_len` {row_len} has room for {limit}; set a longer \

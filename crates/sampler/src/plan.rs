@@ -26,7 +26,6 @@ mod planner;
 pub(crate) mod position;
 mod queues;
 mod report;
-mod rows;
 mod rule;
 mod shares;
 mod step;

@@ -2,8 +2,8 @@
 
 use crate::{SampleIndex, SamplerError};
 
-/// The most samples of a window that nobody asked for: some 0.2 ms to plan.
-const MOST_WINDOW: usize = 1 << 14;
+/// The most samples of a window that nobody asked for: going on in the middle packs one again.
+const MOST_WINDOW: usize = 1 << 13;
 
 /// Of so many windows an epoch consists at least, where each has rows enough: what two samples of a row have in common is
 /// forgotten when they come into different windows of the next epoch.
@@ -51,7 +51,7 @@ impl PackConfig {
     }
 
     /// How many samples are packed at a time, made equal over the epoch: what was asked for, or else a 32nd of the
-    /// samples, but no fewer than 512 or 64 rows take, and no more than 16 Ki.
+    /// samples, but no fewer than 512 or 64 rows take, and no more than 8 Ki.
     pub fn window(&self, index: &SampleIndex<1>) -> usize {
         let n_samples = index.n_samples();
         let total = index.total();

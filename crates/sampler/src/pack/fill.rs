@@ -1,5 +1,7 @@
 //! Filling rows.
 
+use std::cmp::Reverse;
+
 use super::config::PackConfig;
 use super::piece::Piece;
 use super::rows::{PackedRows, load};
@@ -15,12 +17,14 @@ pub(super) struct Filling {
     /// The pieces of the window, those that are carried first.
     pub(super) pieces: Vec<Piece>,
     pub(super) n_carried: usize,
+    /// The samples that are drawn.
+    pub(super) ids: Vec<u32>,
     supply: Supply,
 }
 
 impl Filling {
     pub(super) fn new() -> Self {
-        Self { pieces: Vec::new(), n_carried: 0, supply: Supply::default() }
+        Self { pieces: Vec::new(), n_carried: 0, ids: Vec::new(), supply: Supply::default() }
     }
 
     /// Lays the pieces into rows, each begun by the first that is carried, or else the longest, and filled by the longest
@@ -50,18 +54,15 @@ impl Filling {
     ///
     /// A row with a piece that was carried stays, so that none waits for long.
     pub(super) fn take_back(&mut self, rows: &mut PackedRows, most: usize) -> Vec<Piece> {
-        let row_len = rows.row_len();
         let mut carried_before: Vec<Piece> = self.pieces[..self.n_carried].to_vec();
         carried_before.sort_unstable();
-        let mut open = Vec::new();
-        for span in rows.spans().clone() {
-            let of = rows.of(span);
-            let free = u64::from(row_len) - load(row_len, of).positions;
-            if free > u64::from(row_len / FULL) && of.iter().all(|it| carried_before.binary_search(it).is_err()) {
-                open.push((u64::MAX - free, span));
-            }
-        }
-        open.sort_unstable();
+        let spans = std::mem::take(rows.spans());
+        let free = |span: &(u32, u32)| u64::from(rows.row_len()) - load(rows.row_len(), rows.of(*span)).positions;
+        let least = u64::from(rows.row_len() / FULL);
+        let is_new = |span| rows.of(span).iter().all(|it| carried_before.binary_search(it).is_err());
+        let mut open: Vec<_> = spans.iter().map(|span| (free(span), *span)).collect();
+        open.retain(|(free, span)| *free > least && is_new(*span));
+        open.sort_unstable_by_key(|(free, span)| (Reverse(*free), *span));
         let (mut back, mut gone) = (Vec::new(), Vec::new());
         for (_, span) in open {
             if back.len() + rows.of(span).len() > most {
@@ -71,6 +72,7 @@ impl Filling {
             gone.push(span);
         }
         gone.sort_unstable();
+        *rows.spans() = spans;
         rows.spans().retain(|span| gone.binary_search(span).is_err());
         back
     }

@@ -42,7 +42,8 @@ pub struct PackPlanner {
     identity: PackIdentity,
     /// How many samples come into one window.
     window: usize,
-    /// Pieces of the longest sample.
+    /// Pieces of all samples, and of the longest.
+    n_pieces: usize,
     most_pieces: u32,
 }
 
@@ -65,7 +66,7 @@ impl PackPlanner {
     pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, SamplerError> {
         config.check(&index)?;
         let most_pieces = config.n_pieces(index.longest()[0]);
-        let n_pieces = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
+        let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
         let most = u64::from(u32::MAX);
         if n_pieces > most {
             return Err(SamplerError::TooManyPieces { n_pieces, most });
@@ -78,7 +79,14 @@ impl PackPlanner {
             lengths: index.fingerprint(),
             configuration: digest(format!("{config:?}").as_bytes()),
         };
-        Ok(Self { index, config, identity, window, most_pieces })
+        Ok(Self {
+            index,
+            config,
+            identity,
+            window,
+            n_pieces: usize::try_from(n_pieces).unwrap_or(usize::MAX),
+            most_pieces,
+        })
     }
 
     /// The samples that are packed.
@@ -107,6 +115,7 @@ impl PackPlanner {
     pub fn plan_epoch(&self, epoch: u64) -> PackedRows {
         let (mut progress, mut filling) = (Self::start(epoch), Filling::new());
         let (mut rows, mut all) = (PackedRows::new(self.config.row_len), PackedRows::new(self.config.row_len));
+        all.reserve(self.n_pieces);
         while self.plan_window(&mut progress, &mut filling, &mut rows) {
             all.append(&rows);
         }
@@ -148,9 +157,12 @@ impl PackPlanner {
         filling.pieces.clear();
         filling.pieces.extend(carried.0.iter().filter_map(|key| self.piece(*key)));
         filling.n_carried = filling.pieces.len();
-        let mut ids = Vec::new();
-        BlockPermutation::new(self.identity.n_samples, self.config.seed, *epoch, 0).extend(start..*drawn, &mut ids);
-        ids.into_iter().for_each(|id| self.pieces(id, &mut filling.pieces));
+        let Filling { ids, pieces, .. } = filling;
+        ids.clear();
+        BlockPermutation::new(self.identity.n_samples, self.config.seed, *epoch, 0).extend(start..*drawn, ids);
+        for id in ids {
+            self.pieces(*id, pieces);
+        }
         filling.fill(&self.config, rows);
         let most = if *drawn == self.identity.n_samples { 0 } else { MOST_CARRIED };
         *carried = filling.take_back(rows, most).into_iter().map(|piece| self.key(piece)).collect();

@@ -55,6 +55,11 @@ impl PackedRows {
         self.spans.push((start, self.end()));
     }
 
+    /// Takes room for so many pieces.
+    pub(super) fn reserve(&mut self, n_pieces: usize) {
+        self.pieces.reserve_exact(n_pieces);
+    }
+
     /// Appends rows.
     pub(super) fn append(&mut self, more: &Self) {
         more.iter().for_each(|row| self.push(row));
