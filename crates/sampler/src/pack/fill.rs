@@ -36,11 +36,11 @@ impl Filling {
         rows.clear();
         let (carried, drawn) = self.pieces.split_at(self.n_carried);
         self.supply.fill(drawn, config.piece_len());
-        let mut carried = carried.iter().copied().peekable();
+        let mut carried = carried.iter().map(|piece| (*piece, piece.len())).peekable();
         while let Some(first) = carried.next().or_else(|| self.supply.longest()) {
             let mut room = Room { free: config.row_len, squares: config.row_squares };
             room.take(rows, first);
-            while let Some(piece) = carried.next_if(|piece| piece.len() <= room.most()) {
+            while let Some(piece) = carried.next_if(|(_, length)| *length <= room.most()) {
                 room.take(rows, piece);
             }
             while let Some(piece) = self.supply.at_most(room.most()) {
@@ -92,14 +92,13 @@ struct Room {
 impl Room {
     /// The longest piece that has room.
     fn most(&self) -> u32 {
-        let root = self.squares.map_or(u64::MAX, u64::isqrt);
-        self.free.min(u32::try_from(root).unwrap_or(u32::MAX))
+        let root = |squares: u64| u32::try_from(squares.isqrt()).unwrap_or(u32::MAX);
+        self.squares.map_or(self.free, |squares| self.free.min(root(squares)))
     }
 
-    fn take(&mut self, rows: &mut PackedRows, piece: Piece) {
-        self.free -= piece.len();
-        let square = u64::from(piece.len()).pow(2);
-        self.squares = self.squares.map(|squares| squares - square);
+    fn take(&mut self, rows: &mut PackedRows, (piece, length): (Piece, u32)) {
+        self.free -= length;
+        self.squares = self.squares.map(|squares| squares - u64::from(length).pow(2));
         rows.push_piece(piece);
     }
 }
