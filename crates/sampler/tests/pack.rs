@@ -113,6 +113,8 @@ proptest! {
         rows.cu_seqlens(&mut ends);
         rows.position_ids(&mut places);
         rows.segment_ids(&mut segments);
+        let mut ids = vec![7; n * len];
+        rows.collate(u32::MAX, &mut ids, |piece, into| into.fill(piece.id));
         let mut masks = [vec![true; n * len * len], vec![true; n * len * len]];
         rows.block_mask(false, &mut masks[0]);
         rows.block_mask(true, &mut masks[1]);
@@ -123,6 +125,8 @@ proptest! {
             let expected: Vec<(u32, u32)> = real.chain(std::iter::repeat((0, 0))).take(len).collect();
             for q in 0..len {
                 prop_assert_eq!((segments[row * len + q], places[row * len + q]), expected[q]);
+                let id = (expected[q].0 as usize).checked_sub(1).map_or(u32::MAX, |number| of[number].id);
+                prop_assert_eq!(ids[row * len + q], id);
                 if q + 1 == len || expected[q].0 != expected[q + 1].0 {
                     expected_ends.push(u32::try_from(row * len + q + 1).unwrap());
                 }

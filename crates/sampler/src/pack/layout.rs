@@ -1,5 +1,6 @@
 //! Boundaries, positions and masks of packed rows, written into memory of the caller.
 
+use super::piece::Piece;
 use super::rows::PackedRows;
 
 impl PackedRows {
@@ -74,6 +75,44 @@ impl PackedRows {
                 into[query * row_len..][start - row..last - row].fill(true);
             }
         });
+    }
+
+    /// Lays down what the pieces hold, tokens or labels say: `place` writes a piece's values, one for each position, and
+    /// what a row has empty is `padding`.
+    ///
+    /// ```
+    /// use plimsoll_sampler::{PackConfig, PackPlanner, SampleIndex};
+    ///
+    /// let documents: [&[i32]; 3] = [&[1, 2, 3], &[4], &[5, 6]];
+    /// let index = SampleIndex::try_new([documents.map(|it| it.len() as u32)])?;
+    /// let rows = PackPlanner::try_new(index, PackConfig::new(4))?.plan_epoch(0);
+    /// let mut tokens = vec![0; rows.len() * 4];
+    /// rows.collate(-1, &mut tokens, |piece, into| {
+    ///     into.copy_from_slice(&documents[piece.id as usize][piece.start as usize..piece.end as usize]);
+    /// });
+    /// tokens.sort_unstable();
+    /// assert_eq!(tokens, [-1, -1, 1, 2, 3, 4, 5, 6]);
+    /// # Ok::<(), plimsoll_sampler::SamplerError>(())
+    /// ```
+    ///
+    /// # Shapes
+    ///
+    /// `into`: `[rows, row_len]`.
+    ///
+    /// # Panics
+    ///
+    /// When `into` has another length.
+    pub fn collate<T: Copy>(&self, padding: T, into: &mut [T], mut place: impl FnMut(Piece, &mut [T])) {
+        self.check_len(into.len(), 1);
+        for (pieces, row) in self.iter().zip(into.chunks_mut(self.row_len().max(1) as usize)) {
+            let mut left = row;
+            for piece in pieces {
+                let (here, after) = left.split_at_mut(piece.len() as usize);
+                place(*piece, here);
+                left = after;
+            }
+            left.fill(padding);
+        }
     }
 
     /// Calls with each segment of the block: its number in the row, from 1 and 0 for what is empty, and its bounds.
