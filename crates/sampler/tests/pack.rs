@@ -191,6 +191,7 @@ fn rows_are_full_and_have_new_mates() {
         check_quality(speech(n), PackConfig::new(12_000));
         check_quality(documents(n), cut(8_192));
     }
+    check_quality(chats(100_000), PackConfig::new(32_768));
 }
 
 #[test]

@@ -9,10 +9,12 @@ const MOST_WINDOW: usize = 1 << 13;
 /// forgotten when they come into different windows of the next epoch.
 const WINDOWS: usize = 32;
 
-/// Rows of a window at least; the last of them may stay partly empty.
-const LEAST_ROWS: u64 = 64;
+/// Rows of a window at least; the last of them is carried unless it has too many pieces.
+const LEAST_ROWS: u64 = 8;
 
-/// Samples of a window at least: fewer leave no choice of what fills a row to its end.
+/// Samples of a window at least: fewer leave less choice of what fills a row to its end.
+/// With 256, recorded speech fills rows of 8 192 frames to 99.60 %, with 512 to 99.69 %, with 1 500 to 99.83 %, of which
+/// 0.2, 0.4 and 1.4 % of mates are kept.
 const LEAST_WINDOW: usize = 512;
 
 /// What is wanted of packed rows.
@@ -51,7 +53,7 @@ impl PackConfig {
     }
 
     /// How many samples are packed at a time, made equal over the epoch: what was asked for, or else a 32nd of the
-    /// samples, but no fewer than 512 or 64 rows take, and no more than 8 Ki.
+    /// samples, but no fewer than 512 or 8 rows take, and no more than 8 Ki.
     pub fn window(&self, index: &SampleIndex<1>) -> usize {
         let n_samples = index.n_samples();
         let total = index.total();
