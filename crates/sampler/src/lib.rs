@@ -41,7 +41,7 @@
 //! * Samples that are padded alike go in the order of their queue, whatever rules divide them into batches, so that what
 //!   was taken is the same for all rules: no change loses a sample or repeats one.
 //! * Which packed rows there are depends on no rule, so that a change of the rule changes none; a position between two of
-//!   them takes less than 4 kB of JSON.
+//!   them takes less than 4 kB of JSON among ten million samples.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
 //! * Where shares are wanted, a window ends where a task runs out of samples, so that the shares hold in every stretch of
 //!   the epoch, also when one window would hold all of it; the order of the batches keeps them to within about a batch.

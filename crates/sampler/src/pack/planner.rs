@@ -13,7 +13,7 @@ use crate::hash::{Rng, Use, digest};
 use crate::{SampleIndex, SamplerError};
 
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
-const MOST_CARRIED: usize = 256;
+const MOST_CARRIED: usize = 512;
 
 /// Packs the samples of each epoch into rows.
 ///

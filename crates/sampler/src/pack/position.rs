@@ -7,7 +7,7 @@ use super::planner::{PackPlanner, Progress};
 use crate::SamplerError;
 use crate::plan::position::{same, within};
 
-/// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (256 at most).
+/// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
 ///
 /// It says what it was taken in, by fingerprints; of the rule it says nothing, since rows do not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
