@@ -258,9 +258,48 @@ pub enum SamplerError {
         /// The most that is possible.
         most: u64,
     },
-    /// Rows are not divided into micro-batches.
-    #[error("plan steps: samples that are laid end to end have no padded length, plan for the fewest batches or time")]
-    PackedSteps,
+    /// A sample is longer than a row may be.
+    #[error(
+        "pack rows: sample {id} has length {length}, a row of `row_len` {row_len} has room for {limit}; set a longer \
+         `row_len`, or cut samples"
+    )]
+    BeyondRow {
+        /// The first such sample.
+        id: u64,
+        /// Its length.
+        length: u32,
+        /// Positions of a row.
+        row_len: u32,
+        /// The longest piece that a row may have, by its length and by its squares.
+        limit: u32,
+    },
+    /// Pieces of a sample would repeat all of one another.
+    #[error("pack rows: `overlap` is {overlap}, it must be below {limit}, the length of a piece")]
+    Overlap {
+        /// The value given.
+        overlap: u32,
+        /// The length of a piece.
+        limit: u32,
+    },
+    /// Samples are cut into more pieces than a plan can tell apart.
+    #[error("pack rows: there are {n_pieces} pieces, a plan holds at most {most}; set a longer `row_len`")]
+    TooManyPieces {
+        /// Number of pieces.
+        n_pieces: u64,
+        /// The most that a plan holds.
+        most: u64,
+    },
+    /// A row does not fit even alone.
+    #[error(
+        "take packed rows: a row of {positions} positions whose squares sum to {squares} does not fit even alone; set a \
+         shorter `row_len`, or lower `row_squares`"
+    )]
+    RowLoad {
+        /// Positions of the row.
+        positions: u64,
+        /// The sum of the squares of its pieces' lengths.
+        squares: u64,
+    },
     /// A stream has no end by which shares could be kept.
     #[error("plan a stream: `shares` are for epochs, a stream has the tasks that come")]
     StreamShares,

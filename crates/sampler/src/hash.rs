@@ -13,6 +13,7 @@ pub(crate) enum Use {
     Batches = 5,
     Reference = 6,
     Weights = 7,
+    Rows = 8,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.

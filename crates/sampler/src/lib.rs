@@ -12,6 +12,9 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
+//! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
+//! boundaries, positions and masks, a [`PackRule`] says how many go through the model together, and [`PackSteps`] divides
+//! them into optimizer steps.
 //! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work of unequal
 //! cost.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
@@ -33,6 +36,8 @@
 //!   take some ten bytes each, so that a hundred of them may take more.
 //! * Samples that are padded alike go in the order of their queue, whatever rules divide them into batches, so that what
 //!   was taken is the same for all rules: no change loses a sample or repeats one.
+//! * Which packed rows there are depends on no rule, so that a change of the rule changes none; a position between two of
+//!   them takes less than 4 kB of JSON among ten million samples.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
 //! * Where shares are wanted, a window ends where a task runs out of samples, so that the shares hold in every stretch of
 //!   the epoch, also when one window would hold all of it; the order of the batches keeps them to within about a batch.
@@ -109,6 +114,7 @@ mod epoch;
 mod error;
 mod hash;
 mod orientation;
+mod pack;
 mod permutation;
 mod plan;
 mod speeds;
@@ -123,6 +129,10 @@ pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
+pub use pack::{
+    PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
+    PackedEpoch, PackedRows, PackedStep, Piece, Split,
+};
 pub use permutation::Permutation;
 pub use plan::{
     Admit, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, Lattice, Mixing,

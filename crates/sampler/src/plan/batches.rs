@@ -7,7 +7,7 @@ use super::narrow::narrow;
 pub struct Batch<'a, const AXES: usize> {
     /// The samples, in the order in which they are laid into the batch.
     pub ids: &'a [u32],
-    /// Rows of the padded block: one for each sample, or one for all where samples are laid end to end.
+    /// Rows of the padded block, one for each sample.
     pub rows: u32,
     /// The length of the longest row on each axis.
     pub longest: [u32; AXES],

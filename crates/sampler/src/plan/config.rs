@@ -46,9 +46,6 @@ pub enum Objective {
         /// Time of a batch that does not depend on what is in it.
         batch_overhead: f64,
     },
-    /// Rows, on one axis: the samples of a batch are laid end to end in one row without padding, which may be as long
-    /// as the longest single sample that fits.
-    FewestRows,
 }
 
 /// What becomes of a sample that does not fit even alone.
@@ -138,9 +135,6 @@ pub(super) const ALL: usize = 1 << 18;
 /// Each further axis divides the window into bands, some ten to twenty of them.
 const BANDS: usize = 16;
 
-/// Samples of a window of rows: 128 chats fill rows as well as any number, 128 utterances need 0.3 % more rows than 512.
-const LEAST_ROWS: usize = 128;
-
 fn fraction(ratio: f64) -> Fraction {
     Fraction::try_new(ratio).expect("a constant between 0 and 1")
 }
@@ -148,14 +142,9 @@ fn fraction(ratio: f64) -> Fraction {
 impl<const AXES: usize> PlanConfig<AXES> {
     /// How many samples are sorted at a time, made equal over the epoch: what was asked for, or else everything up to a
     /// quarter of a million, and 16 Ki, times 16 for each axis beyond the first, above.
-    /// Rows that are filled end to end need no neighbours in length, and so a 32nd of the samples, 128 to 16 Ki.
     pub fn window(&self, n_samples: usize) -> usize {
         let large = (1..AXES).fold(WINDOW, |window, _| window.saturating_mul(BANDS));
-        let default = match self.objective {
-            Objective::FewestRows => (n_samples / 32).clamp(LEAST_ROWS, WINDOW),
-            _ if n_samples <= ALL => n_samples,
-            _ => large,
-        };
+        let default = if n_samples <= ALL { n_samples } else { large };
         let window = self.window.unwrap_or(default).max(1);
         n_samples.div_ceil(n_samples.div_ceil(window).max(1)).max(1)
     }
@@ -183,7 +172,7 @@ impl<const AXES: usize> PlanConfig<AXES> {
             Objective::LeastTime { batch_overhead } if !(batch_overhead >= 0.0 && batch_overhead.is_finite()) => {
                 Err(SamplerError::BatchOverhead { batch_overhead })
             }
-            Objective::LeastTime { .. } | Objective::FewestRows => Ok(()),
+            Objective::LeastTime { .. } => Ok(()),
         }
     }
 }
@@ -210,7 +199,8 @@ mod tests {
         let config = PlanConfig::<1> { objective, ..PlanConfig::default() };
         let message = "plan batches: `batch_overhead` is -1, it must be a number from 0";
         assert_eq!(config.check().unwrap_err().to_string(), message);
-        let config = PlanConfig::<2> { objective: Objective::FewestRows, ..PlanConfig::default() };
+        let config =
+            PlanConfig::<2> { objective: Objective::LeastTime { batch_overhead: 1.0 }, ..PlanConfig::default() };
         let message = "plan batches: this objective is for one axis, the samples have 2";
         assert_eq!(config.check().unwrap_err().to_string(), message);
     }

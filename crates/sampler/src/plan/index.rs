@@ -137,6 +137,16 @@ impl<const AXES: usize> SampleIndex<AXES> {
         self.lengths.each_ref().map(|axis| axis[id as usize])
     }
 
+    /// The sum of all lengths on the first axis.
+    pub(crate) fn total(&self) -> u64 {
+        self.lengths[0].iter().map(|length| u64::from(*length)).sum()
+    }
+
+    /// The first sample that is longer than this on the first axis, and its length.
+    pub(crate) fn longer_than(&self, limit: u32) -> Option<(u64, u32)> {
+        (0..).zip(&*self.lengths[0]).find(|(_, length)| **length > limit).map(|(id, length)| (id, *length))
+    }
+
     /// The task of each sample, where the samples have tasks.
     pub fn tasks(&self) -> Option<&[u16]> {
         self.tasks.as_deref()

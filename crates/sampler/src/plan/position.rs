@@ -121,10 +121,10 @@ impl PlanPosition {
     }
 }
 
-pub(super) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), SamplerError> {
+pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), SamplerError> {
     if taken == here { Ok(()) } else { Err(SamplerError::OtherPlan { key, taken, here }) }
 }
 
-pub(super) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
+pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
     if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }) }
 }

@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use super::batches::Batches;
-use super::config::{Objective, Oversize};
+use super::config::Oversize;
 use super::mixing::Mixing;
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
-use super::rows::row_length;
 use crate::CapacityRule;
 
 /// What an epoch's batches cost, against what they had to.
@@ -17,8 +16,7 @@ pub struct PlanReport {
     pub n_samples: u64,
     /// Number of batches.
     pub n_batches: u64,
-    /// No plan has fewer batches: the sum of 1 / capacity over the samples, rounded up; of rows that are filled end to
-    /// end, the sum of the lengths over that of a row.
+    /// No plan has fewer batches: the sum of 1 / capacity over the samples, rounded up.
     pub lower_bound: u64,
     /// Batches that the capacity rule does not allow.
     pub over_budget: u64,
@@ -92,21 +90,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     fn least_batches(&self, ids: &(impl Iterator<Item = u32> + Clone)) -> u64 {
-        let planned = || ids.clone().filter_map(|id| self.planned_lengths(id));
-        let row = match self.config().objective {
-            Objective::FewestRows => {
-                let longest = planned().map(|lengths| lengths[0]).max().unwrap_or(1);
-                f64::from(row_length(&self.fit, longest).max(longest))
-            }
-            _ => 0.0,
-        };
-        let part = |lengths: [u32; AXES]| match self.config().objective {
-            Objective::FewestRows => f64::from(lengths[0]) / row,
-            // A rule that breaks its word where nobody looked may have no room for one that is planned.
-            _ => Some(self.fit.capacity(lengths)).filter(|it| *it > 0).map_or(0.0, |it| 1.0 / f64::from(it)),
+        let planned = ids.clone().filter_map(|id| self.planned_lengths(id));
+        // A rule that breaks its word where nobody looked may have no room for one that is planned.
+        let part = |lengths: [u32; AXES]| match self.fit.capacity(lengths) {
+            0 => 0.0,
+            capacity => 1.0 / f64::from(capacity),
         };
         // Rounding of ten million terms; a bound that is one too low is still a bound.
-        let bound = planned().map(part).sum::<f64>() * (1.0 - 1e-8);
+        let bound = planned.map(part).sum::<f64>() * (1.0 - 1e-8);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most one batch per sample")]
         let bound = bound.ceil() as u64;
         bound.max(1)

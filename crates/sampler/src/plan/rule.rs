@@ -26,7 +26,7 @@
 ///
 /// A rule must not allow more samples of a larger shape than of a smaller one: a planner refuses one that does.
 /// It is asked for lengths that samples have, or are padded to, on every axis, and for nothing beyond, so that it may be a
-/// table; only where samples are laid end to end is it asked for rows, up to twice the longest that it allows.
+/// table.
 pub trait CapacityRule<const AXES: usize> {
     /// The most samples that fit when each is padded to these lengths; 0 when not even one does.
     fn capacity(&self, padded: [u32; AXES]) -> u32;

@@ -10,10 +10,9 @@ use super::least_time::least_time;
 use super::mix::mixed;
 use super::narrow::narrow;
 use super::order::keep_shares;
-use super::rows::fewest_rows;
 use super::tasks::Tasks;
+use crate::CapacityRule;
 use crate::hash::Rng;
-use crate::{CapacityRule, Lattice};
 
 /// Room for one window, used again for the next.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,13 +80,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         if entries.is_empty() {
             return 0.0;
         }
-        let no_edges = Lattice::default();
-        let (lattice, most_kept) = match self.config.objective {
-            // Rows need no neighbours in length, so that mixing them costs nothing, and is done by the window.
-            // They are padded as a whole, so that their samples have no cells.
-            Objective::FewestRows => (&no_edges, 1.0),
-            _ => (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share),
-        };
+        let (lattice, most_kept) = (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share);
         let per_batch = self.per_batch(entries);
         let Self { axes, fit, window_share, .. } = *self;
         let line = Line { axes, per_batch, fit, lattice, most_kept, window_share };
@@ -99,7 +92,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
     fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
         let mix = &self.config.tasks;
         match (self.config.objective, self.mixing()) {
-            (Objective::FewestRows, _) => fewest_rows(entries, self.fit, out),
             (Objective::LeastTime { batch_overhead }, _) => least_time(entries, batch_overhead, self.fit, out),
             (Objective::FewestBatches, Some(tasks)) if !mix.homogeneous => {
                 mixed(entries, tasks, mix.diversity_weight, self.fit, out);
