@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Plot, memory_timeline, plan_heat_map, training_curves};
+use plimsoll_monitor::{Plot, RunFacts, memory_timeline, plan_heat_map, training_curves};
 
 #[path = "../tests/it/plan.rs"]
 mod plan;
@@ -12,9 +12,11 @@ mod run;
 
 fn main() -> std::io::Result<()> {
     let directory = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
-    for (name, events) in [("small", run::small()), ("long", run::long(600)), ("empty", Vec::new())] {
+    let runs =
+        [("small", run::small()), ("long", run::long(600)), ("settled", run::settled(400)), ("empty", Vec::new())];
+    for (name, events) in runs {
         write(&directory, &format!("{name}-curves"), &training_curves(&events))?;
-        write(&directory, &format!("{name}-memory"), &memory_timeline(&events))?;
+        write(&directory, &format!("{name}-memory"), &memory_timeline(&events, &RunFacts::default()))?;
     }
     let plans = [
         ("empty", plan::empty()),

@@ -33,7 +33,7 @@
 //! let report = TrainingReport::new(&log.events, RunFacts { seconds: 12.0, ..RunFacts::default() });
 //! assert_eq!((report.metric, report.peak_bytes), (Some(31.5), Some(Bytes::mib(64))));
 //! assert_eq!(report.samples_per_second, None, "no step was done");
-//! assert!(memory_timeline(&log.events).svg.starts_with("<svg"));
+//! assert!(memory_timeline(&log.events, &RunFacts::default()).svg.starts_with("<svg"));
 //! # Ok::<(), plimsoll_monitor::LogError>(())
 //! ```
 

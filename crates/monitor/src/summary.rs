@@ -42,12 +42,9 @@ pub struct RunFacts {
     /// The deaths after which the run was taken up again.
     #[serde(default)]
     pub restarts: Vec<Restart>,
-    /// Steps that were done again, whatever undid them.
+    /// Steps that were done again, whatever undid them, as they were done first.
     #[serde(default)]
-    pub undone_steps: u64,
-    /// What the steps took that were done again, in seconds.
-    #[serde(default)]
-    pub undone_seconds: f64,
+    pub undone: Vec<StepDone>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.
@@ -234,8 +231,8 @@ impl TrainingReport {
             ranks: first.into_iter().chain(facts.other_ranks).collect(),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
-            undone_steps: facts.undone_steps,
-            undone_seconds: facts.undone_seconds,
+            undone_steps: facts.undone.len() as u64,
+            undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(&run),

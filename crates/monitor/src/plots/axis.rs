@@ -15,18 +15,24 @@ pub(super) struct Axis {
 
 /// Largest value over smallest from which a linear axis would hide the small ones.
 const LOGARITHMIC_FROM: f64 = 20.0;
+/// Fewer ticks do not say whether an axis is linear, nor where a value between them lies.
+const LEAST_TICKS: usize = 3;
 
 impl Axis {
-    /// Covers `low..=high` with round ticks, at most `n_ticks` steps of them.
+    /// Covers `low..=high` with round ticks, at most `n_ticks` steps of them and no less than [`LEAST_TICKS`].
     pub(super) fn linear(low: f64, high: f64, n_ticks: u32) -> Self {
         let high = if low < high { high } else { low + 1.0 };
-        Self::with_step(low, high, round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 5.0, 10.0]))
+        let of_steps = |n: f64| Self::with_step(low, high, round_up((high - low) / n, [1.0, 2.0, 5.0, 10.0]));
+        let axis = of_steps(n_ticks.into());
+        if axis.ticks.len() < LEAST_TICKS { of_steps(2.0 * LEAST_TICKS as f64) } else { axis }
     }
 
-    /// Covers `low..=high` with ticks at whole numbers only, as batch and patch sizes are.
+    /// Covers `low..=high` with ticks at whole numbers only, as batch and patch sizes are; of a few, it covers three.
     pub(super) fn whole(low: f64, high: f64, n_ticks: u32) -> Self {
-        let high = if low < high { high } else { low + 1.0 };
-        Self::with_step(low, high, round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 4.0, 10.0]).max(1.0))
+        let high = high.max(low + LEAST_TICKS as f64 - 1.0);
+        let of_steps = |n: f64| Self::with_step(low, high, round_up((high - low) / n, [1.0, 2.0, 4.0, 10.0]).max(1.0));
+        let axis = of_steps(n_ticks.into());
+        if axis.ticks.len() < LEAST_TICKS { of_steps(2.0 * LEAST_TICKS as f64) } else { axis }
     }
 
     /// Covers the finite ones of `values` with some room around them, logarithmically where they span much.
@@ -89,7 +95,8 @@ impl Axis {
                 .collect()
         };
         let fine = ticks(1.0, &[1.0, 2.0, 5.0]);
-        let ticks = if fine.len() <= 7 { fine } else { ticks(((last - first) / 8.0).ceil(), &[1.0]) };
+        // Ten of them hold three powers of ten.
+        let ticks = if fine.len() < 10 { fine } else { ticks(((last - first) / 8.0).ceil(), &[1.0]) };
         Self { low, high, logarithmic: true, ticks, decimals: None }
     }
 }
@@ -117,10 +124,10 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         check(&Axis::linear(0.0, 203.0, 5), &["0", "50", "100", "150", "200"]);
-        check(&Axis::linear(26.9, 31.2, 4), &["28", "30"]);
+        check(&Axis::linear(26.9, 31.2, 4), &["27", "28", "29", "30", "31"]);
         check(&Axis::linear(0.0, 1.0, 5), &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         check(&Axis::whole(0.0, 2.3, 4), &["0", "1", "2"]);
-        check(&Axis::whole(0.0, 0.0, 4), &["0", "1"]);
+        check(&Axis::whole(0.0, 0.0, 4), &["0", "1", "2"]);
     }
 
     #[test]
@@ -140,7 +147,7 @@ mod tests {
     fn values_that_say_nothing_still_give_an_axis() {
         for values in [vec![], vec![f64::NAN], vec![0.0], vec![5.0, 5.0], vec![-3.0], vec![f64::INFINITY, 1.0]] {
             let axis = Axis::around(values.iter().copied(), 4);
-            assert!(axis.low < axis.high && 1 < axis.ticks.len(), "{values:?} {axis:?}");
+            assert!(axis.low < axis.high && LEAST_TICKS <= axis.ticks.len(), "{values:?} {axis:?}");
         }
     }
 

@@ -1,42 +1,36 @@
-//! Pictures of a run and of a plan, as SVG and as PNG from the same drawing.
+//! Pictures of a run and of a plan: SVG, and PNG that is drawn from it.
 
 mod axis;
 mod bitmap;
 mod canvas;
 mod comparison;
+mod font;
+mod hatching;
 mod header;
 mod heat;
 mod knobs;
 mod memory;
 mod panel;
-mod pieces;
 mod ratios;
 mod series;
 mod tasks;
 mod training;
 
-use std::sync::Once;
-
 use plimsoll_types::Event;
-use plotters::prelude::*;
-use plotters::style::register_font;
 
-use crate::PlanView;
 use crate::run::Run;
-use canvas::{Canvas, Drawn, Quirks};
+use crate::{PlanView, RunFacts};
+use canvas::Canvas;
 
 /// Size of a picture in pixels.
-const SIZE: (u32, u32) = (1200, 800);
-/// Drawing units per pixel: plotters draws at whole units without smoothing, so both formats are drawn larger and
-/// shown smaller.
-const SCALE: u32 = 2;
+const SIZE: (f64, f64) = (1200.0, 800.0);
 
 /// A picture, in two formats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
     /// The picture as an SVG document.
     pub svg: String,
-    /// The picture as a PNG file.
+    /// The same as a PNG file.
     pub png: Vec<u8>,
 }
 
@@ -45,10 +39,10 @@ pub fn training_curves(events: &[Event]) -> Plot {
     render(&training::Curves(&Run::new(events)))
 }
 
-/// Draws peak and in-use memory over the steps against budget and capacity, with adjustments and out-of-memory
-/// attempts, and the knobs below.
-pub fn memory_timeline(events: &[Event]) -> Plot {
-    render(&memory::Timeline(&Run::new(events)))
+/// Draws peak and in-use memory over the steps against what was foreseen, budget and capacity, with what went wrong and what
+/// was undone, and the knobs below; where its adjustments would be lost in the whole, the start is enlarged.
+pub fn memory_timeline(events: &[Event], facts: &RunFacts) -> Plot {
+    render(&memory::Timeline { run: &Run::new(events), facts, part: memory::Part::Both })
 }
 
 /// Draws the loss of each task over the steps and its weight, where that varies, and beside them the last validation
@@ -70,39 +64,20 @@ pub fn plan_heat_map(plan: &PlanView) -> Plot {
     render(&heat::HeatMap(plan))
 }
 
-/// Something that can be drawn, whatever it is drawn on.
+/// Something that can be drawn.
 trait Figure {
-    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B>;
+    fn draw(&self, canvas: &Canvas);
 }
 
 fn render(figure: &impl Figure) -> Plot {
-    static FONTS: Once = Once::new();
-    FONTS.call_once(|| {
-        for (style, font) in [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())] {
-            assert!(register_font("sans-serif", style, font).is_ok(), "the built-in font is a font");
-        }
-    });
-    Plot { svg: svg(figure), png: bitmap::png(figure) }
+    let svg = svg(figure, SIZE);
+    let png = bitmap::png(&svg);
+    Plot { svg, png }
 }
 
-fn svg(figure: &impl Figure) -> String {
-    let (width, height) = large();
-    let mut text = String::new();
-    draw(figure, Quirks::SVG, SVGBackend::with_string(&mut text, (width, height)));
-    // The view box keeps the large units; only the outer size is that of the picture.
-    text.replacen(
-        &format!("width=\"{width}\" height=\"{height}\""),
-        &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1),
-        1,
-    )
-}
-
-fn draw<B: DrawingBackend>(figure: &impl Figure, quirks: Quirks, backend: B) {
-    let canvas = Canvas::new(backend, quirks);
-    let drawn = canvas.clear().and_then(|()| figure.draw(&canvas)).and_then(|()| canvas.present());
-    drawn.expect("drawing into memory, with fonts that are there, meets no error");
-}
-
-const fn large() -> (u32, u32) {
-    (SIZE.0 * SCALE, SIZE.1 * SCALE)
+/// Draws a figure at a size in pixels.
+fn svg(figure: &impl Figure, size: (f64, f64)) -> String {
+    let canvas = Canvas::new(size);
+    figure.draw(&canvas);
+    canvas.into_svg()
 }

@@ -104,6 +104,20 @@ pub(crate) fn small() -> Vec<Event> {
     events
 }
 
+/// A run that grows twice at its start, and settles.
+pub(crate) fn settled(n_steps: u64) -> Vec<Event> {
+    let rung = |step: u64| [knobs(16, 4), knobs(32, 4), knobs(48, 7)][usize::from(3 <= step) + usize::from(8 <= step)];
+    let mut events = vec![started(n_steps)];
+    for n in 0..n_steps {
+        events.push(Event::StepDone(step(n, rung(n))));
+        if rung(n) != rung(n + 1) {
+            let reason = MoveReason::Certified { upper: Bytes::mib(160), limit: MEMORY.budget };
+            events.push(moved(n, rung(n), rung(n + 1), reason));
+        }
+    }
+    events
+}
+
 /// A run that climbs the ladder, falls once and settles, with a validation every 50 steps.
 pub(crate) fn long(n_steps: u64) -> Vec<Event> {
     let rungs = [(0, knobs(16, 4)), (40, knobs(32, 4)), (90, knobs(48, 8)), (330, knobs(48, 6)), (420, knobs(48, 7))];
