@@ -59,6 +59,7 @@ mod task;
 mod text;
 mod usage;
 mod verdict;
+mod work;
 
 pub use adjustment::{Adjustment, Setting};
 pub use learning::ValidationReport;
@@ -74,3 +75,4 @@ pub use ranks::RankReport;
 pub use summary::{Restart, RunFacts, TrainingReport};
 pub use task::TaskReport;
 pub use usage::Usage;
+pub use work::Work;

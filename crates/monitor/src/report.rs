@@ -116,6 +116,8 @@ impl TrainingReport {
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
         ];
+        let unit = if self.unit_of_length.is_empty() { "positions" } else { &self.unit_of_length };
+        rows.extend(self.work.map(|it| ("real work", it.line(unit))));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {

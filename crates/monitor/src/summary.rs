@@ -13,6 +13,7 @@ use crate::task::{TaskReport, task_reports};
 use crate::text::{share, time};
 use crate::usage::Usage;
 use crate::verdict::verdict;
+use crate::work::{Work, much_padding};
 
 /// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
 const WORTH_TELLING: f64 = 10.0;
@@ -69,6 +70,9 @@ pub struct Restart {
 /// What came of a run; what the events do not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingReport {
+    /// [`TrainingReport::VERSION`] of the writer; reports that do not say are of version 1.
+    #[serde(default = "first_version")]
+    pub version: u32,
     /// Whether the memory was used well, and what would change that, in words.
     #[serde(default)]
     pub verdict: Option<String>,
@@ -92,6 +96,9 @@ pub struct TrainingReport {
     pub epochs: u64,
     /// Samples of the committed steps.
     pub samples_seen: u64,
+    /// What of the work was real, where samples are padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
@@ -183,6 +190,9 @@ pub struct TrainingReport {
 }
 
 impl TrainingReport {
+    /// Version of the layout; raised by every change that an older reader would misread.
+    pub const VERSION: u32 = 2;
+
     /// Sums a run up.
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
         let run = Run::new(events);
@@ -192,8 +202,13 @@ impl TrainingReport {
         let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, events));
         let (increases, decreases) = directions(&run);
         Self {
+            version: Self::VERSION,
             verdict: verdict(&run, &facts.step_settings),
-            findings: findings(&run).into_iter().chain(facts.waiting.and_then(waiting)).collect(),
+            findings: findings(&run)
+                .into_iter()
+                .chain(facts.waiting.and_then(waiting))
+                .chain(much_padding(&run))
+                .collect(),
             limit: limit(&run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
@@ -202,6 +217,7 @@ impl TrainingReport {
             steps_given_up: count(run.steps().filter(|it| !it.committed)),
             epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
             samples_seen,
+            work: Work::of(run.committed()),
             samples_skipped: run.steps().map(|it| it.skipped.len() as u64).sum(),
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
@@ -251,6 +267,10 @@ fn waiting((seconds, part): (f64, f64)) -> Option<String> {
             share(part)
         )
     })
+}
+
+const fn first_version() -> u32 {
+    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -42,6 +42,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
             .chunks(rung.micro_batch_size as usize)
             .map(|it| MicroBatch::new(it.to_vec(), rung.patch_size))
             .collect(),
+        real_positions: None,
         predicted: (step > 0).then_some(peak),
         upper: (step > 0).then(|| peak.saturating_add(Bytes::mib(2))),
         resident,
