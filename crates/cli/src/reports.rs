@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::{
     RankReport, Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, decode_bytes, epoch_metrics,
-    memory_timeline, task_comparison, training_curves,
+    memory_timeline, step_curves, task_comparison, training_curves,
 };
 use plimsoll_train::{
-    EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
+    CONFIG_FILE, EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
 };
 use plimsoll_types::{Event, StepDone};
 
@@ -69,14 +69,19 @@ fn undone(run_dir: &Path) -> Vec<StepDone> {
 /// Writes reports and pictures from the log, and returns the report.
 pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Result<TrainingReport, RunDirError> {
     let events = run_dir.events()?;
-    let memory = memory_timeline(&events, &facts);
-    let report = TrainingReport::new(&events, facts);
+    let report = TrainingReport::new(&events, facts.clone());
     run_dir.write("batch_metrics.json", batch_metrics(&events).as_bytes())?;
     run_dir.write("epoch_metrics.json", epoch_metrics(&events).as_bytes())?;
     run_dir.write("training_report.json", report.to_json().as_bytes())?;
     run_dir.write("training_report.md", report.to_markdown().as_bytes())?;
+    let config = fs::read_to_string(run_dir.path().join(CONFIG_FILE)).unwrap_or_default();
+    run_dir.write("training_report.html", report.to_html(&events, &facts, &config).as_bytes())?;
     let tasks = task_comparison(&events).map(|plot| ("task_comparison", plot));
-    let plots = [("training_curves", training_curves(&events)), ("memory_timeline", memory)];
+    let plots = [
+        ("training_curves", training_curves(&events)),
+        ("step_curves", step_curves(&events)),
+        ("memory_timeline", memory_timeline(&events, &facts)),
+    ];
     for (name, plot) in plots.into_iter().chain(tasks) {
         run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
         run_dir.write(&format!("{name}.png"), &plot.png)?;

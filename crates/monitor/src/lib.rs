@@ -38,7 +38,9 @@
 //! ```
 
 mod adjustment;
+mod change;
 mod gain;
+mod html;
 mod learning;
 mod levers;
 mod limit;
@@ -62,6 +64,7 @@ mod verdict;
 mod work;
 
 pub use adjustment::{Adjustment, Setting};
+pub use change::SettingChange;
 pub use learning::ValidationReport;
 pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 pub use log::{Log, LogError, decode, decode_bytes, encode};
@@ -69,7 +72,7 @@ pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use pace::{Ahead, Pace};
 pub use plan::{PlanCell, PlanSource, PlanView};
-pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, task_comparison, training_curves};
+pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curves, task_comparison, training_curves};
 pub use progress::{Progress, Validating};
 pub use ranks::RankReport;
 pub use summary::{Restart, RunFacts, TrainingReport};

@@ -4,6 +4,7 @@ use plimsoll_types::{Budget, Bytes, EndReason, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
+use crate::change::{SettingChange, changes};
 use crate::learning::{ValidationReport, best_validation, findings, last_validation};
 use crate::limit::{Limit, StepSettings, limit};
 use crate::metrics::{failures_by_step, rate};
@@ -76,6 +77,9 @@ pub struct TrainingReport {
     /// Whether the memory was used well, and what would change that, in words.
     #[serde(default)]
     pub verdict: Option<String>,
+    /// The changes that would help most, each with what speaks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingChange>,
     /// What the validations warn of, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
@@ -196,23 +200,30 @@ impl TrainingReport {
     /// Sums a run up.
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
         let run = Run::new(events);
-        let (start, memory, validation) = (run.start(), final_budget(&run), run.validations().last());
+        let mut report = Self::summed_up(&run, facts.clone());
+        report.changes = changes(&run, &report, &facts);
+        report
+    }
+
+    fn summed_up(run: &Run<'_>, facts: RunFacts) -> Self {
+        let (start, memory, validation) = (run.start(), final_budget(run), run.validations().last());
         let own: u64 = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
         let samples_seen = own + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
-        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, events));
-        let (increases, decreases) = directions(&run);
+        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, run.0));
+        let (increases, decreases) = directions(run);
         Self {
             version: Self::VERSION,
-            verdict: verdict(&run, &facts.step_settings),
-            findings: findings(&run)
+            changes: Vec::new(),
+            verdict: verdict(run, &facts.step_settings),
+            findings: findings(run)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(&run))
+                .chain(much_padding(run))
                 .collect(),
-            limit: limit(&run, &facts.step_settings),
+            limit: limit(run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
-            end: end_reason(&run),
+            end: end_reason(run),
             steps: count(run.steps().filter(|it| it.committed)),
             steps_given_up: count(run.steps().filter(|it| !it.committed)),
             epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
@@ -222,23 +233,23 @@ impl TrainingReport {
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: run.peak(),
-            usage: Usage::of(&run),
+            usage: Usage::of(run),
             loading_peak_bytes: facts.loading_peak,
-            steady_budget_share: steady_budget_share(&run),
+            steady_budget_share: steady_budget_share(run),
             adjustments: count(run.moves()),
             increases,
             decreases,
-            oom_recoveries: oom_recoveries(&run),
+            oom_recoveries: oom_recoveries(run),
             bounds_exceeded: count(run.excesses()),
             bounds_exceeded_in_validations: count(run.excesses().filter(|it| it.phase == Phase::Infer)),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),
-            best_validation: best_validation(&run),
-            last_validation: last_validation(&run),
+            best_validation: best_validation(run),
+            last_validation: last_validation(run),
             last_checkpoint: run.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
-            tasks: task_reports(&run),
+            tasks: task_reports(run),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
@@ -251,7 +262,7 @@ impl TrainingReport {
             undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
-            decisions: adjustments(&run),
+            decisions: adjustments(run),
             out_dir: facts.out_dir,
         }
     }

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::text::{share, short};
 
 /// Padding from which on it is told: with the default edges real data have 3 to 6 %.
-const MUCH: f64 = 0.15;
+pub(crate) const MUCH: f64 = 0.15;
 
 /// What the committed steps did, where their samples are padded and the log says how long these are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,22 +17,26 @@ pub(super) struct Axis {
 const LOGARITHMIC_FROM: f64 = 20.0;
 /// Fewer ticks do not say whether an axis is linear, nor where a value between them lies.
 const LEAST_TICKS: usize = 3;
+/// So many steps of an axis always have that many ticks.
+const ENOUGH_STEPS: u32 = 6;
 
 impl Axis {
     /// Covers `low..=high` with round ticks, at most `n_ticks` steps of them and no less than [`LEAST_TICKS`].
     pub(super) fn linear(low: f64, high: f64, n_ticks: u32) -> Self {
         let high = if low < high { high } else { low + 1.0 };
         let of_steps = |n: f64| Self::with_step(low, high, round_up((high - low) / n, [1.0, 2.0, 5.0, 10.0]));
-        let axis = of_steps(n_ticks.into());
-        if axis.ticks.len() < LEAST_TICKS { of_steps(2.0 * LEAST_TICKS as f64) } else { axis }
+        Self::with_enough_ticks(n_ticks, of_steps)
     }
 
     /// Covers `low..=high` with ticks at whole numbers only, as batch and patch sizes are; of a few, it covers three.
     pub(super) fn whole(low: f64, high: f64, n_ticks: u32) -> Self {
         let high = high.max(low + LEAST_TICKS as f64 - 1.0);
-        let of_steps = |n: f64| Self::with_step(low, high, round_up((high - low) / n, [1.0, 2.0, 4.0, 10.0]).max(1.0));
-        let axis = of_steps(n_ticks.into());
-        if axis.ticks.len() < LEAST_TICKS { of_steps(2.0 * LEAST_TICKS as f64) } else { axis }
+        let of_step = |step: f64| Self::with_step(low, high, step.max(1.0));
+        let axis = of_step(round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 4.0, 10.0]));
+        if LEAST_TICKS <= axis.ticks.len() {
+            return axis;
+        }
+        Self::with_enough_ticks(n_ticks, |n| of_step(round_up((high - low) / n, [1.0, 2.0, 4.0, 8.0, 10.0])))
     }
 
     /// Covers the finite ones of `values` with some room around them, logarithmically where they span much.
@@ -49,6 +53,11 @@ impl Axis {
         let room = if low < high { 0.06 * (high - low) } else { (0.1 * high.abs()).max(1e-9) };
         let bottom = if 0.0 <= low && low < 0.4 * high { 0.0 } else { low - room };
         Self::linear(bottom, high + room, n_ticks)
+    }
+
+    /// Leaves the ticks to whoever draws names in their place.
+    pub(super) fn without_ticks(self) -> Self {
+        Self { ticks: Vec::new(), ..self }
     }
 
     /// Returns how far along the axis a value lies: 0 to 1 inside.
@@ -77,6 +86,15 @@ impl Axis {
         }
     }
 
+    /// Returns the first axis, of more and more steps, that has enough ticks.
+    fn with_enough_ticks(n_ticks: u32, of_steps: impl Fn(f64) -> Self) -> Self {
+        let finer = (n_ticks..ENOUGH_STEPS).map(|it| of_steps(it.into()));
+        finer
+            .into_iter()
+            .find(|it| LEAST_TICKS <= it.ticks.len())
+            .unwrap_or_else(|| of_steps(n_ticks.max(ENOUGH_STEPS).into()))
+    }
+
     fn with_step(low: f64, high: f64, step: f64) -> Self {
         let ticks = multiples(low, high, step);
         let decimals = (-step.log10().floor()).clamp(0.0, 9.0);
@@ -102,7 +120,7 @@ impl Axis {
 }
 
 /// Returns the smallest of these multiples of a power of ten that is at least `step`.
-fn round_up(step: f64, multiples: [f64; 4]) -> f64 {
+fn round_up<const N: usize>(step: f64, multiples: [f64; N]) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     multiples.into_iter().map(|it| it * power).find(|it| step <= it * (1.0 + 1e-9)).unwrap_or(step)
 }

@@ -31,6 +31,17 @@ pub(crate) mod palette {
     pub(crate) const WHITE: Color = Color(255, 255, 255);
 }
 
+/// Colours that are read on white, each with the one that takes its place on black.
+pub(crate) const DARK: [(Color, Color); 7] = [
+    (palette::INK, Color(232, 232, 232)),
+    (palette::GREY, Color(168, 173, 181)),
+    (palette::GRID, Color(52, 56, 63)),
+    (palette::BLUE, Color(86, 170, 240)),
+    (palette::PALE_SKY, Color(47, 92, 122)),
+    (palette::GREEN, Color(38, 190, 145)),
+    (palette::VERMILLION, Color(255, 132, 60)),
+];
+
 impl Color {
     /// Writes the colour as SVG and CSS have it.
     pub(crate) fn hex(self) -> String {

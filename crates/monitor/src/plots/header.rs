@@ -35,7 +35,12 @@ pub(super) fn header(canvas: &Canvas, title: &str, subtitle: String, legend: &[(
     canvas.text(title, (MARGIN, 32.0), Lettering::TITLE);
     let room = canvas.size.0 - 2.0 * MARGIN;
     canvas.text(&Lettering::QUIET.fitting(subtitle, room), (MARGIN, 66.0), Lettering::QUIET);
-    let (mut x, mut y) = (MARGIN, 102.0);
+    legend_below(canvas, 82.0, legend)
+}
+
+/// Draws a legend; returns where the panels may begin.
+pub(super) fn legend_below(canvas: &Canvas, top: f64, legend: &[(Mark, String)]) -> f64 {
+    let (mut x, mut y) = (MARGIN, top + 20.0);
     for (mark, label) in legend {
         let width = MARK + 10.0 + Lettering::LABEL.width(label);
         if canvas.size.0 - MARGIN < x + width {
@@ -45,7 +50,7 @@ pub(super) fn header(canvas: &Canvas, title: &str, subtitle: String, legend: &[(
         canvas.text(label, (x + MARK + 10.0, y), Lettering::LABEL);
         x += width + 28.0;
     }
-    if legend.is_empty() { 82.0 } else { y + 16.0 }
+    if legend.is_empty() { top } else { y + 16.0 }
 }
 
 fn draw_mark(canvas: &Canvas, mark: Mark, x: f64, y: f64) {

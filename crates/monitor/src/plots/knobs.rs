@@ -49,7 +49,7 @@ impl Knobs<'_> {
     fn panel(&self, canvas: &Canvas, heading: &str, ranges: &[Range], (place, x_name, is_first): Framed<'_>) {
         let highest = ranges.iter().map(|it| it.1[1]).max().unwrap_or(1);
         let heading = if is_first { heading } else { "" };
-        let panel = Panel::new(heading, self.x, Axis::whole(0.0, 1.2 * f64::from(highest.max(1)), 4), place);
+        let panel = Panel::new(heading, self.x, Axis::whole(0.0, 1.2 * f64::from(highest.max(1)), 3), place);
         panel.frame_over(canvas, x_name, is_first);
         let shown = ranges.iter().filter(|it| it.0 <= self.end);
         panel.verticals(canvas, self.adjustments.0, self.adjustments.1);

@@ -5,6 +5,7 @@ mod bitmap;
 mod canvas;
 mod comparison;
 mod font;
+mod foreseen;
 mod hatching;
 mod header;
 mod heat;
@@ -13,6 +14,8 @@ mod memory;
 mod panel;
 mod ratios;
 mod series;
+mod sizes;
+mod steps;
 mod tasks;
 mod training;
 
@@ -21,9 +24,15 @@ use plimsoll_types::Event;
 use crate::run::Run;
 use crate::{PlanView, RunFacts};
 use canvas::Canvas;
+pub(crate) use canvas::{DARK, escaped};
 
 /// Size of a picture in pixels.
 const SIZE: (f64, f64) = (1200.0, 800.0);
+
+/// Size of a picture that a narrow page has in full width.
+const NARROW: (f64, f64) = (520.0, 880.0);
+/// Size of a small picture: as wide as a narrow page, its type is as large as the page's.
+const SMALL: (f64, f64) = (520.0, 360.0);
 
 /// A picture, in two formats.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +52,11 @@ pub fn training_curves(events: &[Event]) -> Plot {
 /// was undone, and the knobs below; where its adjustments would be lost in the whole, the start is enlarged.
 pub fn memory_timeline(events: &[Event], facts: &RunFacts) -> Plot {
     render(&memory::Timeline { run: &Run::new(events), facts, part: memory::Part::Both })
+}
+
+/// Draws samples per second, the norm of the gradient and the learning rate over the steps.
+pub fn step_curves(events: &[Event]) -> Plot {
+    render(&steps::Curves { run: &Run::new(events), shown: &steps::ALL })
 }
 
 /// Draws the loss of each task over the steps and its weight, where that varies, and beside them the last validation
@@ -67,6 +81,47 @@ pub fn plan_heat_map(plan: &PlanView) -> Plot {
 /// Something that can be drawn.
 trait Figure {
     fn draw(&self, canvas: &Canvas);
+}
+
+/// A picture inside a page: as SVG, for wide screens or for narrow ones.
+pub(crate) struct Inline {
+    /// What the picture shows.
+    pub(crate) title: &'static str,
+    pub(crate) svg: String,
+}
+
+/// Draws the pictures that a wide page has in full width.
+pub(crate) fn wide_pictures(run: &Run<'_>, facts: &RunFacts) -> Vec<Inline> {
+    let inline = |title, svg| Inline { title, svg };
+    let memory = memory::Timeline { run, facts, part: memory::Part::Both };
+    let tasks = tasks::Comparison::new(run).map(|it| inline("Tasks", svg(&it, SIZE)));
+    let both = [inline("Memory", svg(&memory, SIZE)), inline("Curves", svg(&training::Curves(run), SIZE))];
+    both.into_iter().chain(tasks).collect()
+}
+
+/// Draws the same for a narrow page, where those of tasks have no room.
+pub(crate) fn narrow_pictures(run: &Run<'_>, facts: &RunFacts) -> Vec<Inline> {
+    let memory = |part| memory::Timeline { run, facts, part };
+    let whole = memory(memory::Part::Whole);
+    let start = whole.has_start().then(|| svg(&memory(memory::Part::Start), NARROW));
+    let start = start.map(|svg| Inline { title: "Memory at the start", svg });
+    let whole = Inline { title: "Memory", svg: svg(&whole, NARROW) };
+    let curves = Inline { title: "Curves", svg: svg(&training::Curves(run), NARROW) };
+    start.into_iter().chain([whole, curves]).collect()
+}
+
+/// Draws the pictures that are small on any page.
+pub(crate) fn small_pictures(run: &Run<'_>) -> Vec<Inline> {
+    let curve = |title, shown| Inline { title, svg: svg(&steps::Curves { run, shown }, SMALL) };
+    let foreseen = Inline { title: "Predicted against measured", svg: svg(&foreseen::Foreseen(run), SMALL) };
+    let rates = Inline { title: "Throughput against batch size", svg: svg(&sizes::Rates(run), SMALL) };
+    let edges = Inline { title: "Samples by padded length or patch", svg: svg(&sizes::Edges(run), SMALL) };
+    let curves = [
+        curve("Throughput", &steps::ALL[..1]),
+        curve("Gradient norm", &steps::ALL[1..2]),
+        curve("Learning rate", &steps::ALL[2..]),
+    ];
+    [foreseen, rates, edges].into_iter().chain(curves).collect()
 }
 
 fn render(figure: &impl Figure) -> Plot {

@@ -16,6 +16,8 @@ pub(super) const HEAD: f64 = 45.0;
 const MAX_DOTS: usize = 60;
 /// Up to so many vertical lines go through the whole panel.
 const MAX_VERTICALS: usize = 40;
+/// Room from one label beside a panel to the next.
+const LINE: f64 = 19.0;
 /// Room between two labels below a panel.
 const GAP: f64 = 12.0;
 
@@ -69,10 +71,12 @@ impl<'a> Panel<'a> {
     pub(super) fn frame_over(&self, canvas: &Canvas, x_name: Option<&str>, is_first: bool) {
         let Place { sides: (left, right), heights: (top, bottom) } = self.place;
         let grid = Stroke::solid(palette::GRID, 1.0);
+        let mut free = f64::INFINITY;
         for (value, label) in self.y.ticks() {
             let y = self.at((0.0, value)).1;
             canvas.line(&[(left, y), (right, y)], grid);
-            if is_first {
+            if is_first && y <= free {
+                free = y - LINE;
                 canvas.text(&label, (left - 10.0, y), Lettering::QUIET.at(Anchor::Right));
             }
         }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod heat;
+mod html;
 mod log;
 mod plan;
 mod plots;
