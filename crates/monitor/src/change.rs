@@ -6,7 +6,7 @@ use crate::limit::{ChosenBy, Limit, WELL_USED};
 use crate::run::Run;
 use crate::text::{share, short, time};
 use crate::work::{MUCH as MUCH_PADDING, Work};
-use crate::{RunFacts, TrainingReport};
+use crate::{StepSettings, TrainingReport};
 
 /// The most changes that are named: of many, none is made.
 const MOST: usize = 3;
@@ -31,8 +31,15 @@ impl SettingChange {
 }
 
 /// Names the changes that would help most, the first of them first.
-pub(crate) fn changes(run: &Run<'_>, report: &TrainingReport, facts: &RunFacts) -> Vec<SettingChange> {
-    let all = [of_time(report), of_waiting(facts), of_padding(run), of_memory(report, facts)];
+///
+/// `waiting` is what steps waited for their samples in seconds, and which part of their time that was.
+pub(crate) fn changes(
+    run: &Run<'_>,
+    report: &TrainingReport,
+    waiting: Option<(f64, f64)>,
+    settings: &StepSettings,
+) -> Vec<SettingChange> {
+    let all = [of_time(report), of_waiting(waiting), of_padding(run), of_memory(report, settings)];
     all.into_iter().flatten().take(MOST).collect()
 }
 
@@ -45,8 +52,8 @@ fn of_time(report: &TrainingReport) -> Option<SettingChange> {
     })
 }
 
-fn of_waiting(facts: &RunFacts) -> Option<SettingChange> {
-    let (seconds, part) = facts.waiting.filter(|it| MUCH_TIME <= it.1)?;
+fn of_waiting(waiting: Option<(f64, f64)>) -> Option<SettingChange> {
+    let (seconds, part) = waiting.filter(|it| MUCH_TIME <= it.1)?;
     let figure = format!("steps waited {} for samples, {} of their time", time(seconds), share(part));
     Some(SettingChange::new("data.workers", "more of them read more samples at once", figure))
 }
@@ -57,11 +64,11 @@ fn of_padding(run: &Run<'_>) -> Option<SettingChange> {
     Some(SettingChange::new("batch.n_edges", "more edges pad less", figure))
 }
 
-fn of_memory(report: &TrainingReport, facts: &RunFacts) -> Option<SettingChange> {
+fn of_memory(report: &TrainingReport, settings: &StepSettings) -> Option<SettingChange> {
     let used = report.steady_budget_share?;
     let figure = format!("steps reached {} of the budget", share(used));
     let (setting, change) = match report.limit? {
-        Limit::Memory if facts.step_settings.is_capacity_set => {
+        Limit::Memory if settings.is_capacity_set => {
             ("memory.capacity", "a larger one, where the device has more, may let steps grow")
         }
         Limit::Length => ("train.steps", "more of them let the sizes settle"),
@@ -71,7 +78,7 @@ fn of_memory(report: &TrainingReport, facts: &RunFacts) -> Option<SettingChange>
         }
         Limit::BatchesPerStep => ("batch.batches_per_step", "1 lets a micro-batch hold a whole step"),
         Limit::Bounds => ("batch.batch_max", "a larger one takes more memory for the same step"),
-        Limit::Fixed if facts.step_settings.chosen_by == ChosenBy::BatchSize => {
+        Limit::Fixed if settings.chosen_by == ChosenBy::BatchSize => {
             ("batch.batch_size", "\"adaptive\" finds how much fits")
         }
         Limit::Fixed => ("policy.kind", "\"certified\" finds how much fits"),

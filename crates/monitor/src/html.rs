@@ -63,11 +63,9 @@ impl TrainingReport {
     fn cards(&self) -> Vec<(&'static str, String, bool)> {
         let dash = || "–".to_owned();
         let (failures, above) = (self.oom_recoveries + self.steps_given_up, self.bounds_exceeded);
-        let failed = match (failures, self.restarts.len()) {
-            (0, 0) => "none".to_owned(),
-            (n, 0) => format!("{n} out of memory"),
-            (n, deaths) => format!("{n} out of memory, {deaths} deaths"),
-        };
+        let kinds = [(failures, "out of memory"), (self.restarts.len() as u64, "deaths")];
+        let failed: Vec<_> = kinds.iter().filter(|it| 0 < it.0).map(|(n, what)| format!("{n} {what}")).collect();
+        let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
         vec![
             ("budget used, median", self.steady_budget_share.map_or_else(dash, share), false),
             ("padding", self.work.map_or_else(dash, |it| share(it.padding)), false),
@@ -123,14 +121,21 @@ fn table<const N: usize>(page: &mut String, title: &str, names: &[&str], rows: &
     }
     let _ = write!(page, "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n");
     if !names.is_empty() {
-        let cells: String = names.iter().map(|it| format!("<th>{it}</th>")).collect();
-        let _ = writeln!(page, "<tr>{cells}</tr>");
+        row(page, "th", names);
     }
-    for row in rows {
-        let cells: String = row.iter().map(|it| format!("<td>{}</td>", escaped(it))).collect();
-        let _ = writeln!(page, "<tr>{cells}</tr>");
+    for it in rows {
+        row(page, "td", it);
     }
     *page += "</table></div>\n";
+}
+
+/// Writes a row of a table, each cell in an element of this name.
+fn row(page: &mut String, element: &str, cells: &[impl AsRef<str>]) {
+    *page += "<tr>";
+    for it in cells {
+        let _ = write!(page, "<{element}>{}</{element}>", escaped(it.as_ref()));
+    }
+    *page += "</tr>\n";
 }
 
 /// Writes a sentence with its settings, which are between backticks, as code.

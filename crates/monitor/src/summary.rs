@@ -200,8 +200,9 @@ impl TrainingReport {
     /// Sums a run up.
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
         let run = Run::new(events);
-        let mut report = Self::summed_up(&run, facts.clone());
-        report.changes = changes(&run, &report, &facts);
+        let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
+        let mut report = Self::summed_up(&run, facts);
+        report.changes = changes(&run, &report, waiting, &settings);
         report
     }
 

@@ -31,7 +31,7 @@ impl Figure for LossComparison<'_> {
         let end = calm.iter().chain(&faulty).map(|it| it.0 + 1.0).fold(1.0, f64::max);
         let x = Axis::whole(0.0, end, 8);
         self.draw_losses(canvas, &style, &x, upper, [&calm, &faulty]);
-        draw_differences(canvas, &style, &x, lower, [&calm, &faulty])
+        draw_differences(canvas, &style, &x, lower, [&calm, &faulty]);
     }
 }
 
@@ -64,7 +64,7 @@ impl LossComparison<'_> {
         let failures: Vec<f64> = self.disturbed.failures().map(|it| it.step as f64).collect();
         panel.line(canvas, &thin(calm.to_vec()), style.undisturbed);
         panel.line(canvas, &thin(faulty.to_vec()), style.disturbed);
-        panel.verticals(canvas, &failures, style.failure)
+        panel.verticals(canvas, &failures, style.failure);
     }
 }
 
@@ -79,7 +79,7 @@ fn draw_differences(canvas: &Canvas, style: &Style, x: &Axis, place: Place, [cal
     if differences.is_empty() {
         return panel.remark(canvas, "no step in common");
     }
-    panel.line(canvas, &thin(differences), style.disturbed)
+    panel.line(canvas, &thin(differences), style.disturbed);
 }
 
 fn losses(run: &Run<'_>) -> Vec<Point> {

@@ -59,7 +59,7 @@ fn draw_mark(canvas: &Canvas, mark: Mark, x: f64, y: f64) {
         Mark::Line(stroke) => canvas.line(&[(x, y), (end, y)], stroke),
         Mark::Area(stroke) => {
             canvas.fill(&[(x, y), (end, y), (end, y + 9.0), (x, y + 9.0)], stroke.color.faint(0.3));
-            canvas.line(&[(x, y), (end, y)], stroke)
+            canvas.line(&[(x, y), (end, y)], stroke);
         }
         Mark::Dot(stroke) => canvas.dot((middle, y), 4.5, stroke.color),
         Mark::Vertical(stroke) => canvas.line(&[(middle, y - 11.0), (middle, y + 11.0)], stroke),
@@ -67,7 +67,7 @@ fn draw_mark(canvas: &Canvas, mark: Mark, x: f64, y: f64) {
         Mark::Hatched(stroke) => canvas.hatched([(x, y - 10.0), (end, y + 10.0)], stroke),
         Mark::Source(source) => {
             canvas.rectangle([(x, y - 10.0), (end, y + 10.0)], palette::GRID);
-            draw_sign(canvas, source, (end - 8.0, y - 2.0), palette::INK)
+            draw_sign(canvas, source, (end - 8.0, y - 2.0), palette::INK);
         }
     }
 }

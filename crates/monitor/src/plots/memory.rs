@@ -246,7 +246,9 @@ impl Marks {
         panel.dots(canvas, &places(&self.validations), VALIDATION.color);
         panel.scatter(canvas, &places(&self.violations), REFUSED.color);
         for (of, stroke) in [(&self.refused, REFUSED), (&self.deaths, DEATH)] {
-            places(of).into_iter().for_each(|it| canvas.cross(panel.at(it), 7.0, stroke));
+            for it in places(of) {
+                canvas.cross(panel.at(it), 7.0, stroke);
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ impl Ratios<'_> {
         for (index, (task, color)) in self.tasks.iter().zip(self.colors).enumerate() {
             self.draw_task(canvas, task, *color, (top + index as f64 * height, height), unit);
         }
-        canvas.line(&[(left, top), (left, top + n_tasks * height)], Stroke::solid(palette::GREY, 1.0))
+        canvas.line(&[(left, top), (left, top + n_tasks * height)], Stroke::solid(palette::GREY, 1.0));
     }
 
     fn draw_task(&self, canvas: &Canvas, task: &TaskReport, color: Color, (top, height): (f64, f64), unit: f64) {
@@ -70,7 +70,7 @@ impl Ratios<'_> {
         // The line goes through no number.
         let crossed = start - GAP < one && one < start + GAP + Lettering::LABEL.width(&text);
         let start = if crossed { one + GAP } else { start };
-        canvas.text(&text, (start, bar + thick / 2.0), Lettering::LABEL)
+        canvas.text(&text, (start, bar + thick / 2.0), Lettering::LABEL);
     }
 }
 

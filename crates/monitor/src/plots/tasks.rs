@@ -71,7 +71,7 @@ impl<'a> Comparison<'a> {
             panel.line(canvas, &self.thin(points), Stroke::solid(pale(color), 1.2));
         }
         let smoothed = losses.iter().map(|it| self.thin(&smooth(it)));
-        smoothed.zip(COLORS).for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)))
+        smoothed.zip(COLORS).for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)));
     }
 
     fn draw_weights(&self, canvas: &Canvas, x: &Axis, weights: &[Vec<Point>], place: Place) {
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         let panel = Panel::new("weight of each task's loss", x, y, place.between((LEFT, MIDDLE.0)));
         panel.frame(canvas, true);
         let lines = weights.iter().zip(COLORS);
-        lines.for_each(|(it, color)| panel.line(canvas, &self.thin(it), Stroke::solid(color, 2.2)))
+        lines.for_each(|(it, color)| panel.line(canvas, &self.thin(it), Stroke::solid(color, 2.2)));
     }
 
     /// The tasks share the points that a picture may have.
@@ -113,7 +113,7 @@ impl Figure for Comparison<'_> {
             colors: &COLORS,
             place: place.between((MIDDLE.1, canvas.size.0 - RIGHT)),
         }
-        .draw(canvas)
+        .draw(canvas);
     }
 }
 

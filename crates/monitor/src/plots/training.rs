@@ -14,17 +14,19 @@ pub(super) struct Curves<'a>(pub(super) &'a Run<'a>);
 impl Figure for Curves<'_> {
     fn draw(&self, canvas: &Canvas) {
         let style = Style::new();
-        let legend = [
+        let mut legend = vec![
             (Mark::Line(style.loss), "loss of a step".to_owned()),
             (Mark::Line(style.smoothed), "smoothed loss".to_owned()),
-            (Mark::Line(style.metric), "validation metric".to_owned()),
-            (Mark::Line(style.baseline), "its baseline".to_owned()),
         ];
+        if self.0.validations().next().is_some() {
+            legend.push((Mark::Line(style.metric), "validation metric".to_owned()));
+            legend.push((Mark::Line(style.baseline), "its baseline".to_owned()));
+        }
         let top = header(canvas, "Training curves", self.0.subtitle(), &legend);
         let [upper, lower] = stack(canvas, top, [0.58, 0.42]);
         let x = Axis::whole(0.0, self.end(), 8);
         self.draw_loss(canvas, &style, &x, upper);
-        self.draw_metric(canvas, &style, &x, lower)
+        self.draw_metric(canvas, &style, &x, lower);
     }
 }
 
@@ -60,7 +62,7 @@ impl Curves<'_> {
         let smoothed = smooth(&losses);
         panel.dots(canvas, &losses, palette::PALE_SKY);
         panel.line(canvas, &thin(losses), style.loss);
-        panel.line(canvas, &thin(smoothed), style.smoothed)
+        panel.line(canvas, &thin(smoothed), style.smoothed);
     }
 
     fn draw_metric(&self, canvas: &Canvas, style: &Style, x: &Axis, place: Place) {
@@ -78,7 +80,7 @@ impl Curves<'_> {
         // The baseline needs no training, so it holds over the whole run.
         panel.line(canvas, &throughout(baseline, self.end()), style.baseline);
         panel.line(canvas, &metric, style.metric);
-        panel.dots(canvas, &metric, palette::GREEN)
+        panel.dots(canvas, &metric, palette::GREEN);
     }
 
     fn end(&self) -> f64 {

@@ -29,7 +29,7 @@ pub(super) struct Cells<'a> {
 impl Cells<'_> {
     pub(super) fn draw(&self, canvas: &Canvas) {
         let size = self.size();
-        self.grid.cells().for_each(|(place, cell)| self.draw_cell(canvas, cell, self.layout.corners(place), size))
+        self.grid.cells().for_each(|(place, cell)| self.draw_cell(canvas, cell, self.layout.corners(place), size));
     }
 
     fn draw_cell(&self, canvas: &Canvas, cell: &PlanCell, corners: [Point; 2], size: Option<f64>) {

@@ -38,8 +38,10 @@ impl Figure for HeatMap<'_> {
         self.draw_names(canvas, &layout);
         draw_labels(canvas, &grid, &layout);
         Cells { budget: self.0.budget, grid: &grid, layout: &layout, signed }.draw(canvas);
-        sides.into_iter().for_each(|it| draw_side(canvas, it.map(|corner| layout.corner(corner))));
-        scale::draw(canvas, &layout, grid.highest())
+        for it in sides {
+            draw_side(canvas, it.map(|corner| layout.corner(corner)));
+        }
+        scale::draw(canvas, &layout, grid.highest());
     }
 }
 
@@ -92,7 +94,7 @@ impl HeatMap<'_> {
         let edge_name = Lettering::HEADING.fitting(self.0.edge_name.clone(), room);
         canvas.text(&edge_name, (MARGIN, layout.top - 23.0), Lettering::HEADING);
         canvas.text(SHARE, (share_x, layout.top - 23.0), Lettering::HEADING);
-        canvas.text("batch (samples)", (LEFT, layout.bottom() + 46.0), Lettering::HEADING)
+        canvas.text("batch (samples)", (LEFT, layout.bottom() + 46.0), Lettering::HEADING);
     }
 }
 
@@ -112,5 +114,7 @@ fn draw_labels(canvas: &Canvas, grid: &Grid<'_>, layout: &Layout) {
 /// Draws a piece of the boundary with round ends, so that pieces meet without notches.
 fn draw_side(canvas: &Canvas, ends: [Point; 2]) {
     canvas.line(&ends, limit());
-    ends.into_iter().for_each(|it| canvas.dot(it, limit().width / 2.0, palette::VERMILLION))
+    for it in ends {
+        canvas.dot(it, limit().width / 2.0, palette::VERMILLION);
+    }
 }

@@ -28,6 +28,6 @@ pub(super) fn draw(canvas: &Canvas, layout: &Layout, highest: f64) {
         canvas.text(label, (right + 10.0, y(share).max(layout.top + 8.0)), Lettering::QUIET);
     }
     if 1.0 < end {
-        draw_side(canvas, [(left, y(1.0)), (right, y(1.0))])
+        draw_side(canvas, [(left, y(1.0)), (right, y(1.0))]);
     }
 }
