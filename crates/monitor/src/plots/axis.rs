@@ -39,6 +39,16 @@ impl Axis {
         Self::with_enough_ticks(n_ticks, |n| of_step(round_up((high - low) / n, [1.0, 2.0, 4.0, 8.0, 10.0])))
     }
 
+    /// Covers the steps of a run up to its end.
+    pub(super) fn steps(end: f64, n_ticks: u32) -> Self {
+        if end < f64::from(ENOUGH_STEPS) {
+            return Self::whole(0.0, end, n_ticks);
+        }
+        Self::with_enough_ticks(n_ticks, |n| {
+            Self::with_step(0.0, end, round_up(end / n, [1.0, 2.0, 5.0, 10.0]).max(1.0))
+        })
+    }
+
     /// Covers the finite ones of `values` with some room around them, logarithmically where they span much.
     pub(super) fn around(values: impl Iterator<Item = f64>, n_ticks: u32) -> Self {
         let (low, high) = values
@@ -88,7 +98,7 @@ impl Axis {
 
     /// Returns the first axis, of more and more steps, that has enough ticks.
     fn with_enough_ticks(n_ticks: u32, of_steps: impl Fn(f64) -> Self) -> Self {
-        let finer = (n_ticks..ENOUGH_STEPS).map(|it| of_steps(it.into()));
+        let finer = (n_ticks..=n_ticks.max(ENOUGH_STEPS)).map(|it| of_steps(it.into()));
         finer
             .into_iter()
             .find(|it| LEAST_TICKS <= it.ticks.len())

@@ -29,7 +29,7 @@ impl Figure for LossComparison<'_> {
         let [upper, lower] = stack(canvas, top, [0.7, 0.3]);
         let (calm, faulty) = (losses(&self.undisturbed), losses(&self.disturbed));
         let end = calm.iter().chain(&faulty).map(|it| it.0 + 1.0).fold(1.0, f64::max);
-        let x = Axis::whole(0.0, end, 8);
+        let x = Axis::steps(end, 8);
         self.draw_losses(canvas, &style, &x, upper, [&calm, &faulty]);
         draw_differences(canvas, &style, &x, lower, [&calm, &faulty]);
     }

@@ -73,7 +73,7 @@ impl Figure for Timeline<'_> {
         let [memory, patch, batch] = stack(canvas, top, [0.64, 0.18, 0.18]);
         let adjustments = self.adjustments();
         for Column { sides, end, name, is_first } in self.columns(canvas.size.0) {
-            let x = Axis::whole(0.0, end, 8);
+            let x = Axis::steps(end, 8);
             let shown: Vec<f64> = adjustments.iter().copied().filter(|it| *it <= end).collect();
             self.draw_memory(canvas, &marks, (&x, end, is_first), &shown, memory.between(sides));
             let places = [patch, batch].map(|it| it.between(sides));
@@ -120,7 +120,8 @@ impl Timeline<'_> {
     ) {
         let highest = self.highest(marks);
         let (unit, unit_name) = unit(highest);
-        let y = Axis::linear(0.0, 1.06 * highest.as_f64() / unit, 8);
+        let top = 1.06 * highest.as_f64() / unit;
+        let y = Axis::linear(0.0, top, 8);
         let heading = if is_first { format!("memory of a step ({unit_name})") } else { String::new() };
         let panel = Panel::new(heading, x, y, place);
         panel.frame_over(canvas, None, is_first);
@@ -133,7 +134,10 @@ impl Timeline<'_> {
         let in_use = thin(of(&|it| Some(it.in_use)));
         panel.area(canvas, &in_use, IN_USE.color.faint(0.3));
         panel.line(canvas, &in_use, IN_USE);
-        let [expected, upper] = [of(&|it| it.upper.and(it.predicted)), of(&|it| it.predicted.and(it.upper))].map(thin);
+        // A bound far beyond what there is ends at the edge of the panel.
+        let inside = |points: Vec<Point>| thin(points.into_iter().map(|it| (it.0, it.1.min(top))).collect());
+        let expected = inside(of(&|it| it.upper.and(it.predicted)));
+        let upper = inside(of(&|it| it.predicted.and(it.upper)));
         panel.band(canvas, &expected, &upper, FORESEEN.color.faint(0.35));
         panel.line(canvas, &upper, FORESEEN);
         panel.line(canvas, &thin(stairs(of(&|it| Some(it.capacity)), end)), CAPACITY);

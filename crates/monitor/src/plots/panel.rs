@@ -88,7 +88,7 @@ impl<'a> Panel<'a> {
             self.label_x(canvas, name);
         }
         let start = if is_first { left - LEFT + MARGIN } else { left };
-        let heading = Lettering::HEADING.fitting(self.heading.clone(), right - start);
+        let heading = Lettering::HEADING.fitting(self.heading.clone(), canvas.size.0 - RIGHT - start);
         canvas.text(&heading, (start, top - 23.0), Lettering::HEADING);
         canvas.line(&[(left, top), (left, bottom), (right, bottom)], Stroke::solid(palette::GREY, 1.0));
     }

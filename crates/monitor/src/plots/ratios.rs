@@ -57,7 +57,7 @@ impl Ratios<'_> {
             (1.0 < lines, &task.metric_name, task.metric, task.baseline)
         {
             let text = format!("{name} {}, baseline {}", short(metric), short(baseline));
-            write(text, top + 44.0, Lettering::QUIET.sized(19.0));
+            write(text, top + 44.0, Lettering::QUIET.sized(15.0));
         }
         let Some(ratio) = task.ratio else { return };
         let bar = top + TEXT / 2.0 * lines + 4.0;

@@ -38,7 +38,7 @@ const SMOOTHED: Stroke = Stroke::solid(palette::BLUE, 3.0);
 impl Figure for Curves<'_> {
     fn draw(&self, canvas: &Canvas) {
         let end = self.run.steps().map(|it| it.step + 1).max().unwrap_or(1) as f64;
-        let x = Axis::whole(0.0, end, 8);
+        let x = Axis::steps(end, 8);
         if let [one] = self.shown {
             let [place] = stack(canvas, 0.0, [1.0]);
             return self.draw_series(canvas, one, &x, (place, true));

@@ -96,7 +96,7 @@ impl Figure for Comparison<'_> {
         legend.push((Mark::Vertical(baseline()), "baseline".to_owned()));
         let top = header(canvas, "Tasks compared", self.subtitle(), &legend);
         let end = self.run.steps().map(|it| it.step + 1).max().unwrap_or(1);
-        let x = Axis::whole(0.0, end as f64, 6);
+        let x = Axis::steps(end as f64, 6);
         let weights = self.all(|it| Some(it.weight));
         if weights.iter().any(|it| it.iter().any(|point| Some(point.1) != it.first().map(|first| first.1))) {
             let [upper, lower] = stack(canvas, top, [0.64, 0.36]);

@@ -24,7 +24,7 @@ impl Figure for Curves<'_> {
         }
         let top = header(canvas, "Training curves", self.0.subtitle(), &legend);
         let [upper, lower] = stack(canvas, top, [0.58, 0.42]);
-        let x = Axis::whole(0.0, self.end(), 8);
+        let x = Axis::steps(self.end(), 8);
         self.draw_loss(canvas, &style, &x, upper);
         self.draw_metric(canvas, &style, &x, lower);
     }

@@ -123,3 +123,14 @@ fn the_start_is_enlarged_where_its_adjustments_would_be_lost() {
     assert!(is_enlarged(&run::settled(400)));
     assert!(!is_enlarged(&run::settled(30)) && !is_enlarged(&run::long(600)) && !is_enlarged(&[]));
 }
+
+#[test]
+fn a_bound_beyond_all_memory_stays_inside_its_panel() {
+    let far = StepDone { upper: Some(Bytes::gib(900)), ..run::step(3, run::knobs(16, 4)) };
+    let events: Vec<Event> = [run::step(2, run::knobs(16, 4)), far].map(Event::StepDone).into();
+    let svg = memory_timeline(&events, &RunFacts::default()).svg;
+    let paths = svg.lines().filter(|it| it.contains("stroke=\"#CC79A7\"")).filter_map(|it| it.split('"').nth(1));
+    let heights = paths.flat_map(|it| it.trim_start_matches('M').split('L')).filter_map(|it| it.split(' ').nth(1));
+    let heights: Vec<f64> = heights.map(|it| it.parse().unwrap()).collect();
+    assert!(2 < heights.len() && heights.iter().all(|it| (80.0..800.0).contains(it)), "{heights:?}");
+}
