@@ -96,7 +96,11 @@ pub(crate) fn time_lost(report: &TrainingReport) -> String {
     if lost <= 0.0 { "none".to_owned() } else { time(lost) }
 }
 
-/// Writes how many samples were done in a second.
+/// Writes what was done in a second: real positions where samples are padded, else samples.
 pub(crate) fn speed(report: &TrainingReport) -> String {
+    if let Some(rate) = report.work.and_then(|it| it.real_positions_per_second) {
+        let unit = if report.unit_of_length.is_empty() { "positions" } else { &report.unit_of_length };
+        return format!("{} {unit}/s", short(rate));
+    }
     report.samples_per_second.map_or("–".to_owned(), |it| format!("{} samples/s", short(it)))
 }

@@ -116,12 +116,14 @@ pub(crate) fn small_pictures(run: &Run<'_>) -> Vec<Inline> {
     let foreseen = Inline { title: "Predicted against measured", svg: svg(&foreseen::Foreseen(run), SMALL) };
     let rates = Inline { title: "Throughput against batch size", svg: svg(&sizes::Rates(run), SMALL) };
     let edges = Inline { title: "Samples by padded length or patch", svg: svg(&sizes::Edges(run), SMALL) };
+    let is_padded = run.steps().any(|it| it.real_positions.is_some());
+    let padding = is_padded.then(|| curve("Padding", &steps::PADDING));
     let curves = [
         curve("Throughput", &steps::ALL[..1]),
         curve("Gradient norm", &steps::ALL[1..2]),
         curve("Learning rate", &steps::ALL[2..]),
     ];
-    [foreseen, rates, edges].into_iter().chain(curves).collect()
+    [foreseen, rates, edges].into_iter().chain(padding).chain(curves).collect()
 }
 
 fn render(figure: &impl Figure) -> Plot {

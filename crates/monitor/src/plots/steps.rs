@@ -10,6 +10,7 @@ use super::panel::{Panel, Place, stack};
 use super::series::{smooth, thin};
 use crate::metrics::rate;
 use crate::run::Run;
+use crate::work::Work;
 
 /// One number of each step.
 pub(super) struct Series {
@@ -25,6 +26,13 @@ pub(super) const ALL: [Series; 3] = [
     Series { heading: "norm of the gradient", value: |it| Some(it.gradient_norm), is_noisy: true },
     Series { heading: "learning rate", value: |it| Some(it.learning_rate), is_noisy: false },
 ];
+
+/// The part of the positions that is padding, where the log says it.
+pub(super) const PADDING: [Series; 1] = [Series {
+    heading: "padding (% of the positions)",
+    value: |it| Work::of(std::iter::once(it)).map(|it| 100.0 * it.padding),
+    is_noisy: true,
+}];
 
 /// Curves over the steps, one below the other.
 pub(super) struct Curves<'a> {

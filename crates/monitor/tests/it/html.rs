@@ -89,3 +89,13 @@ fn the_logs_of_every_policy_have_a_page() {
         assert!(page.contains("expected to upper bound") && page.contains("1 out of memory"));
     }
 }
+
+#[test]
+fn a_page_shows_padding_where_the_log_says_it() {
+    let step = |n| StepDone { real_positions: Some(768), ..run::step(n, run::knobs(64, 4)) };
+    let events: Vec<Event> = (0..9).map(|it| Event::StepDone(step(it))).collect();
+    let padded = page(&events, &RunFacts::default());
+    assert!(padded.contains("padding (% of the positions)") && padded.contains("<dd>25 %</dd>"));
+    assert!(padded.contains("<dd>3072 positions/s</dd>"), "768 in a quarter of a second");
+    assert!(!page(&run::small(), &RunFacts::default()).contains("padding (%"));
+}
