@@ -67,7 +67,7 @@ fn undone(run_dir: &Path) -> Vec<StepDone> {
 }
 
 /// Writes reports and pictures from the log, and returns the report.
-pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Result<TrainingReport, RunDirError> {
+pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: &RunFacts) -> Result<TrainingReport, RunDirError> {
     let events = run_dir.events()?;
     let report = TrainingReport::new(&events, facts.clone());
     run_dir.write("batch_metrics.json", batch_metrics(&events).as_bytes())?;
@@ -75,21 +75,26 @@ pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Res
     run_dir.write("training_report.json", report.to_json().as_bytes())?;
     run_dir.write("training_report.md", report.to_markdown().as_bytes())?;
     let config = fs::read_to_string(run_dir.path().join(CONFIG_FILE)).unwrap_or_default();
-    run_dir.write("training_report.html", report.to_html(&events, &facts, &config).as_bytes())?;
-    let tasks = task_comparison(&events).map(|plot| ("task_comparison", plot));
+    run_dir.write("training_report.html", report.to_html(&events, facts, &config).as_bytes())?;
+    write_pictures(run_dir, &events, facts)?;
+    if let Some(overhead) = outcome.overhead {
+        run_dir.write("overhead.json", overhead.to_json().as_bytes())?;
+    }
+    Ok(report)
+}
+
+fn write_pictures(run_dir: &RunDir, events: &[Event], facts: &RunFacts) -> Result<(), RunDirError> {
+    let tasks = task_comparison(events).map(|plot| ("task_comparison", plot));
     let plots = [
-        ("training_curves", training_curves(&events)),
-        ("step_curves", step_curves(&events)),
-        ("memory_timeline", memory_timeline(&events, &facts)),
+        ("training_curves", training_curves(events)),
+        ("step_curves", step_curves(events)),
+        ("memory_timeline", memory_timeline(events, facts)),
     ];
     for (name, plot) in plots.into_iter().chain(tasks) {
         run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
         run_dir.write(&format!("{name}.png"), &plot.png)?;
     }
-    if let Some(overhead) = outcome.overhead {
-        run_dir.write("overhead.json", overhead.to_json().as_bytes())?;
-    }
-    Ok(report)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -111,6 +116,6 @@ mod tests {
         fs::write(folder.path().join(PROCESSES_FILE), lines.collect::<String>()).unwrap();
         let deaths: Vec<_> = restarts(folder.path()).into_iter().map(|it| it.death).collect();
         assert_eq!(deaths, ["killed by SIGKILL after step 10", "ended after step 77; nothing says of what"]);
-        assert_eq!(undone(folder.path()), []);
+        assert!(undone(folder.path()).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What happened?
 //!
-//! Turns the events of a run into the lines of its log, and a log into metrics, a report, three pictures and a progress
+//! Turns the events of a run into the lines of its log, and a log into metrics, a report, a page, pictures and a progress
 //! line; and a memory plan, which says what will happen, into a picture and tables.
 //!
 //! # Invariants
