@@ -61,7 +61,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("cudarc", &["plimsoll-probe", "plimsoll-fleet"]),
     ("mpi", &["plimsoll-fleet"]),
     ("nvml-wrapper", &["plimsoll-probe"]),
-    ("plotters", &["plimsoll-monitor"]),
+    ("resvg", &["plimsoll-monitor"]),
 ];
 
 /// Checks the layers of this workspace.

@@ -45,6 +45,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         epoch: step * EFFECTIVE_BATCH_SIZE / 832_000,
         rung,
         micro_batches: chunks.map(|ids| MicroBatch::new(ids.to_vec(), rung.patch_size)).collect(),
+        real_positions: None,
         predicted: Some(peak),
         upper: Some(peak.saturating_add(Bytes::mib(1))),
         resident,

@@ -22,6 +22,7 @@
 //!   `task_entropy_ratio_per_batch` over single batches.
 //! * `bytes_per_sample`: the most that the heap held from having the lengths to having an epoch's batches, both
 //!   included; 0 when the program does not install `TrackingAllocator`.
+//! * [`Packed`]: how full packed rows are and how well they mix, and how long planning and resuming take.
 //! * [`Changes`]: an epoch in which the rule changes 400 times, and what a position then takes.
 //!
 //! # Not measured
@@ -33,6 +34,7 @@ mod case;
 mod changes;
 mod cpu;
 mod generated;
+mod packed;
 mod recorded;
 mod reference;
 mod resume;
@@ -44,7 +46,8 @@ pub use self::audit::Audit;
 pub use self::case::Case;
 pub use self::changes::Changes;
 pub use self::cpu::{CLOCK, cpu_time, process_time};
-pub use self::generated::{Tasked, chats, images_and_tokens, speech};
+pub use self::generated::{Tasked, chats, documents, images_and_tokens, speech};
+pub use self::packed::Packed;
 pub use self::recorded::{Recorded, read_lengths};
 pub use self::reference::{Filled, shuffle_sort_fill};
 pub use self::resume::Resume;

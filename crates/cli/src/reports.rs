@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::{
     RankReport, Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, decode_bytes, epoch_metrics,
-    memory_timeline, task_comparison, training_curves,
+    memory_timeline, step_curves, task_comparison, training_curves,
 };
 use plimsoll_train::{
-    EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
+    CONFIG_FILE, EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
 };
-use plimsoll_types::Event;
+use plimsoll_types::{Event, StepDone};
 
 use crate::loading::Loaded;
 
@@ -23,7 +23,6 @@ pub(crate) fn facts(
     skipped_files: Vec<String>,
     loaded: Loaded,
 ) -> RunFacts {
-    let (undone_steps, undone_seconds) = undone(run_dir.path());
     RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
@@ -32,8 +31,7 @@ pub(crate) fn facts(
         loading_peak: loaded.peak,
         step_settings,
         restarts: restarts(run_dir.path()),
-        undone_steps,
-        undone_seconds,
+        undone: undone(run_dir.path()),
         warnings,
         skipped_files,
         seconds: outcome.seconds,
@@ -61,32 +59,42 @@ fn restarts(run_dir: &Path) -> Vec<Restart> {
     processes.filter_map(restart).collect()
 }
 
-/// Returns how many steps were undone because a process died or a checkpoint was damaged, and what they took in seconds.
-fn undone(run_dir: &Path) -> (u64, f64) {
+/// Returns the steps that were undone because a process died or a checkpoint was damaged; what cannot be read is left out.
+fn undone(run_dir: &Path) -> Vec<StepDone> {
     let text = fs::read_to_string(run_dir.join(UNDONE_FILE)).unwrap_or_default();
-    let seconds =
-        |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done.seconds) } else { None };
-    text.lines().filter_map(seconds).fold((0, 0.0), |(n, sum), it| (n + 1, sum + it))
+    let step = |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done) } else { None };
+    text.lines().filter_map(step).collect()
 }
 
 /// Writes reports and pictures from the log, and returns the report.
-pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: RunFacts) -> Result<TrainingReport, RunDirError> {
+pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: &RunFacts) -> Result<TrainingReport, RunDirError> {
     let events = run_dir.events()?;
-    let report = TrainingReport::new(&events, facts);
+    let report = TrainingReport::new(&events, facts.clone());
     run_dir.write("batch_metrics.json", batch_metrics(&events).as_bytes())?;
     run_dir.write("epoch_metrics.json", epoch_metrics(&events).as_bytes())?;
     run_dir.write("training_report.json", report.to_json().as_bytes())?;
     run_dir.write("training_report.md", report.to_markdown().as_bytes())?;
-    let tasks = task_comparison(&events).map(|plot| ("task_comparison", plot));
-    let plots = [("training_curves", training_curves(&events)), ("memory_timeline", memory_timeline(&events))];
-    for (name, plot) in plots.into_iter().chain(tasks) {
-        run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
-        run_dir.write(&format!("{name}.png"), &plot.png)?;
-    }
+    let config = fs::read_to_string(run_dir.path().join(CONFIG_FILE)).unwrap_or_default();
+    run_dir.write("training_report.html", report.to_html(&events, facts, &config).as_bytes())?;
+    write_pictures(run_dir, &events, facts)?;
     if let Some(overhead) = outcome.overhead {
         run_dir.write("overhead.json", overhead.to_json().as_bytes())?;
     }
     Ok(report)
+}
+
+fn write_pictures(run_dir: &RunDir, events: &[Event], facts: &RunFacts) -> Result<(), RunDirError> {
+    let tasks = task_comparison(events).map(|plot| ("task_comparison", plot));
+    let plots = [
+        ("training_curves", training_curves(events)),
+        ("step_curves", step_curves(events)),
+        ("memory_timeline", memory_timeline(events, facts)),
+    ];
+    for (name, plot) in plots.into_iter().chain(tasks) {
+        run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
+        run_dir.write(&format!("{name}.png"), &plot.png)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,6 +116,6 @@ mod tests {
         fs::write(folder.path().join(PROCESSES_FILE), lines.collect::<String>()).unwrap();
         let deaths: Vec<_> = restarts(folder.path()).into_iter().map(|it| it.death).collect();
         assert_eq!(deaths, ["killed by SIGKILL after step 10", "ended after step 77; nothing says of what"]);
-        assert_eq!(undone(folder.path()), (0, 0.0));
+        assert!(undone(folder.path()).is_empty());
     }
 }

@@ -221,7 +221,7 @@ impl<J: Job> Prepared<J> {
             return Ok(exit_code(&outcome, &stop));
         }
         let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
-        let report = reports::write(&run_dir, &outcome, facts);
+        let report = reports::write(&run_dir, &outcome, &facts);
         drop(display);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }

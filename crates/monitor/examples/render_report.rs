@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Plot, memory_timeline, plan_heat_map, training_curves};
+use plimsoll_monitor::{Plot, Restart, RunFacts, TrainingReport, memory_timeline, plan_heat_map, training_curves};
 
 #[path = "../tests/it/plan.rs"]
 mod plan;
@@ -12,10 +12,13 @@ mod run;
 
 fn main() -> std::io::Result<()> {
     let directory = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
-    for (name, events) in [("small", run::small()), ("long", run::long(600)), ("empty", Vec::new())] {
+    let runs =
+        [("small", run::small()), ("long", run::long(600)), ("settled", run::settled(400)), ("empty", Vec::new())];
+    for (name, events) in runs {
         write(&directory, &format!("{name}-curves"), &training_curves(&events))?;
-        write(&directory, &format!("{name}-memory"), &memory_timeline(&events))?;
+        write(&directory, &format!("{name}-memory"), &memory_timeline(&events, &RunFacts::default()))?;
     }
+    write_page(&directory)?;
     let plans = [
         ("empty", plan::empty()),
         ("single", plan::single()),
@@ -24,6 +27,24 @@ fn main() -> std::io::Result<()> {
         ("large", plan::large()),
     ];
     plans.iter().try_for_each(|(name, plan)| write(&directory, &format!("{name}-plan"), &plan_heat_map(plan)))
+}
+
+/// Writes the page of a run that died twice.
+#[expect(clippy::disallowed_methods, reason = "an example is a shell")]
+fn write_page(directory: &Path) -> std::io::Result<()> {
+    let death = |step| Restart { step, death: "killed by SIGKILL".into(), undone_steps: 30 };
+    let undone = [150, 260].into_iter().flat_map(|from| from..from + 30);
+    let facts = RunFacts {
+        restarts: vec![death(150), death(260)],
+        undone: undone.map(|it| run::step(it, run::knobs(48, 7))).collect(),
+        waiting: Some((21.0, 0.21)),
+        seconds: 115.0,
+        ..RunFacts::default()
+    };
+    let events = run::settled(400);
+    let page = TrainingReport::new(&events, facts.clone()).to_html(&events, &facts, "[train]\nsteps = 400\n");
+    write(directory, "undone-memory", &memory_timeline(&events, &facts))?;
+    std::fs::write(directory.join("monitor-undone.html"), page)
 }
 
 #[expect(clippy::disallowed_methods, reason = "an example is a shell")]

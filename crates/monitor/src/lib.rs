@@ -1,6 +1,6 @@
 //! What happened?
 //!
-//! Turns the events of a run into the lines of its log, and a log into metrics, a report, three pictures and a progress
+//! Turns the events of a run into the lines of its log, and a log into metrics, a report, a page, pictures and a progress
 //! line; and a memory plan, which says what will happen, into a picture and tables.
 //!
 //! # Invariants
@@ -33,12 +33,14 @@
 //! let report = TrainingReport::new(&log.events, RunFacts { seconds: 12.0, ..RunFacts::default() });
 //! assert_eq!((report.metric, report.peak_bytes), (Some(31.5), Some(Bytes::mib(64))));
 //! assert_eq!(report.samples_per_second, None, "no step was done");
-//! assert!(memory_timeline(&log.events).svg.starts_with("<svg"));
+//! assert!(memory_timeline(&log.events, &RunFacts::default()).svg.starts_with("<svg"));
 //! # Ok::<(), plimsoll_monitor::LogError>(())
 //! ```
 
 mod adjustment;
+mod change;
 mod gain;
+mod html;
 mod learning;
 mod levers;
 mod limit;
@@ -59,8 +61,10 @@ mod task;
 mod text;
 mod usage;
 mod verdict;
+mod work;
 
 pub use adjustment::{Adjustment, Setting};
+pub use change::SettingChange;
 pub use learning::ValidationReport;
 pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 pub use log::{Log, LogError, decode, decode_bytes, encode};
@@ -68,9 +72,10 @@ pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use pace::{Ahead, Pace};
 pub use plan::{PlanCell, PlanSource, PlanView};
-pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, task_comparison, training_curves};
+pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curves, task_comparison, training_curves};
 pub use progress::{Progress, Validating};
 pub use ranks::RankReport;
 pub use summary::{Restart, RunFacts, TrainingReport};
 pub use task::TaskReport;
 pub use usage::Usage;
+pub use work::Work;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::run::Run;
 use crate::text::json_rows;
+use crate::work::Work;
 
 /// Lists the steps as a JSON array, one row per line.
 pub fn batch_metrics(events: &[Event]) -> String {
@@ -79,6 +80,9 @@ struct BatchRow<'a> {
     budget_bytes: Bytes,
     seconds: f64,
     samples_per_second: Option<f64>,
+    /// What of the work was real, where samples are padded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<Work>,
     oom_attempts: u32,
     /// Samples that could not be read.
     skipped: usize,
@@ -108,6 +112,7 @@ impl<'a> BatchRow<'a> {
             budget_bytes: step.budget,
             seconds: step.seconds,
             samples_per_second: rate(step.n_samples(), step.seconds),
+            work: Work::of(std::iter::once(step)),
             oom_attempts,
             skipped: step.skipped.len(),
             tasks: tasks.iter().zip(&step.tasks).map(|(task, it)| TaskRow { task, step: *it }).collect(),

@@ -79,6 +79,7 @@ mod tests {
                 epoch: 0,
                 rung: Knobs { patch_size: 16, micro_batch_size: 3 },
                 micro_batches: vec![MicroBatch::new(vec![1, 2, 3], 16)],
+                real_positions: None,
                 predicted: None,
                 upper: None,
                 resident: Bytes::ZERO,

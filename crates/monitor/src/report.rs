@@ -26,6 +26,7 @@ impl TrainingReport {
             let _ = writeln!(text, "{line}\n");
         }
         let _ = writeln!(text, "{}", self.opening());
+        list(&mut text, "What would help most", &self.change_lines());
         table(&mut text, "Result", &self.result_rows());
         table(&mut text, "Memory", &self.memory_rows());
         text += &self.task_table();
@@ -33,14 +34,14 @@ impl TrainingReport {
             table(&mut text, "Ranks", &self.rank_rows());
         }
         text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
-                 ![Memory over the steps](memory_timeline.svg)\n";
+                 ![Memory over the steps](memory_timeline.svg)\n\n\
+                 ![Throughput, gradient norm and learning rate over the steps](step_curves.svg)\n";
         if 1 < self.tasks.len() {
             text += "\n![Loss of each task over the steps, and its metric over the baseline](task_comparison.svg)\n";
         }
         text += "\n## Adjustments\n\n";
         text += &self.adjustment_table();
-        let deaths: Vec<_> = self.restarts.iter().map(death_line).collect();
-        list(&mut text, "Deaths of the process that trained", &deaths);
+        list(&mut text, "Deaths of the process that trained", &self.death_lines());
         list(&mut text, "Warnings", &self.warnings);
         list(&mut text, "Skipped files", &self.skipped_files);
         text
@@ -58,6 +59,20 @@ impl TrainingReport {
         let headlines: Vec<_> = self.headlines().collect();
         let gap = if headlines.is_empty() { "" } else { "\n\n" };
         headlines.join("\n") + gap + &pairs(&rows)
+    }
+
+    /// Returns what came of each task, with its name.
+    pub(crate) fn task_lines(&self) -> Vec<[String; 2]> {
+        self.tasks.iter().map(|it| [it.name.clone(), task_line(it)]).collect()
+    }
+
+    fn change_lines(&self) -> Vec<String> {
+        self.changes.iter().map(|it| format!("`{}`: {} ({}).", it.setting, it.change, it.figure)).collect()
+    }
+
+    /// Returns a line for each death of the process.
+    pub(crate) fn death_lines(&self) -> Vec<String> {
+        self.restarts.iter().map(death_line).collect()
     }
 
     /// What is to be known first, one sentence or a few on each line.
@@ -87,14 +102,14 @@ impl TrainingReport {
     }
 
     /// Returns a row for each rank, and what they have waited for each other, where there are several.
-    fn rank_rows(&self) -> Vec<(String, String)> {
+    pub(crate) fn rank_rows(&self) -> Vec<(String, String)> {
         let rows = self.ranks.iter().map(|it| (format!("rank {}", it.rank), it.line()));
         let waited =
             self.waiting_for_ranks.map(|it| ("waiting for ranks".to_owned(), format!("{} of the steps", share(it))));
         rows.chain(waited).collect()
     }
 
-    fn opening(&self) -> String {
+    pub(crate) fn opening(&self) -> String {
         let end = match self.end {
             Some(EndReason::Completed) => "was completed in",
             Some(EndReason::StoppedEarly) => "ended early, since its validations got no better, after",
@@ -105,7 +120,7 @@ impl TrainingReport {
         format!("The run on {device} {end} {}.", time(self.seconds))
     }
 
-    fn result_rows(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn result_rows(&self) -> Vec<(&'static str, String)> {
         let given_up = match self.steps_given_up {
             0 => String::new(),
             n => format!(", {n} given up"),
@@ -116,6 +131,8 @@ impl TrainingReport {
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
         ];
+        let unit = if self.unit_of_length.is_empty() { "positions" } else { &self.unit_of_length };
+        rows.extend(self.work.map(|it| ("real work", it.line(unit))));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {
@@ -142,7 +159,7 @@ impl TrainingReport {
         rows
     }
 
-    fn memory_rows(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn memory_rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![
             ("capacity", size(self.capacity_bytes)),
             ("budget", size(self.budget_bytes)),

@@ -4,6 +4,7 @@ use plimsoll_types::{Budget, Bytes, EndReason, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
+use crate::change::{SettingChange, changes};
 use crate::learning::{ValidationReport, best_validation, findings, last_validation};
 use crate::limit::{Limit, StepSettings, limit};
 use crate::metrics::{failures_by_step, rate};
@@ -13,6 +14,7 @@ use crate::task::{TaskReport, task_reports};
 use crate::text::{share, time};
 use crate::usage::Usage;
 use crate::verdict::verdict;
+use crate::work::{Work, much_padding};
 
 /// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
 const WORTH_TELLING: f64 = 10.0;
@@ -42,12 +44,9 @@ pub struct RunFacts {
     /// The deaths after which the run was taken up again.
     #[serde(default)]
     pub restarts: Vec<Restart>,
-    /// Steps that were done again, whatever undid them.
+    /// Steps that were done again, whatever undid them, as they were done first.
     #[serde(default)]
-    pub undone_steps: u64,
-    /// What the steps took that were done again, in seconds.
-    #[serde(default)]
-    pub undone_seconds: f64,
+    pub undone: Vec<StepDone>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.
@@ -72,9 +71,15 @@ pub struct Restart {
 /// What came of a run; what the events do not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingReport {
+    /// [`TrainingReport::VERSION`] of the writer; reports that do not say are of version 1.
+    #[serde(default = "first_version")]
+    pub version: u32,
     /// Whether the memory was used well, and what would change that, in words.
     #[serde(default)]
     pub verdict: Option<String>,
+    /// The changes that would help most, each with what speaks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingChange>,
     /// What the validations warn of, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
@@ -95,6 +100,9 @@ pub struct TrainingReport {
     pub epochs: u64,
     /// Samples of the committed steps.
     pub samples_seen: u64,
+    /// What of the work was real, where samples are padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
@@ -186,46 +194,63 @@ pub struct TrainingReport {
 }
 
 impl TrainingReport {
+    /// Version of the layout; raised by every change that an older reader would misread.
+    pub const VERSION: u32 = 2;
+
     /// Sums a run up.
     pub fn new(events: &[Event], facts: RunFacts) -> Self {
         let run = Run::new(events);
-        let (start, memory, validation) = (run.start(), final_budget(&run), run.validations().last());
+        let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
+        let mut report = Self::summed_up(&run, facts);
+        report.changes = changes(&run, &report, waiting, &settings);
+        report
+    }
+
+    fn summed_up(run: &Run<'_>, facts: RunFacts) -> Self {
+        let (start, memory, validation) = (run.start(), final_budget(run), run.validations().last());
         let own: u64 = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
         let samples_seen = own + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
-        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, events));
-        let (increases, decreases) = directions(&run);
+        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, run.0));
+        let (increases, decreases) = directions(run);
         Self {
-            verdict: verdict(&run, &facts.step_settings),
-            findings: findings(&run).into_iter().chain(facts.waiting.and_then(waiting)).collect(),
-            limit: limit(&run, &facts.step_settings),
+            version: Self::VERSION,
+            changes: Vec::new(),
+            verdict: verdict(run, &facts.step_settings),
+            findings: findings(run)
+                .into_iter()
+                .chain(facts.waiting.and_then(waiting))
+                .chain(much_padding(run))
+                .collect(),
+            limit: limit(run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
-            end: end_reason(&run),
+            end: end_reason(run),
             steps: count(run.steps().filter(|it| it.committed)),
             steps_given_up: count(run.steps().filter(|it| !it.committed)),
             epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
             samples_seen,
+            work: Work::of(run.committed()),
             samples_skipped: run.steps().map(|it| it.skipped.len() as u64).sum(),
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: run.peak(),
-            usage: Usage::of(&run),
+            usage: Usage::of(run),
             loading_peak_bytes: facts.loading_peak,
-            steady_budget_share: steady_budget_share(&run),
+            steady_budget_share: steady_budget_share(run),
             adjustments: count(run.moves()),
             increases,
             decreases,
-            oom_recoveries: oom_recoveries(&run),
+            oom_recoveries: oom_recoveries(run),
             bounds_exceeded: count(run.excesses()),
             bounds_exceeded_in_validations: count(run.excesses().filter(|it| it.phase == Phase::Infer)),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),
-            best_validation: best_validation(&run),
-            last_validation: last_validation(&run),
+            best_validation: best_validation(run),
+            last_validation: last_validation(run),
             last_checkpoint: run.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
-            tasks: task_reports(&run),
+            tasks: task_reports(run),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
             overhead_us_per_step: facts.overhead_us_per_step,
@@ -234,11 +259,11 @@ impl TrainingReport {
             ranks: first.into_iter().chain(facts.other_ranks).collect(),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
-            undone_steps: facts.undone_steps,
-            undone_seconds: facts.undone_seconds,
+            undone_steps: facts.undone.len() as u64,
+            undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
-            decisions: adjustments(&run),
+            decisions: adjustments(run),
             out_dir: facts.out_dir,
         }
     }
@@ -254,6 +279,10 @@ fn waiting((seconds, part): (f64, f64)) -> Option<String> {
             share(part)
         )
     })
+}
+
+const fn first_version() -> u32 {
+    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -78,6 +78,50 @@ pub enum SamplerError {
         /// Name of the setting.
         key: &'static str,
     },
+    /// Batches of a multiple are planned for the fewest batches only.
+    #[error("plan batches: `multiple_of` is {multiple}, with this objective it must be 1")]
+    MultipleObjective {
+        /// The multiple that was asked for.
+        multiple: u32,
+    },
+    /// The budget has no room for one multiple of the longest samples.
+    #[error(
+        "plan batches: `multiple_of` is {multiple}, it must be at most {capacity}, as many as fit of the longest samples, \
+         which are padded to {length} on the last axis"
+    )]
+    MultipleAboveBudget {
+        /// The multiple that was asked for.
+        multiple: u32,
+        /// How many of the longest samples fit.
+        capacity: u32,
+        /// What these are padded to on the last axis.
+        length: u32,
+    },
+    /// A sample is shorter, or longer, than wanted.
+    #[error("admit samples: sample {id} has length {length}, wanted is {shortest} to {longest}")]
+    Outside {
+        /// The sample.
+        id: u64,
+        /// Its length.
+        length: u32,
+        /// The least that is wanted.
+        shortest: u32,
+        /// The most that is wanted.
+        longest: u32,
+    },
+    /// No length can be wanted.
+    #[error(
+        "admit samples: `shortest` is {shortest} and `longest` is {longest}, they must be 1 <= shortest <= longest"
+    )]
+    AdmitsNothing {
+        /// The least that is wanted.
+        shortest: u32,
+        /// The most that is wanted.
+        longest: u32,
+    },
+    /// Steps take every sample of an epoch.
+    #[error("plan steps: `drop_last` is for batches, a step takes what is left of the epoch")]
+    DropLastOfSteps,
     /// The time of a batch is no time.
     #[error("plan batches: `batch_overhead` is {batch_overhead}, it must be a number from 0")]
     BatchOverhead {
@@ -151,6 +195,40 @@ pub enum SamplerError {
         /// Samples of the task.
         n_samples: usize,
     },
+    /// There are more weights, or fewer, than samples.
+    #[error("index the samples: there are {weights} weights for {n_samples} samples")]
+    WeightCount {
+        /// Weights given.
+        weights: usize,
+        /// Number of samples.
+        n_samples: usize,
+    },
+    /// A weight is negative or no number.
+    #[error("index the samples: the weight of sample {id} is {weight}, it must be a number from 0")]
+    Weight {
+        /// The first such sample.
+        id: u64,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Nothing can be drawn in proportion to these weights.
+    #[error("index the samples: the weights sum to {sum}, the sum must be a number above 0")]
+    NoWeight {
+        /// Their sum.
+        sum: f64,
+    },
+    /// Samples are drawn by one rule only.
+    #[error("plan batches: the samples have weights, and the tasks `shares`; set one of them")]
+    WeightsAndShares,
+    /// Without shares, every sample comes once.
+    #[error("plan batches: `ends` is for tasks with `shares`, which are not set")]
+    EndsWithoutShares,
+    /// A temperature is no number above zero.
+    #[error("share tasks: the temperature is {temperature}, it must be a number above 0")]
+    Temperature {
+        /// The value given.
+        temperature: f64,
+    },
     /// The shares do not sum to one.
     #[error(
         "plan batches: the task shares sum to {}, not to 1; set `normalize_shares` to divide them by their sum",
@@ -180,9 +258,48 @@ pub enum SamplerError {
         /// The most that is possible.
         most: u64,
     },
-    /// Rows are not divided into micro-batches.
-    #[error("plan steps: samples that are laid end to end have no padded length, plan for the fewest batches or time")]
-    PackedSteps,
+    /// A sample is longer than a row may be.
+    #[error(
+        "pack rows: sample {id} has length {length}, a row of `row_len` {row_len} has room for {limit}; set a longer \
+         `row_len`, or cut samples"
+    )]
+    BeyondRow {
+        /// The first such sample.
+        id: u64,
+        /// Its length.
+        length: u32,
+        /// Positions of a row.
+        row_len: u32,
+        /// The longest piece that a row may have, by its length and by its squares.
+        limit: u32,
+    },
+    /// Pieces of a sample would repeat all of one another.
+    #[error("pack rows: `overlap` is {overlap}, it must be below {limit}, the length of a piece")]
+    Overlap {
+        /// The value given.
+        overlap: u32,
+        /// The length of a piece.
+        limit: u32,
+    },
+    /// Samples are cut into more pieces than a plan can tell apart.
+    #[error("pack rows: there are {n_pieces} pieces, a plan holds at most {most}; set a longer `row_len`")]
+    TooManyPieces {
+        /// Number of pieces.
+        n_pieces: u64,
+        /// The most that a plan holds.
+        most: u64,
+    },
+    /// A row does not fit even alone.
+    #[error(
+        "take packed rows: a row of {positions} positions whose squares sum to {squares} does not fit even alone; set a \
+         shorter `row_len`, or lower `row_squares`"
+    )]
+    RowLoad {
+        /// Positions of the row.
+        positions: u64,
+        /// The sum of the squares of its pieces' lengths.
+        squares: u64,
+    },
     /// A stream has no end by which shares could be kept.
     #[error("plan a stream: `shares` are for epochs, a stream has the tasks that come")]
     StreamShares,

@@ -12,6 +12,8 @@ pub(crate) enum Use {
     Window = 4,
     Batches = 5,
     Reference = 6,
+    Weights = 7,
+    Rows = 8,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.

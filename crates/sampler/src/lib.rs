@@ -1,13 +1,9 @@
 //! Which samples fill this plan, in which layout?
 //!
-//! Three steps lead from a data set of crops to samples in host memory.
-//! An [`EpochCursor`] says which sample ids come next, drawn from a [`Permutation`] of the epoch.
-//! [`crop`] says where in its image a sample lies.
-//! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
+#![doc = include_str!("../README.md")]
 //!
-//! Samples of several images, tokens and labels go into a [`MixedBuffer`], padded and with masks.
+//! # How it works
 //!
-//! Samples of different lengths need a plan.
 //! A [`BatchPlanner`] divides a [`SampleIndex`] (lengths on one axis or several, a task per sample) into [`Batches`] that
 //! a [`CapacityRule`] allows, for every epoch anew; a [`StreamPlanner`] does so for samples that nobody has counted.
 //! Sorted samples are padded little, and shuffled ones have new mates in every epoch; a plan has to be both.
@@ -16,6 +12,9 @@
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
+//! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
+//! boundaries, positions and masks, a [`PackRule`] says how many go through the model together, and [`PackSteps`] divides
+//! them into optimizer steps.
 //! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work of unequal
 //! cost.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
@@ -29,7 +28,7 @@
 //!   at any step without repeating or losing a sample.
 //! * No batch is larger than its rule allows, and a plan has every sample once per epoch, or says which it left out.
 //! * Batches are shuffled within their window only, and a position needs no more than one window to be planned again:
-//!   a few numbers, the ids of the partial batch that the window before left over (256 at most), and, once the rule has
+//!   a few numbers, the ids of the partial batches that the window before left over (256 at most, or what each task has beyond a multiple), and, once the rule has
 //!   changed, a number for each kind of sample or a bit for each sample of a small window.
 //!   That is 4 kB of JSON at most with the default window on one axis, after any number of changes: 3.8 kB among ten
 //!   million samples, and 1.1 kB with a lattice.
@@ -37,12 +36,43 @@
 //!   take some ten bytes each, so that a hundred of them may take more.
 //! * Samples that are padded alike go in the order of their queue, whatever rules divide them into batches, so that what
 //!   was taken is the same for all rules: no change loses a sample or repeats one.
+//! * Which packed rows there are depends on no rule, so that a change of the rule changes none; a position between two of
+//!   them takes less than 4 kB of JSON among ten million samples.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
 //! * Where shares are wanted, a window ends where a task runs out of samples, so that the shares hold in every stretch of
 //!   the epoch, also when one window would hold all of it; the order of the batches keeps them to within about a batch.
 //! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example
+//!
+//! Chats of 8 to 4 096 tokens, at most 32 768 padded tokens at a time:
+//!
+//! ```
+//! use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig, SampleIndex, mates_kept};
+//!
+//! let lengths: Vec<u32> = (0..100_000u32).map(|id| 8 + id * 7919 % 4089).collect();
+//! let index = SampleIndex::try_new([lengths])?;
+//! let planner = BatchPlanner::try_new(index, PaddedBudget([32_768]), PlanConfig { seed: 7, ..PlanConfig::default() })?;
+//!
+//! let mut epoch = planner.epoch(0);
+//! let first = epoch.next_batch().expect("there are samples");
+//! assert!(first.ids.len() as u64 * u64::from(first.longest[0]) <= 32_768);
+//! // A checkpoint keeps the position, from which an equal planner goes on.
+//! let resumed = planner.resume(&epoch.position())?;
+//! assert_eq!(resumed, epoch);
+//!
+//! let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
+//! assert!(planner.report(0, &here).waste[0] < 0.04 && mates_kept(&here, &next) < 0.04);
+//! # Ok::<(), plimsoll_sampler::SamplerError>(())
+//! ```
+//!
+//! # Crops and host buffers
+//!
+//! Three steps lead from a data set of crops to samples in host memory.
+//! An [`EpochCursor`] says which sample ids come next, drawn from a [`Permutation`] of the epoch.
+//! [`crop`] says where in its image a sample lies.
+//! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
+//! Samples of several images, tokens and labels go into a [`MixedBuffer`], padded and with masks.
 //!
 //! ```
 //! use plimsoll_sampler::{EpochCursor, HostBuffer, crop, place_crop};
@@ -68,27 +98,6 @@
 //! # Ok::<(), plimsoll_sampler::SamplerError>(())
 //! ```
 //!
-//! Chats of 8 to 4 096 tokens, at most 32 768 padded tokens at a time:
-//!
-//! ```
-//! use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig, SampleIndex, mates_kept};
-//!
-//! let lengths: Vec<u32> = (0..100_000u32).map(|id| 8 + id * 7919 % 4089).collect();
-//! let index = SampleIndex::try_new([lengths])?;
-//! let planner = BatchPlanner::try_new(index, PaddedBudget([32_768]), PlanConfig { seed: 7, ..PlanConfig::default() })?;
-//!
-//! let mut epoch = planner.epoch(0);
-//! let first = epoch.next_batch().expect("there are samples");
-//! assert!(first.ids.len() as u64 * u64::from(first.longest[0]) <= 32_768);
-//! // A checkpoint keeps the position, from which an equal planner goes on.
-//! let resumed = planner.resume(&epoch.position())?;
-//! assert_eq!(resumed, epoch);
-//!
-//! let (here, next) = (planner.plan_epoch(0), planner.plan_epoch(1));
-//! assert!(planner.report(0, &here).waste[0] < 0.04 && mates_kept(&here, &next) < 0.04);
-//! # Ok::<(), plimsoll_sampler::SamplerError>(())
-//! ```
-//!
 //! # Sources
 //!
 //! * Feistel networks over a product of two ranges, and cycle walking: Black and Rogaway, "Ciphers with Arbitrary
@@ -105,6 +114,7 @@ mod epoch;
 mod error;
 mod hash;
 mod orientation;
+mod pack;
 mod permutation;
 mod plan;
 mod speeds;
@@ -119,11 +129,16 @@ pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
 pub use error::SamplerError;
 pub use orientation::Orientation;
+pub use pack::{
+    PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
+    PackedEpoch, PackedRows, PackedStep, Piece, Split,
+};
 pub use permutation::Permutation;
 pub use plan::{
-    Batch, BatchPlanner, Batches, CapacityRule, EpochPlan, Lattice, Mixing, Objective, Oversize, PaddedBudget, Pending,
-    PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, StepBatch, StepPlanner, StepPosition,
-    StepSize, StreamBatch, StreamLimits, StreamPlanner, StreamPosition, StreamSample, StreamStats, StreamSteps,
-    TaskMix, TaskPlan, mates_kept, rank_correlation, task_entropy_ratio,
+    Admit, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, Lattice, Mixing,
+    Objective, Oversize, OwnedBatch, PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed,
+    SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamPlanner,
+    StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, rank_correlation,
+    task_entropy_ratio, temperature_shares,
 };
 pub use speeds::{Speeds, Worked};

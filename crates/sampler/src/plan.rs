@@ -1,9 +1,11 @@
 //! Batches that fit: which samples go through the model together.
 
+mod admit;
 mod arrange;
 mod batches;
 mod blur;
-mod compact;
+mod bucketed;
+pub(crate) mod compact;
 mod config;
 mod draw;
 mod entry;
@@ -23,10 +25,9 @@ mod order;
 mod pending;
 mod plan_window;
 mod planner;
-mod position;
+pub(crate) mod position;
 mod queues;
 mod report;
-mod rows;
 mod rule;
 mod shares;
 mod step;
@@ -38,8 +39,10 @@ mod streamed;
 mod tasks;
 mod window;
 
-pub use batches::{Batch, Batches};
-pub use config::{Objective, Oversize, PlanConfig, TaskMix};
+pub use admit::{Admit, Admitted};
+pub use batches::{Batch, Batches, OwnedBatch};
+pub use bucketed::{Bucketed, bucketed};
+pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};
 pub use epoch::EpochPlan;
 pub use index::SampleIndex;
 pub use lattice::Lattice;
@@ -49,7 +52,7 @@ pub use planner::BatchPlanner;
 pub use position::PlanPosition;
 pub use report::PlanReport;
 pub use rule::{CapacityRule, PaddedBudget};
-pub use shares::TaskPlan;
+pub use shares::{TaskPlan, temperature_shares};
 pub use step::{PlannedStep, StepBatch, StepSize};
 pub use steps::{StepPlanner, StepPosition};
 pub use stream::StreamPlanner;

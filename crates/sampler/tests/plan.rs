@@ -29,6 +29,7 @@ fn task_mix() -> impl Strategy<Value = TaskMix> {
         normalize_shares: true,
         diversity_weight: Fraction::try_new(weight).unwrap(),
         homogeneous,
+        ..TaskMix::default()
     })
 }
 
@@ -124,8 +125,8 @@ proptest! {
     }
 
     #[test]
-    fn every_objective_keeps_the_budget_on_one_axis(case in case(), which in 0..3) {
-        let objectives = [Objective::FewestBatches, Objective::LeastTime { batch_overhead: 30.0 }, Objective::FewestRows];
+    fn every_objective_keeps_the_budget_on_one_axis(case in case(), which in 0..2) {
+        let objectives = [Objective::FewestBatches, Objective::LeastTime { batch_overhead: 30.0 }];
         let planner = case.on_one_axis(objectives[usize::try_from(which).unwrap()]);
         let batches = planner.plan_epoch(case.epoch);
         each_once(ids(&batches), case.lengths.len());
@@ -134,11 +135,7 @@ proptest! {
         prop_assert!(report.lower_bound <= report.n_batches);
         for batch in batches.iter() {
             let lengths = batch.ids.iter().map(|id| u64::from(case.lengths[*id as usize][0]));
-            let needed = match planner.config().objective {
-                Objective::FewestRows => lengths.sum(),
-                _ => batch.ids.len() as u64 * lengths.max().unwrap(),
-            };
-            prop_assert!(needed <= case.budget[0]);
+            prop_assert!(batch.ids.len() as u64 * lengths.max().unwrap() <= case.budget[0]);
             prop_assert!(u64::from(batch.rows) * u64::from(batch.cell[0]) <= case.budget[0]);
         }
     }

@@ -6,8 +6,8 @@ mod common;
 
 use common::{Numbers, chats, speech};
 use plimsoll_sampler::{
-    BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PlanPosition, SampleIndex, SamplerError, StepPlanner,
-    StepPosition, StepSize, TaskMix,
+    BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, SampleIndex, SamplerError, StepPlanner, StepPosition,
+    StepSize, TaskMix,
 };
 
 type Planner = BatchPlanner<PaddedBudget<1>, 1>;
@@ -125,51 +125,6 @@ fn changes_of_plans_that_take_the_least_time_keep_a_position_small() {
     check_changes(&index(chats(30_000)), &config(edges(), None), (4_096, 65_536), 30);
     check_changes(&index(chats(30_000)), &config(Lattice::default(), Some(9_000)), (4_096, 65_536), 100);
     check_changes(&index(chats(8_000)), &config(edges(), None), (4_096, 4_500), u64::MAX);
-}
-
-/// Goes through an epoch of rows that are filled end to end, with a change of the rule after so many rows and a few
-/// resumptions.
-#[track_caller]
-fn check_changes_of_rows(index: &SampleIndex<1>, config: &PlanConfig<1>, every: usize) {
-    let config = PlanConfig { objective: Objective::FewestRows, ..config.clone() };
-    let mut numbers = Numbers::new(7);
-    let mut budget = 8_192;
-    let mut epoch = planner(index, budget, &config).epoch(3);
-    let (mut seen, mut largest) = (vec![false; index.n_samples()], 0);
-    for n_rows in 1.. {
-        let Some(row) = epoch.next_batch() else { break };
-        let total: u64 = row.ids.iter().map(|id| u64::from(index.lengths(*id)[0])).sum();
-        assert!(row.rows == 1 && u64::from(row.longest[0]) == total && total <= budget, "{total} of {budget}");
-        for id in row.ids {
-            assert!(!std::mem::replace(&mut seen[*id as usize], true), "{id} comes twice");
-        }
-        if n_rows % every == 0 {
-            budget = 4_096 + number(&mut numbers, 30_000.0);
-            epoch = epoch.hand_over(&planner(index, budget, &config)).unwrap();
-        }
-        if n_rows % every == 0 || number(&mut numbers, 20.0) == 0 {
-            let saved = serde_json::to_string(&epoch.position()).unwrap();
-            largest = largest.max(saved.len());
-            if number(&mut numbers, 4.0) == 0 {
-                let position: PlanPosition = serde_json::from_str(&saved).unwrap();
-                epoch = planner(index, budget, &config).resume(&position).unwrap();
-                assert_eq!(epoch.position(), position);
-            }
-        }
-    }
-    assert!(seen.into_iter().all(|seen| seen), "samples are lost");
-    assert!(largest <= MOST_BYTES, "{largest} bytes");
-}
-
-#[test]
-fn changes_of_packed_plans_keep_a_position_small() {
-    let all = PlanConfig { window: Some(100_000), ..PlanConfig::default() };
-    check_changes_of_rows(&index(chats(30_000)), &PlanConfig::default(), 11);
-    check_changes_of_rows(&index(chats(300_000)), &PlanConfig::default(), 97);
-    check_changes_of_rows(&index(chats(100_000)), &all, 101);
-    // Rows are padded as a whole, so that a lattice tells no samples apart.
-    let config = PlanConfig { lattice: Lattice::try_new([vec![4_096, 1 << 16]]).unwrap(), ..PlanConfig::default() };
-    check_changes_of_rows(&index(chats(20_000)), &config, 1);
 }
 
 /// The position after some steps, and after a change of the rule if one is wanted.

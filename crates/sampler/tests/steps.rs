@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Lattice, Objective, PaddedBudget, PlanConfig, PlannedStep, SampleIndex, StepPlanner,
-    StepPosition, StepSize,
+    BatchPlanner, CapacityRule, Lattice, PaddedBudget, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepPosition,
+    StepSize,
 };
 use proptest::prelude::*;
 
@@ -230,10 +230,4 @@ fn a_step_of_nothing_is_refused_by_name() {
     assert_eq!(refused(StepSize::Samples(0)), message);
     let message = "plan batches: `positions of a step` is 0, it must be at least 1";
     assert_eq!(refused(StepSize::Positions(0)), message);
-    let config = PlanConfig { objective: Objective::FewestRows, ..PlanConfig::default() };
-    let index = SampleIndex::try_new([[3, 4]]).unwrap();
-    let rows = BatchPlanner::try_new(index, PaddedBudget([10]), config).unwrap();
-    let message =
-        "plan steps: samples that are laid end to end have no padded length, plan for the fewest batches or time";
-    assert_eq!(StepPlanner::try_new(&rows, StepSize::Batch).unwrap_err().to_string(), message);
 }

@@ -1,7 +1,7 @@
 //! Whether a run may go on with these settings.
 
 use plimsoll_predict::{Dtype, Platform};
-use plimsoll_sampler::TaskMix;
+use plimsoll_sampler::{EpochEnd, TaskMix};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -149,11 +149,17 @@ fn batch(loader: &LoaderConfig) -> Value {
 fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Value {
     let mut kept = if names.is_empty() { json!({}) } else { balance.settings() };
     if !loader.edges.is_empty() {
-        let TaskMix { shares, normalize_shares, diversity_weight, homogeneous } = &loader.tasks;
+        let TaskMix { shares, ends, normalize_shares, diversity_weight, homogeneous } = &loader.tasks;
         kept["shares"] = json!(shares);
         kept["normalize_shares"] = json!(normalize_shares);
         kept["diversity_weight"] = json!(diversity_weight);
         kept["homogeneous"] = json!(homogeneous);
+        // Runs that began when there was no other end have this one.
+        match ends {
+            EpochEnd::AllOnce => {}
+            EpochEnd::FirstExhausted => kept["ends"] = json!("first_exhausted"),
+            EpochEnd::LastExhausted => kept["ends"] = json!("last_exhausted"),
+        }
     }
     kept
 }

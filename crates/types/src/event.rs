@@ -127,6 +127,9 @@ pub struct StepDone {
     pub rung: Knobs,
     /// What was run and counts, in order; after a failure these are the halves.
     pub micro_batches: Vec<MicroBatch>,
+    /// What the samples have of their unit of length before they are padded, where they are padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_positions: Option<u64>,
     /// Expected peak of the micro-batch that was to reach most, once there is an observation.
     pub predicted: Option<Bytes>,
     /// Upper bound of that peak, once there is an observation.
@@ -183,6 +186,11 @@ impl StepDone {
     /// Returns how many samples the step holds.
     pub fn n_samples(&self) -> u64 {
         self.micro_batches.iter().map(|it| it.ids.len() as u64).sum()
+    }
+
+    /// Returns how many positions the micro-batches have with their padding.
+    pub fn padded_positions(&self) -> u64 {
+        self.micro_batches.iter().map(|it| it.shape().positions()).fold(0, u64::saturating_add)
     }
 
     /// Returns the largest micro-batch's shape, which is the one that made the peak.

@@ -30,6 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _ = writeln!(stdout, "{row}");
     })?;
     publish(&out, &report).map_err(|error| format!("failed to write {}: {error}", out.display()))?;
+    for packed in &report.packed {
+        writeln!(stdout, "{packed}")?;
+    }
     writeln!(stdout, "{}", report.resume)?;
     for changes in &report.changes {
         writeln!(stdout, "{changes}")?;

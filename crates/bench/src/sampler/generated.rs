@@ -19,6 +19,12 @@ pub fn chats(n: usize) -> Vec<u32> {
     (0..n).map(|_| log_normal(&mut random, 245.0, 0.9, (8, 4096))).collect()
 }
 
+/// Returns tokens of documents: log-normal around 700 with a long tail, from 16 to 200 000.
+pub fn documents(n: usize) -> Vec<u32> {
+    let mut random = SplitMix64::new(6);
+    (0..n).map(|_| log_normal(&mut random, 700.0, 1.3, (16, 200_000))).collect()
+}
+
 /// Returns frames of 10 ms of read speech: most utterances of 12 to 16 s, a quarter shorter, none above 24.5 s.
 pub fn speech(n: usize) -> Vec<u32> {
     let mut random = SplitMix64::new(2);
@@ -67,6 +73,7 @@ mod tests {
     fn lengths_are_where_they_are_said_to_be() {
         check(chats(20_000), 245, (8, 4096));
         check(speech(20_000), 1380, (300, 2450));
+        check(documents(100_000), 700, (16, 200_000));
         let Tasked { lengths: [images, tokens], tasks } = images_and_tokens(20_000);
         check(tokens, 223, (8, 2048));
         check(images.clone(), 2, (1, 8));

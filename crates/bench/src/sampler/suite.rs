@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::case::Case;
 use super::changes::Changes;
 use super::cpu::CLOCK;
-use super::generated::{chats, images_and_tokens, speech};
+use super::generated::{chats, documents, images_and_tokens, speech};
+use super::packed::Packed;
 use super::recorded::Recorded;
 use super::resume::Resume;
 use super::row::Row;
@@ -18,6 +19,15 @@ const SPEECH_BUDGET: u64 = 60_000;
 
 /// Tokens, some 100 chats: the budget under which other samplers were measured.
 const CHAT_BUDGET: u64 = 32_768;
+
+/// Frames of a row, two minutes; longer than five of the longest utterances.
+const SPEECH_ROW: u32 = 12_000;
+
+/// Tokens of a row.
+const TEXT_ROW: u32 = 8_192;
+
+/// Recorded samples that fit into a row, even if all are as long as the longest.
+const ROW_OF_LONGEST: u32 = 4;
 
 /// Images and tokens, about equally tight.
 const TASKED_BUDGET: [u64; 2] = [128, 16_384];
@@ -61,6 +71,8 @@ pub struct Report {
     pub clock: &'static str,
     /// One row per case.
     pub rows: Vec<Row>,
+    /// Packing into rows.
+    pub packed: Vec<Packed>,
     /// Going on in the middle of an epoch.
     pub resume: Resume,
     /// Following another rule in the middle of an epoch.
@@ -88,11 +100,30 @@ pub fn measure(sizes: Sizes, recorded: &[Recorded], show: &mut dyn FnMut(&Row)) 
     }
     suite.run(&tasked(sizes.small), &[Setting::Default])?;
     suite.run(&tasked(sizes.middle), &[WINDOW, Setting::Default])?;
+    let packed = packed(sizes, recorded)?;
     let resume = Resume::measure(&one_axis("chats", chats(sizes.large), CHAT_BUDGET), WINDOW, N_RESUMES)?;
     let set = one_axis("chats", chats(sizes.middle), CHAT_BUDGET);
     let changes = [Setting::Default, EDGES].map(|setting| Changes::measure(&set, setting, N_CHANGES));
     let changes = changes.into_iter().collect::<Result<_, _>>()?;
-    Ok(Report { clock: CLOCK, rows: suite.rows, resume, changes })
+    Ok(Report { clock: CLOCK, rows: suite.rows, packed, resume, changes })
+}
+
+fn packed(sizes: Sizes, recorded: &[Recorded]) -> Result<Vec<Packed>, SamplerError> {
+    let repeats = |n: usize| (sizes.timed / n).clamp(3, 25);
+    let mut all = Vec::new();
+    for n in [sizes.small, sizes.middle, sizes.large] {
+        let sets =
+            [("speech", speech(n), SPEECH_ROW), ("chats", chats(n), TEXT_ROW), ("documents", documents(n), TEXT_ROW)];
+        for (name, lengths, row_len) in sets {
+            all.push(Packed::measure(name, lengths, row_len, repeats(n))?);
+        }
+    }
+    for Recorded { name, lengths } in recorded {
+        let longest = lengths.iter().copied().max().unwrap_or(1);
+        let row_len = ROW_OF_LONGEST * longest;
+        all.push(Packed::measure(name, lengths.clone(), row_len, repeats(lengths.len()))?);
+    }
+    Ok(all)
 }
 
 struct Suite<'a> {
@@ -160,6 +191,10 @@ mod tests {
             assert_eq!(row.data == "images, tokens", mixing.task_entropy_ratio.is_some(), "{row}");
         }
         assert!(report.resume.n_taken >= 10_000 && report.resume.position_bytes > 0);
+        assert_eq!(report.packed.len(), 10);
+        for it in &report.packed {
+            assert!(it.over_budget == 0 && it.not_once == 0 && it.filled > 0.95 && it.position_bytes <= 4096, "{it}");
+        }
         for it in &report.changes {
             assert!(it.not_once == 0 && it.n_changes > 0 && it.position_bytes <= 4096, "{it}");
         }

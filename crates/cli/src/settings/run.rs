@@ -127,7 +127,13 @@ impl Settings {
             },
             edges,
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
-            tasks: TaskMix { shares: self.tasks.shares.0.clone(), normalize_shares, diversity_weight, homogeneous },
+            tasks: TaskMix {
+                shares: self.tasks.shares.0.clone(),
+                normalize_shares,
+                diversity_weight,
+                homogeneous,
+                ..TaskMix::default()
+            },
             look_ahead,
             workers,
             bad_sample: self.bad_sample(),

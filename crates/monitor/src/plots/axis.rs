@@ -15,18 +15,38 @@ pub(super) struct Axis {
 
 /// Largest value over smallest from which a linear axis would hide the small ones.
 const LOGARITHMIC_FROM: f64 = 20.0;
+/// Fewer ticks do not say whether an axis is linear, nor where a value between them lies.
+const LEAST_TICKS: usize = 3;
+/// So many steps of an axis always have that many ticks.
+const ENOUGH_STEPS: u32 = 6;
 
 impl Axis {
-    /// Covers `low..=high` with round ticks, at most `n_ticks` steps of them.
+    /// Covers `low..=high` with round ticks, at most `n_ticks` steps of them and no less than [`LEAST_TICKS`].
     pub(super) fn linear(low: f64, high: f64, n_ticks: u32) -> Self {
         let high = if low < high { high } else { low + 1.0 };
-        Self::with_step(low, high, round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 5.0, 10.0]))
+        let of_steps = |n: f64| Self::with_step(low, high, round_up((high - low) / n, [1.0, 2.0, 5.0, 10.0]));
+        Self::with_enough_ticks(n_ticks, of_steps)
     }
 
-    /// Covers `low..=high` with ticks at whole numbers only, as batch and patch sizes are.
+    /// Covers `low..=high` with ticks at whole numbers only, as batch and patch sizes are; of a few, it covers three.
     pub(super) fn whole(low: f64, high: f64, n_ticks: u32) -> Self {
-        let high = if low < high { high } else { low + 1.0 };
-        Self::with_step(low, high, round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 4.0, 10.0]).max(1.0))
+        let high = high.max(low + LEAST_TICKS as f64 - 1.0);
+        let of_step = |step: f64| Self::with_step(low, high, step.max(1.0));
+        let axis = of_step(round_up((high - low) / f64::from(n_ticks), [1.0, 2.0, 4.0, 10.0]));
+        if LEAST_TICKS <= axis.ticks.len() {
+            return axis;
+        }
+        Self::with_enough_ticks(n_ticks, |n| of_step(round_up((high - low) / n, [1.0, 2.0, 4.0, 8.0, 10.0])))
+    }
+
+    /// Covers the steps of a run up to its end.
+    pub(super) fn steps(end: f64, n_ticks: u32) -> Self {
+        if end < f64::from(ENOUGH_STEPS) {
+            return Self::whole(0.0, end, n_ticks);
+        }
+        Self::with_enough_ticks(n_ticks, |n| {
+            Self::with_step(0.0, end, round_up(end / n, [1.0, 2.0, 5.0, 10.0]).max(1.0))
+        })
     }
 
     /// Covers the finite ones of `values` with some room around them, logarithmically where they span much.
@@ -43,6 +63,11 @@ impl Axis {
         let room = if low < high { 0.06 * (high - low) } else { (0.1 * high.abs()).max(1e-9) };
         let bottom = if 0.0 <= low && low < 0.4 * high { 0.0 } else { low - room };
         Self::linear(bottom, high + room, n_ticks)
+    }
+
+    /// Leaves the ticks to whoever draws names in their place.
+    pub(super) fn without_ticks(self) -> Self {
+        Self { ticks: Vec::new(), ..self }
     }
 
     /// Returns how far along the axis a value lies: 0 to 1 inside.
@@ -71,6 +96,15 @@ impl Axis {
         }
     }
 
+    /// Returns the first axis, of more and more steps, that has enough ticks.
+    fn with_enough_ticks(n_ticks: u32, of_steps: impl Fn(f64) -> Self) -> Self {
+        let finer = (n_ticks..=n_ticks.max(ENOUGH_STEPS)).map(|it| of_steps(it.into()));
+        finer
+            .into_iter()
+            .find(|it| LEAST_TICKS <= it.ticks.len())
+            .unwrap_or_else(|| of_steps(n_ticks.max(ENOUGH_STEPS).into()))
+    }
+
     fn with_step(low: f64, high: f64, step: f64) -> Self {
         let ticks = multiples(low, high, step);
         let decimals = (-step.log10().floor()).clamp(0.0, 9.0);
@@ -89,13 +123,14 @@ impl Axis {
                 .collect()
         };
         let fine = ticks(1.0, &[1.0, 2.0, 5.0]);
-        let ticks = if fine.len() <= 7 { fine } else { ticks(((last - first) / 8.0).ceil(), &[1.0]) };
+        // Ten of them hold three powers of ten.
+        let ticks = if fine.len() < 10 { fine } else { ticks(((last - first) / 8.0).ceil(), &[1.0]) };
         Self { low, high, logarithmic: true, ticks, decimals: None }
     }
 }
 
 /// Returns the smallest of these multiples of a power of ten that is at least `step`.
-fn round_up(step: f64, multiples: [f64; 4]) -> f64 {
+fn round_up<const N: usize>(step: f64, multiples: [f64; N]) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     multiples.into_iter().map(|it| it * power).find(|it| step <= it * (1.0 + 1e-9)).unwrap_or(step)
 }
@@ -117,10 +152,10 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         check(&Axis::linear(0.0, 203.0, 5), &["0", "50", "100", "150", "200"]);
-        check(&Axis::linear(26.9, 31.2, 4), &["28", "30"]);
+        check(&Axis::linear(26.9, 31.2, 4), &["27", "28", "29", "30", "31"]);
         check(&Axis::linear(0.0, 1.0, 5), &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         check(&Axis::whole(0.0, 2.3, 4), &["0", "1", "2"]);
-        check(&Axis::whole(0.0, 0.0, 4), &["0", "1"]);
+        check(&Axis::whole(0.0, 0.0, 4), &["0", "1", "2"]);
     }
 
     #[test]
@@ -140,7 +175,7 @@ mod tests {
     fn values_that_say_nothing_still_give_an_axis() {
         for values in [vec![], vec![f64::NAN], vec![0.0], vec![5.0, 5.0], vec![-3.0], vec![f64::INFINITY, 1.0]] {
             let axis = Axis::around(values.iter().copied(), 4);
-            assert!(axis.low < axis.high && 1 < axis.ticks.len(), "{values:?} {axis:?}");
+            assert!(axis.low < axis.high && LEAST_TICKS <= axis.ticks.len(), "{values:?} {axis:?}");
         }
     }
 

@@ -1,79 +1,119 @@
-//! Lines and texts at positions in pixels of the finished picture.
+//! Lines and texts at positions in pixels, written as SVG.
 
-use plotters::coord::Shift;
-use plotters::drawing::DrawingAreaErrorKind;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::cell::RefCell;
+use std::fmt::Write;
 
-use super::SCALE;
-use super::pieces::{dashes, hatching};
-
-/// Whether something could be drawn.
-pub(super) type Drawn<B, T = ()> = Result<T, DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+use super::font;
+use super::hatching::hatching;
 
 /// A position in pixels from the upper left corner.
 pub(super) type Point = (f64, f64);
 
-/// Colours of Okabe and Ito, which people with any colour vision tell apart, and greys.
-pub(super) mod palette {
-    use plotters::style::RGBColor;
+/// Red, green and blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Color(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
-    pub(crate) const BLUE: RGBColor = RGBColor(0, 114, 178);
+/// Colours of Okabe and Ito, which people with any colour vision tell apart, and greys.
+pub(crate) mod palette {
+    use super::Color;
+
+    pub(crate) const BLUE: Color = Color(0, 114, 178);
     /// [`SKY`] on white, lighter: an opaque colour, because a line may cross itself.
-    pub(crate) const PALE_SKY: RGBColor = RGBColor(137, 203, 240);
-    pub(crate) const SKY: RGBColor = RGBColor(86, 180, 233);
-    pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
-    pub(crate) const ORANGE: RGBColor = RGBColor(230, 159, 0);
-    pub(crate) const VERMILLION: RGBColor = RGBColor(213, 94, 0);
-    pub(crate) const PURPLE: RGBColor = RGBColor(204, 121, 167);
-    pub(crate) const INK: RGBColor = RGBColor(34, 34, 34);
-    pub(crate) const GREY: RGBColor = RGBColor(105, 105, 105);
-    pub(crate) const GRID: RGBColor = RGBColor(228, 228, 228);
+    pub(crate) const PALE_SKY: Color = Color(137, 203, 240);
+    pub(crate) const SKY: Color = Color(86, 180, 233);
+    pub(crate) const GREEN: Color = Color(0, 158, 115);
+    pub(crate) const ORANGE: Color = Color(230, 159, 0);
+    pub(crate) const VERMILLION: Color = Color(213, 94, 0);
+    pub(crate) const PURPLE: Color = Color(204, 121, 167);
+    pub(crate) const INK: Color = Color(34, 34, 34);
+    pub(crate) const GREY: Color = Color(105, 105, 105);
+    pub(crate) const GRID: Color = Color(228, 228, 228);
+    pub(crate) const WHITE: Color = Color(255, 255, 255);
+}
+
+/// Colours that are read on white, each with the one that takes its place on black.
+pub(crate) const DARK: [(Color, Color); 7] = [
+    (palette::INK, Color(232, 232, 232)),
+    (palette::GREY, Color(168, 173, 181)),
+    (palette::GRID, Color(52, 56, 63)),
+    (palette::BLUE, Color(86, 170, 240)),
+    (palette::PALE_SKY, Color(47, 92, 122)),
+    (palette::GREEN, Color(38, 190, 145)),
+    (palette::VERMILLION, Color(255, 132, 60)),
+];
+
+impl Color {
+    /// Writes the colour as SVG and CSS have it.
+    pub(crate) fn hex(self) -> String {
+        let Self(r, g, b) = self;
+        format!("#{r:02X}{g:02X}{b:02X}")
+    }
+
+    /// Makes the colour show what is below it.
+    pub(super) const fn faint(self, opacity: f64) -> Fill {
+        Fill { color: self, opacity }
+    }
+}
+
+/// How an area looks.
+#[derive(Clone, Copy)]
+pub(super) struct Fill {
+    color: Color,
+    /// From 0 to 1.
+    opacity: f64,
 }
 
 /// How a line looks.
 #[derive(Clone, Copy)]
 pub(super) struct Stroke {
-    pub(super) color: RGBAColor,
+    pub(super) color: Color,
     pub(super) width: f64,
     /// Pixels drawn and pixels left out, where the line is dashed.
     pub(super) dash: Option<(f64, f64)>,
 }
 
 impl Stroke {
-    pub(super) fn solid(color: RGBColor, width: f64) -> Self {
-        Self { color: color.to_rgba(), width, dash: None }
+    pub(super) const fn solid(color: Color, width: f64) -> Self {
+        Self { color, width, dash: None }
     }
 
-    pub(super) fn dashed(color: RGBColor, width: f64) -> Self {
-        Self { dash: Some((10.0, 6.0)), ..Self::solid(color, width) }
+    pub(super) const fn dashed(color: Color, width: f64) -> Self {
+        Self { color, width, dash: Some((10.0, 6.0)) }
     }
 }
 
-/// How a text looks, and which of its corners its position is.
+/// Which end of a text its position is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Left,
+    Middle,
+    Right,
+}
+
+/// How a text looks, and which of its ends its position is.
 #[derive(Clone, Copy)]
 pub(super) struct Lettering {
     size: f64,
     bold: bool,
-    color: RGBColor,
-    anchor: (HPos, VPos),
+    color: Color,
+    anchor: Anchor,
 }
 
 impl Lettering {
-    pub(super) const TITLE: Self = Self::new(32.0, true, palette::INK);
-    pub(super) const HEADING: Self = Self::new(23.0, true, palette::INK);
-    pub(super) const LABEL: Self = Self::new(22.0, false, palette::INK);
-    pub(super) const QUIET: Self = Self::new(22.0, false, palette::GREY);
+    pub(super) const TITLE: Self = Self::new(26.0, true, palette::INK);
+    pub(super) const HEADING: Self = Self::new(19.0, true, palette::INK);
+    pub(super) const LABEL: Self = Self::new(18.0, false, palette::INK);
+    pub(super) const QUIET: Self = Self::new(18.0, false, palette::GREY);
 
-    const fn new(size: f64, bold: bool, color: RGBColor) -> Self {
-        Self { size, bold, color, anchor: (HPos::Left, VPos::Center) }
+    const fn new(size: f64, bold: bool, color: Color) -> Self {
+        Self { size, bold, color, anchor: Anchor::Left }
     }
 
-    pub(super) const fn at(self, horizontal: HPos) -> Self {
-        Self { anchor: (horizontal, self.anchor.1), ..self }
+    pub(super) const fn at(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
     }
 
-    pub(super) const fn in_color(self, color: RGBColor) -> Self {
+    pub(super) const fn in_color(self, color: Color) -> Self {
         Self { color, ..self }
     }
 
@@ -81,128 +121,153 @@ impl Lettering {
         Self { size, ..self }
     }
 
-    fn style(self, quirks: Quirks) -> TextStyle<'static> {
-        let size = self.size * quirks.type_size * f64::from(SCALE);
-        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
-        let font = FontDesc::new(FontFamily::SansSerif, size, style);
-        font.color(&self.color).pos(Pos::new(self.anchor.0, self.anchor.1))
+    /// Returns the width of a text in pixels.
+    pub(super) fn width(self, text: &str) -> f64 {
+        self.size * font::width(text, self.bold)
     }
-}
 
-/// Where the backends of plotters draw the same thing differently.
-///
-/// In SVG a font of size 1.24 is one em high, and half the height of an x is above its centre line. In bitmaps a font
-/// of size 1 has a line height of 1, which is 1.164 em for the built-in font, and sits too high.
-///
-/// SVG cuts sharp corners of a line off; bitmaps draw them as spikes of any length, so each piece of a line is drawn
-/// alone there, with a dot on each corner.
-///
-/// What nobody draws on is transparent in SVG; bitmaps begin white.
-#[derive(Clone, Copy)]
-pub(super) struct Quirks {
-    /// Factor to the size of the same type in SVG.
-    type_size: f64,
-    /// Part of the size by which the type goes down.
-    type_drop: f64,
-    /// Whether corners of a line become spikes.
-    spikes: bool,
-    /// Whether what nobody draws on is transparent.
-    transparent: bool,
-}
-
-impl Quirks {
-    pub(super) const SVG: Self = Self { type_size: 1.0, type_drop: 0.0, spikes: false, transparent: true };
-    pub(super) const BITMAP: Self = Self { type_size: 1.164 / 1.24, type_drop: 0.14, spikes: true, transparent: false };
+    /// Shortens a text that is wider than its room, in pixels.
+    pub(super) fn fitting(self, mut text: String, room: f64) -> String {
+        while room < self.width(&text) && 1 < text.chars().count() {
+            let kept = text.chars().count().saturating_sub(4);
+            text = text.chars().take(kept).chain(['…']).collect();
+        }
+        text
+    }
 }
 
 /// A picture being drawn.
-pub(super) struct Canvas<B: DrawingBackend> {
-    area: DrawingArea<B, Shift>,
-    quirks: Quirks,
+pub(super) struct Canvas {
+    /// Width and height in pixels.
+    pub(super) size: (f64, f64),
+    elements: RefCell<String>,
 }
 
-impl<B: DrawingBackend> Canvas<B> {
-    pub(super) fn new(backend: B, quirks: Quirks) -> Self {
-        Self { area: backend.into_drawing_area(), quirks }
+impl Canvas {
+    pub(super) fn new(size: (f64, f64)) -> Self {
+        Self { size, elements: RefCell::default() }
     }
 
-    pub(super) fn clear(&self) -> Drawn<B> {
-        if self.quirks.transparent { self.area.fill(&WHITE) } else { Ok(()) }
-    }
-
-    pub(super) fn present(&self) -> Drawn<B> {
-        self.area.present()
+    /// Returns the picture as an SVG document, whose background is what is below it.
+    pub(super) fn into_svg(self) -> String {
+        let (width, height) = self.size;
+        format!(
+            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             xmlns=\"http://www.w3.org/2000/svg\" font-family=\"{}\">\n{}</svg>\n",
+            font::FAMILY,
+            self.elements.into_inner()
+        )
     }
 
     /// Writes a text whose middle is at the height of `at`.
-    pub(super) fn text(&self, text: &str, (x, y): Point, lettering: Lettering) -> Drawn<B> {
-        let y = y + self.quirks.type_drop * lettering.size;
-        self.area.draw_text(text, &lettering.style(self.quirks), units((x, y)))
+    pub(super) fn text(&self, text: &str, (x, y): Point, lettering: Lettering) {
+        let Lettering { size, bold, color, anchor } = lettering;
+        let weight = if bold { " font-weight=\"bold\"" } else { "" };
+        let anchor = match anchor {
+            Anchor::Left => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::Right => " text-anchor=\"end\"",
+        };
+        let (x, y) = (decimal(x), decimal(y + font::HALF_CAPITAL * size));
+        let (fill, text) = (color.hex(), escaped(text));
+        self.add(format_args!(
+            "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{fill}\"{weight}{anchor}>{text}</text>"
+        ));
     }
 
-    /// Returns the width of a text in pixels, which plotters knows for bitmaps.
-    pub(super) fn text_width(&self, text: &str, lettering: Lettering) -> f64 {
-        // The only error is a missing font, which drawing the text will report.
-        let style = lettering.style(Quirks::BITMAP);
-        let (width, _) = self.area.estimate_text_size(text, &style).unwrap_or_default();
-        f64::from(width) / f64::from(SCALE)
-    }
-
-    pub(super) fn line(&self, points: &[Point], stroke: Stroke) -> Drawn<B> {
-        match stroke.dash {
-            None => self.path(points, stroke),
-            Some(dash) => dashes(points, dash).iter().try_for_each(|it| self.path(it, stroke)),
+    pub(super) fn line(&self, points: &[Point], stroke: Stroke) {
+        let mut places: Vec<_> = points.iter().map(|it| (decimal(it.0), decimal(it.1))).collect();
+        places.dedup();
+        if places.len() < 2 {
+            return;
         }
+        self.path(&places.iter().map(|(x, y)| format!("{x} {y}")).collect::<Vec<_>>().join("L"), stroke);
     }
 
-    pub(super) fn fill(&self, corners: &[Point], color: RGBAColor) -> Drawn<B> {
-        self.area.draw(&Polygon::new(corners.iter().copied().map(units).collect::<Vec<_>>(), color))
+    pub(super) fn fill(&self, corners: &[Point], Fill { color, opacity }: Fill) {
+        let places: Vec<_> = corners.iter().map(|(x, y)| format!("{},{}", decimal(*x), decimal(*y))).collect();
+        let (places, fill) = (places.join(" "), color.hex());
+        self.add(format_args!("<polygon points=\"{places}\" fill=\"{fill}\" fill-opacity=\"{opacity}\"/>"));
     }
 
-    /// Fills an upright rectangle, which a bitmap does far sooner than other shapes.
-    pub(super) fn rectangle(&self, corners: [Point; 2], color: RGBColor) -> Drawn<B> {
-        self.area.draw(&Rectangle::new(corners.map(units), color.filled()))
+    /// Fills an upright rectangle.
+    pub(super) fn rectangle(&self, [(left, top), (right, bottom)]: [Point; 2], color: Color) {
+        let [x, y, width, height] = [left, top, right - left, bottom - top].map(decimal);
+        let fill = color.hex();
+        self.add(format_args!("<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>"));
     }
 
-    /// Fills an upright rectangle with lines that rise to the right, on white.
-    pub(super) fn hatched(&self, corners: [Point; 2], stroke: Stroke) -> Drawn<B> {
-        self.rectangle(corners, WHITE)?;
-        hatching(corners).iter().try_for_each(|it| self.path(it, stroke))
+    /// Covers an upright rectangle with lines that rise to the right.
+    pub(super) fn hatched(&self, corners: [Point; 2], stroke: Stroke) {
+        let lines = hatching(corners).into_iter().map(|ends| {
+            let [(x0, y0), (x1, y1)] = ends.map(|(x, y)| (decimal(x), decimal(y)));
+            format!("{x0} {y0}L{x1} {y1}")
+        });
+        self.path(&lines.collect::<Vec<_>>().join("M"), stroke);
     }
 
-    pub(super) fn dot(&self, at: Point, radius: f64, color: RGBColor) -> Drawn<B> {
-        self.area.draw(&Circle::new(units(at), whole(radius), color.filled()))
+    pub(super) fn dot(&self, (x, y): Point, radius: f64, color: Color) {
+        let (x, y, fill) = (decimal(x), decimal(y), color.hex());
+        self.add(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\"/>"));
     }
 
-    pub(super) fn cross(&self, (x, y): Point, radius: f64, stroke: Stroke) -> Drawn<B> {
-        self.path(&[(x - radius, y - radius), (x + radius, y + radius)], stroke)?;
-        self.path(&[(x - radius, y + radius), (x + radius, y - radius)], stroke)
+    pub(super) fn cross(&self, (x, y): Point, radius: f64, stroke: Stroke) {
+        self.line(&[(x - radius, y - radius), (x + radius, y + radius)], stroke);
+        self.line(&[(x - radius, y + radius), (x + radius, y - radius)], stroke);
     }
 
-    fn path(&self, points: &[Point], stroke: Stroke) -> Drawn<B> {
-        let style = stroke.color.stroke_width(whole(stroke.width));
-        let mut points: Vec<_> = points.iter().copied().map(units).collect();
-        points.dedup();
-        if points.len() < 2 {
-            return Ok(());
-        }
-        if !self.quirks.spikes {
-            return self.area.draw(&PathElement::new(points, style));
-        }
-        for corner in points.iter().skip(1).take(points.len() - 2) {
-            self.area.draw(&Circle::new(*corner, style.stroke_width / 2, stroke.color.filled()))?;
-        }
-        points.windows(2).try_for_each(|pair| self.area.draw(&PathElement::new(pair.to_vec(), style)))
+    fn path(&self, places: &str, stroke: Stroke) {
+        let (color, width) = (stroke.color.hex(), stroke.width);
+        let dash = stroke.dash.map_or_else(String::new, |(on, off)| format!(" stroke-dasharray=\"{on} {off}\""));
+        self.add(format_args!(
+            "<path d=\"M{places}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{dash} stroke-linejoin=\"round\"/>"
+        ));
+    }
+
+    fn add(&self, element: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.elements.borrow_mut(), "{element}");
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "positions lie near the picture, and a cast saturates")]
-fn units((x, y): Point) -> (i32, i32) {
-    let scale = f64::from(SCALE);
-    ((x * scale).round() as i32, (y * scale).round() as i32)
+/// Writes a position to a tenth of a pixel.
+fn decimal(position: f64) -> String {
+    let text = format!("{position:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "widths are small and positive")]
-fn whole(pixels: f64) -> u32 {
-    ((pixels * f64::from(SCALE)).round() as u32).max(1)
+/// Writes a text as XML and HTML have it; what XML cannot hold is left out.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for it in text.chars() {
+        match it {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            _ if it.is_control() => escaped.push(' '),
+            _ => escaped.push(it),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_stays_text() {
+        let canvas = Canvas::new((10.0, 10.0));
+        canvas.text("a < b & \"c\"\u{1}", (0.0, 0.0), Lettering::LABEL);
+        let svg = canvas.into_svg();
+        assert!(svg.contains(">a &lt; b &amp; &quot;c&quot; </text>"), "{svg}");
+    }
+
+    #[test]
+    fn a_text_that_has_no_room_is_shortened() {
+        let long = "a name that is far too long for its place".to_owned();
+        let short = Lettering::LABEL.fitting(long, 120.0);
+        assert!(short.ends_with('…') && Lettering::LABEL.width(&short) <= 120.0, "{short}");
+        assert_eq!(Lettering::LABEL.fitting("short".to_owned(), 120.0), "short");
+    }
 }

@@ -1,11 +1,10 @@
 //! What a policy turned, below the memory: one value, or a range where a step has micro-batches of several edges.
 
 use plimsoll_types::StepDone;
-use plotters::prelude::*;
 
 use super::axis::Axis;
-use super::canvas::{Canvas, Drawn, Point, Stroke, palette};
-use super::panel::Panel;
+use super::canvas::{Canvas, Point, Stroke, palette};
+use super::panel::{Panel, Place};
 use super::series::{stairs, thin};
 use crate::policy::Policy;
 use crate::run::{Move, Run};
@@ -22,9 +21,12 @@ pub(super) struct Knobs<'a> {
 
 /// The least and the most of something at a step.
 type Range = (f64, [u32; 2]);
+/// Where a panel lies, the name of its x axis where it has one, and whether it has labels at the left.
+type Framed<'a> = (Place, Option<&'a str>, bool);
 
 impl Knobs<'_> {
-    pub(super) fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>, upper: (f64, f64), lower: (f64, f64)) -> Drawn<B> {
+    /// Draws both panels, the lower with the name of the x axis; those that are not first have no labels at the left.
+    pub(super) fn draw(&self, canvas: &Canvas, [upper, lower]: [Place; 2], x_name: &str, is_first: bool) {
         let single = |value: fn(&StepDone) -> u32| -> Vec<Range> {
             self.run.steps().map(|it| (it.step as f64, [value(it); 2])).collect()
         };
@@ -33,34 +35,30 @@ impl Knobs<'_> {
         let (heading, edges) = if sizes.is_empty() && edges.iter().all(|(_, [least, most])| least == most) {
             ("patch size (edge)", single(|it| it.rung.patch_size))
         } else {
-            ("padded length (edge): shortest and longest of a step", edges)
+            ("padded length (edge): shortest and longest", edges)
         };
-        self.panel(canvas, heading, &edges, (upper, false))?;
+        self.panel(canvas, heading, &edges, (upper, None, is_first));
         let (heading, sizes) = if sizes.is_empty() {
             ("micro-batch size (samples)", single(|it| it.rung.micro_batch_size))
         } else {
-            ("micro-batch size (samples): smallest and largest of a step", sizes)
+            ("micro-batch size (samples): smallest and largest", sizes)
         };
-        self.panel(canvas, heading, &sizes, (lower, true))
+        self.panel(canvas, heading, &sizes, (lower, Some(x_name), is_first));
     }
 
-    fn panel<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        heading: &str,
-        ranges: &[Range],
-        (place, lowest): ((f64, f64), bool),
-    ) -> Drawn<B> {
+    fn panel(&self, canvas: &Canvas, heading: &str, ranges: &[Range], (place, x_name, is_first): Framed<'_>) {
         let highest = ranges.iter().map(|it| it.1[1]).max().unwrap_or(1);
-        let panel = Panel::new(heading, self.x, Axis::whole(0.0, 1.2 * f64::from(highest.max(1)), 4), place);
-        panel.frame(canvas, lowest)?;
-        panel.verticals(canvas, self.adjustments.0, self.adjustments.1)?;
-        let [low, high] = [0, 1].map(|end| self.stairs(ranges.iter().map(|it| (it.0, f64::from(it.1[end])))));
+        let heading = if is_first { heading } else { "" };
+        let panel = Panel::new(heading, self.x, Axis::whole(0.0, 1.2 * f64::from(highest.max(1)), 3), place);
+        panel.frame_over(canvas, x_name, is_first);
+        let shown = ranges.iter().filter(|it| it.0 <= self.end);
+        panel.verticals(canvas, self.adjustments.0, self.adjustments.1);
+        let [low, high] = [0, 1].map(|end| self.stairs(shown.clone().map(|it| (it.0, f64::from(it.1[end])))));
         if low != high {
-            panel.band(canvas, &low, &high, palette::GREEN.mix(0.2))?;
-            panel.line(canvas, &low, Stroke::solid(palette::GREEN, 1.6))?;
+            panel.band(canvas, &low, &high, palette::GREEN.faint(0.2));
+            panel.line(canvas, &low, Stroke::solid(palette::GREEN, 1.6));
         }
-        panel.line(canvas, &high, Stroke::solid(palette::GREEN, 2.4))
+        panel.line(canvas, &high, Stroke::solid(palette::GREEN, 2.4));
     }
 
     /// The shortest and the longest edge of each step.

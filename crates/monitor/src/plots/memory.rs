@@ -1,91 +1,173 @@
-//! Memory over the steps, against what may be used, and the knobs that made it.
+//! Memory over the steps, against what was foreseen and what may be used, and the knobs that made it.
 
-use plimsoll_types::{Bytes, StepDone, Validated};
-use plotters::prelude::*;
+use plimsoll_types::{Bytes, Stage, StepDone, Validated};
 
 use super::Figure;
 use super::axis::Axis;
-use super::canvas::{Canvas, Drawn, Point, Stroke, palette};
+use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, header};
 use super::knobs::Knobs;
-use super::panel::{Panel, stack};
+use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::series::{stairs, thin};
+use crate::RunFacts;
 use crate::run::Run;
 
+/// The start is shown beside the whole where all adjustments are within this part of the run.
+const START: f64 = 0.25;
+/// Steps of a run from which on its start is lost in the whole.
+const LONG: f64 = 40.0;
+/// Part of the width that the start has, and the room to the whole, in pixels.
+const START_WIDTH: f64 = 0.42;
+const GUTTER: f64 = 32.0;
+
 /// The memory timeline of a run.
-pub(super) struct Timeline<'a>(pub(super) &'a Run<'a>);
-
-struct Style {
-    peak: Stroke,
-    in_use: Stroke,
-    validation: Stroke,
-    budget: Stroke,
-    capacity: Stroke,
-    adjustment: Stroke,
-    failure: Stroke,
+pub(super) struct Timeline<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) facts: &'a RunFacts,
+    pub(super) part: Part,
 }
 
-impl Style {
-    fn new() -> Self {
-        Self {
-            peak: Stroke::solid(palette::BLUE, 2.5),
-            in_use: Stroke::solid(palette::SKY, 1.6),
-            validation: Stroke::solid(palette::GREEN, 2.6),
-            budget: Stroke::dashed(palette::ORANGE, 2.6),
-            capacity: Stroke::solid(palette::INK, 2.0),
-            adjustment: Stroke { dash: Some((3.0, 4.0)), ..Stroke::solid(palette::GREY, 1.4) },
-            failure: Stroke::solid(palette::VERMILLION, 3.2),
-        }
-    }
+/// What of a run a timeline shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The start enlarged, where it would be lost, and the whole beside it.
+    Both,
+    /// Its first adjustments.
+    Start,
+    /// All of it.
+    Whole,
 }
+
+/// The steps up to one, between two edges of the picture.
+struct Column {
+    sides: (f64, f64),
+    end: f64,
+    name: String,
+    is_first: bool,
+}
+
+/// What is marked at single steps.
+struct Marks {
+    refused: Vec<(f64, Bytes)>,
+    deaths: Vec<(f64, Bytes)>,
+    violations: Vec<(f64, Bytes)>,
+    validations: Vec<(f64, Bytes)>,
+}
+
+const PEAK: Stroke = Stroke::solid(palette::BLUE, 2.5);
+const FORESEEN: Stroke = Stroke::solid(palette::PURPLE, 1.4);
+const IN_USE: Stroke = Stroke::solid(palette::SKY, 1.6);
+const VALIDATION: Stroke = Stroke::solid(palette::GREEN, 2.6);
+const BUDGET: Stroke = Stroke::dashed(palette::ORANGE, 2.6);
+const CAPACITY: Stroke = Stroke::solid(palette::INK, 2.0);
+const ADJUSTMENT: Stroke = Stroke { dash: Some((3.0, 4.0)), ..Stroke::solid(palette::GREY, 1.4) };
+const REFUSED: Stroke = Stroke::solid(palette::VERMILLION, 3.2);
+const DEATH: Stroke = Stroke::solid(palette::INK, 3.2);
+const RESTART: Stroke = Stroke::solid(palette::INK, 1.6);
+const UNDONE: Stroke = Stroke::solid(palette::GREY, 1.0);
 
 impl Figure for Timeline<'_> {
-    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
-        let style = Style::new();
-        let top = header(canvas, "Memory timeline", self.0.subtitle(), &self.legend(&style))?;
-        let [memory, patch, batch] = stack(top, [0.64, 0.18, 0.18]);
-        let x = Axis::whole(0.0, self.end(), 8);
-        self.draw_memory(canvas, &style, &x, memory)?;
-        let adjustments = (&self.adjustments()[..], style.adjustment);
-        Knobs { run: self.0, x: &x, adjustments, end: self.end() }.draw(canvas, patch, batch)
+    fn draw(&self, canvas: &Canvas) {
+        let marks = Marks::of(self.run);
+        let top = header(canvas, "Memory timeline", self.run.subtitle(), &self.legend(&marks));
+        let [memory, patch, batch] = stack(canvas, top, [0.64, 0.18, 0.18]);
+        let adjustments = self.adjustments();
+        for Column { sides, end, name, is_first } in self.columns(canvas.size.0) {
+            let x = Axis::steps(end, 8);
+            let shown: Vec<f64> = adjustments.iter().copied().filter(|it| *it <= end).collect();
+            self.draw_memory(canvas, &marks, (&x, end, is_first), &shown, memory.between(sides));
+            let places = [patch, batch].map(|it| it.between(sides));
+            Knobs { run: self.run, x: &x, adjustments: (&shown, ADJUSTMENT), end }
+                .draw(canvas, places, &name, is_first);
+        }
     }
 }
 
 impl Timeline<'_> {
-    fn draw_memory<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        style: &Style,
-        x: &Axis,
-        place: (f64, f64),
-    ) -> Drawn<B> {
-        let highest = self.highest();
-        let (unit, unit_name) = unit(highest);
-        let y = Axis::linear(0.0, 1.06 * highest.as_f64() / unit, 8);
-        let panel = Panel::new(format!("memory of a step ({unit_name})"), x, y, place);
-        let series = |of: fn(&StepDone) -> Bytes| self.series(|it| of(it).as_f64() / unit);
-        panel.frame(canvas, false)?;
-        if self.0.steps().next().is_none() {
-            panel.remark(canvas, "no step yet")?;
-        }
-        panel.verticals(canvas, &self.adjustments(), style.adjustment)?;
-        let (peak, in_use) = (thin(series(|it| it.peak)), thin(series(|it| it.in_use)));
-        panel.area(canvas, &in_use, style.in_use.color.mix(0.3))?;
-        panel.line(canvas, &in_use, style.in_use)?;
-        panel.line(canvas, &self.stairs(series(|it| it.capacity)), style.capacity)?;
-        panel.line(canvas, &self.stairs(series(|it| it.budget)), style.budget)?;
-        panel.line(canvas, &peak, style.peak)?;
-        panel.dots(canvas, &peak, palette::BLUE)?;
-        let of_validation = |it: &Validated| (it.step as f64, it.peak.as_f64() / unit);
-        panel.dots(canvas, &self.0.validations().map(of_validation).collect::<Vec<_>>(), palette::GREEN)?;
-        self.failures()
-            .into_iter()
-            .try_for_each(|(step, bytes)| canvas.cross(panel.at((step, bytes.as_f64() / unit)), 7.0, style.failure))
+    /// Whether the first adjustments would be lost in the whole.
+    pub(super) fn has_start(&self) -> bool {
+        let last = self.adjustments().last().copied();
+        LONG <= self.end() && last.is_some_and(|it| it <= START * self.end())
     }
 
-    fn legend(&self, style: &Style) -> Vec<(Mark, String)> {
+    fn columns(&self, width: f64) -> Vec<Column> {
+        let (left, right) = (LEFT, width - RIGHT);
+        let start = self.adjustments().last().map_or(1.0, |it| (1.4 * it + 2.0).ceil());
+        let first =
+            Column { sides: (left, right), end: start, name: "step: the start, enlarged".to_owned(), is_first: true };
+        match self.part {
+            Part::Start => vec![first],
+            Part::Both if self.has_start() => {
+                let middle = left + START_WIDTH * (right - left);
+                let first = Column { sides: (left, middle - GUTTER / 2.0), ..first };
+                let sides = (middle + GUTTER / 2.0, right);
+                let whole = Column { sides, end: self.end(), name: "step: the whole run".to_owned(), is_first: false };
+                vec![first, whole]
+            }
+            Part::Both | Part::Whole => {
+                vec![Column { end: self.end(), name: "step".to_owned(), ..first }]
+            }
+        }
+    }
+
+    fn draw_memory(
+        &self,
+        canvas: &Canvas,
+        marks: &Marks,
+        (x, end, is_first): (&Axis, f64, bool),
+        adjustments: &[f64],
+        place: Place,
+    ) {
+        let highest = self.highest(marks);
+        let (unit, unit_name) = unit(highest);
+        let top = 1.06 * highest.as_f64() / unit;
+        let y = Axis::linear(0.0, top, 8);
+        let heading = if is_first { format!("memory of a step ({unit_name})") } else { String::new() };
+        let panel = Panel::new(heading, x, y, place);
+        panel.frame_over(canvas, None, is_first);
+        if self.run.steps().next().is_none() {
+            panel.remark(canvas, "no step yet");
+        }
+        self.draw_restarts(canvas, &panel, end, unit);
+        panel.verticals(canvas, adjustments, ADJUSTMENT);
+        let of = |value: &dyn Fn(&StepDone) -> Option<Bytes>| self.series(end, unit, value);
+        let in_use = thin(of(&|it| Some(it.in_use)));
+        panel.area(canvas, &in_use, IN_USE.color.faint(0.3));
+        panel.line(canvas, &in_use, IN_USE);
+        // A bound far beyond what there is ends at the edge of the panel.
+        let inside = |points: Vec<Point>| thin(points.into_iter().map(|it| (it.0, it.1.min(top))).collect());
+        let expected = inside(of(&|it| it.upper.and(it.predicted)));
+        let upper = inside(of(&|it| it.predicted.and(it.upper)));
+        panel.band(canvas, &expected, &upper, FORESEEN.color.faint(0.35));
+        panel.line(canvas, &upper, FORESEEN);
+        panel.line(canvas, &thin(stairs(of(&|it| Some(it.capacity)), end)), CAPACITY);
+        panel.line(canvas, &thin(stairs(of(&|it| Some(it.budget)), end)), BUDGET);
+        let peak = thin(of(&|it| Some(it.peak)));
+        panel.line(canvas, &peak, PEAK);
+        panel.dots(canvas, &peak, PEAK.color);
+        marks.draw(canvas, &panel, end, unit);
+    }
+
+    /// Draws where processes died, and what of their work was lost.
+    fn draw_restarts(&self, canvas: &Canvas, panel: &Panel<'_>, end: f64, unit: f64) {
+        for it in self.facts.restarts.iter().filter(|it| it.step as f64 <= end) {
+            panel.hatched(canvas, (it.step as f64, (it.step + it.undone_steps) as f64), UNDONE);
+        }
+        let undone: Vec<&StepDone> = self.facts.undone.iter().filter(|it| it.step as f64 <= end).collect();
+        // Each process has done its steps in order.
+        for run in undone.chunk_by(|a, b| a.step < b.step) {
+            let peaks: Vec<Point> = run.iter().map(|it| (it.step as f64, it.peak.as_f64() / unit)).collect();
+            panel.dots(canvas, &peaks, palette::GREY);
+            panel.line(canvas, &thin(peaks), Stroke::solid(palette::GREY, 2.0));
+        }
+        let steps: Vec<f64> = self.facts.restarts.iter().map(|it| it.step as f64).filter(|it| *it <= end).collect();
+        panel.verticals(canvas, &steps, RESTART);
+    }
+
+    /// Names what occurs, and nothing else.
+    fn legend(&self, marks: &Marks) -> Vec<(Mark, String)> {
         let named = |name: &str, of: fn(&StepDone) -> Bytes| {
-            let mut values = self.0.steps().map(of);
+            let mut values = self.run.steps().map(of);
             let first = values.next();
             // A value that changes is read off the axis.
             if values.all(|it| Some(it) == first) {
@@ -94,55 +176,89 @@ impl Timeline<'_> {
                 name.to_owned()
             }
         };
-        vec![
-            (Mark::Line(style.peak), "peak".to_owned()),
-            (Mark::Area(style.in_use), "in use".to_owned()),
-            (Mark::Line(style.budget), named("budget", |it| it.budget)),
-            (Mark::Line(style.capacity), named("capacity", |it| it.capacity)),
-            (Mark::Line(style.validation), "peak of a validation".to_owned()),
-            (Mark::Vertical(style.adjustment), "adjustment".to_owned()),
-            (Mark::Cross(style.failure), "out of memory".to_owned()),
-        ]
+        let has_steps = self.run.steps().next().is_some();
+        let is_foreseen = self.run.steps().any(|it| it.upper.is_some());
+        let (is_undone, is_restarted) = (!self.facts.undone.is_empty(), !self.facts.restarts.is_empty());
+        let entries = [
+            (has_steps, Mark::Line(PEAK), "peak".to_owned()),
+            (is_foreseen, Mark::Area(FORESEEN), "expected to upper bound".to_owned()),
+            (has_steps, Mark::Area(IN_USE), "in use".to_owned()),
+            (has_steps, Mark::Line(BUDGET), named("budget", |it| it.budget)),
+            (has_steps, Mark::Line(CAPACITY), named("capacity", |it| it.capacity)),
+            (!marks.validations.is_empty(), Mark::Dot(VALIDATION), "peak of a validation".to_owned()),
+            (!self.adjustments().is_empty(), Mark::Vertical(ADJUSTMENT), "adjustment".to_owned()),
+            (!marks.violations.is_empty(), Mark::Dot(REFUSED), "above its bound".to_owned()),
+            (!marks.refused.is_empty(), Mark::Cross(REFUSED), "out of memory".to_owned()),
+            (!marks.deaths.is_empty(), Mark::Cross(DEATH), "the process ended with it".to_owned()),
+            (is_restarted, Mark::Vertical(RESTART), "restart".to_owned()),
+            (is_restarted || is_undone, Mark::Hatched(UNDONE), "steps undone, and done again".to_owned()),
+        ];
+        entries.into_iter().filter(|it| it.0).map(|(_, mark, name)| (mark, name)).collect()
     }
 
-    fn series(&self, value: impl Fn(&StepDone) -> f64) -> Vec<Point> {
-        self.0.steps().map(|it| (it.step as f64, value(it))).collect()
-    }
-
-    fn stairs(&self, values: Vec<Point>) -> Vec<Point> {
-        thin(stairs(values, self.end()))
+    fn series(&self, end: f64, unit: f64, value: &dyn Fn(&StepDone) -> Option<Bytes>) -> Vec<Point> {
+        let values = self.run.steps().filter_map(|it| Some((it.step as f64, value(it)?.as_f64() / unit)));
+        values.filter(|it| it.0 <= end).collect()
     }
 
     /// A change holds from the next step on.
     fn adjustments(&self) -> Vec<f64> {
-        self.0.moves().map(|(step, _)| (step + 1) as f64).collect()
+        self.run.moves().map(|(step, _)| (step + 1) as f64).collect()
     }
 
-    /// Where an attempt's own mark is unknown, it is drawn at the capacity that it did not fit.
-    fn failures(&self) -> Vec<(f64, Bytes)> {
-        self.0.failures().map(|it| (it.step as f64, it.attempt.peak.unwrap_or(it.capacity))).collect()
-    }
-
-    fn highest(&self) -> Bytes {
-        let steps = self.0.steps().map(|it| it.peak.max(it.capacity).max(it.budget).max(it.in_use));
-        let validations = self.0.validations().map(|it| it.peak);
-        let at_start = self.0.start().map(|it| it.budget.capacity);
-        steps
-            .chain(validations)
-            .chain(self.failures().into_iter().map(|it| it.1))
-            .chain(at_start)
-            .max()
-            .unwrap_or(Bytes::mib(100))
+    fn highest(&self, marks: &Marks) -> Bytes {
+        let steps = self.run.steps().map(|it| it.peak.max(it.capacity).max(it.budget).max(it.in_use));
+        // A bound far beyond what there is says no more than that it is.
+        let most = self.run.steps().map(|it| it.capacity.max(it.peak)).max().unwrap_or_default();
+        let uppers = self.run.steps().filter_map(|it| it.upper).filter(|it| *it <= most.saturating_mul(2));
+        let at_start = self.run.start().map(|it| it.budget.capacity);
+        let undone = self.facts.undone.iter().map(|it| it.peak);
+        let all = steps.chain(uppers).chain(undone).chain(marks.all().map(|it| it.1)).chain(at_start);
+        all.max().unwrap_or(Bytes::mib(100))
     }
 
     /// The last step ends where the next would begin.
     fn end(&self) -> f64 {
-        self.0.steps().map(|it| it.step + 1).max().unwrap_or(1) as f64
+        self.run.steps().chain(&self.facts.undone).map(|it| it.step + 1).max().unwrap_or(1) as f64
+    }
+}
+
+impl Marks {
+    fn of(run: &Run<'_>) -> Self {
+        // Where an attempt's own mark is unknown, it is drawn at the capacity that it did not fit.
+        let failures = |is_death: bool| {
+            let of_kind = run.failures().filter(move |it| (it.stage == Stage::Process) == is_death);
+            of_kind.map(|it| (it.step as f64, it.attempt.peak.unwrap_or(it.capacity))).collect()
+        };
+        let of_validation = |it: &Validated| (it.step as f64, it.peak);
+        Self {
+            refused: failures(false),
+            deaths: failures(true),
+            violations: run.excesses().map(|it| (it.step as f64, it.peak)).collect(),
+            validations: run.validations().map(of_validation).collect(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (f64, Bytes)> {
+        [&self.refused, &self.deaths, &self.violations, &self.validations].into_iter().flatten().copied()
+    }
+
+    fn draw(&self, canvas: &Canvas, panel: &Panel<'_>, end: f64, unit: f64) {
+        let places = |of: &[(f64, Bytes)]| -> Vec<Point> {
+            of.iter().filter(|it| it.0 <= end).map(|it| (it.0, it.1.as_f64() / unit)).collect()
+        };
+        panel.dots(canvas, &places(&self.validations), VALIDATION.color);
+        panel.scatter(canvas, &places(&self.violations), REFUSED.color);
+        for (of, stroke) in [(&self.refused, REFUSED), (&self.deaths, DEATH)] {
+            for it in places(of) {
+                canvas.cross(panel.at(it), 7.0, stroke);
+            }
+        }
     }
 }
 
 /// Chooses the unit in which the largest value has at least a few.
-fn unit(highest: Bytes) -> (f64, &'static str) {
+pub(super) fn unit(highest: Bytes) -> (f64, &'static str) {
     [(Bytes::gib(1), "GiB"), (Bytes::mib(1), "MiB"), (Bytes::kib(1), "KiB")]
         .into_iter()
         .find(|(unit, _)| unit.saturating_mul(2) <= highest)

@@ -1,136 +1,178 @@
 //! One coordinate system of a picture: frame, grid, labels and what is drawn inside.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::SIZE;
 use super::axis::Axis;
-use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
+use super::canvas::{Anchor, Canvas, Color, Fill, Lettering, Point, Stroke, palette};
 use super::header::MARGIN;
 
-/// Left and right edge of a panel that is as wide as the picture, in pixels.
-pub(super) const EDGES: (f64, f64) = (112.0, SIZE.0 as f64 - 40.0);
+/// Left edge of a panel that is as wide as the picture, in pixels: the labels of its y axis have room there.
+pub(super) const LEFT: f64 = 112.0;
+/// Room at the right of a panel.
+pub(super) const RIGHT: f64 = 40.0;
 /// Room below the lowest panel for the labels and the name of its x axis.
 pub(super) const FOOT: f64 = 74.0;
 /// Room above a panel for its heading.
 pub(super) const HEAD: f64 = 45.0;
 /// Up to so many points are drawn as dots too.
 const MAX_DOTS: usize = 60;
-
 /// Up to so many vertical lines go through the whole panel.
 const MAX_VERTICALS: usize = 40;
+/// Room from one label beside a panel to the next.
+const LINE: f64 = 19.0;
+/// Room between two labels below a panel.
+const GAP: f64 = 12.0;
+
+/// Where a panel lies, in pixels.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// Left and right edge.
+    pub(super) sides: (f64, f64),
+    /// Upper and lower edge.
+    pub(super) heights: (f64, f64),
+}
 
 /// A coordinate system at its place.
 pub(super) struct Panel<'a> {
     heading: String,
     x: &'a Axis,
     y: Axis,
-    sides: (f64, f64),
-    top: f64,
-    bottom: f64,
+    place: Place,
 }
 
-/// Divides what lies below `top` among panels of these shares; gives the upper and lower edge of each.
-pub(super) fn stack<const N: usize>(top: f64, shares: [f64; N]) -> [(f64, f64); N] {
-    let room = f64::from(SIZE.1) - FOOT - top - HEAD * N as f64;
+/// Divides what lies below `top` among panels of these shares, as wide as the picture.
+pub(super) fn stack<const N: usize>(canvas: &Canvas, top: f64, shares: [f64; N]) -> [Place; N] {
+    let room = canvas.size.1 - FOOT - top - HEAD * N as f64;
     let mut above = top;
     shares.map(|share| {
         let upper = above + HEAD;
         above = upper + share * room;
-        (upper, above)
+        Place { sides: (LEFT, canvas.size.0 - RIGHT), heights: (upper, above) }
     })
 }
 
-impl<'a> Panel<'a> {
-    pub(super) fn new(heading: impl Into<String>, x: &'a Axis, y: Axis, (top, bottom): (f64, f64)) -> Self {
-        Self { heading: heading.into(), x, y, sides: EDGES, top, bottom }
-    }
-
+impl Place {
     /// Puts the panel between other edges than those of the picture.
-    pub(super) fn between(self, sides: (f64, f64)) -> Self {
+    pub(super) const fn between(self, sides: (f64, f64)) -> Self {
         Self { sides, ..self }
+    }
+}
+
+impl<'a> Panel<'a> {
+    pub(super) fn new(heading: impl Into<String>, x: &'a Axis, y: Axis, place: Place) -> Self {
+        Self { heading: heading.into(), x, y, place }
     }
 
     /// Draws grid, heading and labels; the lowest panel of a picture also shows the steps.
-    pub(super) fn frame<B: DrawingBackend>(&self, canvas: &Canvas<B>, lowest: bool) -> Drawn<B> {
-        let grid = Stroke::solid(palette::GRID, 1.0);
-        for (value, label) in self.y.ticks() {
-            let y = self.at((0.0, value)).1;
-            canvas.line(&[(self.sides.0, y), (self.sides.1, y)], grid)?;
-            canvas.text(&label, (self.sides.0 - 10.0, y), Lettering::QUIET.at(HPos::Right))?;
-        }
-        for (value, label) in self.x.ticks() {
-            let x = self.at((value, 0.0)).0;
-            canvas.line(&[(x, self.top), (x, self.bottom)], grid)?;
-            if lowest {
-                canvas.text(&label, (x, self.bottom + 18.0), Lettering::QUIET.at(HPos::Center))?;
-            }
-        }
-        if lowest {
-            let middle = f64::midpoint(self.sides.0, self.sides.1);
-            canvas.text("step", (middle, self.bottom + 46.0), Lettering::LABEL.at(HPos::Center))?;
-        }
-        let left = self.sides.0 - EDGES.0 + MARGIN;
-        canvas.text(&self.heading, (left, self.top - 23.0), Lettering::HEADING)?;
-        let corners = [(self.sides.0, self.top), (self.sides.0, self.bottom), (self.sides.1, self.bottom)];
-        canvas.line(&corners, Stroke::solid(palette::GREY, 1.0))
+    pub(super) fn frame(&self, canvas: &Canvas, lowest: bool) {
+        self.frame_over(canvas, lowest.then_some("step"), true);
     }
 
-    pub(super) fn line<B: DrawingBackend>(&self, canvas: &Canvas<B>, points: &[Point], stroke: Stroke) -> Drawn<B> {
-        canvas.line(&self.all(points), stroke)
+    /// Draws grid, heading and labels; those of the x axis where it has a name, and those of the y axis where no panel at the
+    /// left has them.
+    pub(super) fn frame_over(&self, canvas: &Canvas, x_name: Option<&str>, is_first: bool) {
+        let Place { sides: (left, right), heights: (top, bottom) } = self.place;
+        let grid = Stroke::solid(palette::GRID, 1.0);
+        let mut free = f64::INFINITY;
+        for (value, label) in self.y.ticks() {
+            let y = self.at((0.0, value)).1;
+            canvas.line(&[(left, y), (right, y)], grid);
+            if is_first && y <= free {
+                free = y - LINE;
+                canvas.text(&label, (left - 10.0, y), Lettering::QUIET.at(Anchor::Right));
+            }
+        }
+        for (value, _) in self.x.ticks() {
+            let x = self.at((value, 0.0)).0;
+            canvas.line(&[(x, top), (x, bottom)], grid);
+        }
+        if let Some(name) = x_name {
+            self.label_x(canvas, name);
+        }
+        let start = if is_first { left - LEFT + MARGIN } else { left };
+        let heading = Lettering::HEADING.fitting(self.heading.clone(), canvas.size.0 - RIGHT - start);
+        canvas.text(&heading, (start, top - 23.0), Lettering::HEADING);
+        canvas.line(&[(left, top), (left, bottom), (right, bottom)], Stroke::solid(palette::GREY, 1.0));
+    }
+
+    /// Writes the values below the panel, those that have room beside the one before, and the name of the axis.
+    fn label_x(&self, canvas: &Canvas, name: &str) {
+        let Place { sides: (left, right), heights: (_, bottom) } = self.place;
+        let mut free = f64::NEG_INFINITY;
+        for (value, label) in self.x.ticks() {
+            let (x, half) = (self.at((value, 0.0)).0, Lettering::QUIET.width(&label) / 2.0);
+            if free <= x - half {
+                canvas.text(&label, (x, bottom + 18.0), Lettering::QUIET.at(Anchor::Middle));
+                free = x + half + GAP;
+            }
+        }
+        canvas.text(name, (f64::midpoint(left, right), bottom + 46.0), Lettering::LABEL.at(Anchor::Middle));
+    }
+
+    pub(super) fn line(&self, canvas: &Canvas, points: &[Point], stroke: Stroke) {
+        canvas.line(&self.all(points), stroke);
     }
 
     /// Draws the points of a short line, so that a single one can be seen.
-    pub(super) fn dots<B: DrawingBackend>(&self, canvas: &Canvas<B>, points: &[Point], color: RGBColor) -> Drawn<B> {
-        if MAX_DOTS < points.len() {
-            return Ok(());
+    pub(super) fn dots(&self, canvas: &Canvas, points: &[Point], color: Color) {
+        if points.len() <= MAX_DOTS {
+            self.scatter(canvas, points, color);
         }
-        self.all(points).into_iter().try_for_each(|it| canvas.dot(it, 3.5, color))
+    }
+
+    /// Draws points, however many.
+    pub(super) fn scatter(&self, canvas: &Canvas, points: &[Point], color: Color) {
+        self.all(points).into_iter().for_each(|it| canvas.dot(it, 3.5, color));
+    }
+
+    /// Draws a bar from the bottom of the panel.
+    pub(super) fn bar(&self, canvas: &Canvas, (from, to): (f64, f64), height: f64, color: Color) {
+        let ((left, top), (right, bottom)) = (self.at((from, height)), self.at((to, 0.0)));
+        canvas.rectangle([(left, top), (right, bottom)], color);
     }
 
     /// Fills what lies between a line and the bottom of the panel.
-    pub(super) fn area<B: DrawingBackend>(&self, canvas: &Canvas<B>, points: &[Point], color: RGBAColor) -> Drawn<B> {
+    pub(super) fn area(&self, canvas: &Canvas, points: &[Point], fill: Fill) {
         let mut corners = self.all(points);
-        let (Some(first), Some(last)) = (corners.first().copied(), corners.last().copied()) else { return Ok(()) };
-        corners.extend([(last.0, self.bottom), (first.0, self.bottom)]);
-        canvas.fill(&corners, color)
+        let (Some(first), Some(last)) = (corners.first().copied(), corners.last().copied()) else { return };
+        corners.extend([(last.0, self.place.heights.1), (first.0, self.place.heights.1)]);
+        canvas.fill(&corners, fill);
     }
 
     /// Fills what lies between two lines.
-    pub(super) fn band<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        lower: &[Point],
-        upper: &[Point],
-        color: RGBAColor,
-    ) -> Drawn<B> {
+    pub(super) fn band(&self, canvas: &Canvas, lower: &[Point], upper: &[Point], fill: Fill) {
         let corners: Vec<Point> = self.all(lower).into_iter().chain(self.all(upper).into_iter().rev()).collect();
-        canvas.fill(&corners, color)
+        if 2 < corners.len() {
+            canvas.fill(&corners, fill);
+        }
+    }
+
+    /// Hatches the whole height of the panel between two values.
+    pub(super) fn hatched(&self, canvas: &Canvas, (from, to): (f64, f64), stroke: Stroke) {
+        let Place { sides: (left, right), heights: (top, bottom) } = self.place;
+        let [from, to] = [from, to].map(|it| self.at((it, 0.0)).0.clamp(left, right));
+        if from < to {
+            canvas.hatched([(from, top), (to, bottom)], stroke);
+        }
     }
 
     /// Draws vertical lines through the panel, or short ones at its top where many would hide it.
-    pub(super) fn verticals<B: DrawingBackend>(&self, canvas: &Canvas<B>, steps: &[f64], stroke: Stroke) -> Drawn<B> {
-        let (bottom, stroke) = if steps.len() <= MAX_VERTICALS {
-            (self.bottom, stroke)
-        } else {
-            (self.top + 12.0, Stroke { dash: None, ..stroke })
-        };
-        steps
-            .iter()
-            .map(|it| self.at((*it, 0.0)).0)
-            .try_for_each(|x| canvas.line(&[(x, self.top), (x, bottom)], stroke))
+    pub(super) fn verticals(&self, canvas: &Canvas, steps: &[f64], stroke: Stroke) {
+        let (top, bottom) = self.place.heights;
+        let (bottom, stroke) =
+            if steps.len() <= MAX_VERTICALS { (bottom, stroke) } else { (top + 12.0, Stroke { dash: None, ..stroke }) };
+        steps.iter().map(|it| self.at((*it, 0.0)).0).for_each(|x| canvas.line(&[(x, top), (x, bottom)], stroke));
     }
 
     /// Writes a remark into the middle of the panel, where there is nothing to draw.
-    pub(super) fn remark<B: DrawingBackend>(&self, canvas: &Canvas<B>, text: &str) -> Drawn<B> {
-        let middle = (f64::midpoint(self.sides.0, self.sides.1), f64::midpoint(self.top, self.bottom));
-        canvas.text(text, middle, Lettering::QUIET.at(HPos::Center))
+    pub(super) fn remark(&self, canvas: &Canvas, text: &str) {
+        let Place { sides: (left, right), heights: (top, bottom) } = self.place;
+        let middle = (f64::midpoint(left, right), f64::midpoint(top, bottom));
+        canvas.text(text, middle, Lettering::QUIET.at(Anchor::Middle));
     }
 
     /// Returns the position of a value in the picture.
     pub(super) fn at(&self, (x, y): Point) -> Point {
-        let (across, up) = (self.x.place(x), self.y.place(y));
-        (self.sides.0 + across * (self.sides.1 - self.sides.0), self.bottom - up * (self.bottom - self.top))
+        let Place { sides: (left, right), heights: (top, bottom) } = self.place;
+        (left + self.x.place(x) * (right - left), bottom - self.y.place(y) * (bottom - top))
     }
 
     fn all(&self, points: &[Point]) -> Vec<Point> {

@@ -1,10 +1,7 @@
 //! The metric of each task over its baseline, as bars.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::canvas::{Canvas, Drawn, Lettering, Stroke, palette};
-use super::header::fitting;
+use super::canvas::{Anchor, Canvas, Color, Lettering, Stroke, palette};
+use super::panel::Place;
 use crate::TaskReport;
 use crate::text::short;
 
@@ -27,63 +24,53 @@ const ROOM: f64 = 96.0;
 pub(super) struct Ratios<'a> {
     pub(super) tasks: &'a [TaskReport],
     /// A colour for each task.
-    pub(super) colors: &'a [RGBColor],
-    /// Left and right edge in pixels.
-    pub(super) sides: (f64, f64),
-    /// Upper and lower edge in pixels.
-    pub(super) place: (f64, f64),
+    pub(super) colors: &'a [Color],
+    pub(super) place: Place,
 }
 
 impl Ratios<'_> {
-    pub(super) fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
-        let ((left, right), (top, bottom)) = (self.sides, self.place);
-        canvas.text("validation metric over baseline", (left, top - 23.0), Lettering::HEADING)?;
+    pub(super) fn draw(&self, canvas: &Canvas) {
+        let Place { sides: (left, right), heights: (top, bottom) } = self.place;
+        canvas.text("validation metric over baseline", (left, top - 23.0), Lettering::HEADING);
         if self.tasks.iter().all(|it| it.ratio.is_none()) {
             let middle = (f64::midpoint(left, right), f64::midpoint(top, bottom));
-            return canvas.text("no validation yet", middle, Lettering::QUIET.at(HPos::Center));
+            return canvas.text("no validation yet", middle, Lettering::QUIET.at(Anchor::Middle));
         }
         let longest = self.tasks.iter().filter_map(|it| it.ratio).fold(1.0, f64::max);
         let unit = (right - VALUE - left) / longest;
         let n_tasks = self.tasks.len() as f64;
         let height = ((bottom - top) / n_tasks).min(HEIGHT);
         for (index, (task, color)) in self.tasks.iter().zip(self.colors).enumerate() {
-            self.draw_task(canvas, task, *color, (top + index as f64 * height, height), unit)?;
+            self.draw_task(canvas, task, *color, (top + index as f64 * height, height), unit);
         }
-        canvas.line(&[(left, top), (left, top + n_tasks * height)], Stroke::solid(palette::GREY, 1.0))
+        canvas.line(&[(left, top), (left, top + n_tasks * height)], Stroke::solid(palette::GREY, 1.0));
     }
 
-    fn draw_task<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        task: &TaskReport,
-        color: RGBColor,
-        (top, height): (f64, f64),
-        unit: f64,
-    ) -> Drawn<B> {
-        let (left, right) = self.sides;
+    fn draw_task(&self, canvas: &Canvas, task: &TaskReport, color: Color, (top, height): (f64, f64), unit: f64) {
+        let (left, right) = self.place.sides;
         let write = |text: String, y: f64, lettering: Lettering| {
-            canvas.text(&fitting(canvas, text, lettering, right - left - 8.0), (left + 8.0, y), lettering)
+            canvas.text(&lettering.fitting(text, right - left - 8.0), (left + 8.0, y), lettering);
         };
         let lines = if ROOM <= height { 2.0 } else { 1.0 };
-        write(task.name.clone(), top + 18.0, Lettering::LABEL)?;
+        write(task.name.clone(), top + 18.0, Lettering::LABEL);
         if let (true, Some(name), Some(metric), Some(baseline)) =
             (1.0 < lines, &task.metric_name, task.metric, task.baseline)
         {
             let text = format!("{name} {}, baseline {}", short(metric), short(baseline));
-            write(text, top + 44.0, Lettering::QUIET.sized(19.0))?;
+            write(text, top + 44.0, Lettering::QUIET.sized(15.0));
         }
-        let Some(ratio) = task.ratio else { return Ok(()) };
+        let Some(ratio) = task.ratio else { return };
         let bar = top + TEXT / 2.0 * lines + 4.0;
         let thick = (height - (bar - top) - 2.0 * BEYOND).clamp(4.0, BAR);
         let end = left + unit * ratio.max(0.0);
-        canvas.rectangle([(left, bar), (end, bar + thick)], color)?;
+        canvas.rectangle([(left, bar), (end, bar + thick)], color);
         let one = left + unit;
-        canvas.line(&[(one, bar - BEYOND), (one, bar + thick + BEYOND)], baseline())?;
+        canvas.line(&[(one, bar - BEYOND), (one, bar + thick + BEYOND)], baseline());
         let (text, start) = (short(ratio), end + GAP);
         // The line goes through no number.
-        let crossed = start - GAP < one && one < start + GAP + canvas.text_width(&text, Lettering::LABEL);
+        let crossed = start - GAP < one && one < start + GAP + Lettering::LABEL.width(&text);
         let start = if crossed { one + GAP } else { start };
-        canvas.text(&text, (start, bar + thick / 2.0), Lettering::LABEL)
+        canvas.text(&text, (start, bar + thick / 2.0), Lettering::LABEL);
     }
 }
 

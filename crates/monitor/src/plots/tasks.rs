@@ -1,13 +1,12 @@
 //! The tasks of a run beside each other.
 
 use plimsoll_types::TaskStep;
-use plotters::prelude::*;
 
 use super::Figure;
 use super::axis::Axis;
-use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
-use super::header::{Mark, fitting, header};
-use super::panel::{EDGES, Panel, stack};
+use super::canvas::{Canvas, Color, Lettering, Point, Stroke, palette};
+use super::header::{Mark, header};
+use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::ratios::{Ratios, baseline};
 use super::series::{MAX_POINTS, smooth, thin_to};
 use crate::run::Run;
@@ -16,7 +15,7 @@ use crate::task::task_reports;
 /// The most tasks of a picture: more colours are not told apart.
 const MAX_TASKS: usize = 7;
 /// Colours of the tasks, in order.
-const COLORS: [RGBColor; MAX_TASKS] =
+const COLORS: [Color; MAX_TASKS] =
     [palette::BLUE, palette::VERMILLION, palette::GREEN, palette::ORANGE, palette::PURPLE, palette::SKY, palette::INK];
 /// Right edge of what is drawn over the steps, and left edge of what is drawn beside it, in pixels.
 const MIDDLE: (f64, f64) = (744.0, 804.0);
@@ -58,41 +57,29 @@ impl<'a> Comparison<'a> {
         (0..self.n_shown()).map(|task| self.series(task, value)).collect()
     }
 
-    fn draw_losses<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        x: &Axis,
-        place: (f64, f64),
-        lowest: bool,
-    ) -> Drawn<B> {
+    fn draw_losses(&self, canvas: &Canvas, x: &Axis, place: Place, lowest: bool) {
         let losses = self.all(|it| it.loss);
         let y = Axis::around(losses.iter().flatten().map(|it| it.1), 8);
         let heading = if y.is_logarithmic() { "loss of each task (logarithmic)" } else { "loss of each task" };
-        let panel = Panel::new(heading, x, y, place).between((EDGES.0, MIDDLE.0));
-        panel.frame(canvas, lowest)?;
+        let panel = Panel::new(heading, x, y, place.between((LEFT, MIDDLE.0)));
+        panel.frame(canvas, lowest);
         if losses.iter().all(Vec::is_empty) {
             return panel.remark(canvas, "no step yet");
         }
         for (points, color) in losses.iter().zip(COLORS) {
-            panel.dots(canvas, points, pale(color))?;
-            panel.line(canvas, &self.thin(points), Stroke::solid(pale(color), 1.2))?;
+            panel.dots(canvas, points, pale(color));
+            panel.line(canvas, &self.thin(points), Stroke::solid(pale(color), 1.2));
         }
         let smoothed = losses.iter().map(|it| self.thin(&smooth(it)));
-        smoothed.zip(COLORS).try_for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)))
+        smoothed.zip(COLORS).for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)));
     }
 
-    fn draw_weights<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        x: &Axis,
-        weights: &[Vec<Point>],
-        place: (f64, f64),
-    ) -> Drawn<B> {
+    fn draw_weights(&self, canvas: &Canvas, x: &Axis, weights: &[Vec<Point>], place: Place) {
         let y = Axis::around(weights.iter().flatten().map(|it| it.1), 5);
-        let panel = Panel::new("weight of each task's loss", x, y, place).between((EDGES.0, MIDDLE.0));
-        panel.frame(canvas, true)?;
-        let mut lines = weights.iter().zip(COLORS);
-        lines.try_for_each(|(it, color)| panel.line(canvas, &self.thin(it), Stroke::solid(color, 2.2)))
+        let panel = Panel::new("weight of each task's loss", x, y, place.between((LEFT, MIDDLE.0)));
+        panel.frame(canvas, true);
+        let lines = weights.iter().zip(COLORS);
+        lines.for_each(|(it, color)| panel.line(canvas, &self.thin(it), Stroke::solid(color, 2.2)));
     }
 
     /// The tasks share the points that a picture may have.
@@ -102,32 +89,37 @@ impl<'a> Comparison<'a> {
 }
 
 impl Figure for Comparison<'_> {
-    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
-        let name = |name: &String| fitting(canvas, name.clone(), Lettering::LABEL, NAME);
+    fn draw(&self, canvas: &Canvas) {
+        let name = |name: &String| Lettering::LABEL.fitting(name.clone(), NAME);
         let entry = |(it, color)| (Mark::Line(Stroke::solid(color, 3.0)), name(it));
         let mut legend: Vec<_> = self.names.iter().zip(COLORS).map(entry).collect();
         legend.push((Mark::Vertical(baseline()), "baseline".to_owned()));
-        let top = header(canvas, "Tasks compared", self.subtitle(), &legend)?;
+        let top = header(canvas, "Tasks compared", self.subtitle(), &legend);
         let end = self.run.steps().map(|it| it.step + 1).max().unwrap_or(1);
-        let x = Axis::whole(0.0, end as f64, 6);
+        let x = Axis::steps(end as f64, 6);
         let weights = self.all(|it| Some(it.weight));
         if weights.iter().any(|it| it.iter().any(|point| Some(point.1) != it.first().map(|first| first.1))) {
-            let [upper, lower] = stack(top, [0.64, 0.36]);
-            self.draw_losses(canvas, &x, upper, false)?;
-            self.draw_weights(canvas, &x, &weights, lower)?;
+            let [upper, lower] = stack(canvas, top, [0.64, 0.36]);
+            self.draw_losses(canvas, &x, upper, false);
+            self.draw_weights(canvas, &x, &weights, lower);
         } else {
-            let [place] = stack(top, [1.0]);
-            self.draw_losses(canvas, &x, place, true)?;
+            let [place] = stack(canvas, top, [1.0]);
+            self.draw_losses(canvas, &x, place, true);
         }
-        let [place] = stack(top, [1.0]);
+        let [place] = stack(canvas, top, [1.0]);
         let reports = task_reports(self.run);
-        Ratios { tasks: &reports[..self.n_shown()], colors: &COLORS, sides: (MIDDLE.1, EDGES.1), place }.draw(canvas)
+        Ratios {
+            tasks: &reports[..self.n_shown()],
+            colors: &COLORS,
+            place: place.between((MIDDLE.1, canvas.size.0 - RIGHT)),
+        }
+        .draw(canvas);
     }
 }
 
 /// Mixes a colour with white.
-fn pale(RGBColor(r, g, b): RGBColor) -> RGBColor {
+fn pale(Color(r, g, b): Color) -> Color {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between a byte and 255")]
     let mix = |it: u8| (f64::from(it) * PALE + 255.0 * (1.0 - PALE)).round() as u8;
-    RGBColor(mix(r), mix(g), mix(b))
+    Color(mix(r), mix(g), mix(b))
 }

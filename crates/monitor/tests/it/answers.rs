@@ -88,13 +88,14 @@ fn the_whole_set_at_the_end_is_no_part_of_the_series_and_a_part_alone_is_named()
 fn deaths_and_what_they_cost_are_in_the_report() {
     let death = |step, undone_steps| Restart { step, death: "SIGKILL after step 31".into(), undone_steps };
     let restarts = vec![death(20, 12), death(30, 2)];
-    let facts = RunFacts { restarts, undone_steps: 14, undone_seconds: 3.25, ..RunFacts::default() };
+    let undone = (0..14).map(|it| StepDone { seconds: 0.25, ..run::step(it, run::knobs(16, 4)) }).collect();
+    let facts = RunFacts { restarts, undone, ..RunFacts::default() };
     let report = TrainingReport::new(&validated(&[0.5]), facts.clone());
     let text = report.to_markdown();
-    assert!(text.contains("| restarts | 2, for which 14 steps were done again, 3.2 s of work |"), "{text}");
+    assert!(text.contains("| restarts | 2, for which 14 steps were done again, 3.5 s of work |"), "{text}");
     assert!(text.contains("* SIGKILL after step 31; the next one began at step 20 and did 12 steps again"), "{text}");
     // A checkpoint that was damaged costs steps as well, and nobody died.
     let facts = RunFacts { restarts: Vec::new(), ..facts };
     let text = TrainingReport::new(&validated(&[0.5]), facts).to_markdown();
-    assert!(text.contains("| steps done again | 14, 3.2 s of work |") && !text.contains("restarts"), "{text}");
+    assert!(text.contains("| steps done again | 14, 3.5 s of work |") && !text.contains("restarts"), "{text}");
 }

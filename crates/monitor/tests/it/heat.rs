@@ -1,7 +1,7 @@
-use image::{Rgb, RgbImage};
 use insta::assert_snapshot;
 use plimsoll_monitor::{PlanCell, PlanSource, PlanView, Plot, plan_heat_map};
 use plimsoll_types::{Bytes, StepShape};
+use resvg::tiny_skia::Pixmap;
 
 use crate::plan;
 use crate::plots::texts;
@@ -15,7 +15,7 @@ enum Seen {
     Other,
 }
 
-fn seen(Rgb([r, g, b]): Rgb<u8>) -> Seen {
+fn seen([r, g, b]: [u8; 3]) -> Seen {
     let (high, low) = (r.max(g).max(b), r.min(g).min(b));
     match (r, g, b) {
         // Vermillion, also where a pixel is shared with a cell.
@@ -26,8 +26,11 @@ fn seen(Rgb([r, g, b]): Rgb<u8>) -> Seen {
     }
 }
 
-fn pixels(plot: &Plot) -> RgbImage {
-    image::load_from_memory(&plot.png).expect("a picture is a PNG").to_rgb8()
+/// The colours of a picture, row by row.
+fn pixels(plot: &Plot) -> Vec<Vec<[u8; 3]>> {
+    let picture = Pixmap::decode_png(&plot.png).expect("a picture is a PNG");
+    let rows = picture.pixels().chunks(picture.width() as usize);
+    rows.map(|row| row.iter().map(|it| [it.red(), it.green(), it.blue()]).collect()).collect()
 }
 
 /// One row of cells, with a budget of 100 MiB.
@@ -48,7 +51,7 @@ fn seen_along(plan: &PlanView) -> Vec<Seen> {
         .step_by(180)
         .zip(&plan.cells)
         .flat_map(|(left, _)| left..left + 180)
-        .map(|x| seen(*picture.get_pixel(x, 260)))
+        .map(|x| seen(picture[232][x]))
         .collect();
     along.retain(|it| *it != Seen::Other);
     along.dedup();
@@ -80,10 +83,10 @@ fn nothing_is_cut_off_at_the_edge_of_the_picture() {
     let huge = PlanView { cells: (1..=40).map(cell).collect(), ..plan::empty() };
     for plan in [plan::single(), plan::small(), plan::ladder(), wide, huge] {
         let picture = pixels(&plan_heat_map(&plan));
-        let (width, height) = picture.dimensions();
-        let edge = |x: u32, y: u32| x < 4 || y < 4 || width <= x + 4 || height <= y + 4;
-        let inked = picture.enumerate_pixels().find(|(x, y, it)| edge(*x, *y) && it.0 != [255; 3]);
-        assert_eq!(inked, None, "{} edges", plan.edges.len());
+        let (width, height) = (picture[0].len(), picture.len());
+        let edge = |x: usize, y: usize| x < 4 || y < 4 || width <= x + 4 || height <= y + 4;
+        let is_inked = |y: usize| (0..width).find(|x| edge(*x, y) && picture[y][*x] != [255; 3]);
+        assert_eq!((0..height).find_map(is_inked), None, "{} edges", plan.edges.len());
     }
 }
 

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Outlook, RunFacts, TrainingReport, batch_metrics, epoch_metrics};
-use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepShape};
+use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepDone, StepShape};
 
 use crate::{plan, run};
 
@@ -146,4 +146,22 @@ fn an_outlook_is_a_table() {
         ..outlook.clone()
     };
     assert_snapshot!(outlook.to_table() + "\n" + &unknown.to_table());
+}
+
+#[test]
+fn padding_and_real_work_are_told_where_the_log_says_them() {
+    let padded = |real| {
+        let step = |n| StepDone { real_positions: Some(real), seconds: 0.5, ..run::step(n, run::knobs(64, 4)) };
+        let events: Vec<Event> = (0..4).map(|it| Event::StepDone(step(it))).collect();
+        (report(&events), batch_metrics(&events))
+    };
+    // A step has 16 samples of 64 positions.
+    let (found, metrics) = padded(768);
+    let work = found.work.unwrap();
+    assert_eq!((work.padded_positions, work.real_positions, work.padding), (4096, 3072, 0.25));
+    assert!(found.to_table().contains("3072 positions (1536 per second), and 25 % padding"), "{}", found.to_table());
+    assert!(found.findings.iter().any(|it| it.contains("25 % of the positions") && it.contains("`batch.n_edges`")));
+    assert!(metrics.contains("\"real_positions\":768,\"padding\":0.25,\"real_positions_per_second\":1536.0"));
+    assert!(!padded(1000).0.findings.iter().any(|it| it.contains("padding")), "2.3 % is little");
+    assert_eq!(report(&run::small()).work, None, "patches have no padding");
 }

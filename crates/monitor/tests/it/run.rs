@@ -42,6 +42,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
             .chunks(rung.micro_batch_size as usize)
             .map(|it| MicroBatch::new(it.to_vec(), rung.patch_size))
             .collect(),
+        real_positions: None,
         predicted: (step > 0).then_some(peak),
         upper: (step > 0).then(|| peak.saturating_add(Bytes::mib(2))),
         resident,
@@ -101,6 +102,20 @@ pub(crate) fn small() -> Vec<Event> {
     events.extend([Event::StepDone(step(4, high)), Event::StepDone(StepDone { committed: false, ..step(5, high) })]);
     events.extend([validated(6), Event::EpochDone(EpochDone { epoch: 0, step: 5, samples: 96 })]);
     events.push(Event::RunEnded(RunEnded { step: 6, reason: EndReason::Completed, seconds: 4.5 }));
+    events
+}
+
+/// A run that grows twice at its start, and settles.
+pub(crate) fn settled(n_steps: u64) -> Vec<Event> {
+    let rung = |step: u64| [knobs(16, 4), knobs(32, 4), knobs(48, 7)][usize::from(3 <= step) + usize::from(8 <= step)];
+    let mut events = vec![started(n_steps)];
+    for n in 0..n_steps {
+        events.push(Event::StepDone(step(n, rung(n))));
+        if rung(n) != rung(n + 1) {
+            let reason = MoveReason::Certified { upper: Bytes::mib(160), limit: MEMORY.budget };
+            events.push(moved(n, rung(n), rung(n + 1), reason));
+        }
+    }
     events
 }
 

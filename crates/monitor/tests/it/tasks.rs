@@ -5,6 +5,8 @@ use plimsoll_types::{
     TaskStep, Validated,
 };
 
+use resvg::tiny_skia::Pixmap;
+
 use crate::plots::texts;
 use crate::run;
 
@@ -141,7 +143,7 @@ fn weights_are_shown_where_they_vary() {
 
 #[test]
 fn the_timeline_of_many_edges_says_what_it_shows() {
-    assert_snapshot!(texts(&memory_timeline(&run_of(40, true))));
+    assert_snapshot!(texts(&memory_timeline(&run_of(40, true), &RunFacts::default())));
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn tasks_with_hardly_anything_to_show_are_drawn() {
     for events in runs {
         let plot = task_comparison(&events).unwrap();
         assert!(plot.svg.contains("loss of each task") && !plot.svg.contains("NaN"), "{events:?}");
-        assert!(image::load_from_memory(&plot.png).is_ok());
+        assert!(Pixmap::decode_png(&plot.png).is_ok());
     }
 }
 
@@ -191,9 +193,9 @@ fn a_long_comparison_stays_light() {
 #[test]
 fn a_size_that_a_policy_allows_and_no_step_fills_is_not_drawn() {
     let mut events = run_of(40, true);
-    let drawn = memory_timeline(&events).svg;
+    let drawn = memory_timeline(&events, &RunFacts::default()).svg;
     let first = events.iter_mut().find_map(|it| if let Event::Decided(it) = it { Some(it) } else { None });
     let Some(Decided { decision: Decision::Resize(resize), .. }) = first else { unreachable!("an adjustment") };
     resize.to = vec![860; 4];
-    assert!(drawn == memory_timeline(&events).svg);
+    assert!(drawn == memory_timeline(&events, &RunFacts::default()).svg);
 }

@@ -7,12 +7,21 @@ use super::narrow::narrow;
 pub struct Batch<'a, const AXES: usize> {
     /// The samples, in the order in which they are laid into the batch.
     pub ids: &'a [u32],
-    /// Rows of the padded block: one for each sample, or one for all where samples are laid end to end.
+    /// Rows of the padded block, one for each sample.
     pub rows: u32,
     /// The length of the longest row on each axis.
     pub longest: [u32; AXES],
     /// What every row is padded to: the cell of the lattice, or `longest` where there is none.
     /// A sample that is longer was to be truncated, and has to be cut to it.
+    pub cell: [u32; AXES],
+}
+
+/// A batch of its own, as an iterator returns it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnedBatch<const AXES: usize> {
+    /// The samples, in the order in which they are laid into the batch.
+    pub ids: Vec<u32>,
+    /// What each is padded to: as [`Batch::cell`].
     pub cell: [u32; AXES],
 }
 

@@ -10,7 +10,7 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 /// Bits as text, six a letter; a copy shares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bits(Arc<str>);
+pub(crate) struct Bits(Arc<str>);
 
 /// Writes numbers of any width one after the other.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Bits {
 
 /// Writes ids in growing order: the gap between two takes some two bits more than the logarithm of the mean gap (Rice's
 /// code).
-pub(super) fn write_gaps(ids: &[u64]) -> Bits {
+pub(crate) fn write_gaps(ids: &[u64]) -> Bits {
     let n = ids.len() as u64;
     let low = width(ids.last().copied().unwrap_or(0) / n.max(1)).min(63);
     let mut writer = BitWriter::default();
@@ -124,7 +124,7 @@ pub(super) fn write_gaps(ids: &[u64]) -> Bits {
 }
 
 /// Reads what [`write_gaps`] wrote.
-pub(super) fn read_gaps(bits: &Bits) -> Option<Vec<u64>> {
+pub(crate) fn read_gaps(bits: &Bits) -> Option<Vec<u64>> {
     let mut reader = bits.reader();
     let (n, low) = (reader.next(32)?, u32::try_from(reader.next(6)?).ok()?);
     let (mut ids, mut least) = (Vec::new(), 0u64);

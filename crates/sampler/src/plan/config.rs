@@ -19,6 +19,12 @@ pub struct PlanConfig<const AXES: usize> {
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
+    /// Every batch has a multiple of so many samples, but for what is left at the end of an epoch; at least 1.
+    /// A [`crate::StepPlanner`] cuts batches where its steps end, whatever the multiple.
+    pub multiple_of: u32,
+    /// Whether what does not fill a batch at the end of an epoch is left out of it, rather than a smaller batch.
+    /// With `multiple_of`, that is what is left beyond a multiple.
+    pub drop_last: bool,
     /// The edges that batches are padded to.
     /// Samples are arranged by their cells, not by their lengths: a few edges mix more, and more of them pad less.
     pub lattice: Lattice<AXES>,
@@ -40,9 +46,6 @@ pub enum Objective {
         /// Time of a batch that does not depend on what is in it.
         batch_overhead: f64,
     },
-    /// Rows, on one axis: the samples of a batch are laid end to end in one row without padding, which may be as long
-    /// as the longest single sample that fits.
-    FewestRows,
 }
 
 /// What becomes of a sample that does not fit even alone.
@@ -56,11 +59,26 @@ pub enum Oversize {
     Skip,
 }
 
+/// What ends an epoch of tasks with shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EpochEnd {
+    /// Every sample comes once: a task that has no more is left to the others.
+    #[default]
+    AllOnce,
+    /// The first task that has no more: the shares hold to the end, and of the larger tasks each epoch has other samples.
+    FirstExhausted,
+    /// The last task of which every sample has come: the shares hold to the end, and samples of the smaller tasks come
+    /// again, in a new order.
+    LastExhausted,
+}
+
 /// How the tasks of the samples are mixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskMix {
     /// The share of each task, for as long as each has samples left; the data set's own shares unless given.
     pub shares: Option<Vec<f64>>,
+    /// What ends an epoch of tasks with shares.
+    pub ends: EpochEnd,
     /// Whether shares that do not sum to one are divided by their sum, rather than refused.
     pub normalize_shares: bool,
     /// 0: the fit in length alone decides which sample comes next.
@@ -74,7 +92,13 @@ pub struct TaskMix {
 
 impl Default for TaskMix {
     fn default() -> Self {
-        Self { shares: None, normalize_shares: false, diversity_weight: fraction(DIVERSITY_WEIGHT), homogeneous: false }
+        Self {
+            shares: None,
+            ends: EpochEnd::AllOnce,
+            normalize_shares: false,
+            diversity_weight: fraction(DIVERSITY_WEIGHT),
+            homogeneous: false,
+        }
     }
 }
 
@@ -85,6 +109,8 @@ impl<const AXES: usize> Default for PlanConfig<AXES> {
             window: None,
             most_mates_kept: fraction(MATES_KEPT),
             most_samples: u32::MAX,
+            multiple_of: 1,
+            drop_last: false,
             lattice: Lattice::default(),
             objective: Objective::FewestBatches,
             oversize: Oversize::Refuse,
@@ -109,9 +135,6 @@ pub(super) const ALL: usize = 1 << 18;
 /// Each further axis divides the window into bands, some ten to twenty of them.
 const BANDS: usize = 16;
 
-/// Samples of a window of rows: 128 chats fill rows as well as any number, 128 utterances need 0.3 % more rows than 512.
-const LEAST_ROWS: usize = 128;
-
 fn fraction(ratio: f64) -> Fraction {
     Fraction::try_new(ratio).expect("a constant between 0 and 1")
 }
@@ -119,14 +142,9 @@ fn fraction(ratio: f64) -> Fraction {
 impl<const AXES: usize> PlanConfig<AXES> {
     /// How many samples are sorted at a time, made equal over the epoch: what was asked for, or else everything up to a
     /// quarter of a million, and 16 Ki, times 16 for each axis beyond the first, above.
-    /// Rows that are filled end to end need no neighbours in length, and so a 32nd of the samples, 128 to 16 Ki.
     pub fn window(&self, n_samples: usize) -> usize {
         let large = (1..AXES).fold(WINDOW, |window, _| window.saturating_mul(BANDS));
-        let default = match self.objective {
-            Objective::FewestRows => (n_samples / 32).clamp(LEAST_ROWS, WINDOW),
-            _ if n_samples <= ALL => n_samples,
-            _ => large,
-        };
+        let default = if n_samples <= ALL { n_samples } else { large };
         let window = self.window.unwrap_or(default).max(1);
         n_samples.div_ceil(n_samples.div_ceil(window).max(1)).max(1)
     }
@@ -139,13 +157,22 @@ impl<const AXES: usize> PlanConfig<AXES> {
         if self.most_samples == 0 {
             return Err(SamplerError::BelowOne { key: "most_samples" });
         }
+        if self.tasks.ends != EpochEnd::AllOnce && self.tasks.shares.is_none() {
+            return Err(SamplerError::EndsWithoutShares);
+        }
+        if self.multiple_of == 0 {
+            return Err(SamplerError::BelowOne { key: "multiple_of" });
+        }
+        if self.multiple_of > 1 && self.objective != Objective::FewestBatches {
+            return Err(SamplerError::MultipleObjective { multiple: self.multiple_of });
+        }
         match self.objective {
             Objective::FewestBatches => Ok(()),
             _ if AXES != 1 => Err(SamplerError::OneAxis { n_axes: AXES }),
             Objective::LeastTime { batch_overhead } if !(batch_overhead >= 0.0 && batch_overhead.is_finite()) => {
                 Err(SamplerError::BatchOverhead { batch_overhead })
             }
-            Objective::LeastTime { .. } | Objective::FewestRows => Ok(()),
+            Objective::LeastTime { .. } => Ok(()),
         }
     }
 }
@@ -172,7 +199,8 @@ mod tests {
         let config = PlanConfig::<1> { objective, ..PlanConfig::default() };
         let message = "plan batches: `batch_overhead` is -1, it must be a number from 0";
         assert_eq!(config.check().unwrap_err().to_string(), message);
-        let config = PlanConfig::<2> { objective: Objective::FewestRows, ..PlanConfig::default() };
+        let config =
+            PlanConfig::<2> { objective: Objective::LeastTime { batch_overhead: 1.0 }, ..PlanConfig::default() };
         let message = "plan batches: this objective is for one axis, the samples have 2";
         assert_eq!(config.check().unwrap_err().to_string(), message);
     }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::config::TaskMix;
 use super::narrow::narrow;
 use super::position::same;
-use super::shares::{TaskPlan, check_shares, next_task, task_plans};
+use super::shares::{TaskPlan, check_shares, next_task, quotas, task_plans};
 use crate::block_permutation::BlockPermutation;
-use crate::hash::digest;
+use crate::hash::{Use, digest, hash};
 use crate::{SampleIndex, SamplerError};
 
 /// The order of an epoch: one permutation of all samples, or one of each task's.
@@ -18,12 +18,16 @@ pub(super) struct Source {
     seed: u64,
     n_samples: u64,
     by_task: Option<ByTask>,
+    /// The weights up to each sample, where samples are drawn with replacement.
+    weights: Option<Arc<[f64]>>,
 }
 
 /// The samples of each task.
 #[derive(Clone, Debug, PartialEq)]
 struct ByTask {
     shares: Vec<f64>,
+    /// Samples of each in an epoch.
+    quotas: Vec<u64>,
     /// Where the members of each task begin, and where the last ones end.
     starts: Vec<usize>,
     members: Arc<[u32]>,
@@ -67,7 +71,10 @@ impl Source {
             (Some(shares), tasks) => Some(ByTask::try_new(shares, tasks, index.n_samples(), mix)?),
             (None, _) => None,
         };
-        Ok(Self { seed, n_samples: index.n_samples() as u64, by_task })
+        if by_task.is_some() && index.weights().is_some() {
+            return Err(SamplerError::WeightsAndShares);
+        }
+        Ok(Self { seed, n_samples: index.n_samples() as u64, by_task, weights: index.weights().cloned() })
     }
 
     /// Nothing drawn.
@@ -79,20 +86,27 @@ impl Source {
     /// The most that can be drawn of each permutation.
     pub(super) fn sizes(&self) -> Vec<u64> {
         match &self.by_task {
-            Some(by_task) => by_task.sizes().map(|size| size as u64).collect(),
+            Some(by_task) => by_task.quotas.clone(),
             None => vec![self.n_samples],
         }
     }
 
+    /// Samples of an epoch, each as often as it comes.
+    pub(super) fn total(&self) -> u64 {
+        self.by_task.as_ref().map_or(self.n_samples, |by_task| by_task.quotas.iter().sum())
+    }
+
     pub(super) fn task_plans(&self) -> Option<Vec<TaskPlan>> {
         let by_task = self.by_task.as_ref()?;
-        Some(task_plans(&by_task.shares, &by_task.sizes().collect::<Vec<_>>()))
+        Some(task_plans(&by_task.shares, &by_task.quotas))
     }
 
     /// Refuses a source that draws in other shares.
     pub(super) fn check_shares(&self, other: &Self) -> Result<(), SamplerError> {
         let digest = |of: &Self| {
-            of.by_task.as_ref().map_or(0, |it| digest(&it.shares.iter().map(|it| it.to_bits()).collect::<Vec<_>>()))
+            let words =
+                |it: &ByTask| it.shares.iter().map(|it| it.to_bits()).chain(it.quotas.iter().copied()).collect();
+            of.by_task.as_ref().map_or(0, |it| digest::<u64>(&words(it) as &Vec<u64>))
         };
         same("fingerprint of the task shares", digest(self), digest(other))
     }
@@ -107,9 +121,23 @@ impl Source {
             Stretch::Exactly(k) => k,
         };
         let (start, end) = (drawn.drawn[0], self.n_samples.min(drawn.drawn[0].saturating_add(k)));
-        BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
         drawn.drawn[0] = end;
+        if let Some(weights) = &self.weights {
+            return ids
+                .extend((start..end).map(|place| weighted(weights, hash(Use::Weights, self.seed, epoch, place))));
+        }
+        BlockPermutation::new(self.n_samples, self.seed, epoch, 0).extend(start..end, ids);
     }
+}
+
+/// The sample at which the weights pass a random part of their sum.
+fn weighted(up_to: &[f64], bits: u64) -> u32 {
+    let part = (bits >> 11) as f64 / (1u64 << 53) as f64;
+    let at = up_to.last().copied().unwrap_or(0.0) * part;
+    let last = up_to.len() - 1;
+    // Rounding may reach the sum itself: the last that has a weight is the one at which it is first reached.
+    let id = up_to.partition_point(|sum| *sum <= at).min(last);
+    narrow(id.min(up_to.partition_point(|sum| *sum < up_to[last])))
 }
 
 impl ByTask {
@@ -121,6 +149,7 @@ impl ByTask {
         }
         let shares = check_shares(shares, &sizes, mix)?;
         sizes.resize(shares.len(), 0);
+        let quotas = quotas(&shares, &sizes, mix.ends, BlockPermutation::MOST)?;
         let mut starts = vec![0];
         starts.extend(sizes.iter().scan(0, |end, size| {
             *end += size;
@@ -133,11 +162,7 @@ impl ByTask {
             members[*place] = narrow(id);
             *place += 1;
         }
-        Ok(Self { shares, starts, members: members.into() })
-    }
-
-    fn sizes(&self) -> impl Iterator<Item = usize> {
-        self.starts.windows(2).map(|pair| pair[1] - pair[0])
+        Ok(Self { shares, quotas, starts, members: members.into() })
     }
 
     fn draw(&self, seed: u64, epoch: u64, drawn: &mut Drawn, stretch: Stretch, ids: &mut Vec<u32>) {
@@ -145,9 +170,16 @@ impl ByTask {
         let order = self.order(drawn, stretch);
         let read = |(task, start): (usize, &[usize])| {
             let mut numbers = Vec::new();
-            let size = (start[1] - start[0]) as u64;
-            let permutation = BlockPermutation::new(size, seed, epoch, 1 + task as u64);
-            permutation.extend(before[task]..drawn.drawn[task], &mut numbers);
+            let (size, n_tasks) = ((start[1] - start[0]) as u64, self.shares.len() as u64);
+            let (mut from, end) = (before[task], drawn.drawn[task]);
+            while from < end {
+                // A task that comes again does so in another order.
+                let round = from / size;
+                let to = end.min((round + 1) * size);
+                let permutation = BlockPermutation::new(size, seed, epoch, 1 + task as u64 + n_tasks * round);
+                permutation.extend(from - round * size..to - round * size, &mut numbers);
+                from = to;
+            }
             numbers.into_iter()
         };
         let mut numbers: Vec<_> = self.starts.windows(2).enumerate().map(read).collect();
@@ -159,7 +191,7 @@ impl ByTask {
 
     /// The tasks of the next samples.
     fn order(&self, drawn: &mut Drawn, stretch: Stretch) -> Vec<usize> {
-        let sizes: Vec<u64> = self.sizes().map(|size| size as u64).collect();
+        let sizes = &self.quotas;
         let mut n_left = sizes.iter().sum::<u64>() - drawn.total();
         let (k, least) = match stretch {
             Stretch::Window(k) => (n_left.min(k as u64), Some((k / LEAST_STRETCH) as u64)),

@@ -1,6 +1,6 @@
 //! An epoch, window by window.
 
-use super::batches::Batch;
+use super::batches::{Batch, OwnedBatch};
 use super::planner::{BatchPlanner, Progress};
 use super::position::{Left, PlanPosition, same, within};
 use super::window::Window;
@@ -29,6 +29,14 @@ struct Taken {
     digest_before: u64,
 }
 
+impl<R: CapacityRule<AXES>, const AXES: usize> Iterator for EpochPlan<R, AXES> {
+    type Item = OwnedBatch<AXES>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().map(|batch| OwnedBatch { ids: batch.ids.to_vec(), cell: batch.cell })
+    }
+}
+
 impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     pub(super) fn new(planner: BatchPlanner<R, AXES>, progress: Progress) -> Self {
         let (before, after) = (progress.clone(), progress);
@@ -55,7 +63,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
         }
         within("batch", position.batch, plan.window.batches.len() as u64)?;
         for _ in 0..position.batch {
-            plan.take();
+            plan.count_taken();
         }
         same("fingerprint of the batches so far", position.digest, plan.taken.digest)?;
         Ok(plan)
@@ -68,7 +76,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
                 return None;
             }
         }
-        self.take();
+        self.count_taken();
         self.window.batches.get(self.taken.n - 1)
     }
 
@@ -142,7 +150,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     }
 
     /// Counts the next batch of the window as taken.
-    fn take(&mut self) {
+    fn count_taken(&mut self) {
         let Taken { n, digest, .. } = self.taken;
         let batch = self.window.batches.get(n).map_or((0, 0), |it| (it.ids.len() as u64, it.ids[0]));
         let word = batch.0 << 32 | u64::from(batch.1);

@@ -14,12 +14,14 @@ pub(super) struct Open<'a, R, const AXES: usize> {
     longest: [u32; AXES],
     cell: [u32; AXES],
     capacity: usize,
+    /// The batch's samples, where a batch has to be a multiple and may give some to the next.
+    held: Vec<Entry<AXES>>,
 }
 
 impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     pub(super) fn new(fit: &'a Fit<R, AXES>, out: &'a mut Batches<AXES>) -> Self {
         let start = out.ids.len();
-        Self { fit, out, start, longest: [0; AXES], cell: [0; AXES], capacity: 0 }
+        Self { fit, out, start, longest: [0; AXES], cell: [0; AXES], capacity: 0, held: Vec::new() }
     }
 
     /// Samples in the batch so far.
@@ -33,9 +35,17 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
         let shorter = entry.lengths.iter().zip(&self.longest).all(|(length, longest)| length <= longest);
         let fits = if shorter { self.len() < self.capacity } else { self.grow(entry) };
         if fits {
-            self.out.ids.push(entry.id);
+            self.take(entry);
         }
         fits
+    }
+
+    #[inline]
+    fn take(&mut self, entry: &Entry<AXES>) {
+        self.out.ids.push(entry.id);
+        if self.fit.multiple_of > 1 {
+            self.held.push(*entry);
+        }
     }
 
     fn grow(&mut self, entry: &Entry<AXES>) -> bool {
@@ -51,8 +61,40 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
         fits
     }
 
-    /// Ends the batch, if it has a sample; the next one is empty.
+    /// Ends the batch, if it has a sample; the next one begins with what is beyond a multiple.
     pub(super) fn close(&mut self) {
+        let n_beyond = self.len() % self.fit.multiple_of as usize;
+        if n_beyond == 0 || n_beyond == self.len() {
+            return self.end();
+        }
+        let beyond = self.held.split_off(self.held.len() - n_beyond);
+        self.out.ids.truncate(self.out.ids.len() - n_beyond);
+        let whole = std::mem::take(&mut self.held);
+        self.measure(&whole);
+        self.end();
+        self.out.ids.extend(beyond.iter().map(|entry| entry.id));
+        self.measure(&beyond);
+        self.held = beyond;
+    }
+
+    /// Ends the last batch, and what is beyond a multiple in one of its own.
+    pub(super) fn finish(&mut self) {
+        self.close();
+        self.end();
+        keep_last_partial(self.out);
+    }
+
+    fn measure(&mut self, entries: &[Entry<AXES>]) {
+        let longest = |longest: [u32; AXES], entry: &Entry<AXES>| {
+            std::array::from_fn(|axis| entry.lengths[axis].max(longest[axis]))
+        };
+        self.longest = entries.iter().fold([0; AXES], longest);
+        let (cell, capacity) = self.fit.of(self.longest);
+        (self.cell, self.capacity) = (cell, capacity as usize);
+    }
+
+    /// Makes a batch of all that is here, if there is anything; the next one is empty.
+    fn end(&mut self) {
         let (start, end, n) = (self.start, self.out.ids.len(), self.len());
         if n > 0 {
             self.out.spans.push(Span {
@@ -65,6 +107,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
             });
         }
         (self.start, self.longest, self.capacity) = (end, [0; AXES], 0);
+        self.held.clear();
     }
 
     /// Adds a sample to this batch, or else to the next.
@@ -83,7 +126,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     /// word where nobody looked costs a report of a batch that is over budget, and not the run.
     fn add_alone(&mut self, entry: &Entry<AXES>) {
         (self.longest, self.cell, self.capacity) = (entry.lengths, self.fit.of(entry.lengths).0, 1);
-        self.out.ids.push(entry.id);
+        self.take(entry);
     }
 }
 
@@ -105,8 +148,7 @@ pub(super) fn longest_first<R: CapacityRule<AXES>, const AXES: usize>(
     for entry in entries.iter().rev() {
         open.push(entry);
     }
-    open.close();
-    keep_last_partial(out);
+    open.finish();
 }
 
 /// A batch that the next sample did not fit into is as full as it gets; only the last one may wait for more.

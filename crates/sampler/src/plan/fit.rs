@@ -1,5 +1,6 @@
 //! What fits.
 
+use super::config::PlanConfig;
 use crate::{CapacityRule, Lattice, SamplerError};
 
 /// The capacity rule over the cells of a lattice.
@@ -8,15 +9,37 @@ pub(super) struct Fit<R, const AXES: usize> {
     pub(super) rule: R,
     pub(super) lattice: Lattice<AXES>,
     pub(super) most_samples: u32,
+    /// Batches have a multiple of so many samples.
+    pub(super) multiple_of: u32,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
+    pub(super) fn new(rule: R, config: &PlanConfig<AXES>) -> Self {
+        let PlanConfig { most_samples, multiple_of, .. } = *config;
+        Self { rule, lattice: config.lattice.clone(), most_samples, multiple_of }
+    }
+
+    /// Refuses a multiple that there is no room for with these lengths, the greatest that a batch may have.
+    pub(super) fn check_multiple(&self, longest: [u32; AXES]) -> Result<(), SamplerError> {
+        let (padded, capacity) = self.of(longest);
+        if self.multiple_of <= capacity {
+            return Ok(());
+        }
+        let length = padded.last().copied().unwrap_or(0);
+        Err(SamplerError::MultipleAboveBudget { multiple: self.multiple_of, capacity, length })
+    }
+
     /// The cell of a batch whose longest samples are these, and how many samples fit into it: 0 when there is no cell.
     pub(super) fn of(&self, longest: [u32; AXES]) -> ([u32; AXES], u32) {
         match self.lattice.cell(longest) {
-            Some(cell) => (cell, self.rule.capacity(cell).min(self.most_samples)),
+            Some(cell) => (cell, self.whole(self.rule.capacity(cell).min(self.most_samples))),
             None => (longest, 0),
         }
+    }
+
+    /// The greatest multiple within a capacity; a capacity below one multiple stays, which a planner refuses.
+    const fn whole(&self, capacity: u32) -> u32 {
+        if capacity < self.multiple_of { capacity } else { capacity - capacity % self.multiple_of }
     }
 
     /// How many samples as long as this fit.
@@ -61,7 +84,7 @@ mod tests {
     #[test]
     fn a_limit_is_the_last_length_that_fits() {
         let lattice = Lattice::try_new([vec![8, 16, 64]]).unwrap();
-        let fit = Fit { rule: PaddedBudget([40]), lattice, most_samples: 3 };
+        let fit = Fit { rule: PaddedBudget([40]), lattice, most_samples: 3, multiple_of: 1 };
         assert_eq!((fit.of([9]), fit.of([4]), fit.of([65])), (([16], 2), ([8], 3), ([65], 0)));
         assert_eq!((fit.limit([1000], 0), fit.cut([1000])), (16, Some([16])));
     }
@@ -69,11 +92,12 @@ mod tests {
     #[test]
     fn the_last_axis_is_cut_first() {
         let rule = PaddedBudget([4, 100]);
-        let fit = Fit { rule, lattice: Lattice::default(), most_samples: 3 };
+        let fit = Fit { rule, lattice: Lattice::default(), most_samples: 3, multiple_of: 1 };
         assert_eq!(fit.cut([4, 500]), Some([4, 100]));
         assert_eq!(fit.cut([9, 500]), Some([4, 1]));
         assert_eq!(fit.cut([2, u32::MAX]), Some([2, 100]));
-        let nothing = Fit { rule: PaddedBudget([0, 100]), lattice: Lattice::default(), most_samples: 3 };
+        let nothing =
+            Fit { rule: PaddedBudget([0, 100]), lattice: Lattice::default(), most_samples: 3, multiple_of: 1 };
         assert_eq!((nothing.cut([1, 1]), nothing.limit([1, 1], 0)), (None, 0));
     }
 }

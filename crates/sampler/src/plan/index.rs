@@ -25,6 +25,8 @@ pub struct SampleIndex<const AXES: usize> {
     kinds: [Arc<[u32]>; AXES],
     tasks: Option<Arc<[u16]>>,
     n_tasks: usize,
+    /// The weights up to each sample, where samples are drawn with replacement.
+    weights: Option<Arc<[f64]>>,
     fingerprint: u64,
 }
 
@@ -55,7 +57,7 @@ impl<const AXES: usize> SampleIndex<AXES> {
         let longest = lengths.each_ref().map(|axis| axis.iter().copied().max().unwrap_or(0));
         let kinds = std::array::from_fn(|axis| kinds(&lengths[axis], longest[axis]));
         let fingerprint = lengths.iter().fold(0, |state, axis| mix(state ^ digest(axis)));
-        Ok(Self { lengths, longest, kinds, tasks: None, n_tasks: 1, fingerprint })
+        Ok(Self { lengths, longest, kinds, tasks: None, n_tasks: 1, weights: None, fingerprint })
     }
 
     /// Says which task each sample belongs to.
@@ -72,6 +74,38 @@ impl<const AXES: usize> SampleIndex<AXES> {
         self.n_tasks = tasks.iter().max().map_or(1, |most| usize::from(*most) + 1);
         self.tasks = Some(tasks);
         Ok(self)
+    }
+
+    /// Draws as many samples as there are with replacement, each in proportion to its weight, rather than each once.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::WeightCount`], [`SamplerError::Weight`] for the first that is negative or no number, and
+    /// [`SamplerError::NoWeight`] when all are 0.
+    pub fn with_weights(mut self, weights: &[f64]) -> Result<Self, SamplerError> {
+        if weights.len() != self.n_samples() {
+            return Err(SamplerError::WeightCount { weights: weights.len(), n_samples: self.n_samples() });
+        }
+        let is_wrong = |weight: &f64| !(*weight >= 0.0 && weight.is_finite());
+        if let Some(id) = weights.iter().position(is_wrong) {
+            return Err(SamplerError::Weight { id: id as u64, weight: weights[id] });
+        }
+        let up_to = weights.iter().scan(0.0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        let up_to: Arc<[f64]> = up_to.collect();
+        if !up_to.last().is_some_and(|sum| *sum > 0.0 && sum.is_finite()) {
+            return Err(SamplerError::NoWeight { sum: up_to.last().copied().unwrap_or(0.0) });
+        }
+        self.fingerprint = mix(self.fingerprint ^ digest(&up_to.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>()));
+        self.weights = Some(up_to);
+        Ok(self)
+    }
+
+    /// The weights up to each sample, where samples are drawn with replacement.
+    pub(super) const fn weights(&self) -> Option<&Arc<[f64]>> {
+        self.weights.as_ref()
     }
 
     /// Number of samples.
@@ -101,6 +135,16 @@ impl<const AXES: usize> SampleIndex<AXES> {
     /// When there is no such sample.
     pub fn lengths(&self, id: u32) -> [u32; AXES] {
         self.lengths.each_ref().map(|axis| axis[id as usize])
+    }
+
+    /// The sum of all lengths on the first axis.
+    pub(crate) fn total(&self) -> u64 {
+        self.lengths[0].iter().map(|length| u64::from(*length)).sum()
+    }
+
+    /// The first sample that is longer than this on the first axis, and its length.
+    pub(crate) fn longer_than(&self, limit: u32) -> Option<(u64, u32)> {
+        (0..).zip(&*self.lengths[0]).find(|(_, length)| **length > limit).map(|(id, length)| (id, *length))
     }
 
     /// The task of each sample, where the samples have tasks.

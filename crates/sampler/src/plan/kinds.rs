@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::config::{Objective, PlanConfig, WINDOW};
+use super::config::{PlanConfig, WINDOW};
 use super::narrow::narrow;
 use crate::SampleIndex;
 
@@ -136,9 +136,9 @@ impl<const AXES: usize> Kinds<AXES> {
     }
 }
 
-/// Whether samples are padded to edges one by one; rows are padded as a whole, so that their samples have no cells.
+/// Whether samples are padded to edges.
 pub(super) fn has_edges<const AXES: usize>(config: &PlanConfig<AXES>, axis: usize) -> bool {
-    config.lattice.n_edges(axis) > 0 && config.objective != Objective::FewestRows
+    config.lattice.n_edges(axis) > 0
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use plimsoll_types::Fraction;
 
 use super::batches::Batches;
 use super::entry::Entry;
-use super::fill::{Open, keep_last_partial};
+use super::fill::Open;
 use super::fit::Fit;
 use super::tasks::Tasks;
 use crate::{CapacityRule, Lattice};
@@ -63,8 +63,7 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
         };
         heads.take(task);
     }
-    open.close();
-    keep_last_partial(out);
+    open.finish();
 }
 
 impl<'a, const AXES: usize> Heads<'a, AXES> {

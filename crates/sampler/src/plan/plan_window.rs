@@ -73,7 +73,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// Plans the next window; says whether there was one.
     pub(super) fn plan_window(&self, progress: &mut Progress, window: &mut Window<AXES>) -> bool {
         let before = progress.drawn.total();
-        if before == self.identity.n_samples && progress.carried.0.is_empty() {
+        if before == self.source.total() && progress.carried.0.is_empty() {
             window.batches.clear();
             return false;
         }
@@ -151,16 +151,19 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         } else {
             samples.ids
         };
-        // Those that wait in queues are in another order: a bit for each id of the data set is quicker than a search.
-        let mut is_left = vec![0u64; self.index.n_samples() / 64 + 1];
+        // Those that wait in queues are in another order, and a sample may be here more than once: a number for each id of
+        // the data set is quicker than a search.
+        let mut n_left = vec![0u32; self.index.n_samples()];
         for id in waits {
-            is_left[id as usize / 64] |= 1 << (id % 64);
+            n_left[id as usize] += 1;
         }
         for id in used {
-            is_left[*id as usize / 64] &= !(1 << (id % 64));
+            n_left[*id as usize] = n_left[*id as usize].saturating_sub(1);
         }
         for id in all {
-            bits.push(!is_left[id as usize / 64] >> (id % 64) & 1, 1);
+            let n = &mut n_left[id as usize];
+            bits.push(u64::from(*n == 0), 1);
+            *n = n.saturating_sub(1);
         }
         Ok(Left { n_drawn, by_kind: false, taken: bits.finish() })
     }
@@ -240,11 +243,20 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let window_share = self.window as f64 / self.index.n_samples() as f64;
         let recipe = Recipe { config: &self.config, fit: &self.fit, tasks, axes: &self.axes, window_share };
         recipe.plan(window, &mut rng);
-        let is_last = progress.drawn.total() == self.identity.n_samples;
-        let most_carried = if is_last { 0 } else { self.window.min(MOST_CARRIED) };
+        let is_last = progress.drawn.total() == self.source.total();
         let mut carried = Vec::new();
-        window.take_partial(most_carried, &mut carried);
+        if !is_last {
+            window.take_partial(self.config.multiple_of, self.most_carried(), &mut carried);
+        } else if self.config.drop_last {
+            window.drop_ragged(self.config.multiple_of);
+        }
         carried
+    }
+
+    /// Not more than a window, but enough for what each task has beyond a multiple.
+    fn most_carried(&self) -> usize {
+        let beyond = self.index.n_tasks().saturating_mul(self.config.multiple_of as usize - 1);
+        self.window.min(MOST_CARRIED).max(beyond)
     }
 
     /// The kinds of these samples, if that is all that tells them apart.

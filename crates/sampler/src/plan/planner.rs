@@ -3,7 +3,7 @@
 use super::arrange::by_variety;
 use super::batches::Batches;
 use super::compact::Ids;
-use super::config::{Oversize, PlanConfig};
+use super::config::{EpochEnd, Oversize, PlanConfig};
 use super::draw::{Drawn, Source};
 use super::epoch::EpochPlan;
 use super::fit::Fit;
@@ -58,7 +58,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, SamplerError> {
         config.check()?;
         let source = Source::try_new(&index, config.seed, &config.tasks)?;
-        let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
+        let fit = Fit::new(rule, &config);
         let stride = index.n_samples().div_ceil(N_LOOKS);
         let axes = by_variety(&(0..index.n_samples()).step_by(stride).map(|id| fit.of(index.lengths(narrow(id))).0));
         let window = chosen_window(&index, &config);
@@ -96,11 +96,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.n_oversize
     }
 
-    /// Number of samples in each epoch.
+    /// Number of samples in each epoch; with those that are skipped where samples come again or are left out.
     pub fn n_planned(&self) -> usize {
         match self.config.oversize {
-            Oversize::Skip => self.index.n_samples() - self.n_oversize,
-            Oversize::Refuse | Oversize::Truncate => self.index.n_samples(),
+            Oversize::Skip if self.config.tasks.ends == EpochEnd::AllOnce => self.index.n_samples() - self.n_oversize,
+            _ => usize::try_from(self.source.total()).unwrap_or(usize::MAX),
         }
     }
 
@@ -142,10 +142,18 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             if window.batches.n_samples() == self.n_planned() {
                 return window.batches;
             }
-            all.ids.reserve_exact(self.n_planned() - all.ids.len());
+            all.ids.reserve_exact(self.n_planned().saturating_sub(all.ids.len()));
             all.append(&window.batches);
         }
         all
+    }
+
+    /// Iterates over the batches of an epoch, of which one window is planned at a time.
+    pub fn batches(&self, epoch: u64) -> EpochPlan<R, AXES>
+    where
+        R: Clone,
+    {
+        self.epoch(epoch)
     }
 
     /// Starts an epoch that is planned window by window.
@@ -191,7 +199,19 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         self.identity.rule = look(&self.index, &self.fit)?;
         self.n_oversize = self.oversize().count();
         self.check_oversize()?;
+        if self.fit.multiple_of > 1 {
+            self.fit.check_multiple(self.longest_planned())?;
+        }
         Ok(self)
+    }
+
+    /// The greatest planned length on each axis.
+    fn longest_planned(&self) -> [u32; AXES] {
+        if self.n_oversize == 0 {
+            return self.index.longest();
+        }
+        let planned = (0..narrow(self.index.n_samples())).filter_map(|id| self.planned_lengths(id));
+        planned.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])))
     }
 
     fn check_oversize(&self) -> Result<(), SamplerError> {
@@ -199,7 +219,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         match (self.oversize().next(), self.config.oversize) {
             (Some((id, lengths)), Oversize::Refuse) => Err(self.fit.refusal(u64::from(id), lengths)),
             (Some((_, lengths)), Oversize::Truncate) => self.fit.cut(lengths).map(|_| ()).ok_or(nothing),
-            (Some(_), Oversize::Skip) if self.n_planned() == 0 => Err(nothing),
+            (Some(_), Oversize::Skip) if self.n_oversize == self.index.n_samples() => Err(nothing),
             (None, _) | (Some(_), Oversize::Skip) => Ok(()),
         }
     }

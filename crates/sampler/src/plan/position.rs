@@ -115,16 +115,16 @@ impl PlanPosition {
         }
         within("carried samples", self.carried().len() as u64, self.drawn.total())?;
         if let Some(left) = &self.left {
-            within("samples of the window", left.n_drawn, n_samples - self.drawn.total())?;
+            within("samples of the window", left.n_drawn, planner.source.total() - self.drawn.total())?;
         }
         Ok(Progress { epoch: self.epoch, drawn: self.drawn.clone(), carried: self.carried.clone() })
     }
 }
 
-pub(super) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), SamplerError> {
+pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), SamplerError> {
     if taken == here { Ok(()) } else { Err(SamplerError::OtherPlan { key, taken, here }) }
 }
 
-pub(super) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
+pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
     if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }) }
 }

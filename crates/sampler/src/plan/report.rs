@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use super::batches::Batches;
-use super::config::{Objective, Oversize};
+use super::config::Oversize;
 use super::mixing::Mixing;
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
-use super::rows::row_length;
 use crate::CapacityRule;
 
 /// What an epoch's batches cost, against what they had to.
@@ -17,8 +16,7 @@ pub struct PlanReport {
     pub n_samples: u64,
     /// Number of batches.
     pub n_batches: u64,
-    /// No plan has fewer batches: the sum of 1 / capacity over the samples, rounded up; of rows that are filled end to
-    /// end, the sum of the lengths over that of a row.
+    /// No plan has fewer batches: the sum of 1 / capacity over the samples, rounded up.
     pub lower_bound: u64,
     /// Batches that the capacity rule does not allow.
     pub over_budget: u64,
@@ -32,6 +30,8 @@ pub struct PlanReport {
     pub truncated: u64,
     /// Samples that do not fit even alone and are left out.
     pub skipped: u64,
+    /// Samples that do not fill a batch at the end of the epoch and are left out.
+    pub dropped: u64,
     /// How many mates may be kept, can be, and are in the next epoch.
     pub mates_kept: Mixing,
 }
@@ -66,15 +66,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         }
         let over = batches.iter().filter(|batch| batch.rows > self.fit.capacity(batch.longest));
         let oversize = |what| if self.config().oversize == what { self.n_oversize() as u64 } else { 0 };
+        let n_missing = self.n_planned().saturating_sub(batches.n_samples());
         PlanReport {
             n_samples: batches.n_samples() as u64,
             n_batches: batches.len() as u64,
-            lower_bound: self.lower_bound(),
+            lower_bound: self.least_batches(&batches.iter().flat_map(|batch| batch.ids).copied()),
             over_budget: over.count() as u64,
             waste: sums.iter().map(|sums| 1.0 - sums.lengths as f64 / sums.blocks as f64).collect(),
             lattice_waste: sums.iter().map(|sums| 1.0 - sums.blocks as f64 / sums.cells as f64).collect(),
             truncated: oversize(Oversize::Truncate),
             skipped: oversize(Oversize::Skip),
+            dropped: if self.config().drop_last { n_missing as u64 } else { 0 },
             mates_kept: self.mixing(epoch, batches),
         }
     }
@@ -84,21 +86,18 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     /// In a batch of `n` samples, each has a capacity of at least that of the longest, so that `Σ 1 / capacity` is at
     /// most `n / capacity(longest)`, which is at most 1.
     pub fn lower_bound(&self) -> u64 {
-        let planned = || (0..self.index().n_samples()).filter_map(|id| self.planned_lengths(narrow(id)));
-        let row = match self.config().objective {
-            Objective::FewestRows => {
-                let longest = planned().map(|lengths| lengths[0]).max().unwrap_or(1);
-                f64::from(row_length(&self.fit, longest).max(longest))
-            }
-            _ => 0.0,
-        };
-        let part = |lengths: [u32; AXES]| match self.config().objective {
-            Objective::FewestRows => f64::from(lengths[0]) / row,
-            // A rule that breaks its word where nobody looked may have no room for one that is planned.
-            _ => Some(self.fit.capacity(lengths)).filter(|it| *it > 0).map_or(0.0, |it| 1.0 / f64::from(it)),
+        self.least_batches(&(0..narrow(self.index().n_samples())))
+    }
+
+    fn least_batches(&self, ids: &(impl Iterator<Item = u32> + Clone)) -> u64 {
+        let planned = ids.clone().filter_map(|id| self.planned_lengths(id));
+        // A rule that breaks its word where nobody looked may have no room for one that is planned.
+        let part = |lengths: [u32; AXES]| match self.fit.capacity(lengths) {
+            0 => 0.0,
+            capacity => 1.0 / f64::from(capacity),
         };
         // Rounding of ten million terms; a bound that is one too low is still a bound.
-        let bound = planned().map(part).sum::<f64>() * (1.0 - 1e-8);
+        let bound = planned.map(part).sum::<f64>() * (1.0 - 1e-8);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most one batch per sample")]
         let bound = bound.ceil() as u64;
         bound.max(1)

@@ -10,11 +10,23 @@
 /// // Attention: n · (L + L² / 512) may not exceed 65 536.
 /// let attention = |[length]: [u32; 1]| (65_536.0 / (f64::from(length) * (1.0 + f64::from(length) / 512.0))) as u32;
 /// assert_eq!(attention.capacity([512]), 64);
+///
+/// // The area of an image: n · h · w.
+/// let area = |[height, width]: [u32; 2]| (1 << 20) / (height * width);
+/// assert_eq!(area.capacity([128, 256]), 32);
+///
+/// // An encoder that keeps one frame in four, and pays attention between these.
+/// let subsampled = |[frames]: [u32; 1]| 4_000_000 / (frames.div_ceil(4).pow(2) + 80 * frames);
+/// assert_eq!(subsampled.capacity([1_600]), 13);
+///
+/// // Several limits at once: on the longest, on the sum with padding, and on the count.
+/// let limits = |[length]: [u32; 1]| if length > 2_048 { 0 } else { (16_384 / length).min(64) };
+/// assert_eq!([100, 1_024, 2_049].map(|length| limits.capacity([length])), [64, 16, 0]);
 /// ```
 ///
 /// A rule must not allow more samples of a larger shape than of a smaller one: a planner refuses one that does.
 /// It is asked for lengths that samples have, or are padded to, on every axis, and for nothing beyond, so that it may be a
-/// table; only where samples are laid end to end is it asked for rows, up to twice the longest that it allows.
+/// table.
 pub trait CapacityRule<const AXES: usize> {
     /// The most samples that fit when each is padded to these lengths; 0 when not even one does.
     fn capacity(&self, padded: [u32; AXES]) -> u32;

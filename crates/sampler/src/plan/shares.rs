@@ -2,7 +2,7 @@
 
 use plimsoll_types::Fraction;
 
-use super::config::TaskMix;
+use super::config::{EpochEnd, TaskMix};
 use crate::SamplerError;
 
 /// How far from one the sum of shares may be: what twelve digits after the point leave of a million tasks.
@@ -31,6 +31,49 @@ pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Re
     Ok(wanted.iter().map(|share| share / sum).collect())
 }
 
+/// Shares by temperature: the sizes to the power of 1 / temperature, divided by their sum.
+///
+/// 1 gives the sizes' own shares, more makes them more equal.
+///
+/// # Errors
+///
+/// [`SamplerError::Temperature`] when it is no number above 0, [`SamplerError::NoSamples`] when all sizes are 0.
+///
+/// ```
+/// let shares = plimsoll_sampler::temperature_shares(&[100, 10_000], 2.0)?;
+/// assert!((shares[0] - 10.0 / 110.0).abs() < 1e-12);
+/// # Ok::<(), plimsoll_sampler::SamplerError>(())
+/// ```
+pub fn temperature_shares(sizes: &[usize], temperature: f64) -> Result<Vec<f64>, SamplerError> {
+    if !(temperature > 0.0 && temperature.is_finite()) {
+        return Err(SamplerError::Temperature { temperature });
+    }
+    let most = sizes.iter().copied().max().filter(|most| *most > 0).ok_or(SamplerError::NoSamples)? as f64;
+    // Relative to the largest, so that no power overflows.
+    let weights = sizes.iter().map(|size| (*size as f64 / most).powf(1.0 / temperature));
+    let sum: f64 = weights.clone().sum();
+    Ok(weights.map(|weight| weight / sum).collect())
+}
+
+/// How many samples of each task an epoch has.
+///
+/// # Errors
+///
+/// [`SamplerError::TooManySamples`] when a small share of a large task makes an epoch too long.
+pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64) -> Result<Vec<u64>, SamplerError> {
+    let credits = shares.iter().zip(sizes).filter(|(_, size)| **size > 0).map(|(share, size)| *size as f64 / share);
+    let credit = match ends {
+        EpochEnd::AllOnce => return Ok(sizes.iter().map(|size| *size as u64).collect()),
+        EpochEnd::FirstExhausted => credits.fold(f64::INFINITY, f64::min),
+        EpochEnd::LastExhausted => credits.fold(0.0, f64::max),
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is checked below")]
+    let quota = |(share, size): (&f64, &usize)| if *size == 0 { 0 } else { ((share * credit).round() as u64).max(1) };
+    let quotas: Vec<u64> = shares.iter().zip(sizes).map(quota).collect();
+    let n_samples = quotas.iter().fold(0, |sum: u64, quota| sum.saturating_add(*quota));
+    if n_samples > most { Err(SamplerError::TooManySamples { n_samples, most }) } else { Ok(quotas) }
+}
+
 /// The task that comes next so that, over every stretch from the start, each has its share to within one sample.
 ///
 /// `taken` are the samples so far of each task that takes part, and `shares` sum to one over these.
@@ -55,8 +98,8 @@ pub(super) fn next_task(shares: impl Iterator<Item = (usize, f64, u64)> + Clone,
 /// A task in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskPlan {
-    /// Its samples; a task without any is left out, and the others take its share.
-    pub n_samples: usize,
+    /// Its samples in an epoch; a task without any is left out, and the others take its share.
+    pub n_samples: u64,
     /// Its share for as long as every task has samples.
     pub share: f64,
     /// The part of the epoch after which it has no more samples, to within one sample of each task.
@@ -65,8 +108,8 @@ pub struct TaskPlan {
 }
 
 /// What becomes of each task in an epoch.
-pub(super) fn task_plans(shares: &[f64], sizes: &[usize]) -> Vec<TaskPlan> {
-    let total = sizes.iter().sum::<usize>() as f64;
+pub(super) fn task_plans(shares: &[f64], sizes: &[u64]) -> Vec<TaskPlan> {
+    let total = sizes.iter().sum::<u64>() as f64;
     let mut order: Vec<usize> = (0..sizes.len()).filter(|task| sizes[*task] > 0).collect();
     // A task with share s gets its n samples by the time that everybody's credit is n / s.
     let credit = |task: usize| sizes[task] as f64 / shares[task];

@@ -42,7 +42,7 @@ pub struct PlannedStep {
 }
 
 impl StepSize {
-    pub(super) const fn check(self) -> Result<(), SamplerError> {
+    pub(crate) const fn check(self) -> Result<(), SamplerError> {
         match self {
             Self::Samples(0) => Err(SamplerError::BelowOne { key: "samples of a step" }),
             Self::Positions(0) => Err(SamplerError::BelowOne { key: "positions of a step" }),
@@ -56,7 +56,7 @@ impl StepSize {
     }
 
     /// Where the step ends that begins here; a batch ends where it ends.
-    pub(super) fn end(self, start: u64) -> Option<u64> {
+    pub(crate) fn end(self, start: u64) -> Option<u64> {
         let size = match self {
             Self::Samples(n) => n.into(),
             Self::Positions(n) => n,

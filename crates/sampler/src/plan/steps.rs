@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Objective;
 use super::epoch::EpochPlan;
 use super::planner::BatchPlanner;
 use super::position::{PlanPosition, within};
@@ -63,12 +62,11 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::PackedSteps`] when the planner lays
-    /// samples end to end.
+    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::DropLastOfSteps`].
     pub fn try_new(planner: &BatchPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
         size.check()?;
-        if planner.config().objective == Objective::FewestRows {
-            return Err(SamplerError::PackedSteps);
+        if planner.config().drop_last {
+            return Err(SamplerError::DropLastOfSteps);
         }
         Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0) })
     }

@@ -55,7 +55,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         if config.tasks.shares.is_some() {
             return Err(SamplerError::StreamShares);
         }
-        let fit = Fit { rule, lattice: config.lattice.clone(), most_samples: config.most_samples };
+        let fit = Fit::new(rule, &config);
         Ok(Self {
             fit,
             config,
@@ -79,7 +79,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// # Errors
     ///
     /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
-    /// buffer; [`SamplerError::Oversize`] when it does not fit even alone and is to be refused.
+    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it does not fit even alone and is to be refused.
     pub fn push(&mut self, mut sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
         let StreamSample { id, lengths, bytes, .. } = sample;
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
@@ -98,6 +98,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             let Some(cut) = self.cut(id, lengths)? else { return Ok(Pushed::Skipped) };
             sample.lengths = cut;
         }
+        self.fit.check_multiple(sample.lengths)?;
         self.hold(sample);
         Ok(Pushed::Held)
     }
@@ -160,6 +161,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
                 let Some(cut) = self.cut(sample.id, sample.lengths)? else { continue };
                 sample.lengths = cut;
             }
+            self.fit.check_multiple(sample.lengths)?;
             self.waiting.push(sample);
         }
         self.waiting_bytes = self.waiting.iter().map(|sample| sample.bytes).sum();
@@ -252,7 +254,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         recipe.plan(window, &mut rng);
         let mut carried = Vec::new();
         if !last {
-            window.take_partial((waiting.len() / 2).min(self.limits.samples / 4), &mut carried);
+            let most = (waiting.len() / 2).min(self.limits.samples / 4);
+            window.take_partial(self.config.multiple_of, most, &mut carried);
+        } else if self.config.drop_last {
+            window.drop_ragged(self.config.multiple_of);
+            self.stats.dropped += (waiting.len() - window.batches.n_samples()) as u64;
         }
         let left: Vec<_> = carried.into_iter().map(|slot: u32| waiting[slot as usize]).collect();
         let left_bytes = left.iter().map(|sample| sample.bytes).sum();
@@ -260,9 +266,12 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             // There would be no room for the next sample.
             return self.plan(true);
         }
-        self.ready.extend(window.batches.iter().map(|batch| Planned::new(waiting, batch)));
-        self.n_ready += window.batches.n_samples();
-        self.ready_bytes = self.ready_bytes.saturating_add(self.waiting_bytes.saturating_sub(left_bytes));
+        for batch in window.batches.iter() {
+            let planned = Planned::new(waiting, batch);
+            self.n_ready += planned.samples.len();
+            self.ready_bytes = self.ready_bytes.saturating_add(planned.bytes());
+            self.ready.push_back(planned);
+        }
         (self.waiting, self.waiting_bytes) = (left, left_bytes);
         self.n_windows += 1;
     }

@@ -3,7 +3,6 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::config::Objective;
 use super::narrow::narrow;
 use super::pending::Pending;
 use super::step::{PlannedStep, StepSize};
@@ -44,12 +43,11 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::PackedSteps`] when the planner lays
-    /// samples end to end.
+    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::DropLastOfSteps`].
     pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
         size.check()?;
-        if planner.config().objective == Objective::FewestRows {
-            return Err(SamplerError::PackedSteps);
+        if planner.config().drop_last {
+            return Err(SamplerError::DropLastOfSteps);
         }
         let queue = StepQueue::new(size, planner.epoch, 0);
         Ok(Self { planner, queue, times_empty: 0, most_samples: 0, most_bytes: Bytes::ZERO, starved: false })

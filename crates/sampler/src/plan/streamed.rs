@@ -65,6 +65,9 @@ pub struct StreamStats {
     pub skipped: u64,
     /// Samples that do not fit even alone and have to be cut.
     pub truncated: u64,
+    /// Samples that did not fill a batch at the end of an epoch and are left out.
+    #[serde(default)]
+    pub dropped: u64,
     /// How often a sample found no room: the steps are slower than the stream.
     pub times_full: u64,
     /// How often no batch was ready before the stream ended: the stream is slower than the steps.

@@ -1,18 +1,18 @@
 //! From the samples of a window to batches.
 
 use super::arrange::Line;
-use super::batches::Batches;
+use super::batches::{Batches, Span};
 use super::config::{Objective, PlanConfig};
 use super::entry::Entry;
 use super::fill::longest_first;
 use super::fit::Fit;
 use super::least_time::least_time;
 use super::mix::mixed;
+use super::narrow::narrow;
 use super::order::keep_shares;
-use super::rows::fewest_rows;
 use super::tasks::Tasks;
+use crate::CapacityRule;
 use crate::hash::Rng;
-use crate::{CapacityRule, Lattice};
 
 /// Room for one window, used again for the next.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,13 +80,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         if entries.is_empty() {
             return 0.0;
         }
-        let no_edges = Lattice::default();
-        let (lattice, most_kept) = match self.config.objective {
-            // Rows need no neighbours in length, so that mixing them costs nothing, and is done by the window.
-            // They are padded as a whole, so that their samples have no cells.
-            Objective::FewestRows => (&no_edges, 1.0),
-            _ => (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share),
-        };
+        let (lattice, most_kept) = (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share);
         let per_batch = self.per_batch(entries);
         let Self { axes, fit, window_share, .. } = *self;
         let line = Line { axes, per_batch, fit, lattice, most_kept, window_share };
@@ -98,7 +92,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
     fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
         let mix = &self.config.tasks;
         match (self.config.objective, self.mixing()) {
-            (Objective::FewestRows, _) => fewest_rows(entries, self.fit, out),
             (Objective::LeastTime { batch_overhead }, _) => least_time(entries, batch_overhead, self.fit, out),
             (Objective::FewestBatches, Some(tasks)) if !mix.homogeneous => {
                 mixed(entries, tasks, mix.diversity_weight, self.fit, out);
@@ -124,16 +117,27 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
 }
 
 impl<const AXES: usize> Window<AXES> {
-    /// Takes back the batches that may still get more samples, up to a number of samples.
-    pub(super) fn take_partial(&mut self, most: usize, carried: &mut Vec<u32>) {
+    /// Leaves out the batches that are not full, or no multiple where that is asked for.
+    pub(super) fn drop_ragged(&mut self, multiple_of: u32) {
+        let is_whole = |span: &Span<AXES>| multiple_of > 1 && (span.end - span.start).is_multiple_of(multiple_of);
+        self.batches.spans.retain(|span| !span.partial || is_whole(span));
+    }
+
+    /// Takes back the batches that may still get more samples, up to a number of samples: first what is no multiple.
+    pub(super) fn take_partial(&mut self, multiple_of: u32, most: usize, carried: &mut Vec<u32>) {
         let Batches { ids, spans } = &mut self.batches;
-        spans.retain(|span| {
-            let of_span = &ids[span.start as usize..span.end as usize];
-            let carry = span.partial && carried.len() + of_span.len() <= most;
-            if carry {
-                carried.extend_from_slice(of_span);
-            }
-            !carry
-        });
+        let mut take = |may_be_whole: bool| {
+            spans.retain(|span| {
+                let of_span = &ids[span.start as usize..span.end as usize];
+                let may = may_be_whole || !narrow(of_span.len()).is_multiple_of(multiple_of);
+                let carry = span.partial && may && carried.len() + of_span.len() <= most;
+                if carry {
+                    carried.extend_from_slice(of_span);
+                }
+                !carry
+            });
+        };
+        take(false);
+        take(true);
     }
 }

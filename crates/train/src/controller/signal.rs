@@ -56,6 +56,7 @@ mod tests {
             epoch: 0,
             rung: Knobs { patch_size: 16, micro_batch_size: 5 },
             micro_batches: parts.iter().map(micro_batch).collect(),
+            real_positions: None,
             predicted: None,
             upper: None,
             resident: Bytes::ZERO,

@@ -31,6 +31,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         epoch: 0,
         rung: Knobs { patch_size: 32, micro_batch_size: 8 },
         micro_batches,
+        real_positions: None,
         predicted: None,
         upper: None,
         resident: Bytes(RESIDENT),

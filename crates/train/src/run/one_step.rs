@@ -192,7 +192,7 @@ impl<J: Job> Run<'_, '_, J> {
     ) -> StepDone {
         let StepOutcome { loss, gradient_norm, mut parts, resident, in_use, peak, times, .. } = outcome;
         let Budget { capacity, budget } = self.control.budget();
-        let draw = &samples.draw;
+        let (draw, is_padded) = (&samples.draw, !self.config.loader.edges.is_empty());
         // Where pages are read, those of parts of one edge belong to the step.
         let tells_parts = parts.len() > 1 && (self.training.probe().has_exact_peak() || draw.parts.len() > 1);
         parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
@@ -213,6 +213,7 @@ impl<J: Job> Run<'_, '_, J> {
             epoch: draw.epoch,
             rung: *rung,
             micro_batches: parts.into_iter().map(micro_batch).collect(),
+            real_positions: is_padded.then(|| samples.lengths.iter().copied().map(u64::from).sum()),
             predicted: prediction.map(|it| it.expected),
             upper: prediction.map(|it| it.upper),
             resident,

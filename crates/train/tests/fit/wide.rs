@@ -197,6 +197,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         epoch: 0,
         rung: Knobs { patch_size: LONG, micro_batch_size: 8 },
         micro_batches: parts.iter().map(part).collect(),
+        real_positions: None,
         predicted: None,
         upper: None,
         resident: trial.resident,

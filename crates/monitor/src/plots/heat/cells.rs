@@ -1,10 +1,8 @@
 //! The cells: colour, number, and the sign of where the figures come from.
 
 use plimsoll_types::Bytes;
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-use super::super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
+use super::super::canvas::{Anchor, Canvas, Color, Lettering, Point, Stroke, palette};
 use super::grid::{Grid, share};
 use super::layout::{Layout, middle};
 use super::{never, ramp};
@@ -29,35 +27,31 @@ pub(super) struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    pub(super) fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
-        let size = self.size(canvas);
-        self.grid.cells().try_for_each(|(place, cell)| self.draw_cell(canvas, cell, self.layout.corners(place), size))
+    pub(super) fn draw(&self, canvas: &Canvas) {
+        let size = self.size();
+        self.grid.cells().for_each(|(place, cell)| self.draw_cell(canvas, cell, self.layout.corners(place), size));
     }
 
-    fn draw_cell<B: DrawingBackend>(
-        &self,
-        canvas: &Canvas<B>,
-        cell: &PlanCell,
-        corners: [Point; 2],
-        size: Option<f64>,
-    ) -> Drawn<B> {
+    fn draw_cell(&self, canvas: &Canvas, cell: &PlanCell, corners: [Point; 2], size: Option<f64>) {
         let Some(share) = share(cell, self.budget) else { return canvas.hatched(corners, never()) };
         let color = ramp::color(share);
-        canvas.rectangle(corners, color)?;
-        let ink = if ramp::lightness(color) < LIGHT { WHITE } else { palette::INK };
+        canvas.rectangle(corners, color);
+        let ink = if ramp::lightness(color) < LIGHT { palette::WHITE } else { palette::INK };
         if let (Some(size), Some(number)) = (size, self.number(cell)) {
-            let lettering = Lettering::LABEL.sized(size).in_color(ink).at(HPos::Center);
-            canvas.text(&number, middle(corners), lettering)?;
+            let lettering = Lettering::LABEL.sized(size).in_color(ink).at(Anchor::Middle);
+            canvas.text(&number, middle(corners), lettering);
         }
         let upper_right = (corners[1].0 - 8.0, corners[0].1 + 8.0);
-        if self.signed { draw_sign(canvas, cell.source, upper_right, ink) } else { Ok(()) }
+        if self.signed {
+            draw_sign(canvas, cell.source, upper_right, ink);
+        }
     }
 
     /// Returns the largest type in which every number has room in its cell.
-    fn size<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Option<f64> {
+    fn size(&self) -> Option<f64> {
         let widest = self.grid.cells().filter_map(|it| self.number(it.1)).max_by_key(String::len)?;
         let fits = |size: &f64| {
-            let width = canvas.text_width(&widest, Lettering::LABEL.sized(*size));
+            let width = Lettering::LABEL.sized(*size).width(&widest);
             width + ROOM_AROUND.0 <= self.layout.cell.0 && size + ROOM_AROUND.1 <= self.layout.cell.1
         };
         SIZES.into_iter().find(fits)
@@ -69,15 +63,10 @@ impl Cells<'_> {
 }
 
 /// Draws the sign of a source: a dot for a memo, a cross for a certificate, nothing for a dry run.
-pub(in super::super) fn draw_sign<B: DrawingBackend>(
-    canvas: &Canvas<B>,
-    source: PlanSource,
-    at: Point,
-    color: RGBColor,
-) -> Drawn<B> {
+pub(in super::super) fn draw_sign(canvas: &Canvas, source: PlanSource, at: Point, color: Color) {
     match source {
         PlanSource::Memo => canvas.dot(at, 3.0, color),
-        PlanSource::DryRun => Ok(()),
+        PlanSource::DryRun => {}
         PlanSource::Certificate => canvas.cross(at, 3.0, Stroke::solid(color, 1.5)),
     }
 }

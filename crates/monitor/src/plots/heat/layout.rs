@@ -1,19 +1,18 @@
 //! Where the parts of a heat map lie, in pixels.
 
-use super::super::SIZE;
 use super::super::canvas::Point;
-use super::super::panel::{EDGES, FOOT, HEAD};
+use super::super::panel::{FOOT, HEAD, LEFT as PANEL_LEFT};
 use super::grid::{Grid, Place};
 
 /// Left edge of the cells: that of the panels of the other pictures.
-pub(super) const LEFT: f64 = EDGES.0;
+pub(super) const LEFT: f64 = PANEL_LEFT;
 /// A cell is no larger than this, so that a plan of few cells does not look like one of much memory.
 const LARGEST_CELL: (f64, f64) = (180.0, 110.0);
 /// Room between the cells and their scale.
 const GAP_TO_SCALE: f64 = 36.0;
-/// Left edge of the scale: at least so far to the right that the edge has room for its name, and at most so far that
-/// the scale has room for its labels.
-const SCALE_X: (f64, f64) = (440.0, SIZE.0 as f64 - 134.0);
+/// Left edge of the scale: at least so far to the right that the edge has room for its name, and at least so
+/// far from the right edge of the picture that the scale has room for its labels.
+const SCALE_X: (f64, f64) = (440.0, 134.0);
 /// The smallest cell with room for a sign beside its number.
 const ROOM_FOR_SIGN: (f64, f64) = (24.0, 44.0);
 /// A cell of at least this size has a gap to the next.
@@ -31,9 +30,9 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Makes the cells as large as there is room below `top`, up to a limit.
-    pub(super) fn new(grid: &Grid<'_>, top: f64) -> Self {
+    pub(super) fn new(grid: &Grid<'_>, (width, height): (f64, f64), top: f64) -> Self {
         let top = top + HEAD;
-        let room = (SCALE_X.1 - GAP_TO_SCALE - LEFT, f64::from(SIZE.1) - FOOT - top);
+        let room = (width - SCALE_X.1 - GAP_TO_SCALE - LEFT, height - FOOT - top);
         let fill = |room: f64, n: usize, largest: f64| (room / n as f64).min(largest);
         let cell = (fill(room.0, grid.batches.len(), LARGEST_CELL.0), fill(room.1, grid.edges.len(), LARGEST_CELL.1));
         let right = LEFT + grid.batches.len() as f64 * cell.0;

@@ -7,11 +7,8 @@ mod layout;
 mod ramp;
 mod scale;
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::canvas::{Canvas, Drawn, Lettering, Point, Stroke, palette};
-use super::header::{MARGIN, Mark, fitting, header};
+use super::canvas::{Anchor, Canvas, Lettering, Point, Stroke, palette};
+use super::header::{MARGIN, Mark, header};
 use super::{Figure, SIZE};
 use crate::{PlanSource, PlanView};
 use boundary::boundary;
@@ -30,19 +27,21 @@ const SHARE: &str = "share of the budget (%)";
 const USUAL_TOP: f64 = 118.0;
 
 impl Figure for HeatMap<'_> {
-    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
+    fn draw(&self, canvas: &Canvas) {
         let grid = Grid::new(self.0);
         let (sides, signed) = (boundary(&grid), self.signed(&grid));
-        let top = header(canvas, "Memory plan", self.subtitle(), &self.legend(!sides.is_empty(), signed))?;
+        let top = header(canvas, "Memory plan", self.subtitle(), &self.legend(!sides.is_empty(), signed));
         if self.0.cells.is_empty() {
             return canvas.text("no cell", (MARGIN, top + 23.0), Lettering::HEADING);
         }
-        let layout = Layout::new(&grid, top);
-        self.draw_names(canvas, &layout)?;
-        draw_labels(canvas, &grid, &layout)?;
-        Cells { budget: self.0.budget, grid: &grid, layout: &layout, signed }.draw(canvas)?;
-        sides.into_iter().try_for_each(|it| draw_side(canvas, it.map(|corner| layout.corner(corner))))?;
-        scale::draw(canvas, &layout, grid.highest())
+        let layout = Layout::new(&grid, canvas.size, top);
+        self.draw_names(canvas, &layout);
+        draw_labels(canvas, &grid, &layout);
+        Cells { budget: self.0.budget, grid: &grid, layout: &layout, signed }.draw(canvas);
+        for it in sides {
+            draw_side(canvas, it.map(|corner| layout.corner(corner)));
+        }
+        scale::draw(canvas, &layout, grid.highest());
     }
 }
 
@@ -72,7 +71,7 @@ impl HeatMap<'_> {
 
     /// Whether cells show where their figures come from: where that differs, and there is room.
     fn signed(&self, grid: &Grid<'_>) -> bool {
-        1 < self.sources().len() && Layout::new(grid, USUAL_TOP).has_room_for_signs()
+        1 < self.sources().len() && Layout::new(grid, SIZE, USUAL_TOP).has_room_for_signs()
     }
 
     fn legend(&self, limited: bool, signed: bool) -> Vec<(Mark, String)> {
@@ -88,33 +87,34 @@ impl HeatMap<'_> {
         legend
     }
 
-    fn draw_names<B: DrawingBackend>(&self, canvas: &Canvas<B>, layout: &Layout) -> Drawn<B> {
-        let width = canvas.text_width(SHARE, Lettering::HEADING);
-        let share_x = layout.scale_x.min(f64::from(SIZE.0) - MARGIN - width);
+    fn draw_names(&self, canvas: &Canvas, layout: &Layout) {
+        let width = Lettering::HEADING.width(SHARE);
+        let share_x = layout.scale_x.min(canvas.size.0 - MARGIN - width);
         let room = share_x - MARGIN - 20.0;
-        let edge_name = fitting(canvas, self.0.edge_name.clone(), Lettering::HEADING, room);
-        canvas.text(&edge_name, (MARGIN, layout.top - 23.0), Lettering::HEADING)?;
-        canvas.text(SHARE, (share_x, layout.top - 23.0), Lettering::HEADING)?;
-        canvas.text("batch (samples)", (LEFT, layout.bottom() + 46.0), Lettering::HEADING)
+        let edge_name = Lettering::HEADING.fitting(self.0.edge_name.clone(), room);
+        canvas.text(&edge_name, (MARGIN, layout.top - 23.0), Lettering::HEADING);
+        canvas.text(SHARE, (share_x, layout.top - 23.0), Lettering::HEADING);
+        canvas.text("batch (samples)", (LEFT, layout.bottom() + 46.0), Lettering::HEADING);
     }
 }
 
-fn draw_labels<B: DrawingBackend>(canvas: &Canvas<B>, grid: &Grid<'_>, layout: &Layout) -> Drawn<B> {
-    let widest = grid.batches.iter().map(|it| canvas.text_width(&it.to_string(), Lettering::QUIET)).fold(0.0, f64::max);
+fn draw_labels(canvas: &Canvas, grid: &Grid<'_>, layout: &Layout) {
+    let widest = grid.batches.iter().map(|it| Lettering::QUIET.width(&it.to_string())).fold(0.0, f64::max);
     for column in (0..grid.batches.len()).step_by(every(widest + 8.0, layout.cell.0)) {
         let x = layout.middle_of((column, 0)).0;
         let label = grid.batches[column].to_string();
-        canvas.text(&label, (x, layout.bottom() + 18.0), Lettering::QUIET.at(HPos::Center))?;
+        canvas.text(&label, (x, layout.bottom() + 18.0), Lettering::QUIET.at(Anchor::Middle));
     }
     for row in (0..grid.edges.len()).step_by(every(24.0, layout.cell.1)) {
         let y = layout.middle_of((0, row)).1;
-        canvas.text(&grid.edges[row].to_string(), (LEFT - 10.0, y), Lettering::QUIET.at(HPos::Right))?;
+        canvas.text(&grid.edges[row].to_string(), (LEFT - 10.0, y), Lettering::QUIET.at(Anchor::Right));
     }
-    Ok(())
 }
 
 /// Draws a piece of the boundary with round ends, so that pieces meet without notches.
-fn draw_side<B: DrawingBackend>(canvas: &Canvas<B>, ends: [Point; 2]) -> Drawn<B> {
-    canvas.line(&ends, limit())?;
-    ends.into_iter().try_for_each(|it| canvas.dot(it, limit().width / 2.0, palette::VERMILLION))
+fn draw_side(canvas: &Canvas, ends: [Point; 2]) {
+    canvas.line(&ends, limit());
+    for it in ends {
+        canvas.dot(it, limit().width / 2.0, palette::VERMILLION);
+    }
 }

@@ -1,0 +1,156 @@
+//! A report as one page of HTML that needs nothing else.
+
+use std::fmt::Write;
+
+use plimsoll_types::Event;
+
+use crate::change::{speed, time_lost};
+use crate::plots::{DARK, Inline, escaped, narrow_pictures, small_pictures, wide_pictures};
+use crate::run::Run;
+use crate::text::share;
+use crate::{RunFacts, TrainingReport};
+
+const STYLE: &str = include_str!("html.css");
+
+impl TrainingReport {
+    /// Writes the report as a page of HTML with its pictures inside, in light and in dark; `config` is the configuration of the
+    /// run as it is shown.
+    pub fn to_html(&self, events: &[Event], facts: &RunFacts, config: &str) -> String {
+        let run = Run::new(events);
+        let title = escaped(&format!("Training report: {}", self.job.as_deref().unwrap_or("unknown job")));
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+             <style>\n{STYLE}{}}}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
+            dark()
+        );
+        self.write_head(&mut page);
+        page += "<h2>Over the run</h2>\n";
+        figures(&mut page, "wide", &wide_pictures(&run, facts));
+        figures(&mut page, "narrow", &narrow_pictures(&run, facts));
+        page += "<h2>Steps and sizes</h2>\n";
+        figures(&mut page, "grid", &small_pictures(&run));
+        self.write_tables(&mut page, config);
+        page + "</body>\n</html>\n"
+    }
+
+    /// Writes what is to be known first.
+    fn write_head(&self, page: &mut String) {
+        let _ = writeln!(page, "<p class=\"quiet\">{}</p>", marked(&self.opening()));
+        if let Some(verdict) = &self.verdict {
+            let _ = writeln!(page, "<p class=\"verdict\">{}</p>", marked(verdict));
+        }
+        *page += "<dl class=\"cards\">\n";
+        for (name, value, is_bad) in self.cards() {
+            let class = if is_bad { " class=\"bad\"" } else { "" };
+            let _ = writeln!(page, "<div><dt>{name}</dt><dd{class}>{}</dd></div>", escaped(&value));
+        }
+        *page += "</dl>\n";
+        if !self.changes.is_empty() {
+            *page += "<h3>What would help most</h3>\n<ol>\n";
+            for it in &self.changes {
+                let (setting, change, figure) = (escaped(&it.setting), escaped(&it.change), escaped(&it.figure));
+                let _ = writeln!(page, "<li><code>{setting}</code>: {change} ({figure}).</li>");
+            }
+            *page += "</ol>\n";
+        }
+        for it in self.findings.iter().chain(&self.warnings) {
+            let _ = writeln!(page, "<p>{}</p>", marked(it));
+        }
+    }
+
+    /// Returns the figures that say whether all went well, and whether each is bad.
+    fn cards(&self) -> Vec<(&'static str, String, bool)> {
+        let dash = || "–".to_owned();
+        let (failures, above) = (self.oom_recoveries + self.steps_given_up, self.bounds_exceeded);
+        let kinds = [(failures, "out of memory"), (self.restarts.len() as u64, "deaths")];
+        let failed: Vec<_> = kinds.iter().filter(|it| 0 < it.0).map(|(n, what)| format!("{n} {what}")).collect();
+        let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
+        vec![
+            ("budget used, median", self.steady_budget_share.map_or_else(dash, share), false),
+            ("padding", self.work.map_or_else(dash, |it| share(it.padding)), false),
+            ("failures", failed, 0 < failures || !self.restarts.is_empty()),
+            ("peaks above their bound", above.to_string(), 0 < above),
+            ("time lost", time_lost(self), 0.0 < self.undone_seconds),
+            ("speed", speed(self), false),
+        ]
+    }
+
+    fn write_tables(&self, page: &mut String, config: &str) {
+        let owned = |rows: Vec<(&'static str, String)>| -> Vec<[String; 2]> {
+            rows.into_iter().map(|(name, value)| [name.to_owned(), value]).collect()
+        };
+        table(page, "Result", &[], &owned(self.result_rows()));
+        table(page, "Memory", &[], &owned(self.memory_rows()));
+        let adjustment = |it: &crate::Adjustment| {
+            let [parameter, from, to] = it.change(&self.unit_of_length);
+            [it.step.to_string(), parameter, from, to, it.reason.clone()]
+        };
+        let adjustments: Vec<_> = self.decisions.iter().map(adjustment).collect();
+        table(page, "Adjustments", &["after step", "parameter", "old", "new", "reason"], &adjustments);
+        table(page, "Tasks", &[], &self.task_lines());
+        let device = self.device.iter().map(|it| ["device".to_owned(), it.clone()]);
+        let ranks = self.rank_rows().into_iter().map(|(name, line)| [name, line]);
+        table(page, "Devices and ranks", &[], &device.chain(ranks).collect::<Vec<_>>());
+        let deaths: Vec<_> = self.death_lines().into_iter().map(|it| [it]).collect();
+        table(page, "Deaths of the process that trained", &[], &deaths);
+        let skipped: Vec<_> = self.skipped_files.iter().map(|it| [it.clone()]).collect();
+        table(page, "Skipped files", &[], &skipped);
+        if !config.is_empty() {
+            let lines: Vec<_> = config.lines().map(escaped).collect();
+            let _ = write!(page, "<h2>Configuration</h2>\n<pre>{}</pre>\n", lines.join("\n"));
+        }
+    }
+}
+
+/// Writes pictures as figures; those of a grid have a heading, the others a title of their own.
+fn figures(page: &mut String, class: &str, pictures: &[Inline]) {
+    let _ = writeln!(page, "<div class=\"{class}\">");
+    for Inline { title, svg } in pictures {
+        let heading = if class == "grid" { format!("<h3>{title}</h3>\n") } else { String::new() };
+        let label = format!("<svg role=\"img\" aria-label=\"{title}\" ");
+        let _ = write!(page, "<figure>\n{heading}{}</figure>\n", svg.replacen("<svg ", &label, 1));
+    }
+    *page += "</div>\n";
+}
+
+/// Writes a table, or nothing where it has no row.
+fn table<const N: usize>(page: &mut String, title: &str, names: &[&str], rows: &[[String; N]]) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = write!(page, "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n");
+    if !names.is_empty() {
+        row(page, "th", names);
+    }
+    for it in rows {
+        row(page, "td", it);
+    }
+    *page += "</table></div>\n";
+}
+
+/// Writes a row of a table, each cell in an element of this name.
+fn row(page: &mut String, element: &str, cells: &[impl AsRef<str>]) {
+    *page += "<tr>";
+    for it in cells {
+        let _ = write!(page, "<{element}>{}</{element}>", escaped(it.as_ref()));
+    }
+    *page += "</tr>\n";
+}
+
+/// Writes a sentence with its settings, which are between backticks, as code.
+fn marked(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts.map(|(at, it)| if at % 2 == 1 { format!("<code>{}</code>", escaped(it)) } else { escaped(it) }).collect()
+}
+
+/// Writes the rules that draw the colours of the pictures for a dark page.
+fn dark() -> String {
+    DARK.iter().fold(String::new(), |rules, (light, dark)| {
+        let (light, dark) = (light.hex(), dark.hex());
+        rules
+            + &format!(
+                "  svg [fill=\"{light}\"] {{ fill: {dark}; }}\n  svg [stroke=\"{light}\"] {{ stroke: {dark}; }}\n"
+            )
+    })
+}

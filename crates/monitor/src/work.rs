@@ -1,0 +1,57 @@
+//! How much of the work was real, and how much padding.
+
+use plimsoll_types::StepDone;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::rate;
+use crate::run::Run;
+use crate::text::{share, short};
+
+/// Padding from which on it is told: with the default edges real data have 3 to 6 %.
+pub(crate) const MUCH: f64 = 0.15;
+
+/// What the committed steps did, where their samples are padded and the log says how long these are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Positions with the padding: what the kernels saw.
+    pub padded_positions: u64,
+    /// Positions of the samples themselves.
+    pub real_positions: u64,
+    /// The part of the positions that was padding, from 0 to 1.
+    pub padding: f64,
+    /// Real positions by the time of these steps.
+    pub real_positions_per_second: Option<f64>,
+}
+
+impl Work {
+    /// Sums up steps; `None` where nobody knows how long the samples are.
+    pub(crate) fn of<'a>(steps: impl Iterator<Item = &'a StepDone>) -> Option<Self> {
+        let known = steps.filter_map(|it| Some((it.padded_positions(), it.real_positions?, it.seconds)));
+        let add = |sum: (u64, u64, f64), it: (u64, u64, f64)| {
+            (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1), sum.2 + it.2)
+        };
+        let (padded_positions, real_positions, seconds) = known.reduce(add).filter(|it| 0 < it.0)?;
+        Some(Self {
+            padded_positions,
+            real_positions,
+            padding: (1.0 - real_positions as f64 / padded_positions as f64).max(0.0),
+            real_positions_per_second: rate(real_positions, seconds),
+        })
+    }
+
+    /// Writes it in one line, in the samples' unit of length.
+    pub(crate) fn line(&self, unit: &str) -> String {
+        let rate = self.real_positions_per_second.map_or_else(String::new, |it| format!(" ({} per second)", short(it)));
+        format!("{} {unit}{rate}, and {} padding", self.real_positions, share(self.padding))
+    }
+}
+
+/// Warns of padding that is worth a change.
+pub(crate) fn much_padding(run: &Run<'_>) -> Option<String> {
+    let work = Work::of(run.committed()).filter(|it| MUCH <= it.padding)?;
+    Some(format!(
+        "{} of the positions were padding, which is computed like all else: a larger `batch.n_edges` pads less, where \
+         samples have more lengths than there are edges.",
+        share(work.padding)
+    ))
+}

@@ -1,0 +1,45 @@
+//! What the report says to change, and why.
+
+use plimsoll_monitor::{RunFacts, StepSettings, TrainingReport};
+use plimsoll_types::{Event, StepDone};
+
+use crate::run;
+
+fn changes(events: &[Event], facts: RunFacts) -> Vec<[String; 2]> {
+    let report = TrainingReport::new(events, facts);
+    report.changes.into_iter().map(|it| [it.setting, it.figure]).collect()
+}
+
+#[test]
+fn a_run_without_trouble_is_told_nothing() {
+    assert_eq!(changes(&run::settled(400), RunFacts::default()), [] as [[String; 2]; 0]);
+    assert_eq!(changes(&[], RunFacts::default()), [] as [[String; 2]; 0]);
+}
+
+#[test]
+fn what_costs_most_is_named_with_its_key_and_its_figure() {
+    let of_run = |undone: u64, part: f64| {
+        let undone = (0..undone).map(|it| run::step(it, run::knobs(48, 7))).collect();
+        let step_settings = StepSettings { is_capacity_set: true, ..StepSettings::default() };
+        let facts =
+            RunFacts { undone, waiting: Some((21.0, part)), seconds: 100.0, step_settings, ..RunFacts::default() };
+        changes(&run::settled(400), facts)
+    };
+    let both = of_run(60, 0.21);
+    assert_eq!(both[0], ["train.checkpoint_every", "60 steps were done twice, 15 s of 1m 40s"]);
+    assert_eq!(both[1], ["data.workers", "steps waited 21 s for samples, 21 % of their time"]);
+    assert_eq!(both[2], ["memory.capacity", "steps reached 89 % of the budget"]);
+    // A tenth of the time is worth a change, and less is not.
+    let keys: Vec<_> = of_run(39, 0.09).into_iter().map(|it| it[0].clone()).collect();
+    assert_eq!(keys, ["memory.capacity"]);
+}
+
+#[test]
+fn padding_names_the_edges() {
+    let step = |n| StepDone { real_positions: Some(600), ..run::step(n, run::knobs(64, 4)) };
+    let events: Vec<Event> = (0..4).map(|it| Event::StepDone(step(it))).collect();
+    assert_eq!(
+        changes(&events, RunFacts::default()),
+        [["batch.n_edges".to_owned(), "41 % of the positions were padding".to_owned()]]
+    );
+}

@@ -1,0 +1,101 @@
+//! The page of a run, which must be whole, safe and light.
+
+use plimsoll_monitor::{Restart, RunFacts, TrainingReport, decode};
+use plimsoll_types::{Event, RunStarted, StepDone};
+
+use crate::run;
+
+fn page(events: &[Event], facts: &RunFacts) -> String {
+    TrainingReport::new(events, facts.clone()).to_html(events, facts, "[train]\nsteps = 6 # <few> & fast\n")
+}
+
+#[test]
+fn a_page_needs_nothing_from_elsewhere_and_is_whole() {
+    let page = page(&run::small(), &RunFacts::default());
+    // A name space is no address that is opened.
+    let addresses = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for outside in ["http", "src=", "href=", "@import", "url(", "<script"] {
+        assert!(!addresses.contains(outside), "{outside}");
+    }
+    for element in ["html", "body", "style", "dl", "ol", "svg", "figure", "div", "table", "pre", "h2"] {
+        let n = |tag: &str| page.matches(tag).count();
+        let opened = n(&format!("<{element}>")) + n(&format!("<{element} "));
+        assert_eq!(opened, n(&format!("</{element}>")), "{element}");
+    }
+    let open = page.split("<style>").nth(1).and_then(|it| it.split("</style>").next()).unwrap();
+    assert_eq!(open.matches('{').count(), open.matches('}').count());
+}
+
+#[test]
+fn the_verdict_comes_first_and_then_its_figures() {
+    let page = page(&run::long(600), &RunFacts { waiting: Some((60.0, 0.4)), ..RunFacts::default() });
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part} is missing"));
+    let parts = ["class=\"verdict\"", "budget used", "What would help most", "<code>data.workers</code>", "<svg"];
+    assert!(parts.map(at).is_sorted(), "{:?}", parts.map(at));
+    assert!(page.contains("(steps waited 1m 00s for samples, 40 % of their time)"));
+}
+
+#[test]
+fn what_a_log_names_is_text_and_no_markup() {
+    let Event::RunStarted(start) = run::started(6) else { unreachable!("a start") };
+    let job = "<script>alert(\"1\")</script>".to_owned();
+    let events = [Event::RunStarted(RunStarted { job, ..start })];
+    let page = page(&events, &RunFacts { warnings: vec!["`<b>` & more".into()], ..RunFacts::default() });
+    assert!(!page.contains("<script") && !page.contains("<b>"), "{page}");
+    assert!(page.contains("<code>&lt;b&gt;</code> &amp; more") && page.contains("# &lt;few&gt; &amp; fast"));
+}
+
+#[test]
+fn every_colour_that_is_read_on_white_has_one_for_a_dark_page() {
+    let page = page(&run::small(), &RunFacts::default());
+    let dark = page.split("prefers-color-scheme: dark").nth(1).unwrap();
+    let rules = dark.split("</style>").next().unwrap();
+    for color in ["#222222", "#696969", "#E4E4E4", "#0072B2"] {
+        assert!(page.contains(&format!("=\"{color}\"")), "{color} is used");
+        assert!(rules.contains(&format!("svg [fill=\"{color}\"]")), "{color}");
+    }
+}
+
+#[test]
+fn a_page_of_a_long_run_stays_light() {
+    let facts = RunFacts {
+        restarts: (1..40).map(|it| Restart { step: 400 * it, death: "SIGKILL".into(), undone_steps: 30 }).collect(),
+        undone: (0..16_000).filter(|it| it % 400 < 30).map(|it| run::step(it, run::knobs(16, 4))).collect(),
+        ..RunFacts::default()
+    };
+    let page = page(&run::long(20_000), &facts);
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn runs_with_hardly_anything_to_show_have_a_page() {
+    let odd = StepDone { loss: f64::NAN, gradient_norm: f64::NAN, seconds: 0.0, ..run::step(0, run::knobs(0, 1)) };
+    for events in [vec![], vec![run::started(1)], vec![Event::StepDone(odd)], vec![run::validated(0)]] {
+        let page = page(&events, &RunFacts::default());
+        assert!(page.ends_with("</html>\n") && !page.contains("=\"NaN") && !page.contains("inf\""), "{events:?}");
+    }
+}
+
+#[test]
+fn the_logs_of_every_policy_have_a_page() {
+    let logs = [
+        include_str!("../../../../fixtures/logs/bucketed.jsonl"),
+        include_str!("../../../../fixtures/logs/certified.jsonl"),
+        include_str!("../../../../fixtures/logs/fixed.jsonl"),
+        include_str!("../../../../fixtures/logs/stepwise.jsonl"),
+    ];
+    for log in logs {
+        let page = page(&decode(log).unwrap().events, &RunFacts::default());
+        assert!(page.contains("expected to upper bound") && page.contains("1 out of memory"));
+    }
+}
+
+#[test]
+fn a_page_shows_padding_where_the_log_says_it() {
+    let step = |n| StepDone { real_positions: Some(768), ..run::step(n, run::knobs(64, 4)) };
+    let events: Vec<Event> = (0..9).map(|it| Event::StepDone(step(it))).collect();
+    let padded = page(&events, &RunFacts::default());
+    assert!(padded.contains("padding (% of the positions)") && padded.contains("<dd>25 %</dd>"));
+    assert!(padded.contains("<dd>3072 positions/s</dd>"), "768 in a quarter of a second");
+    assert!(!page(&run::small(), &RunFacts::default()).contains("padding (%"));
+}

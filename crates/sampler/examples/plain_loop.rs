@@ -1,0 +1,32 @@
+//! Feeds a plain loop with batches of generated utterances, and says how good the plan is.
+
+#![expect(clippy::print_stdout, reason = "an example says what came of it")]
+
+use plimsoll_sampler::{Admit, BatchPlanner, Oversize, PaddedBudget, PlanConfig, SamplerError};
+
+/// Frames of 10 ms, some 40 utterances.
+const MAX_FRAMES: u64 = 60_000;
+
+fn main() -> Result<(), SamplerError> {
+    // Frames of 100 000 utterances, each the sum of three numbers: some are too short, and some above 24 s.
+    let mixed = |number: u32| number.wrapping_mul(2_654_435_761) ^ number.wrapping_mul(40_503) >> 15;
+    let part = |number: u32| (mixed(mixed(number)) >> 8) % 840;
+    let frames: Vec<u32> = (0..100_000u32).map(|id| part(3 * id) + part(3 * id + 1) + part(7 * id + 2)).collect();
+    let admit = Admit { shortest: 150, longest: 2_400, too_short: Oversize::Skip, too_long: Oversize::Truncate };
+    let admitted = admit.all(&frames)?;
+    println!("{} too short, {} empty, {} cut", admitted.too_short, admitted.empty, admitted.truncated);
+
+    let config = PlanConfig { seed: 1, multiple_of: 4, drop_last: true, ..PlanConfig::default() };
+    let planner = BatchPlanner::try_new(admitted.index, PaddedBudget([MAX_FRAMES]), config)?;
+    let mut n_frames = 0;
+    for batch in planner.batches(0) {
+        // A program reads these utterances, pads each to `batch.cell[0]` frames, and trains with them.
+        let ids = batch.ids.iter().map(|place| admitted.ids[*place as usize]);
+        n_frames += ids.map(|id| u64::from(frames[id as usize])).sum::<u64>();
+    }
+    let report = planner.report(0, &planner.plan_epoch(0));
+    println!("{n_frames} frames in {} batches, of which {} would do at least", report.n_batches, report.lower_bound);
+    println!("padding {:.2} %, {} dropped", 100.0 * report.waste[0], report.dropped);
+    println!("{:.2} % of the mates meet again in the next epoch", 100.0 * report.mates_kept.kept);
+    Ok(())
+}

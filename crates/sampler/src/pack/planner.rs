@@ -1,0 +1,203 @@
+//! Rows for every epoch.
+
+use super::carried::Carried;
+use super::config::PackConfig;
+use super::epoch::PackedEpoch;
+use super::fill::Filling;
+use super::load::{PackLoad, PackRule};
+use super::piece::Piece;
+use super::position::{PackIdentity, PackPosition};
+use super::rows::PackedRows;
+use crate::block_permutation::BlockPermutation;
+use crate::hash::{Rng, Use, digest};
+use crate::{SampleIndex, SamplerError};
+
+/// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
+const MOST_CARRIED: usize = 512;
+
+/// Packs the samples of each epoch into rows.
+///
+/// A planner has no state: which rows there are is a function of the index, the configuration and the epoch.
+/// How many of them go through the model together is said by a [`PackRule`] when they are taken, so that a change of the
+/// rule changes no row.
+///
+/// ```
+/// use plimsoll_sampler::{PackBudget, PackConfig, PackPlanner, SampleIndex};
+///
+/// let lengths: Vec<u32> = (0..100_000u32).map(|id| 8 + id * 7919 % 4089).collect();
+/// let planner = PackPlanner::try_new(SampleIndex::try_new([lengths])?, PackConfig::new(8_192))?;
+/// let mut epoch = planner.epoch(0);
+/// let mut budget = PackBudget { rows: 8, squares: u64::MAX };
+/// assert_eq!(epoch.next_batch(&budget)?.map(|batch| batch.len()), Some(8));
+/// // The device has less memory now.
+/// budget.rows = 6;
+/// assert_eq!(epoch.next_batch(&budget)?.map(|batch| batch.len()), Some(6));
+/// assert_eq!(planner.resume(&epoch.position())?, epoch);
+/// # Ok::<(), plimsoll_sampler::SamplerError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackPlanner {
+    index: SampleIndex<1>,
+    config: PackConfig,
+    identity: PackIdentity,
+    /// How many samples come into one window.
+    window: usize,
+    /// Pieces of all samples, and of the longest.
+    n_pieces: usize,
+    most_pieces: u32,
+}
+
+/// What an epoch has packed so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Progress {
+    pub(super) epoch: u64,
+    pub(super) drawn: u64,
+    pub(super) carried: Carried,
+}
+
+impl PackPlanner {
+    /// Checks what is wanted; no row is packed yet.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::BeyondRow`] with the first sample that is longer than a row may be, where samples are not cut;
+    /// [`SamplerError::Overlap`] when pieces repeat all of one another; [`SamplerError::BelowOne`] with the key that is 0;
+    /// [`SamplerError::TooManyPieces`].
+    pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, SamplerError> {
+        config.check(&index)?;
+        let most_pieces = config.n_pieces(index.longest()[0]);
+        let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
+        let most = u64::from(u32::MAX);
+        if n_pieces > most {
+            return Err(SamplerError::TooManyPieces { n_pieces, most });
+        }
+        let window = config.window(&index);
+        let identity = PackIdentity {
+            seed: config.seed,
+            n_samples: index.n_samples() as u64,
+            window: window as u64,
+            lengths: index.fingerprint(),
+            configuration: digest(format!("{config:?}").as_bytes()),
+        };
+        Ok(Self {
+            index,
+            config,
+            identity,
+            window,
+            n_pieces: usize::try_from(n_pieces).unwrap_or(usize::MAX),
+            most_pieces,
+        })
+    }
+
+    /// The samples that are packed.
+    pub const fn index(&self) -> &SampleIndex<1> {
+        &self.index
+    }
+
+    /// What is wanted of the rows.
+    pub const fn config(&self) -> &PackConfig {
+        &self.config
+    }
+
+    /// Accepts a rule that has room for any row of this plan.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::RowLoad`] with what the largest row may ask for.
+    pub fn check(&self, rule: &impl PackRule) -> Result<(), SamplerError> {
+        let block = u64::from(self.config.row_len);
+        let squares = self.config.most_squares(self.index.longest()[0]);
+        let load = PackLoad { rows: 1, block, positions: block, squares };
+        if rule.fits(load) { Ok(()) } else { Err(SamplerError::RowLoad { positions: block, squares }) }
+    }
+
+    /// Packs an epoch as a whole.
+    pub fn plan_epoch(&self, epoch: u64) -> PackedRows {
+        let (mut progress, mut filling) = (Self::start(epoch), Filling::new());
+        let (mut rows, mut all) = (PackedRows::new(self.config.row_len), PackedRows::new(self.config.row_len));
+        all.reserve(self.n_pieces);
+        while self.plan_window(&mut progress, &mut filling, &mut rows) {
+            all.append(&rows);
+        }
+        all
+    }
+
+    /// Starts an epoch that is packed window by window.
+    pub fn epoch(&self, epoch: u64) -> PackedEpoch {
+        PackedEpoch::new(self.clone(), Self::start(epoch))
+    }
+
+    /// Goes on where a position was taken; packs one window at most.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::OtherPlan`] when the position was taken with other samples or another configuration;
+    /// [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PackPosition) -> Result<PackedEpoch, SamplerError> {
+        PackedEpoch::resume(self.clone(), position)
+    }
+
+    pub(super) const fn identity(&self) -> PackIdentity {
+        self.identity
+    }
+
+    fn start(epoch: u64) -> Progress {
+        Progress { epoch, drawn: 0, carried: Carried::default() }
+    }
+
+    /// Packs the next window; says whether there was one.
+    pub(super) fn plan_window(&self, progress: &mut Progress, filling: &mut Filling, rows: &mut PackedRows) -> bool {
+        let Progress { epoch, drawn, carried } = progress;
+        let start = *drawn;
+        if start == self.identity.n_samples && carried.0.is_empty() {
+            rows.clear();
+            return false;
+        }
+        *drawn = self.identity.n_samples.min(start + self.window as u64);
+        filling.pieces.clear();
+        filling.pieces.extend(carried.0.iter().filter_map(|key| self.piece(*key)));
+        filling.n_carried = filling.pieces.len();
+        let Filling { ids, pieces, .. } = filling;
+        ids.clear();
+        BlockPermutation::new(self.identity.n_samples, self.config.seed, *epoch, 0).extend(start..*drawn, ids);
+        for id in ids {
+            self.pieces(*id, pieces);
+        }
+        filling.fill(&self.config, rows);
+        let most = if *drawn == self.identity.n_samples { 0 } else { MOST_CARRIED };
+        *carried = filling.take_back(rows, most).into_iter().map(|piece| self.key(piece)).collect();
+        Filling::shuffle(rows, &mut Rng::new(Use::Rows, self.config.seed, *epoch, start));
+        true
+    }
+
+    /// Appends the pieces of a sample.
+    fn pieces(&self, id: u32, pieces: &mut Vec<Piece>) {
+        let length = length(&self.index, id as usize);
+        if self.most_pieces == 1 {
+            return pieces.push(Piece { id, start: 0, end: length });
+        }
+        pieces.extend((0..self.config.n_pieces(length)).map(|number| {
+            let (start, end) = self.config.piece(length, number);
+            Piece { id, start, end }
+        }));
+    }
+
+    /// A piece as a number.
+    fn key(&self, piece: Piece) -> u64 {
+        u64::from(piece.id) * u64::from(self.most_pieces) + u64::from(self.config.number(piece.start))
+    }
+
+    /// The piece of a number, if there is such a piece.
+    pub(super) fn piece(&self, key: u64) -> Option<Piece> {
+        let most = u64::from(self.most_pieces);
+        let id = u32::try_from(key / most).ok().filter(|id| (*id as usize) < self.index.n_samples())?;
+        let (number, length) = (u32::try_from(key % most).ok()?, length(&self.index, id as usize));
+        let (start, end) = (number < self.config.n_pieces(length)).then(|| self.config.piece(length, number))?;
+        Some(Piece { id, start, end })
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the index refuses more samples than 32 bits can count")]
+fn length(index: &SampleIndex<1>, id: usize) -> u32 {
+    index.lengths(id as u32)[0]
+}

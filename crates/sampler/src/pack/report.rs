@@ -1,0 +1,50 @@
+//! How good rows are.
+
+use serde::Serialize;
+
+use super::piece::Piece;
+use super::planner::PackPlanner;
+use super::rows::PackedRows;
+
+/// How full the rows of an epoch are, and how well they mix.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PackReport {
+    /// Number of rows.
+    pub n_rows: u64,
+    /// Number of pieces.
+    pub n_pieces: u64,
+    /// The part of the rows' positions that holds pieces: 0 to 1.
+    pub filled: f64,
+    /// The share of pairs of a row that share a row in the next epoch too, each row counted alike: 0 to 1.
+    pub mates_kept: f64,
+}
+
+impl PackPlanner {
+    /// Measures the rows of an epoch, by themselves and against those of the next epoch, which it packs.
+    pub fn report(&self, epoch: u64, rows: &PackedRows) -> PackReport {
+        let load = rows.load();
+        PackReport {
+            n_rows: rows.len() as u64,
+            n_pieces: rows.iter().map(|row| row.len() as u64).sum(),
+            filled: load.positions as f64 / load.block.max(1) as f64,
+            mates_kept: mates_kept(rows, &self.plan_epoch(epoch.wrapping_add(1))),
+        }
+    }
+}
+
+/// Rows of one piece have no pairs and do not count.
+fn mates_kept(here: &PackedRows, next: &PackedRows) -> f64 {
+    let mut row_in_next: Vec<(Piece, usize)> =
+        next.iter().enumerate().flat_map(|(row, of)| of.iter().map(move |piece| (*piece, row))).collect();
+    row_in_next.sort_unstable();
+    let row = |piece: &Piece| row_in_next.binary_search_by_key(piece, |it| it.0).ok().map(|at| row_in_next[at].1);
+    let (mut sum, mut n_rows) = (0.0, 0.0);
+    for of in here.iter().filter(|of| of.len() > 1) {
+        let mut rows: Vec<_> = of.iter().map(row).collect();
+        rows.sort_unstable();
+        let pairs = |n: usize| (n * (n - 1)) as f64;
+        sum += rows.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum::<f64>() / pairs(of.len());
+        n_rows += 1.0;
+    }
+    if n_rows > 0.0 { sum / n_rows } else { 0.0 }
+}

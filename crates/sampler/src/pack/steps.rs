@@ -1,0 +1,109 @@
+//! Optimizer steps of packed rows, epoch after epoch.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::epoch::PackedEpoch;
+use super::load::PackRule;
+use super::piece::Piece;
+use super::planner::PackPlanner;
+use super::position::PackPosition;
+use super::rows::PackedRows;
+use crate::{SamplerError, StepSize};
+
+/// Divides each epoch into optimizer steps, and never ends.
+///
+/// A step ends with a row, never within one: a row that is cut leaves two that are partly empty.
+/// So a step has one row at least, and what it has beyond its size, the next ones lack.
+/// A piece counts as a sample when it is the first of its sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackSteps {
+    planner: PackPlanner,
+    epoch: PackedEpoch,
+    size: StepSize,
+    taken: u64,
+}
+
+/// The rows of one optimizer step, all of one epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedStep {
+    /// The epoch.
+    pub epoch: u64,
+    /// What the epoch has taken before this step, and with it: positions where they are counted, or else samples.
+    pub span: Range<u64>,
+    /// The micro-batches.
+    pub batches: Vec<PackedRows>,
+    /// Whether this is the last step of the epoch.
+    pub ends_epoch: bool,
+}
+
+/// Where the next step begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackStepPosition {
+    rows: PackPosition,
+    taken: u64,
+}
+
+impl PackSteps {
+    /// Stands before the first step of epoch 0.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::BelowOne`] when a step takes nothing.
+    pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, SamplerError> {
+        size.check()?;
+        Ok(Self { planner: planner.clone(), epoch: planner.epoch(0), size, taken: 0 })
+    }
+
+    /// Goes on where a position was taken, with a planner that is equal to the one of that time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PackSteps::try_new`] and [`PackPlanner::resume`].
+    pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, SamplerError> {
+        let steps = Self::try_new(planner, size)?;
+        Ok(Self { epoch: planner.resume(&position.rows)?, taken: position.taken, ..steps })
+    }
+
+    /// Takes the next step, in micro-batches that fit.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
+    pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, SamplerError> {
+        let mut ahead = self.epoch.clone();
+        let (start, mut taken, mut batches) = (self.taken, self.taken, Vec::new());
+        let end = self.size.end(start);
+        while end.is_none_or(|end| taken < end)
+            && let Some(batch) = ahead.batch_while(rule, |row| {
+                let is_wanted = end.is_none_or(|end| taken < end);
+                taken += if is_wanted { self.weight(row) } else { 0 };
+                is_wanted
+            })?
+        {
+            batches.push(batch);
+            if end.is_none() {
+                break;
+            }
+        }
+        let step =
+            PackedStep { epoch: ahead.number(), span: start..taken, batches, ends_epoch: ahead.peek().is_none() };
+        (self.epoch, self.taken) =
+            if step.ends_epoch { (self.planner.epoch(step.epoch + 1), 0) } else { (ahead, taken) };
+        Ok(step)
+    }
+
+    /// Where the next step begins.
+    pub fn position(&self) -> PackStepPosition {
+        PackStepPosition { rows: self.epoch.position(), taken: self.taken }
+    }
+
+    /// What a row counts for.
+    fn weight(&self, row: &[Piece]) -> u64 {
+        match self.size {
+            StepSize::Positions(_) => row.iter().map(|piece| u64::from(piece.len())).sum(),
+            _ => row.iter().filter(|piece| piece.start == 0).count() as u64,
+        }
+    }
+}
