@@ -4,8 +4,8 @@ use plimsoll_types::{Bytes, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
-use crate::summary::steady_budget_share;
 use crate::text::percent;
+use crate::usage::steady_budget_share;
 
 /// What one of several ranks did, and its own memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
