@@ -4,6 +4,8 @@ use plimsoll_types::{
     BoundExceeded, Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated,
 };
 
+use crate::text::unit_of_length;
+
 /// The events of a run, with a query for each kind that the summaries and pictures use.
 pub(crate) struct Run<'a>(pub(crate) &'a [Event]);
 
@@ -19,6 +21,11 @@ impl<'a> Run<'a> {
     /// Returns what ran where, for below the title of a picture.
     pub(crate) fn subtitle(&self) -> String {
         self.start().map_or_else(String::new, |it| format!("{} on {}", it.job, it.device))
+    }
+
+    /// Names what a length counts.
+    pub(crate) fn unit_of_length(&self) -> &'a str {
+        unit_of_length(self.start().map_or("", |it| &it.unit_of_length))
     }
 
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a StepDone> {
