@@ -186,3 +186,22 @@ impl<'a> Panel<'a> {
         points.iter().map(|it| self.at(*it)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_without_room_are_left_out_at_equal_distances() {
+        let written = |distance: f64| {
+            let canvas = Canvas::new((520.0, 360.0));
+            let labels: Vec<_> = (0..9).map(|it| (distance * f64::from(it), (100 * it).to_string())).collect();
+            label_below(&canvas, 300.0, &labels);
+            let svg = canvas.into_svg();
+            labels.into_iter().map(|it| it.1).filter(|it| svg.contains(&format!(">{it}<"))).collect::<Vec<_>>()
+        };
+        assert_eq!(written(60.0).len(), 9);
+        assert_eq!(written(40.0), ["0", "200", "400", "600", "800"]);
+        assert_eq!(written(1.0), ["0"]);
+    }
+}
