@@ -24,7 +24,7 @@ impl TrainingReport {
              <style>\n{STYLE}{}}}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
             dark()
         );
-        self.write_head(&mut page);
+        self.write_head(&mut page, &run);
         page += "<h2>Over the run</h2>\n";
         figures(&mut page, "wide", &wide_pictures(&run, facts));
         figures(&mut page, "narrow", &narrow_pictures(&run, facts));
@@ -35,13 +35,13 @@ impl TrainingReport {
     }
 
     /// Writes what is to be known first.
-    fn write_head(&self, page: &mut String) {
+    fn write_head(&self, page: &mut String, run: &Run<'_>) {
         let _ = writeln!(page, "<p class=\"quiet\">{}</p>", escaped(&self.opening()));
         if let Some(verdict) = &self.verdict {
             let _ = writeln!(page, "<p class=\"verdict\">{}</p>", marked(verdict));
         }
         *page += "<dl class=\"cards\">\n";
-        for (name, value, is_bad) in self.cards() {
+        for (name, value, is_bad) in self.cards(run) {
             let class = if is_bad { " class=\"bad\"" } else { "" };
             let _ = writeln!(page, "<div><dt>{name}</dt><dd{class}>{}</dd></div>", escaped(&value));
         }
@@ -60,10 +60,11 @@ impl TrainingReport {
     }
 
     /// Returns the figures that say whether all went well, and whether each is bad.
-    fn cards(&self) -> Vec<(&'static str, String, bool)> {
+    fn cards(&self, run: &Run<'_>) -> Vec<(&'static str, String, bool)> {
         let dash = || "–".to_owned();
-        let (failures, above) = (self.oom_recoveries + self.steps_given_up, self.bounds_exceeded);
-        let deaths = self.restarts.len() as u64;
+        let ([failures, ended], above) = (run.steps_that_failed(), self.bounds_exceeded);
+        // The last death has no restart where nobody took the run up again.
+        let deaths = ended.max(self.restarts.len() as u64);
         let kinds = [(failures, format!("{failures} out of memory")), (deaths, counted(deaths, "death"))];
         let failed: Vec<_> = kinds.into_iter().filter(|it| 0 < it.0).map(|it| it.1).collect();
         let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };

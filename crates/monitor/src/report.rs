@@ -252,8 +252,9 @@ fn number(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), short)
 }
 
+/// Writes a text that neither ends its cell nor its row.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
 
 fn table(text: &mut String, title: &str, rows: &[(impl AsRef<str>, String)]) {

@@ -46,7 +46,8 @@ pub(crate) fn median_share(steps: &Run<'_>) -> Option<f64> {
     median(steps.committed().filter(has_budget).map(|it| it.peak.share_of(it.budget)).collect())
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// Returns the middle of some values, which are finite; of an even number, the mean of the middle two.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -84,6 +84,8 @@ fn a_run_that_died_in_its_first_step_says_so() {
     for it in said {
         assert!(page.contains(it), "{it}");
     }
+    // Nobody took it up again.
+    assert!(self::page(&events, &RunFacts::default()).contains("1 death<"));
 }
 
 #[test]
