@@ -37,6 +37,13 @@ impl TrainingReport {
     /// Writes what is to be known first.
     fn write_head(&self, page: &mut String, run: &Run<'_>) {
         let _ = writeln!(page, "<p class=\"quiet\">{}</p>", escaped(&self.opening()));
+        if !self.ranks.is_empty() {
+            let n = self.ranks.len();
+            let _ = writeln!(
+                page,
+                "<p class=\"quiet\">The pictures and what is said of memory are of rank 0 of {n}; each rank has a row below.</p>"
+            );
+        }
         if let Some(verdict) = &self.verdict {
             let _ = writeln!(page, "<p class=\"verdict\">{}</p>", marked(verdict));
         }
@@ -46,17 +53,22 @@ impl TrainingReport {
             let _ = writeln!(page, "<div><dt>{name}</dt><dd{class}>{}</dd></div>", escaped(&value));
         }
         *page += "</dl>\n";
-        if !self.changes.is_empty() {
-            *page += "<h3>What would help most</h3>\n<ol>\n";
-            for it in &self.changes {
-                let (setting, change, figure) = (escaped(&it.setting), escaped(&it.change), escaped(&it.figure));
-                let _ = writeln!(page, "<li><code>{setting}</code>: {change} ({figure}).</li>");
-            }
-            *page += "</ol>\n";
-        }
+        self.write_changes(page);
         for it in self.findings.iter().chain(&self.warnings) {
             let _ = writeln!(page, "<p>{}</p>", marked(it));
         }
+    }
+
+    fn write_changes(&self, page: &mut String) {
+        if self.changes.is_empty() {
+            return;
+        }
+        *page += "<h3>What would help most</h3>\n<ol>\n";
+        for it in &self.changes {
+            let (setting, change, figure) = (escaped(&it.setting), escaped(&it.change), escaped(&it.figure));
+            let _ = writeln!(page, "<li><code>{setting}</code>: {change} ({figure}).</li>");
+        }
+        *page += "</ol>\n";
     }
 
     /// Returns the figures that say whether all went well, and whether each is bad.

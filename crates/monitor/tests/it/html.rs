@@ -93,6 +93,7 @@ fn a_page_of_several_ranks_has_a_row_of_each() {
     let events = run::small();
     let other = RankReport { failures: 1, ..RankReport::new(1, &events) };
     let page = page(&events, &RunFacts { other_ranks: vec![other], ..RunFacts::default() });
+    assert!(page.contains("are of rank 0 of 2;") && !self::page(&events, &RunFacts::default()).contains("rank 0"));
     assert!(page.contains("<td>rank 0</td>") && page.contains("<td>rank 1</td>") && page.contains(", 1 failure<"));
 }
 
