@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Plot, Restart, RunFacts, TrainingReport, memory_timeline, plan_heat_map, training_curves};
+use plimsoll_monitor::{
+    Plot, RankReport, Restart, RunFacts, TrainingReport, memory_timeline, plan_heat_map, training_curves,
+};
 
 #[path = "../tests/it/plan.rs"]
 mod plan;
@@ -29,19 +31,21 @@ fn main() -> std::io::Result<()> {
     plans.iter().try_for_each(|(name, plan)| write(&directory, &format!("{name}-plan"), &plan_heat_map(plan)))
 }
 
-/// Writes the page of a run that died twice.
+/// Writes the page of a run of two ranks that died twice.
 #[expect(clippy::disallowed_methods, reason = "an example is a shell")]
 fn write_page(directory: &Path) -> std::io::Result<()> {
+    let events = run::settled(400);
     let death = |step| Restart { step, death: "killed by SIGKILL".into(), undone_steps: 30 };
     let undone = [150, 260].into_iter().flat_map(|from| from..from + 30);
     let facts = RunFacts {
         restarts: vec![death(150), death(260)],
         undone: undone.map(|it| run::step(it, run::knobs(48, 7))).collect(),
         waiting: Some((21.0, 0.21)),
+        waiting_for_ranks: Some((9.0, 0.09)),
+        other_ranks: vec![RankReport::new(1, &events)],
         seconds: 115.0,
         ..RunFacts::default()
     };
-    let events = run::settled(400);
     let page = TrainingReport::new(&events, facts.clone()).to_html(&events, &facts, "[train]\nsteps = 400\n");
     write(directory, "undone-memory", &memory_timeline(&events, &facts))?;
     std::fs::write(directory.join("monitor-undone.html"), page)

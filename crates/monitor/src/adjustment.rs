@@ -6,6 +6,7 @@ use plimsoll_types::Knobs;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Move, Run};
+use crate::text::unit_of_length;
 
 /// A change of the knobs or batch sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +43,10 @@ impl fmt::Display for Setting {
 impl Adjustment {
     /// Returns what changed, its old value and its new one: a row of a table, whatever one adjustment changes.
     pub(crate) fn change(&self, unit: &str) -> [String; 3] {
-        let (Setting::Knobs(from), Setting::Knobs(to)) = (&self.from, &self.to) else {
-            let of_lengths = if unit.is_empty() { String::new() } else { format!(" by length in {unit}") };
-            return [format!("micro_batch_size{of_lengths}"), self.from.to_string(), self.to.to_string()];
+        let (from, to) = match (&self.from, &self.to) {
+            (Setting::Knobs(from), Setting::Knobs(to)) => (from, to),
+            (Setting::Sizes(from), Setting::Sizes(to)) if from.len() == to.len() => return resized(from, to, unit),
+            (from, to) => return ["micro_batch_size".to_owned(), from.to_string(), to.to_string()],
         };
         let knobs = [
             ("patch_size", from.patch_size, to.patch_size),
@@ -54,6 +56,14 @@ impl Adjustment {
         let joined = |of: fn(&(&str, u32, u32)) -> String| changed.iter().map(of).collect::<Vec<_>>().join(", ");
         [joined(|it| it.0.to_owned()), joined(|it| it.1.to_string()), joined(|it| it.2.to_string())]
     }
+}
+
+/// Returns the same of the lengths whose size changed: where these are some of many, the others would hide them.
+fn resized(from: &[u32], to: &[u32], unit: &str) -> [String; 3] {
+    let (old, new): (Vec<u32>, Vec<u32>) = from.iter().zip(to).filter(|(from, to)| from != to).unzip();
+    let (n, all, unit) = (old.len(), from.len(), unit_of_length(unit));
+    let of = if n == all { format!("by length in {unit}") } else { format!("of {n} of {all} lengths in {unit}") };
+    [format!("micro_batch_size {of}"), Setting::Sizes(old).to_string(), Setting::Sizes(new).to_string()]
 }
 
 /// Sizes of which each is named.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit::{ChosenBy, Limit, WELL_USED};
 use crate::run::Run;
-use crate::text::{share, short, time};
+use crate::text::{share, short, time, unit_of_length};
 use crate::work::{MUCH as MUCH_PADDING, Work};
 use crate::{StepSettings, TrainingReport};
 
@@ -99,8 +99,7 @@ pub(crate) fn time_lost(report: &TrainingReport) -> String {
 /// Writes what was done in a second: real positions where samples are padded, else samples.
 pub(crate) fn speed(report: &TrainingReport) -> String {
     if let Some(rate) = report.work.and_then(|it| it.real_positions_per_second) {
-        let unit = if report.unit_of_length.is_empty() { "positions" } else { &report.unit_of_length };
-        return format!("{} {unit}/s", short(rate));
+        return format!("{} {}/s", short(rate), unit_of_length(&report.unit_of_length));
     }
     report.samples_per_second.map_or("–".to_owned(), |it| format!("{} samples/s", short(it)))
 }

@@ -7,7 +7,7 @@ use plimsoll_types::Event;
 use crate::change::{speed, time_lost};
 use crate::plots::{DARK, Inline, escaped, narrow_pictures, small_pictures, wide_pictures};
 use crate::run::Run;
-use crate::text::share;
+use crate::text::{counted, share};
 use crate::{RunFacts, TrainingReport};
 
 const STYLE: &str = include_str!("html.css");
@@ -24,7 +24,7 @@ impl TrainingReport {
              <style>\n{STYLE}{}}}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
             dark()
         );
-        self.write_head(&mut page);
+        self.write_head(&mut page, &run);
         page += "<h2>Over the run</h2>\n";
         figures(&mut page, "wide", &wide_pictures(&run, facts));
         figures(&mut page, "narrow", &narrow_pictures(&run, facts));
@@ -35,41 +35,55 @@ impl TrainingReport {
     }
 
     /// Writes what is to be known first.
-    fn write_head(&self, page: &mut String) {
-        let _ = writeln!(page, "<p class=\"quiet\">{}</p>", marked(&self.opening()));
+    fn write_head(&self, page: &mut String, run: &Run<'_>) {
+        let _ = writeln!(page, "<p class=\"quiet\">{}</p>", escaped(&self.opening()));
+        if !self.ranks.is_empty() {
+            let n = self.ranks.len();
+            let _ = writeln!(
+                page,
+                "<p class=\"quiet\">The pictures and what is said of memory are of rank 0 of {n}; each rank has a row below.</p>"
+            );
+        }
         if let Some(verdict) = &self.verdict {
             let _ = writeln!(page, "<p class=\"verdict\">{}</p>", marked(verdict));
         }
         *page += "<dl class=\"cards\">\n";
-        for (name, value, is_bad) in self.cards() {
+        for (name, value, is_bad) in self.cards(run) {
             let class = if is_bad { " class=\"bad\"" } else { "" };
             let _ = writeln!(page, "<div><dt>{name}</dt><dd{class}>{}</dd></div>", escaped(&value));
         }
         *page += "</dl>\n";
-        if !self.changes.is_empty() {
-            *page += "<h3>What would help most</h3>\n<ol>\n";
-            for it in &self.changes {
-                let (setting, change, figure) = (escaped(&it.setting), escaped(&it.change), escaped(&it.figure));
-                let _ = writeln!(page, "<li><code>{setting}</code>: {change} ({figure}).</li>");
-            }
-            *page += "</ol>\n";
-        }
+        self.write_changes(page);
         for it in self.findings.iter().chain(&self.warnings) {
             let _ = writeln!(page, "<p>{}</p>", marked(it));
         }
     }
 
+    fn write_changes(&self, page: &mut String) {
+        if self.changes.is_empty() {
+            return;
+        }
+        *page += "<h3>What would help most</h3>\n<ol>\n";
+        for it in &self.changes {
+            let (setting, change, figure) = (escaped(&it.setting), escaped(&it.change), escaped(&it.figure));
+            let _ = writeln!(page, "<li><code>{setting}</code>: {change} ({figure}).</li>");
+        }
+        *page += "</ol>\n";
+    }
+
     /// Returns the figures that say whether all went well, and whether each is bad.
-    fn cards(&self) -> Vec<(&'static str, String, bool)> {
+    fn cards(&self, run: &Run<'_>) -> Vec<(&'static str, String, bool)> {
         let dash = || "–".to_owned();
-        let (failures, above) = (self.oom_recoveries + self.steps_given_up, self.bounds_exceeded);
-        let kinds = [(failures, "out of memory"), (self.restarts.len() as u64, "deaths")];
-        let failed: Vec<_> = kinds.iter().filter(|it| 0 < it.0).map(|(n, what)| format!("{n} {what}")).collect();
+        let ([failures, ended], above) = (run.steps_that_failed(), self.bounds_exceeded);
+        // The last death has no restart where nobody took the run up again.
+        let deaths = ended.max(self.restarts.len() as u64);
+        let kinds = [(failures, format!("{failures} out of memory")), (deaths, counted(deaths, "death"))];
+        let failed: Vec<_> = kinds.into_iter().filter(|it| 0 < it.0).map(|it| it.1).collect();
         let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
         vec![
             ("budget used, median", self.steady_budget_share.map_or_else(dash, share), false),
             ("padding", self.work.map_or_else(dash, |it| share(it.padding)), false),
-            ("failures", failed, 0 < failures || !self.restarts.is_empty()),
+            ("failures", failed, 0 < failures + deaths),
             ("peaks above their bound", above.to_string(), 0 < above),
             ("time lost", time_lost(self), 0.0 < self.undone_seconds),
             ("speed", speed(self), false),
@@ -138,10 +152,15 @@ fn row(page: &mut String, element: &str, cells: &[impl AsRef<str>]) {
     *page += "</tr>\n";
 }
 
-/// Writes a sentence with its settings, which are between backticks, as code.
+/// Writes a sentence with its settings, which are between backticks, as code; a backtick without its pair is text.
 fn marked(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    parts.map(|(at, it)| if at % 2 == 1 { format!("<code>{}</code>", escaped(it)) } else { escaped(it) }).collect()
+    let mut rest = text;
+    let mut page = String::new();
+    while let Some((before, (code, after))) = rest.split_once('`').and_then(|(a, it)| Some((a, it.split_once('`')?))) {
+        let _ = write!(page, "{}<code>{}</code>", escaped(before), escaped(code));
+        rest = after;
+    }
+    page + &escaped(rest)
 }
 
 /// Writes the rules that draw the colours of the pictures for a dark page.

@@ -4,7 +4,7 @@ use plimsoll_types::{Event, ItemsMeasured, Validated};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
-use crate::text::short;
+use crate::text::{counted, short};
 
 /// A validation is clearly worse than another when it has lost this part of what that had gained on the baseline.
 const CLEARLY: f64 = 0.1;
@@ -80,10 +80,16 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let (Some(last), Some(whole)) = (series.last(), run.validations().last()) else { return Vec::new() };
     let mut findings = Vec::new();
     findings.extend(has_failed(run, last).or_else(|| has_overfitted(run, last)));
-    findings.extend(has_learnt_nothing(run, last));
+    // A model that no step has trained has nothing to have learnt.
+    findings.extend(has_learnt_nothing(run, last).filter(|_| 0 < last.step));
     let n_done = run.steps().last().map_or(0, |it| it.step + 1);
     if whole.step < n_done {
-        findings.push(format!("The last validation is of step {}, and {n_done} steps are done.", whole.step));
+        let are = if n_done == 1 { "is" } else { "are" };
+        findings.push(format!(
+            "The last validation is of step {}, and {} {are} done.",
+            whole.step,
+            counted(n_done, "step")
+        ));
     }
     if let Some(ItemsMeasured { n, of }) = whole.part {
         findings.push(format!(

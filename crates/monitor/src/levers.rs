@@ -6,6 +6,7 @@ use plimsoll_types::{Knobs, RunStarted, StepDone};
 
 use crate::limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 use crate::policy::Policy;
+use crate::text::unit_of_length;
 
 /// What bounds the sizes of a step, and what takes more.
 pub(crate) struct Levers<'a> {
@@ -141,7 +142,7 @@ impl Levers<'_> {
 
     /// Returns what a length counts.
     fn unit(&self) -> &str {
-        if self.start.unit_of_length.is_empty() { "positions" } else { &self.start.unit_of_length }
+        unit_of_length(&self.start.unit_of_length)
     }
 
     fn has_lengths(&self) -> bool {

@@ -39,6 +39,7 @@
 
 mod adjustment;
 mod change;
+mod facts;
 mod gain;
 mod html;
 mod learning;
@@ -65,6 +66,7 @@ mod work;
 
 pub use adjustment::{Adjustment, Setting};
 pub use change::SettingChange;
+pub use facts::{Restart, RunFacts};
 pub use learning::ValidationReport;
 pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 pub use log::{Log, LogError, decode, decode_bytes, encode};
@@ -75,7 +77,7 @@ pub use plan::{PlanCell, PlanSource, PlanView};
 pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curves, task_comparison, training_curves};
 pub use progress::{Progress, Validating};
 pub use ranks::RankReport;
-pub use summary::{Restart, RunFacts, TrainingReport};
+pub use summary::TrainingReport;
 pub use task::TaskReport;
 pub use usage::Usage;
 pub use work::Work;

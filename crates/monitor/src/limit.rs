@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Policy, Tops};
 use crate::run::Run;
-use crate::summary::steady_budget_share;
+use crate::usage::steady_budget_share;
 
 /// A share of the budget that is as much as steps of whole samples reach.
 pub(crate) const WELL_USED: f64 = 0.8;

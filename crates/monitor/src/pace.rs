@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::usage::median;
+
 /// Steps that an estimate looks at.
 const WINDOW: usize = 32;
 /// Steps after the start or a change whose time may hold what happens once: kernels are compiled, memory is taken.
@@ -120,11 +122,6 @@ impl Pace {
     fn is_whole(&self) -> bool {
         self.n_steps as usize == self.recent.len()
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

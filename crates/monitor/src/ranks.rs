@@ -4,8 +4,9 @@ use plimsoll_types::{Bytes, Event, Phase, StepDone};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
-use crate::summary::steady_budget_share;
-use crate::text::percent;
+use crate::table::size;
+use crate::text::{counted, percent};
+use crate::usage::steady_budget_share;
 
 /// What one of several ranks did, and its own memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,11 +55,13 @@ impl RankReport {
 
     /// Writes it in one line.
     pub(crate) fn line(&self) -> String {
-        let bytes = |it: Option<Bytes>| it.map_or("–".to_owned(), |it| it.to_string());
         let share = self.steady_budget_share.map_or(String::new(), |it| format!(" ({})", percent(it)));
-        let problems = [(self.failures, "failures"), (self.bounds_exceeded, "peaks above their bound")];
-        let told = problems.iter().filter(|it| 0 < it.0).map(|(n, what)| format!(", {n} {what}"));
-        let (peak, budget) = (bytes(self.peak_bytes), bytes(self.budget_bytes));
+        let problems = [
+            (self.failures, counted(self.failures, "failure")),
+            (self.bounds_exceeded, counted(self.bounds_exceeded, "peak") + " above the bound"),
+        ];
+        let told = problems.into_iter().filter(|it| 0 < it.0).map(|it| format!(", {}", it.1));
+        let (peak, budget) = (size(self.peak_bytes), size(self.budget_bytes));
         let times =
             format!("{} samples in {:.1} s and {:.1} s of waiting", self.samples, self.seconds, self.waited_seconds);
         format!("{times}, peak {peak} of {budget}{share}{}", told.collect::<String>())

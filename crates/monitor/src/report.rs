@@ -5,7 +5,7 @@ use std::fmt::Write;
 use plimsoll_types::EndReason;
 
 use crate::table::{pairs, size};
-use crate::text::{share, short, time};
+use crate::text::{share, short, time, unit_of_length};
 use crate::{Restart, TaskReport, TrainingReport, Usage};
 
 impl TrainingReport {
@@ -117,7 +117,8 @@ impl TrainingReport {
             None => "had not ended after",
         };
         let device = self.device.as_deref().unwrap_or("an unknown device");
-        format!("The run on {device} {end} {}.", time(self.seconds))
+        let nothing = if self.steps + self.steps_given_up == 0 { ", and no step was done" } else { "" };
+        format!("The run on {device} {end} {}{nothing}.", time(self.seconds))
     }
 
     pub(crate) fn result_rows(&self) -> Vec<(&'static str, String)> {
@@ -131,8 +132,7 @@ impl TrainingReport {
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
         ];
-        let unit = if self.unit_of_length.is_empty() { "positions" } else { &self.unit_of_length };
-        rows.extend(self.work.map(|it| ("real work", it.line(unit))));
+        rows.extend(self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length)))));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {
@@ -252,8 +252,9 @@ fn number(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), short)
 }
 
+/// Writes a text that neither ends its cell nor its row.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
 
 fn table(text: &mut String, title: &str, rows: &[(impl AsRef<str>, String)]) {

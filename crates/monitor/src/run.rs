@@ -1,8 +1,13 @@
 //! The events that count, by kind.
 
+use std::collections::BTreeSet;
+
 use plimsoll_types::{
-    BoundExceeded, Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, StepDone, StepFailed, Validated,
+    BoundExceeded, Bytes, Change, Decision, Event, MoveReason, Resize, RunStarted, Stage, StepDone, StepFailed,
+    Validated,
 };
+
+use crate::text::unit_of_length;
 
 /// The events of a run, with a query for each kind that the summaries and pictures use.
 pub(crate) struct Run<'a>(pub(crate) &'a [Event]);
@@ -21,12 +26,26 @@ impl<'a> Run<'a> {
         self.start().map_or_else(String::new, |it| format!("{} on {}", it.job, it.device))
     }
 
+    /// Names what a length counts.
+    pub(crate) fn unit_of_length(&self) -> &'a str {
+        unit_of_length(self.start().map_or("", |it| &it.unit_of_length))
+    }
+
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a StepDone> {
         self.0.iter().filter_map(|it| if let Event::StepDone(it) = it { Some(it) } else { None })
     }
 
     pub(crate) fn failures(&self) -> impl Iterator<Item = &'a StepFailed> {
         self.0.iter().filter_map(|it| if let Event::StepFailed(it) = it { Some(it) } else { None })
+    }
+
+    /// Counts the steps that ran out of memory or were given up, and those with which a process ended.
+    pub(crate) fn steps_that_failed(&self) -> [u64; 2] {
+        let failed = |ended: bool| self.failures().filter(move |it| (it.stage == Stage::Process) == ended);
+        let given_up = self.steps().filter(|it| !it.committed).map(|it| it.step);
+        let of_memory: BTreeSet<u64> = failed(false).map(|it| it.step).chain(given_up).collect();
+        let with_process: BTreeSet<u64> = failed(true).map(|it| it.step).collect();
+        [of_memory, with_process].map(|it| it.len() as u64)
     }
 
     pub(crate) fn validations(&self) -> impl Iterator<Item = &'a Validated> {

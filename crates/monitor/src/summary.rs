@@ -5,68 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
 use crate::change::{SettingChange, changes};
+use crate::facts::{Restart, RunFacts};
 use crate::learning::{ValidationReport, best_validation, findings, last_validation};
-use crate::limit::{Limit, StepSettings, limit};
+use crate::limit::{Limit, limit};
 use crate::metrics::{failures_by_step, rate};
 use crate::ranks::RankReport;
 use crate::run::Run;
 use crate::task::{TaskReport, task_reports};
 use crate::text::{share, time};
-use crate::usage::Usage;
+use crate::usage::{Usage, steady_budget_share};
 use crate::verdict::verdict;
 use crate::work::{Work, much_padding};
 
 /// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
 const WORTH_TELLING: f64 = 10.0;
 const MUCH: f64 = 0.25;
-
-/// What the shell knows of a run and the events do not say.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunFacts {
-    /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
-    pub overhead_us_per_step: Option<f64>,
-    /// What the steps of the last process waited for their samples in seconds, and which part of their time that was, where
-    /// it was measured.
-    #[serde(default)]
-    pub waiting: Option<(f64, f64)>,
-    /// What they waited for other ranks, and to add what these have made, in the same way; nothing where there are none.
-    #[serde(default)]
-    pub waiting_for_ranks: Option<(f64, f64)>,
-    /// What came of the other ranks.
-    #[serde(default)]
-    pub other_ranks: Vec<RankReport>,
-    /// High-water mark of the process while it loaded its data, where it was measured.
-    #[serde(default)]
-    pub loading_peak: Option<Bytes>,
-    /// How the samples of a step were put together.
-    #[serde(default)]
-    pub step_settings: StepSettings,
-    /// The deaths after which the run was taken up again.
-    #[serde(default)]
-    pub restarts: Vec<Restart>,
-    /// Steps that were done again, whatever undid them, as they were done first.
-    #[serde(default)]
-    pub undone: Vec<StepDone>,
-    /// What the user should know, one sentence each.
-    pub warnings: Vec<String>,
-    /// Input files that could not be used.
-    pub skipped_files: Vec<String>,
-    /// Wall time of the run in seconds.
-    pub seconds: f64,
-    /// The run directory.
-    pub out_dir: String,
-}
-
-/// A death of the process that trained, and what it cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Restart {
-    /// The step that the next process began with.
-    pub step: u64,
-    /// What the process before it died of.
-    pub death: String,
-    /// Steps that were done again.
-    pub undone_steps: u64,
-}
 
 /// What came of a run; what the events do not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -317,37 +270,4 @@ fn end_reason(run: &Run<'_>) -> Option<EndReason> {
 fn oom_recoveries(run: &Run<'_>) -> u64 {
     let failed = failures_by_step(run);
     count(run.steps().filter(|it| it.committed && failed.contains_key(&it.step)))
-}
-
-/// Returns the median share of the budget that the committed steps after the last adjustment reached.
-pub(crate) fn steady_budget_share(run: &Run<'_>) -> Option<f64> {
-    median_share(&run.after_last_move())
-}
-
-/// Returns the median share of the budget that committed steps reached.
-pub(crate) fn median_share(steps: &Run<'_>) -> Option<f64> {
-    let has_budget = |it: &&StepDone| Bytes::ZERO < it.budget;
-    median(steps.committed().filter(has_budget).map(|it| it.peak.share_of(it.budget)).collect())
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_median_of_an_even_number_lies_between_the_middle_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0, 10.0]), Some(2.5));
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![]), None);
-    }
 }

@@ -46,6 +46,16 @@ pub(crate) fn share(ratio: f64) -> String {
     if ratio < 0.1 { format!("{:.1} %", 100.0 * ratio) } else { percent(ratio) }
 }
 
+/// Names what a length counts: the log's own unit, or positions where it has none.
+pub(crate) fn unit_of_length(logged: &str) -> &str {
+    if logged.is_empty() { "positions" } else { logged }
+}
+
+/// Writes how many there are of something: `1 death`, `2 deaths`.
+pub(crate) fn counted(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Writes plain data as JSON on one line.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys always serialises")

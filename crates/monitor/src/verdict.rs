@@ -8,8 +8,8 @@ use crate::levers::{Levers, listed};
 use crate::limit::{ChosenBy, Limit, StepSettings, WELL_USED, is_cut_by_memory, limit};
 use crate::policy::Policy;
 use crate::run::Run;
-use crate::summary::median_share;
 use crate::text::share;
+use crate::usage::median_share;
 
 /// Says in words whether the memory was used well, and what would change that.
 pub(crate) fn verdict(run: &Run<'_>, settings: &StepSettings) -> Option<String> {

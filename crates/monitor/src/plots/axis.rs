@@ -15,6 +15,10 @@ pub(super) struct Axis {
 
 /// Largest value over smallest from which a linear axis would hide the small ones.
 const LOGARITHMIC_FROM: f64 = 20.0;
+/// Values that differ by less than this part are shown close together: their ticks would have too many digits.
+const SAME: f64 = 1e-4;
+/// A tick of more decimals is written with a power of ten.
+const MOST_DECIMALS: usize = 6;
 /// Fewer ticks do not say whether an axis is linear, nor where a value between them lies.
 const LEAST_TICKS: usize = 3;
 /// So many steps of an axis always have that many ticks.
@@ -60,7 +64,7 @@ impl Axis {
         if 0.0 < low && LOGARITHMIC_FROM <= high / low {
             return Self::log(low / 1.15, high * 1.15);
         }
-        let room = if low < high { 0.06 * (high - low) } else { (0.1 * high.abs()).max(1e-9) };
+        let room = if low < high { (0.06 * (high - low)).max(SAME * high.abs()) } else { (0.1 * high.abs()).max(1e-9) };
         let bottom = if 0.0 <= low && low < 0.4 * high { 0.0 } else { low - room };
         Self::linear(bottom, high + room, n_ticks)
     }
@@ -90,6 +94,7 @@ impl Axis {
 
     fn label(&self, tick: f64) -> String {
         match self.decimals {
+            Some(decimals) if MOST_DECIMALS < decimals && tick != 0.0 => scientific(tick, decimals),
             Some(decimals) => format!("{tick:.decimals$}"),
             None if tick.abs() < 1e-4 || 1e5 <= tick.abs() => short(tick),
             None => format!("{tick}"),
@@ -129,6 +134,14 @@ impl Axis {
     }
 }
 
+/// Writes a tick with a power of ten, to as many decimals after the point of the whole number.
+fn scientific(tick: f64, decimals: usize) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a power of ten, and positive")]
+    let before = (-tick.abs().log10().floor()).max(0.0) as usize;
+    let digits = decimals.saturating_sub(before);
+    format!("{tick:.digits$e}")
+}
+
 /// Returns the smallest of these multiples of a power of ten that is at least `step`.
 fn round_up<const N: usize>(step: f64, multiples: [f64; N]) -> f64 {
     let power = 10f64.powf(step.log10().floor());
@@ -155,6 +168,11 @@ mod tests {
         check(&Axis::linear(26.9, 31.2, 4), &["27", "28", "29", "30", "31"]);
         check(&Axis::linear(0.0, 1.0, 5), &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         check(&Axis::whole(0.0, 2.3, 4), &["0", "1", "2"]);
+        check(&Axis::linear(0.9e-7, 1.1e-7, 4), &["9.0e-8", "9.5e-8", "1.00e-7", "1.05e-7", "1.10e-7"]);
+        check(
+            &Axis::around([24.493_235_77, 24.493_235_85].into_iter(), 6),
+            &["24.491", "24.492", "24.493", "24.494", "24.495"],
+        );
         check(&Axis::whole(0.0, 0.0, 4), &["0", "1", "2"]);
     }
 

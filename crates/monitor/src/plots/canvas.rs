@@ -37,7 +37,7 @@ pub(crate) const DARK: [(Color, Color); 7] = [
     (palette::GREY, Color(168, 173, 181)),
     (palette::GRID, Color(52, 56, 63)),
     (palette::BLUE, Color(86, 170, 240)),
-    (palette::PALE_SKY, Color(47, 92, 122)),
+    (palette::PALE_SKY, Color(58, 112, 150)),
     (palette::GREEN, Color(38, 190, 145)),
     (palette::VERMILLION, Color(255, 132, 60)),
 ];
@@ -235,7 +235,8 @@ fn decimal(position: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Writes a text as XML and HTML have it; what XML cannot hold is left out.
+/// Writes a text as XML and HTML have it; what XML cannot hold is left out, and so are
+/// the signs that would turn the text after them around.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for it in text.chars() {
@@ -244,6 +245,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
+            '\u{FFFE}' | '\u{FFFF}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => escaped.push(' '),
             _ if it.is_control() => escaped.push(' '),
             _ => escaped.push(it),
         }
@@ -258,9 +260,9 @@ mod tests {
     #[test]
     fn a_text_stays_text() {
         let canvas = Canvas::new((10.0, 10.0));
-        canvas.text("a < b & \"c\"\u{1}", (0.0, 0.0), Lettering::LABEL);
+        canvas.text("a < b & \"c\"\u{1}\u{FFFF}\u{202E}", (0.0, 0.0), Lettering::LABEL);
         let svg = canvas.into_svg();
-        assert!(svg.contains(">a &lt; b &amp; &quot;c&quot; </text>"), "{svg}");
+        assert!(svg.contains(">a &lt; b &amp; &quot;c&quot;   </text>"), "{svg}");
     }
 
     #[test]

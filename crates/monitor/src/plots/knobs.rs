@@ -30,18 +30,18 @@ impl Knobs<'_> {
         let single = |value: fn(&StepDone) -> u32| -> Vec<Range> {
             self.run.steps().map(|it| (it.step as f64, [value(it); 2])).collect()
         };
-        let (edges, sizes) = (self.edges(), self.sizes());
+        let (edges, sizes, unit) = (self.edges(), self.sizes(), self.run.unit_of_length());
         // Of batches that are sized by length, a patch is none, even where all have one.
         let (heading, edges) = if sizes.is_empty() && edges.iter().all(|(_, [least, most])| least == most) {
-            ("patch size (edge)", single(|it| it.rung.patch_size))
+            (format!("patch size ({unit})"), single(|it| it.rung.patch_size))
         } else {
-            ("padded length (edge): shortest and longest", edges)
+            (format!("padded length ({unit}): range"), edges)
         };
-        self.panel(canvas, heading, &edges, (upper, None, is_first));
+        self.panel(canvas, &heading, &edges, (upper, None, is_first));
         let (heading, sizes) = if sizes.is_empty() {
             ("micro-batch size (samples)", single(|it| it.rung.micro_batch_size))
         } else {
-            ("micro-batch size (samples): smallest and largest", sizes)
+            ("micro-batch size (samples): range", sizes)
         };
         self.panel(canvas, heading, &sizes, (lower, Some(x_name), is_first));
     }

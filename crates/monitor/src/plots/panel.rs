@@ -49,6 +49,19 @@ pub(super) fn stack<const N: usize>(canvas: &Canvas, top: f64, shares: [f64; N])
     })
 }
 
+/// Writes labels below a panel at their positions: all of them, or every second, third and so on, so that each has room.
+pub(super) fn label_below(canvas: &Canvas, bottom: f64, labels: &[(f64, String)]) {
+    let half = |label: &str| Lettering::QUIET.width(label) / 2.0;
+    let has_room = |every: &usize| {
+        let kept: Vec<_> = labels.iter().step_by(*every).collect();
+        kept.windows(2).all(|it| it[0].0 + half(&it[0].1) + GAP <= it[1].0 - half(&it[1].1))
+    };
+    let every = (1..labels.len()).find(has_room).unwrap_or(labels.len().max(1));
+    for (x, label) in labels.iter().step_by(every) {
+        canvas.text(label, (*x, bottom + 18.0), Lettering::QUIET.at(Anchor::Middle));
+    }
+}
+
 impl Place {
     /// Puts the panel between other edges than those of the picture.
     pub(super) const fn between(self, sides: (f64, f64)) -> Self {
@@ -93,17 +106,11 @@ impl<'a> Panel<'a> {
         canvas.line(&[(left, top), (left, bottom), (right, bottom)], Stroke::solid(palette::GREY, 1.0));
     }
 
-    /// Writes the values below the panel, those that have room beside the one before, and the name of the axis.
+    /// Writes the values below the panel, as many at equal distances as have room, and the name of the axis.
     fn label_x(&self, canvas: &Canvas, name: &str) {
         let Place { sides: (left, right), heights: (_, bottom) } = self.place;
-        let mut free = f64::NEG_INFINITY;
-        for (value, label) in self.x.ticks() {
-            let (x, half) = (self.at((value, 0.0)).0, Lettering::QUIET.width(&label) / 2.0);
-            if free <= x - half {
-                canvas.text(&label, (x, bottom + 18.0), Lettering::QUIET.at(Anchor::Middle));
-                free = x + half + GAP;
-            }
-        }
+        let labels: Vec<_> = self.x.ticks().map(|(value, label)| (self.at((value, 0.0)).0, label)).collect();
+        label_below(canvas, bottom, &labels);
         canvas.text(name, (f64::midpoint(left, right), bottom + 46.0), Lettering::LABEL.at(Anchor::Middle));
     }
 
@@ -177,5 +184,24 @@ impl<'a> Panel<'a> {
 
     fn all(&self, points: &[Point]) -> Vec<Point> {
         points.iter().map(|it| self.at(*it)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_without_room_are_left_out_at_equal_distances() {
+        let written = |distance: f64| {
+            let canvas = Canvas::new((520.0, 360.0));
+            let labels: Vec<_> = (0..9).map(|it| (distance * f64::from(it), (100 * it).to_string())).collect();
+            label_below(&canvas, 300.0, &labels);
+            let svg = canvas.into_svg();
+            labels.into_iter().map(|it| it.1).filter(|it| svg.contains(&format!(">{it}<"))).collect::<Vec<_>>()
+        };
+        assert_eq!(written(60.0).len(), 9);
+        assert_eq!(written(40.0), ["0", "200", "400", "600", "800"]);
+        assert_eq!(written(1.0), ["0"]);
     }
 }

@@ -75,6 +75,8 @@ impl Curves<'_> {
         if series.is_noisy {
             panel.dots(canvas, &points, STEP.color);
             panel.line(canvas, &thin(points), STEP);
+        } else if points.len() == 1 {
+            panel.dots(canvas, &points, SMOOTHED.color);
         }
         panel.line(canvas, &thin(smoothed), SMOOTHED);
     }

@@ -1,7 +1,9 @@
 //! The page of a run, which must be whole, safe and light.
 
-use plimsoll_monitor::{Restart, RunFacts, TrainingReport, decode};
-use plimsoll_types::{Event, RunStarted, StepDone};
+use plimsoll_monitor::{RankReport, Restart, RunFacts, TrainingReport, decode, memory_timeline, training_curves};
+use plimsoll_types::{
+    Attempt, Bytes, CheckpointSaved, Event, RunStarted, Stage, StepDone, StepFailed, StepShape, TaskStep, Validated,
+};
 
 use crate::run;
 
@@ -35,14 +37,73 @@ fn the_verdict_comes_first_and_then_its_figures() {
     assert!(page.contains("(steps waited 1m 00s for samples, 40 % of their time)"));
 }
 
+/// What would end an element, an attribute or a style, call a script, and turn the text after it around.
+const HOSTILE: &str = "</style></svg><script>alert(1)</script>\"'`<img src=x onerror=alert(2)> & \u{202E}\u{FFFE}\u{1}";
+
 #[test]
 fn what_a_log_names_is_text_and_no_markup() {
     let Event::RunStarted(start) = run::started(6) else { unreachable!("a start") };
-    let job = "<script>alert(\"1\")</script>".to_owned();
-    let events = [Event::RunStarted(RunStarted { job, ..start })];
-    let page = page(&events, &RunFacts { warnings: vec!["`<b>` & more".into()], ..RunFacts::default() });
-    assert!(!page.contains("<script") && !page.contains("<b>"), "{page}");
+    let Event::Validated(validated) = run::validated(3) else { unreachable!("a validation") };
+    let name = || HOSTILE.to_owned();
+    let start = RunStarted { job: name(), device: name(), tasks: vec![name()], unit_of_length: name(), ..start };
+    let tasks = vec![TaskStep { samples: 4, loss: Some(1.0), gradient_norm: None, weight: 1.0 }];
+    let step = StepDone { tasks, ..run::step(0, run::knobs(16, 4)) };
+    let events = [
+        Event::RunStarted(start),
+        Event::StepDone(step),
+        Event::CheckpointSaved(CheckpointSaved { step: 3, path: name() }),
+        Event::Validated(Validated { metric_name: name(), ..validated }),
+    ];
+    let facts = RunFacts {
+        warnings: vec![name(), "`<b>` & more".into()],
+        skipped_files: vec![name()],
+        other_ranks: vec![RankReport { device: Some(name()), ..RankReport::new(1, &events) }],
+        restarts: vec![Restart { step: 1, death: name(), undone_steps: 1 }],
+        out_dir: name(),
+        ..RunFacts::default()
+    };
+    let page = page(&events, &facts);
+    for markup in ["<script", "<img", "<b>", "\u{202E}", "\u{FFFE}", "\u{1}"] {
+        assert!(!page.contains(markup), "{markup:?}");
+    }
+    assert_eq!((page.matches("</style>").count(), page.matches("<svg").count()), (1, page.matches("</svg>").count()));
     assert!(page.contains("<code>&lt;b&gt;</code> &amp; more") && page.contains("# &lt;few&gt; &amp; fast"));
+    // Pictures are read as XML, which forgives less.
+    assert!(!memory_timeline(&events, &facts).png.is_empty() && !training_curves(&events).png.is_empty());
+}
+
+#[test]
+fn a_run_that_died_in_its_first_step_says_so() {
+    let attempt = Attempt::new(StepShape::new(4, 16), Bytes::mib(24));
+    let died =
+        StepFailed { step: 0, rung: run::knobs(16, 4), attempt, capacity: run::MEMORY.capacity, stage: Stage::Process };
+    let events = [run::started(6), Event::StepFailed(died)];
+    let death = Restart { step: 0, death: "killed by SIGKILL".into(), undone_steps: 0 };
+    let page = page(&events, &RunFacts { restarts: vec![death], ..RunFacts::default() });
+    let said = ["and no step was done.", "1 death<", "killed by SIGKILL", "the process ended with it", "no step yet"];
+    for it in said {
+        assert!(page.contains(it), "{it}");
+    }
+    // Nobody took it up again.
+    assert!(self::page(&events, &RunFacts::default()).contains("1 death<"));
+}
+
+#[test]
+fn a_page_of_several_ranks_has_a_row_of_each() {
+    let events = run::small();
+    let other = RankReport { failures: 1, ..RankReport::new(1, &events) };
+    let page = page(&events, &RunFacts { other_ranks: vec![other], ..RunFacts::default() });
+    assert!(page.contains("are of rank 0 of 2;") && !self::page(&events, &RunFacts::default()).contains("rank 0"));
+    assert!(page.contains("<td>rank 0</td>") && page.contains("<td>rank 1</td>") && page.contains(", 1 failure<"));
+}
+
+#[test]
+fn rates_of_another_patch_are_told_apart() {
+    let steps = |knobs| (0..4).map(move |it| Event::StepDone(run::step(it, knobs)));
+    let two: Vec<Event> = steps(run::knobs(16, 4)).chain(steps(run::knobs(32, 4))).collect();
+    let other = "of other patch sizes";
+    assert!(page(&two, &RunFacts::default()).contains(other));
+    assert!(!page(&two[..4], &RunFacts::default()).contains(other));
 }
 
 #[test]

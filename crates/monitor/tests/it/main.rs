@@ -10,5 +10,6 @@ mod plots;
 mod progress;
 mod report;
 mod run;
+mod settings;
 mod tasks;
 mod verdicts;

@@ -1,0 +1,55 @@
+//! What the events of a run do not say.
+
+use plimsoll_types::{Bytes, StepDone};
+use serde::{Deserialize, Serialize};
+
+use crate::StepSettings;
+use crate::ranks::RankReport;
+
+/// What the shell knows of a run and the events do not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Time that Plimsoll itself took per step, in microseconds, where it was measured.
+    pub overhead_us_per_step: Option<f64>,
+    /// What the steps of the last process waited for their samples in seconds, and which part of their time that was, where
+    /// it was measured.
+    #[serde(default)]
+    pub waiting: Option<(f64, f64)>,
+    /// What they waited for other ranks, and to add what these have made, in the same way; nothing where there are none.
+    #[serde(default)]
+    pub waiting_for_ranks: Option<(f64, f64)>,
+    /// What came of the other ranks.
+    #[serde(default)]
+    pub other_ranks: Vec<RankReport>,
+    /// High-water mark of the process while it loaded its data, where it was measured.
+    #[serde(default)]
+    pub loading_peak: Option<Bytes>,
+    /// How the samples of a step were put together.
+    #[serde(default)]
+    pub step_settings: StepSettings,
+    /// The deaths after which the run was taken up again.
+    #[serde(default)]
+    pub restarts: Vec<Restart>,
+    /// Steps that were done again, whatever undid them, as they were done first.
+    #[serde(default)]
+    pub undone: Vec<StepDone>,
+    /// What the user should know, one sentence each.
+    pub warnings: Vec<String>,
+    /// Input files that could not be used.
+    pub skipped_files: Vec<String>,
+    /// Wall time of the run in seconds.
+    pub seconds: f64,
+    /// The run directory.
+    pub out_dir: String,
+}
+
+/// A death of the process that trained, and what it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restart {
+    /// The step that the next process began with.
+    pub step: u64,
+    /// What the process before it died of.
+    pub death: String,
+    /// Steps that were done again.
+    pub undone_steps: u64,
+}
