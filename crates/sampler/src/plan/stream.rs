@@ -147,7 +147,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     fn refit(&mut self) -> Result<(), SamplerError> {
         let mut samples = Vec::new();
         for batch in std::mem::take(&mut self.ready) {
-            if batch.rows <= self.fit.capacity(batch.cell) {
+            if batch.samples.len() <= self.fit.capacity(batch.cell) as usize {
                 self.ready.push_back(batch);
                 continue;
             }
