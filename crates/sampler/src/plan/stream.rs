@@ -235,8 +235,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         }
     }
 
-    /// Plans all samples that wait.
+    /// Plans all samples that wait, and keeps partial batches for the next time unless it is the last.
     fn plan(&mut self, last: bool) {
+        let most = (self.waiting.len() / 2).min(self.limits.samples / 4);
+        self.plan_and_carry(last, most);
+    }
+
+    fn plan_and_carry(&mut self, last: bool, most: usize) {
         let Self { waiting, window, .. } = self;
         window.entries.clear();
         window.entries.extend(waiting.iter().zip(0..).map(|(sample, id)| Entry { lengths: sample.lengths, id }));
@@ -254,7 +259,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         recipe.plan(window, &mut rng);
         let mut carried = Vec::new();
         if !last {
-            let most = (waiting.len() / 2).min(self.limits.samples / 4);
             window.take_partial(self.config.multiple_of, most, &mut carried);
         } else if self.config.drop_last {
             window.drop_ragged(self.config.multiple_of);
@@ -264,7 +268,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         let left_bytes = left.iter().map(|sample| sample.bytes).sum();
         if left_bytes > Bytes(self.limits.bytes.0 / 2) {
             // There would be no room for the next sample.
-            return self.plan(true);
+            return self.plan_and_carry(last, 0);
         }
         for batch in window.batches.iter() {
             let planned = Planned::new(waiting, batch);
