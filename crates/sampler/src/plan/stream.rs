@@ -79,7 +79,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// # Errors
     ///
     /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
-    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it does not fit even alone and is to be refused.
+    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it
+    /// does not fit even alone and is to be refused.
     pub fn push(&mut self, mut sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
         let StreamSample { id, lengths, bytes, .. } = sample;
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
