@@ -83,7 +83,7 @@ impl Mixture {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    // Of 700 such mixtures, half were off by 0.73 of the largest batch at most, and the worst by 1.76.
+    // Of 700 such mixtures, half were off by 0.73 of the largest batch at most, and the worst by 1.76; none of 12 000 by 2.
     #[test]
     fn twenty_steps_keep_the_shares_to_two_batches(mixture in mixture(), size in 4u32..60) {
         let (off, largest) = mixture.most_off(TaskMix::default().diversity_weight, size);
