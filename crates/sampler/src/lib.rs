@@ -15,8 +15,8 @@
 //! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
 //! boundaries, positions and masks, a [`PackRule`] says how many go through the model together, and [`PackSteps`] divides
 //! them into optimizer steps.
-//! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work of unequal
-//! cost.
+//! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work
+//! of unequal cost.
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
@@ -28,8 +28,9 @@
 //!   at any step without repeating or losing a sample.
 //! * No batch is larger than its rule allows, and a plan has every sample once per epoch, or says which it left out.
 //! * Batches are shuffled within their window only, and a position needs no more than one window to be planned again:
-//!   a few numbers, the ids of the partial batches that the window before left over (256 at most, or what each task has beyond a multiple), and, once the rule has
-//!   changed, a number for each kind of sample or a bit for each sample of a small window.
+//!   a few numbers, the ids of the partial batches that the window before left over (256 at most, or what each task has
+//!   beyond a multiple), and, once the rule has changed, a number for each kind of sample or a bit for each sample of a
+//!   small window.
 //!   That is 4 kB of JSON at most with the default window on one axis, after any number of changes: 3.8 kB among ten
 //!   million samples, and 1.1 kB with a lattice.
 //!   A window that was asked to be larger, and several axes without a lattice, take up to a bit a sample; tasks with shares
@@ -40,7 +41,8 @@
 //!   them takes less than 4 kB of JSON among ten million samples.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
 //! * Where shares are wanted, a window ends where a task runs out of samples, so that the shares hold in every stretch of
-//!   the epoch, also when one window would hold all of it; the order of the batches keeps them to within about a batch.
+//!   the epoch, also when one window would hold all of it; draws are off them by less than a sample from the start, and the
+//!   steps, whose batches are ordered for it, by less than two batches in any 20 of them.
 //! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example

@@ -136,7 +136,7 @@ proptest! {
         for batch in batches.iter() {
             let lengths = batch.ids.iter().map(|id| u64::from(case.lengths[*id as usize][0]));
             prop_assert!(batch.ids.len() as u64 * lengths.max().unwrap() <= case.budget[0]);
-            prop_assert!(u64::from(batch.rows) * u64::from(batch.cell[0]) <= case.budget[0]);
+            prop_assert!(batch.ids.len() as u64 * u64::from(batch.cell[0]) <= case.budget[0]);
         }
     }
 

@@ -118,3 +118,16 @@ fn a_sample_that_does_not_fit_alone_is_cut_on_request() {
     let batch = planner.next_batch().unwrap();
     assert_eq!((batch.ids, batch.longest, planner.stats().truncated), (vec![7], [200], 1));
 }
+
+#[test]
+fn large_samples_that_cannot_wait_are_not_dropped() {
+    let config = PlanConfig { drop_last: true, ..PlanConfig::default() };
+    let limits = StreamLimits { samples: 100, bytes: Bytes(100) };
+    let mut planner = StreamPlanner::try_new(PaddedBudget([40]), config, limits).unwrap();
+    // Four long samples fill a batch; two large ones fill half of the buffer, and no batch.
+    for (id, length, bytes) in [(0, 10, 1), (1, 10, 1), (2, 10, 1), (3, 10, 1), (4, 1, 45), (5, 1, 45)] {
+        planner.push(StreamSample { id, lengths: [length], task: 0, bytes: Bytes(bytes) }).unwrap();
+    }
+    let batches: Vec<_> = std::iter::from_fn(|| planner.next_batch()).collect();
+    assert_eq!((batches.iter().map(|batch| batch.ids.len()).sum::<usize>(), planner.stats().dropped), (6, 0));
+}

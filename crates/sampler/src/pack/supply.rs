@@ -11,7 +11,7 @@ const BUCKETS: u32 = 1 << 13;
 pub(super) struct Supply {
     shift: u32,
     sorted: Vec<Piece>,
-    /// Where the pieces of each bucket begin and, after as many as are left, end.
+    /// Where the pieces of each bucket begin, and where those that are left end: 0 where there are none.
     starts: Vec<u32>,
     ends: Vec<u32>,
     /// A bit for each bucket that is not empty, and one for each word of these that is not 0.
@@ -20,41 +20,45 @@ pub(super) struct Supply {
 }
 
 impl Supply {
-    /// Takes the pieces, none of which is longer than `most`; those of one bucket keep their order.
+    /// Takes the pieces, none of which is longer than `most`, in place of what was left; those of one bucket keep their
+    /// order.
     pub(super) fn fill(&mut self, pieces: &[Piece], most: u32) {
+        while self.longest().is_some() {}
         self.shift = (u32::BITS - most.leading_zeros()).saturating_sub(BUCKETS.ilog2());
-        let n_buckets = (most >> self.shift) as usize + 1;
-        self.starts.clear();
-        self.starts.resize(n_buckets, 0);
+        self.make_room((most >> self.shift) as usize + 1, pieces.len());
         for piece in pieces {
-            self.starts[(piece.len() >> self.shift) as usize] += 1;
+            let bucket = (piece.len() >> self.shift) as usize;
+            self.words[bucket / 64] |= 1 << (bucket % 64);
+            self.ends[bucket] += 1;
         }
-        let mut start = 0;
-        for count in &mut self.starts {
-            (*count, start) = (start, start + *count);
-        }
-        self.ends.clone_from(&self.starts);
-        self.sorted.clear();
-        self.sorted.resize(pieces.len(), Piece::default());
+        self.divide();
         for piece in pieces {
             let end = &mut self.ends[(piece.len() >> self.shift) as usize];
             self.sorted[*end as usize] = *piece;
             *end += 1;
         }
-        self.mark();
     }
 
-    fn mark(&mut self) {
-        let n_words = self.starts.len().div_ceil(64);
-        self.words.clear();
-        self.words.resize(n_words, 0);
-        self.summary.clear();
-        self.summary.resize(n_words.div_ceil(64), 0);
-        for (bucket, (start, end)) in self.starts.iter().zip(&self.ends).enumerate() {
-            self.words[bucket / 64] |= u64::from(start < end) << (bucket % 64);
-        }
-        for (word, bits) in self.words.iter().enumerate() {
-            self.summary[word / 64] |= u64::from(*bits != 0) << (word % 64);
+    fn make_room(&mut self, n_buckets: usize, n_pieces: usize) {
+        self.starts.resize(n_buckets, 0);
+        self.ends.resize(n_buckets, 0);
+        self.words.resize(n_buckets.div_ceil(64), 0);
+        self.summary.resize(self.words.len().div_ceil(64), 0);
+        self.sorted.resize(n_pieces, Piece::default());
+    }
+
+    /// Lets each bucket begin where the one before ends; the empty ones, most of them in a small window, are passed over.
+    fn divide(&mut self) {
+        let mut start = 0;
+        for (at, word) in self.words.iter().enumerate() {
+            self.summary[at / 64] |= u64::from(*word != 0) << (at % 64);
+            let mut bits = *word;
+            while bits != 0 {
+                let bucket = at * 64 + bits.trailing_zeros() as usize;
+                self.starts[bucket] = start;
+                start += std::mem::replace(&mut self.ends[bucket], start);
+                bits &= bits - 1;
+            }
         }
     }
 
@@ -77,9 +81,10 @@ impl Supply {
     /// Takes a piece of the last of these first buckets that is not empty.
     fn below(&mut self, n_buckets: usize) -> Option<(Piece, u32)> {
         let bucket = self.last_before(n_buckets)?;
-        self.ends[bucket] -= 1;
-        let end = self.ends[bucket];
+        let end = self.ends[bucket] - 1;
+        self.ends[bucket] = end;
         if end == self.starts[bucket] {
+            self.ends[bucket] = 0;
             self.words[bucket / 64] &= !(1 << (bucket % 64));
             if self.words[bucket / 64] == 0 {
                 self.summary[bucket / 4096] &= !(1 << (bucket / 64 % 64));
@@ -124,6 +129,9 @@ mod tests {
         ) {
             let pieces: Vec<_> = (0..).zip(&lengths).map(|(id, end)| Piece { id, start: 0, end: *end }).collect();
             let mut supply = Supply::default();
+            // What the window before has left over is gone.
+            supply.fill(&pieces[pieces.len() / 2..], 9000);
+            supply.longest();
             supply.fill(&pieces, 6000);
             let mut left = lengths;
             for gap in gaps {

@@ -7,11 +7,9 @@ use super::narrow::narrow;
 pub struct Batch<'a, const AXES: usize> {
     /// The samples, in the order in which they are laid into the batch.
     pub ids: &'a [u32],
-    /// Rows of the padded block, one for each sample.
-    pub rows: u32,
-    /// The length of the longest row on each axis.
+    /// The length of the longest sample on each axis.
     pub longest: [u32; AXES],
-    /// What every row is padded to: the cell of the lattice, or `longest` where there is none.
+    /// What every sample is padded to: the cell of the lattice, or `longest` where there is none.
     /// A sample that is longer was to be truncated, and has to be cut to it.
     pub cell: [u32; AXES],
 }
@@ -39,7 +37,6 @@ pub(super) struct Span<const AXES: usize> {
     pub(super) end: u32,
     /// Whether more samples would have fitted, had there been any that suit.
     pub(super) partial: bool,
-    pub(super) rows: u32,
     pub(super) longest: [u32; AXES],
     pub(super) cell: [u32; AXES],
 }
@@ -77,7 +74,7 @@ impl<const AXES: usize> Batches<AXES> {
     }
 
     pub(super) fn batch(&self, span: &Span<AXES>) -> Batch<'_, AXES> {
-        Batch { ids: self.ids_of(span), rows: span.rows, longest: span.longest, cell: span.cell }
+        Batch { ids: self.ids_of(span), longest: span.longest, cell: span.cell }
     }
 
     pub(super) fn ids_of(&self, span: &Span<AXES>) -> &[u32] {

@@ -20,6 +20,8 @@ pub struct PlanConfig<const AXES: usize> {
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
     pub most_samples: u32,
     /// Every batch has a multiple of so many samples, but for what is left at the end of an epoch; at least 1.
+    /// A stream also makes smaller batches of what half of its buffer has no room to keep: a quarter of the samples are kept
+    /// at most.
     /// A [`crate::StepPlanner`] cuts batches where its steps end, whatever the multiple.
     pub multiple_of: u32,
     /// Whether what does not fill a batch at the end of an epoch is left out of it, rather than a smaller batch.

@@ -101,7 +101,6 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
                 start: narrow(start),
                 end: narrow(end),
                 partial: n < self.capacity,
-                rows: narrow(n),
                 longest: self.longest,
                 cell: self.cell,
             });

@@ -176,8 +176,8 @@ mod tests {
         for some in ids {
             let start = u32::try_from(all.ids.len()).unwrap();
             all.ids.extend_from_slice(some);
-            let (end, rows) = (u32::try_from(all.ids.len()).unwrap(), u32::try_from(some.len()).unwrap());
-            all.spans.push(Span { start, end, partial: false, rows, longest: [1], cell: [1] });
+            let end = u32::try_from(all.ids.len()).unwrap();
+            all.spans.push(Span { start, end, partial: false, longest: [1], cell: [1] });
         }
         all
     }

@@ -57,14 +57,15 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     pub fn report(&self, epoch: u64, batches: &Batches<AXES>) -> PlanReport {
         let mut sums = [Sums::default(); AXES];
         for batch in batches.iter() {
+            let n = batch.ids.len() as u64;
             for (axis, sums) in sums.iter_mut().enumerate() {
                 let lengths = batch.ids.iter().filter_map(|id| self.planned_lengths(*id));
                 sums.lengths += lengths.map(|lengths| u64::from(lengths[axis])).sum::<u64>();
-                sums.blocks += u64::from(batch.rows) * u64::from(batch.longest[axis]);
-                sums.cells += u64::from(batch.rows) * u64::from(batch.cell[axis]);
+                sums.blocks += n * u64::from(batch.longest[axis]);
+                sums.cells += n * u64::from(batch.cell[axis]);
             }
         }
-        let over = batches.iter().filter(|batch| batch.rows > self.fit.capacity(batch.longest));
+        let over = batches.iter().filter(|batch| batch.ids.len() > self.fit.capacity(batch.longest) as usize);
         let oversize = |what| if self.config().oversize == what { self.n_oversize() as u64 } else { 0 };
         let n_missing = self.n_planned().saturating_sub(batches.n_samples());
         PlanReport {

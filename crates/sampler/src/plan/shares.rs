@@ -82,7 +82,7 @@ pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64)
 /// # Sources
 ///
 /// Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980: no task is ever further from its share
-/// than 1 − 1 / (2k − 2) with `k` tasks.
+/// than 1 − 1 / (2k − 2) with `k` tasks; a stretch that begins later is off by less than two samples.
 pub(super) fn next_task(shares: impl Iterator<Item = (usize, f64, u64)> + Clone, n_tasks: usize) -> Option<usize> {
     let slack = 1.0 / (2 * n_tasks.max(2) - 2) as f64;
     let step = (shares.clone().map(|(_, _, taken)| taken).sum::<u64>() + 1) as f64;
@@ -164,13 +164,14 @@ mod tests {
             let sum: u32 = weights.iter().sum();
             let shares: Vec<f64> = weights.iter().map(|weight| f64::from(*weight) / f64::from(sum)).collect();
             let mut taken = vec![0u64; shares.len()];
+            let most = 1.0 - 1.0 / (2 * shares.len().max(2) - 2) as f64 + 1e-9;
             for step in 1..=2000 {
                 let all = shares.iter().zip(&taken).enumerate().map(|(task, (share, taken))| (task, *share, *taken));
                 let task = next_task(all, shares.len()).unwrap();
                 taken[task] += 1;
                 for (share, taken) in shares.iter().zip(&taken) {
                     let off = share * f64::from(step) - *taken as f64;
-                    prop_assert!(off.abs() < 1.0, "{} after {}", off, step);
+                    prop_assert!(off.abs() <= most, "{} after {}", off, step);
                 }
             }
         }

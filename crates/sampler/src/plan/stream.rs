@@ -79,7 +79,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// # Errors
     ///
     /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
-    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it does not fit even alone and is to be refused.
+    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it
+    /// does not fit even alone and is to be refused.
     pub fn push(&mut self, mut sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
         let StreamSample { id, lengths, bytes, .. } = sample;
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
@@ -147,7 +148,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     fn refit(&mut self) -> Result<(), SamplerError> {
         let mut samples = Vec::new();
         for batch in std::mem::take(&mut self.ready) {
-            if batch.rows <= self.fit.capacity(batch.cell) {
+            if batch.samples.len() <= self.fit.capacity(batch.cell) as usize {
                 self.ready.push_back(batch);
                 continue;
             }
@@ -235,8 +236,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         }
     }
 
-    /// Plans all samples that wait.
+    /// Plans all samples that wait, and keeps partial batches for the next time unless it is the last.
     fn plan(&mut self, last: bool) {
+        let most = (self.waiting.len() / 2).min(self.limits.samples / 4);
+        self.plan_and_carry(last, most);
+    }
+
+    fn plan_and_carry(&mut self, last: bool, most: usize) {
         let Self { waiting, window, .. } = self;
         window.entries.clear();
         window.entries.extend(waiting.iter().zip(0..).map(|(sample, id)| Entry { lengths: sample.lengths, id }));
@@ -254,7 +260,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         recipe.plan(window, &mut rng);
         let mut carried = Vec::new();
         if !last {
-            let most = (waiting.len() / 2).min(self.limits.samples / 4);
             window.take_partial(self.config.multiple_of, most, &mut carried);
         } else if self.config.drop_last {
             window.drop_ragged(self.config.multiple_of);
@@ -264,7 +269,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         let left_bytes = left.iter().map(|sample| sample.bytes).sum();
         if left_bytes > Bytes(self.limits.bytes.0 / 2) {
             // There would be no room for the next sample.
-            return self.plan(true);
+            return self.plan_and_carry(last, 0);
         }
         for batch in window.batches.iter() {
             let planned = Planned::new(waiting, batch);

@@ -3,7 +3,6 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::narrow::narrow;
 use super::pending::Pending;
 use super::step::{PlannedStep, StepSize};
 use super::step_queue::{Piece, StepQueue};
@@ -121,8 +120,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
         let mut changed = self.clone();
         while let Some(Piece { samples, edge }) = changed.queue.pieces.pop_back() {
             let longest = samples.iter().map(|sample| sample.lengths[0]).max().unwrap_or(0);
-            let rows = narrow(samples.len());
-            changed.planner.put_back(Planned { samples, rows, longest: [longest], cell: [edge] });
+            changed.planner.put_back(Planned { samples, longest: [longest], cell: [edge] });
         }
         changed.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
         changed.planner.change(rule)?;

@@ -33,11 +33,9 @@ pub struct StreamSample<const AXES: usize> {
 pub struct StreamBatch<const AXES: usize> {
     /// The samples, in the order in which they are laid into the batch.
     pub ids: Vec<u64>,
-    /// Rows of the padded block.
-    pub rows: u32,
-    /// The length of the longest row on each axis.
+    /// The length of the longest sample on each axis.
     pub longest: [u32; AXES],
-    /// What every row is padded to.
+    /// What every sample is padded to.
     pub cell: [u32; AXES],
     /// Host memory of the samples.
     pub bytes: Bytes,
@@ -82,7 +80,6 @@ pub struct StreamStats {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned<const AXES: usize> {
     pub(super) samples: Vec<StreamSample<AXES>>,
-    pub(super) rows: u32,
     pub(super) longest: [u32; AXES],
     pub(super) cell: [u32; AXES],
 }
@@ -90,8 +87,8 @@ pub(super) struct Planned<const AXES: usize> {
 impl<const AXES: usize> Planned<AXES> {
     /// A batch whose ids are places among the samples that waited.
     pub(super) fn new(waiting: &[StreamSample<AXES>], batch: Batch<'_, AXES>) -> Self {
-        let Batch { ids, rows, longest, cell } = batch;
-        Self { samples: ids.iter().map(|place| waiting[*place as usize]).collect(), rows, longest, cell }
+        let Batch { ids, longest, cell } = batch;
+        Self { samples: ids.iter().map(|place| waiting[*place as usize]).collect(), longest, cell }
     }
 
     pub(super) fn bytes(&self) -> Bytes {
@@ -102,7 +99,6 @@ impl<const AXES: usize> Planned<AXES> {
         StreamBatch {
             bytes: self.bytes(),
             ids: self.samples.iter().map(|sample| sample.id).collect(),
-            rows: self.rows,
             longest: self.longest,
             cell: self.cell,
         }
