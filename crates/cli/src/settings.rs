@@ -61,7 +61,7 @@ pub(crate) struct Memory {
 pub(crate) struct Batch {
     pub(crate) effective_batch_size: u32,
     effective_unit: EffectiveUnit,
-    n_edges: u32,
+    pub(crate) n_edges: u32,
     batches_per_step: u32,
     #[serde(rename = "batch_size")]
     pub(crate) size: BatchSize,

@@ -36,6 +36,7 @@ impl<J: Job> Prepared<J> {
         StepSettings {
             effective_unit: counted.to_owned(),
             batches_per_step: (!loader.edges.is_empty()).then_some(loader.batches_per_step),
+            lacks_edges: settings.batch.n_edges as usize <= loader.edges.len(),
             is_batch_a_step,
             is_capacity_set: settings.capacity().is_some(),
             chosen_by: chosen_by(settings, asked),

@@ -39,7 +39,7 @@ pub(crate) fn changes(
     waiting: Option<(f64, f64)>,
     settings: &StepSettings,
 ) -> Vec<SettingChange> {
-    let all = [of_time(report), of_waiting(waiting), of_padding(run), of_memory(report, settings)];
+    let all = [of_time(report), of_waiting(waiting), of_padding(run, settings), of_memory(report, settings)];
     all.into_iter().flatten().take(MOST).collect()
 }
 
@@ -58,8 +58,8 @@ fn of_waiting(waiting: Option<(f64, f64)>) -> Option<SettingChange> {
     Some(SettingChange::new("data.workers", "more of them read more samples at once", figure))
 }
 
-fn of_padding(run: &Run<'_>) -> Option<SettingChange> {
-    let work = Work::of(run.committed()).filter(|it| MUCH_PADDING <= it.padding)?;
+fn of_padding(run: &Run<'_>, settings: &StepSettings) -> Option<SettingChange> {
+    let work = Work::of(run.committed()).filter(|it| settings.lacks_edges && MUCH_PADDING <= it.padding)?;
     let figure = format!("{} of the positions were padding", share(work.padding));
     Some(SettingChange::new("batch.n_edges", "more edges pad less", figure))
 }

@@ -19,6 +19,9 @@ pub struct StepSettings {
     pub effective_unit: String,
     /// The micro-batches that a step is made of at least, where samples have lengths.
     pub batches_per_step: Option<u32>,
+    /// Whether samples are padded to as many edges as `batch.n_edges` allows, so that more of them would pad less.
+    #[serde(default)]
+    pub lacks_edges: bool,
     /// Whether the effective batch follows the memory, each batch being a step of its own.
     pub is_batch_a_step: bool,
     /// Whether the capacity was set, and the device may have more.

@@ -172,7 +172,7 @@ impl TrainingReport {
             findings: findings(run)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(run))
+                .chain(much_padding(run, &facts.step_settings))
                 .collect(),
             limit: limit(run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),

@@ -3,6 +3,7 @@
 use plimsoll_types::StepDone;
 use serde::{Deserialize, Serialize};
 
+use crate::StepSettings;
 use crate::metrics::rate;
 use crate::run::Run;
 use crate::text::{share, short};
@@ -47,11 +48,12 @@ impl Work {
 }
 
 /// Warns of padding that is worth a change.
-pub(crate) fn much_padding(run: &Run<'_>) -> Option<String> {
+pub(crate) fn much_padding(run: &Run<'_>, settings: &StepSettings) -> Option<String> {
     let work = Work::of(run.committed()).filter(|it| MUCH <= it.padding)?;
-    Some(format!(
-        "{} of the positions were padding, which is computed like all else: a larger `batch.n_edges` pads less, where \
-         samples have more lengths than there are edges.",
-        share(work.padding)
-    ))
+    let why = if settings.lacks_edges {
+        "a larger `batch.n_edges` pads less"
+    } else {
+        "there are edges enough, but too few samples of each length to fill micro-batches that are well mixed"
+    };
+    Some(format!("{} of the positions were padding, which is computed like all else: {why}.", share(work.padding)))
 }

@@ -35,11 +35,16 @@ fn what_costs_most_is_named_with_its_key_and_its_figure() {
 }
 
 #[test]
-fn padding_names_the_edges() {
+fn padding_names_the_edges_where_more_of_them_would_pad_less() {
     let step = |n| StepDone { real_positions: Some(600), ..run::step(n, run::knobs(64, 4)) };
     let events: Vec<Event> = (0..4).map(|it| Event::StepDone(step(it))).collect();
-    assert_eq!(
-        changes(&events, RunFacts::default()),
-        [["batch.n_edges".to_owned(), "41 % of the positions were padding".to_owned()]]
-    );
+    let facts = |lacks_edges| RunFacts {
+        step_settings: StepSettings { lacks_edges, ..StepSettings::default() },
+        ..RunFacts::default()
+    };
+    assert_eq!(changes(&events, facts(true)), [["batch.n_edges", "41 % of the positions were padding"]]);
+    assert_eq!(changes(&events, facts(false)), [] as [[String; 2]; 0]);
+    let findings = |lacks_edges| TrainingReport::new(&events, facts(lacks_edges)).findings.join(" ");
+    assert!(findings(true).contains("a larger `batch.n_edges` pads less"));
+    assert!(findings(false).contains("there are edges enough"));
 }

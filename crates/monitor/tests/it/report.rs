@@ -160,7 +160,7 @@ fn padding_and_real_work_are_told_where_the_log_says_them() {
     let work = found.work.unwrap();
     assert_eq!((work.padded_positions, work.real_positions, work.padding), (4096, 3072, 0.25));
     assert!(found.to_table().contains("3072 positions (1536 per second), and 25 % padding"), "{}", found.to_table());
-    assert!(found.findings.iter().any(|it| it.contains("25 % of the positions") && it.contains("`batch.n_edges`")));
+    assert!(found.findings.iter().any(|it| it.contains("25 % of the positions") && it.contains("edges enough")));
     assert!(metrics.contains("\"real_positions\":768,\"padding\":0.25,\"real_positions_per_second\":1536.0"));
     assert!(!padded(1000).0.findings.iter().any(|it| it.contains("padding")), "2.3 % is little");
     assert_eq!(report(&run::small()).work, None, "patches have no padding");
