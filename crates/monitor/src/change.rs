@@ -12,6 +12,8 @@ use crate::{StepSettings, TrainingReport};
 const MOST: usize = 3;
 /// The part of a run's time from which on lost time is worth a change.
 const MUCH_TIME: f64 = 0.1;
+/// Seconds below which nobody changes a setting for lost time, whatever part of a run they are.
+const LEAST_TIME: f64 = 10.0;
 
 /// A change of the configuration that would help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +47,7 @@ pub(crate) fn changes(
 
 fn of_time(report: &TrainingReport) -> Option<SettingChange> {
     let lost = report.undone_seconds;
-    (MUCH_TIME * report.seconds < lost).then(|| {
+    (LEAST_TIME.max(MUCH_TIME * report.seconds) < lost).then(|| {
         let figure =
             format!("{} steps were done twice, {} of {}", report.undone_steps, time(lost), time(report.seconds));
         SettingChange::new("train.checkpoint_every", "a smaller one loses less when a process dies", figure)
@@ -53,7 +55,7 @@ fn of_time(report: &TrainingReport) -> Option<SettingChange> {
 }
 
 fn of_waiting(waiting: Option<(f64, f64)>) -> Option<SettingChange> {
-    let (seconds, part) = waiting.filter(|it| MUCH_TIME <= it.1)?;
+    let (seconds, part) = waiting.filter(|it| LEAST_TIME <= it.0 && MUCH_TIME <= it.1)?;
     let figure = format!("steps waited {} for samples, {} of their time", time(seconds), share(part));
     Some(SettingChange::new("data.workers", "more of them read more samples at once", figure))
 }

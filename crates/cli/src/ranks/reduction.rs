@@ -12,6 +12,10 @@ use crate::values::Reduction;
 /// # Errors
 ///
 /// [`FleetError`] where NCCL, or the device, is missing on a rank.
+#[cfg_attr(
+    not(feature = "nccl"),
+    expect(clippy::unnecessary_wraps, reason = "with the feature ranks may not come together")
+)]
 pub(super) fn adding_on(
     fleet: Box<dyn Fleet>,
     (reduction, kind): (Reduction, DeviceKind),

@@ -3,8 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 
 /// Keys whose values are a clock's.
-const CLOCKS: [&str; 5] =
-    ["seconds", "undone_seconds", "waiting_seconds", "samples_per_second", "overhead_us_per_step"];
+const CLOCKS: [&str; 6] = [
+    "seconds",
+    "undone_seconds",
+    "waiting_seconds",
+    "samples_per_second",
+    "real_positions_per_second",
+    "overhead_us_per_step",
+];
 
 /// Keys whose values networks or functions of the system compute: the order of a sum is the processor's.
 const COMPUTED: [&str; 7] = ["loss", "gradient_norm", "metric", "baseline", "ratio", "weight", "learning_rate"];
