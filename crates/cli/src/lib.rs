@@ -24,6 +24,7 @@ mod say;
 
 mod args;
 mod beat;
+mod begins;
 mod built_in;
 mod data;
 mod display;

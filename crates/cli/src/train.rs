@@ -4,18 +4,16 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, TrainingReport};
-use plimsoll_plan::{FindError, Fit, MemoryPlan, PLAN_FILE, PlanError, PlannedCell};
-use plimsoll_policy::{FixedConfig, PolicyConfig};
+use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Doing, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell,
-    StopFlag, TrainError, fingerprint, open_device, plan_sparing, tune_ahead,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
+    TrainError, open_device, plan_sparing,
 };
-use plimsoll_types::{EndReason, Event, Knobs, StepShape};
+use plimsoll_types::{EndReason, Event};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::beat::Beat;
@@ -25,10 +23,9 @@ use crate::harness::Harness;
 use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, device_name, open_probe};
+use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, open_probe};
 use crate::ranks::{Common, Other, fit_beside};
 use crate::settings::Settings;
-use crate::soundings::{fits_nowhere, plan_or_spare};
 use crate::step_settings::Asked;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
 use crate::{find, go_on, ranks, reports, signals, use_it, worker};
@@ -226,33 +223,6 @@ impl<J: Job> Prepared<J> {
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 
-    /// Returns what a rank begins with: its settings, and the plan that it has written, where it has one.
-    fn begins_with(
-        &mut self,
-        settings: &Settings,
-        goes_on: bool,
-        dir: &Path,
-    ) -> anyhow::Result<(FitConfig, Option<MemoryPlan>)> {
-        let name = device_name(self.harness, settings)?;
-        let mut config = settings.fit(&self.sizes, self.loader.clone(), &name)?;
-        let plan = if goes_on {
-            tune_ahead(&self.job, &self.plan_request(settings)?)?;
-            None
-        } else {
-            self.plan(settings, config.may_checkpoint)?
-        };
-        match &plan {
-            Some(plan) => {
-                begin_with(&mut config, plan, &self.sizes);
-                config.longest.validation = self.checked(plan, config.deterministic)?;
-                self.name_left_out(config.longest);
-                signals::uncut(|| plan.write(&dir.join(PLAN_FILE)))?;
-            }
-            None => self.sound(settings, &mut config, goes_on)?,
-        }
-        Ok((config, plan))
-    }
-
     /// Returns the settings of a rank of this process, with its part of a device that it shares.
     fn of_thread(&self, settings: &Settings, rank: usize) -> anyhow::Result<Settings> {
         let (own, devices) = (settings.of_thread(rank), settings.devices());
@@ -281,39 +251,6 @@ impl<J: Job> Prepared<J> {
         Ok(Other { rank, run_dir, config })
     }
 
-    /// Reads or makes the plan that the run begins with.
-    fn plan(&self, settings: &Settings, may_checkpoint: bool) -> anyhow::Result<Option<MemoryPlan>> {
-        let (request, open) = (self.plan_request(settings)?, || open_probe(self.harness, settings));
-        match &settings.memory.plan {
-            PlanSetting::Off if settings.takes_sizes_from_plan() => {
-                let wanted = "give `batch.batch_size` a number, or let `memory.plan` be \"auto\" or a file";
-                Err(user_error(format!("choose micro-batches without readings and without a plan: {wanted}")).into())
-            }
-            PlanSetting::Off => Ok(None),
-            PlanSetting::File(file) => {
-                let name = device_name(self.harness, settings)?;
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name));
-                let plan = plan.context("use what `memory.plan` names")?;
-                if tune_ahead(&self.job, &request)? == 0 {
-                    return Ok(Some(plan.under(self.capacity, settings.memory.target)));
-                }
-                let why = "it was made with kernels that are not the ones that were tuned now";
-                eprintln!("warning: {} is not used, and another plan is made: {why}", file.display());
-                Ok(Some(plan_or_spare(&self.job, &request, may_checkpoint, &open)?))
-            }
-            // The first steps of a run on a CPU are what a plan would run anyway.
-            PlanSetting::Auto if settings.device() == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
-            PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &open) {
-                Ok(plan) => Ok(Some(plan)),
-                Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
-                Err(error) => {
-                    eprintln!("warning: no plan, the steps will tell: failed to {}", describe(&error));
-                    Ok(None)
-                }
-            },
-        }
-    }
-
     fn introduce(&self, loaded: &Loaded, out: &Path) {
         let settings = &loaded.settings;
         self.introduce_device(settings);
@@ -333,39 +270,6 @@ impl<J: Job> Prepared<J> {
             eprintln!("warning: skipped {} files in all; the report names them", self.skipped.len());
         }
         eprintln!("run         {}", out.display());
-    }
-}
-
-/// Gives a run what the plan knows; where pages were planned, it begins at the highest rung that is certain to fit, as
-/// the plan assumes: its allocations fix the size of pages.
-///
-/// Elsewhere it begins at the lowest as ever: the first step of a process also makes thread pools and work space.
-fn begin_with(config: &mut FitConfig, plan: &MemoryPlan, sizes: &Sizes) {
-    config.controller.planned = plan.needs();
-    config.controller.recompute = config.controller.recompute.or(plan.fingerprint.recompute);
-    if let PolicyConfig::Fixed(policy) = &mut config.controller.policy {
-        pin(policy, plan, sizes);
-    }
-    let needs = config.controller.planned.iter().filter(|it| it.phase == Phase::Train && it.resident.is_none());
-    let first = plan.first(Phase::Train).map(PlannedCell::shape);
-    if let PolicyConfig::Certified(policy) = &mut config.controller.policy {
-        let fits = |shape: &StepShape| needs.clone().any(|it| it.shape == *shape);
-        policy.start = first.filter(fits).map(|it| Knobs { patch_size: it.edge(), micro_batch_size: it.samples });
-    }
-}
-
-/// Gives a policy that never moves the largest micro-batches that the plan is certain of, where it is to have them.
-fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
-    let Some(first) = plan.first(Phase::Train).filter(|_| policy.from_plan).map(PlannedCell::shape) else { return };
-    match sizes {
-        Sizes::Cut(_) => policy.knobs = Knobs { patch_size: first.edge(), micro_batch_size: first.samples },
-        Sizes::Padded(Buckets { edges, batch_max }) => {
-            let fitting = || plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
-            // A batch of an edge that was not planned is held against the next longer one.
-            let most = |edge: &u32| fitting().filter(|it| *edge <= it.edge).map(|it| it.batch).max();
-            policy.batch_sizes = edges.iter().map(|edge| most(edge).unwrap_or(1).min(*batch_max)).collect();
-            policy.knobs.micro_batch_size = policy.batch_sizes.last().copied().unwrap_or(1);
-        }
     }
 }
 

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{ChosenBy, Limit, WELL_USED};
-use crate::run::Run;
-use crate::text::{share, short, time, unit_of_length};
-use crate::work::{MUCH as MUCH_PADDING, Work};
+use crate::text::{share, time};
+use crate::work::MUCH as MUCH_PADDING;
 use crate::{StepSettings, TrainingReport};
 
 /// The most changes that are named: of many, none is made.
@@ -36,12 +35,11 @@ impl SettingChange {
 ///
 /// `waiting` is what steps waited for their samples in seconds, and which part of their time that was.
 pub(crate) fn changes(
-    run: &Run<'_>,
     report: &TrainingReport,
     waiting: Option<(f64, f64)>,
     settings: &StepSettings,
 ) -> Vec<SettingChange> {
-    let all = [of_time(report), of_waiting(waiting), of_padding(run, settings), of_memory(report, settings)];
+    let all = [of_time(report), of_waiting(waiting), of_padding(report, settings), of_memory(report, settings)];
     all.into_iter().flatten().take(MOST).collect()
 }
 
@@ -60,8 +58,8 @@ fn of_waiting(waiting: Option<(f64, f64)>) -> Option<SettingChange> {
     Some(SettingChange::new("data.workers", "more of them read more samples at once", figure))
 }
 
-fn of_padding(run: &Run<'_>, settings: &StepSettings) -> Option<SettingChange> {
-    let work = Work::of(run.committed()).filter(|it| settings.lacks_edges && MUCH_PADDING <= it.padding)?;
+fn of_padding(report: &TrainingReport, settings: &StepSettings) -> Option<SettingChange> {
+    let work = report.work.filter(|it| settings.lacks_edges && MUCH_PADDING <= it.padding)?;
     let figure = format!("{} of the positions were padding", share(work.padding));
     Some(SettingChange::new("batch.n_edges", "more edges pad less", figure))
 }
@@ -89,19 +87,4 @@ fn of_memory(report: &TrainingReport, settings: &StepSettings) -> Option<Setting
         Limit::Memory | Limit::Certainty => return None,
     };
     Some(SettingChange::new(setting, change, figure))
-}
-
-/// Writes what was lost of a run's time: steps that were done again, and waiting.
-pub(crate) fn time_lost(report: &TrainingReport) -> String {
-    let waited = report.waiting_seconds.unwrap_or(0.0);
-    let lost = report.undone_seconds + waited;
-    if lost <= 0.0 { "none".to_owned() } else { time(lost) }
-}
-
-/// Writes what was done in a second: real positions where samples are padded, else samples.
-pub(crate) fn speed(report: &TrainingReport) -> String {
-    if let Some(rate) = report.work.and_then(|it| it.real_positions_per_second) {
-        return format!("{} {}/s", short(rate), unit_of_length(&report.unit_of_length));
-    }
-    report.samples_per_second.map_or("–".to_owned(), |it| format!("{} samples/s", short(it)))
 }

@@ -4,10 +4,9 @@ use std::fmt::Write;
 
 use plimsoll_types::Event;
 
-use crate::change::{speed, time_lost};
 use crate::plots::{DARK, Inline, escaped, narrow_pictures, small_pictures, wide_pictures};
 use crate::run::Run;
-use crate::text::{counted, share};
+use crate::text::{counted, share, short, time, unit_of_length};
 use crate::{RunFacts, TrainingReport};
 
 const STYLE: &str = include_str!("html.css");
@@ -172,4 +171,19 @@ fn dark() -> String {
                 "  svg [fill=\"{light}\"] {{ fill: {dark}; }}\n  svg [stroke=\"{light}\"] {{ stroke: {dark}; }}\n"
             )
     })
+}
+
+/// Writes what was lost of a run's time: steps that were done again, and waiting.
+fn time_lost(report: &TrainingReport) -> String {
+    let waited = report.waiting_seconds.unwrap_or(0.0);
+    let lost = report.undone_seconds + waited;
+    if lost <= 0.0 { "none".to_owned() } else { time(lost) }
+}
+
+/// Writes what was done in a second: real positions where samples are padded, else samples.
+fn speed(report: &TrainingReport) -> String {
+    if let Some(rate) = report.work.and_then(|it| it.real_positions_per_second) {
+        return format!("{} {}/s", short(rate), unit_of_length(&report.unit_of_length));
+    }
+    report.samples_per_second.map_or("–".to_owned(), |it| format!("{} samples/s", short(it)))
 }

@@ -155,7 +155,7 @@ impl TrainingReport {
         let run = Run::new(events);
         let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
         let mut report = Self::summed_up(&run, facts);
-        report.changes = changes(&run, &report, waiting, &settings);
+        report.changes = changes(&report, waiting, &settings);
         report
     }
 
@@ -164,7 +164,7 @@ impl TrainingReport {
         let own: u64 = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
         let samples_seen = own + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
         let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, run.0));
-        let (increases, decreases) = directions(run);
+        let ((increases, decreases), work) = (directions(run), Work::of(run.committed()));
         Self {
             version: Self::VERSION,
             changes: Vec::new(),
@@ -172,7 +172,7 @@ impl TrainingReport {
             findings: findings(run)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(run, &facts.step_settings))
+                .chain(much_padding(work, &facts.step_settings))
                 .collect(),
             limit: limit(run, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
@@ -182,7 +182,7 @@ impl TrainingReport {
             steps_given_up: count(run.steps().filter(|it| !it.committed)),
             epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
             samples_seen,
-            work: Work::of(run.committed()),
+            work,
             samples_skipped: run.steps().map(|it| it.skipped.len() as u64).sum(),
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),

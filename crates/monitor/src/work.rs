@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::StepSettings;
 use crate::metrics::rate;
-use crate::run::Run;
 use crate::text::{share, short};
 
 /// Padding from which on it is told: with the default edges real data have 3 to 6 %.
@@ -48,8 +47,8 @@ impl Work {
 }
 
 /// Warns of padding that is worth a change.
-pub(crate) fn much_padding(run: &Run<'_>, settings: &StepSettings) -> Option<String> {
-    let work = Work::of(run.committed()).filter(|it| MUCH <= it.padding)?;
+pub(crate) fn much_padding(work: Option<Work>, settings: &StepSettings) -> Option<String> {
+    let work = work.filter(|it| MUCH <= it.padding)?;
     let why = if settings.lacks_edges {
         "a larger `batch.n_edges` pads less"
     } else {

@@ -41,8 +41,9 @@
 //!   them takes less than 4 kB of JSON among ten million samples.
 //! * A position of other lengths, another configuration or another rule is refused by its fingerprints.
 //! * Where shares are wanted, a window ends where a task runs out of samples, so that the shares hold in every stretch of
-//!   the epoch, also when one window would hold all of it; draws are off them by less than a sample from the start, and the
-//!   steps, whose batches are ordered for it, by less than two batches in any 20 of them.
+//!   the epoch, also when one window would hold all of it; draws are off them by less than a sample from the start.
+//!   Steps, whose batches are ordered for it, were off by less than two of the largest batches in any 20 of them, in each of
+//!   12 000 random mixtures with the default weight of diversity: measured, not proved.
 //! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example

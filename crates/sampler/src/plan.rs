@@ -19,7 +19,7 @@ mod lattice;
 mod least_time;
 mod look;
 mod mix;
-mod mixing;
+pub(crate) mod mixing;
 mod narrow;
 mod order;
 mod pending;

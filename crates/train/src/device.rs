@@ -50,8 +50,7 @@ pub fn uploaded<T>(tensors: T, device: &Device) -> T {
 /// Copies host data to a device, by way of memory that is sent from while the device computes, where it has such: on CUDA,
 /// pages that the system does not move.
 ///
-/// The step does not wait for what it sends, nor for the parts before, unless one may not fit: the device computes while the
-/// next part is made ready.
+/// What it gains there was not measured.
 ///
 /// # Sources
 ///

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::hint::black_box;
 
-use plimsoll_sampler::{PackBudget, PackConfig, PackPlanner, PackedRows, SampleIndex, SamplerError, Split};
+use plimsoll_sampler::{
+    PackBudget, PackConfig, PackPlanner, PackPosition, PackedRows, Piece, SampleIndex, SamplerError, Split,
+};
 use serde::Serialize;
 
 use super::cpu::timed;
@@ -95,7 +97,7 @@ fn ns(planner: &PackPlanner, epoch: u64) -> f64 {
 }
 
 /// The position after so many rows.
-fn middle(planner: &PackPlanner, n_rows: usize) -> Result<plimsoll_sampler::PackPosition, SamplerError> {
+fn middle(planner: &PackPlanner, n_rows: usize) -> Result<PackPosition, SamplerError> {
     let (mut epoch, mut n_taken) = (planner.epoch(0), 0);
     while let Some(batch) = if n_taken < n_rows { epoch.next_batch(&BUDGET)? } else { None } {
         n_taken += batch.len();
@@ -104,8 +106,7 @@ fn middle(planner: &PackPlanner, n_rows: usize) -> Result<plimsoll_sampler::Pack
 }
 
 fn over_budget(rows: &PackedRows) -> usize {
-    let length =
-        |row: &[plimsoll_sampler::Piece]| row.iter().map(|piece| u64::from(piece.end - piece.start)).sum::<u64>();
+    let length = |row: &[Piece]| row.iter().map(|piece| u64::from(piece.len())).sum::<u64>();
     rows.iter().filter(|row| length(row) > u64::from(rows.row_len())).count()
 }
 

@@ -4,8 +4,8 @@ use std::thread;
 
 use plimsoll_probe::{Compartment, DeviceKind};
 use plimsoll_train::{
-    Alone, Death, Existing, FitConfig, Fleet, FleetError, InProcess, Job, Outcome, RunDir, Shell, StepError, StopFlag,
-    TrainError, fit, open_device,
+    Death, Existing, FitConfig, FleetError, InProcess, Job, Outcome, RunDir, Shell, StepError, StopFlag, TrainError,
+    fit, open_device,
 };
 use plimsoll_types::Bytes;
 
@@ -40,25 +40,33 @@ pub(crate) fn fit_beside<J: Job>(
 ) -> Result<Outcome, TrainError> {
     let adding = (common.reduction, common.devices[0].0);
     if others.is_empty() {
-        shell.fleet = adding_on(shell.fleet, adding).map_err(apart)?;
-        return fit(job, config, shell);
+        return fit_adding(job, config, shell, adding);
     }
     let mut fleets = InProcess::start(u32::try_from(1 + others.len()).unwrap_or(u32::MAX)).into_iter();
-    let first = fleets.next();
+    if let Some(first) = fleets.next() {
+        shell.fleet = Box::new(first);
+    }
     enter(0);
     thread::scope(|scope| {
         let spawn = |(other, fleet): (Other, InProcess)| scope.spawn(move || other.fit(job, fleet, common));
         let others: Vec<_> = others.into_iter().zip(fleets).map(spawn).collect();
-        let own = first.map_or(Ok(Box::new(Alone) as Box<dyn Fleet>), |it| adding_on(Box::new(it), adding));
-        let own = own.map_err(apart).and_then(|fleet| fit(job, config, Shell { fleet, ..shell }));
+        let own = fit_adding(job, config, shell, adding);
         let ended = others.into_iter().map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         first_cause(own, ended.collect())
     })
 }
 
-/// Says that ranks did not come together, before any step.
-fn apart(error: FleetError) -> TrainError {
-    TrainError::Step { step: 0, source: StepError::Fleet(error) }
+/// Trains a rank that adds where it was asked to.
+fn fit_adding<J: Job>(
+    job: &J,
+    config: &FitConfig,
+    shell: Shell<'_>,
+    adding: (Reduction, DeviceKind),
+) -> Result<Outcome, TrainError> {
+    // No step was taken yet.
+    let apart = |source| TrainError::Step { step: 0, source: StepError::Fleet(source) };
+    let fleet = adding_on(shell.fleet, adding).map_err(apart)?;
+    fit(job, config, Shell { fleet, ..shell })
 }
 
 /// Counts what this thread takes as that of a rank's device.
@@ -88,7 +96,6 @@ impl Other {
         let Common { harness, devices, reduction, existing, config_text, death, stop } = common;
         let (rank, kind) = (self.rank, devices[self.rank].0);
         let device = open_device(kind).map_err(|error| error.0)?;
-        let fleet = adding_on(Box::new(fleet), (*reduction, kind)).map_err(apart)?;
         let probe = harness.on_fit(harness.open(devices, rank)?);
         let shell = Shell {
             run_dir: &mut self.run_dir,
@@ -102,8 +109,8 @@ impl Other {
             plan_sparing: None,
             config_text,
             death: death.clone(),
-            fleet,
+            fleet: Box::new(fleet),
         };
-        fit(job, &self.config, shell)
+        fit_adding(job, &self.config, shell, (*reduction, kind))
     }
 }

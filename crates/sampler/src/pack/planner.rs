@@ -6,10 +6,11 @@ use super::epoch::PackedEpoch;
 use super::fill::Filling;
 use super::load::{PackLoad, PackRule};
 use super::piece::Piece;
-use super::position::{PackIdentity, PackPosition};
+use super::position::PackPosition;
 use super::rows::PackedRows;
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{Rng, Use, digest};
+use crate::plan::position::Identity;
 use crate::{SampleIndex, SamplerError};
 
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
@@ -39,7 +40,7 @@ const MOST_CARRIED: usize = 512;
 pub struct PackPlanner {
     index: SampleIndex<1>,
     config: PackConfig,
-    identity: PackIdentity,
+    identity: Identity,
     /// How many samples come into one window.
     window: usize,
     /// Pieces of all samples, and of the longest.
@@ -72,12 +73,14 @@ impl PackPlanner {
             return Err(SamplerError::TooManyPieces { n_pieces, most });
         }
         let window = config.window(&index);
-        let identity = PackIdentity {
+        let identity = Identity {
             seed: config.seed,
             n_samples: index.n_samples() as u64,
             window: window as u64,
             lengths: index.fingerprint(),
             configuration: digest(format!("{config:?}").as_bytes()),
+            // Rows depend on none.
+            rule: 0,
         };
         Ok(Self {
             index,
@@ -137,7 +140,7 @@ impl PackPlanner {
         PackedEpoch::resume(self.clone(), position)
     }
 
-    pub(super) const fn identity(&self) -> PackIdentity {
+    pub(super) const fn identity(&self) -> Identity {
         self.identity
     }
 

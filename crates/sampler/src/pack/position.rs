@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::carried::Carried;
 use super::planner::{PackPlanner, Progress};
 use crate::SamplerError;
-use crate::plan::position::{same, within};
+use crate::plan::position::{Identity, within};
 
 /// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
 ///
@@ -16,7 +16,7 @@ pub struct PackPosition {
     pub epoch: u64,
     /// Rows of the window that were taken.
     pub row: u64,
-    pub(super) of: PackIdentity,
+    pub(super) of: Identity,
     /// Samples that were drawn before the window.
     pub(super) drawn: u64,
     pub(super) carried: Carried,
@@ -24,26 +24,11 @@ pub struct PackPosition {
     pub(super) digest: u64,
 }
 
-/// What tells a plan from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PackIdentity {
-    pub(super) seed: u64,
-    pub(super) n_samples: u64,
-    pub(super) window: u64,
-    /// Fingerprints.
-    pub(super) lengths: u64,
-    pub(super) configuration: u64,
-}
-
 impl PackPosition {
     /// What the planner goes on with.
     pub(super) fn check(&self, planner: &PackPlanner) -> Result<Progress, SamplerError> {
         let here = planner.identity();
-        same("seed", self.of.seed, here.seed)?;
-        same("n_samples", self.of.n_samples, here.n_samples)?;
-        same("fingerprint of the lengths", self.of.lengths, here.lengths)?;
-        same("window", self.of.window, here.window)?;
-        same("fingerprint of the configuration", self.of.configuration, here.configuration)?;
+        self.of.check(&here)?;
         within("drawn", self.drawn, here.n_samples)?;
         for key in self.carried.0.iter() {
             planner.piece(*key).ok_or(SamplerError::BeyondEpoch {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::piece::Piece;
 use super::planner::PackPlanner;
 use super::rows::PackedRows;
+use crate::plan::mixing::pairs_kept;
 
 /// How full the rows of an epoch are, and how well they mix.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -32,19 +33,11 @@ impl PackPlanner {
     }
 }
 
-/// Rows of one piece have no pairs and do not count.
+/// Returns the share of pairs of a row that share a row in the next epoch.
 fn mates_kept(here: &PackedRows, next: &PackedRows) -> f64 {
     let mut row_in_next: Vec<(Piece, usize)> =
         next.iter().enumerate().flat_map(|(row, of)| of.iter().map(move |piece| (*piece, row))).collect();
     row_in_next.sort_unstable();
     let row = |piece: &Piece| row_in_next.binary_search_by_key(piece, |it| it.0).ok().map(|at| row_in_next[at].1);
-    let (mut sum, mut n_rows) = (0.0, 0.0);
-    for of in here.iter().filter(|of| of.len() > 1) {
-        let mut rows: Vec<_> = of.iter().map(row).collect();
-        rows.sort_unstable();
-        let pairs = |n: usize| (n * (n - 1)) as f64;
-        sum += rows.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum::<f64>() / pairs(of.len());
-        n_rows += 1.0;
-    }
-    if n_rows > 0.0 { sum / n_rows } else { 0.0 }
+    pairs_kept(here.iter().map(|of| of.iter().map(row)))
 }

@@ -35,12 +35,12 @@ impl PackedRows {
 
     /// The pieces of a row in order, if there are so many rows.
     pub fn get(&self, row: usize) -> Option<&[Piece]> {
-        self.spans.get(row).map(|(start, end)| &self.pieces[*start as usize..*end as usize])
+        self.spans.get(row).map(|span| self.of(*span))
     }
 
     /// The pieces of every row.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Piece]> + Clone {
-        self.spans.iter().map(|(start, end)| &self.pieces[*start as usize..*end as usize])
+        self.spans.iter().map(|span| self.of(*span))
     }
 
     /// What all rows cost.

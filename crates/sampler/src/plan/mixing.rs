@@ -86,18 +86,26 @@ impl<'a> OfTasks<'a> {
 /// Batches of one sample have no pairs and do not count.
 pub fn mates_kept<const AXES: usize>(here: &Batches<AXES>, next: &Batches<AXES>) -> f64 {
     let batch_in_next = places(next, |batch, _| batch);
-    let (mut sum, mut n_batches) = (0.0, 0.0);
-    let mut of_mates = Vec::new();
-    for batch in here.iter().filter(|batch| batch.ids.len() > 1) {
-        of_mates.clear();
-        of_mates.extend(batch.ids.iter().map(|id| batch_in_next.get(*id as usize)));
-        of_mates.sort_unstable();
+    pairs_kept(here.iter().map(|batch| batch.ids.iter().map(|id| batch_in_next.get(*id as usize))))
+}
+
+/// Returns the share of a group's pairs whose members are at one place later, each group counted alike; each member says where
+/// that is. Groups of one have no pairs and do not count.
+pub(crate) fn pairs_kept<P: Ord>(groups: impl Iterator<Item = impl Iterator<Item = P>>) -> f64 {
+    let (mut sum, mut n_groups) = (0.0, 0.0);
+    let mut later = Vec::new();
+    for group in groups {
+        later.clear();
+        later.extend(group);
+        if later.len() < 2 {
+            continue;
+        }
+        later.sort_unstable();
         let pairs = |n: usize| (n * (n - 1)) as f64;
-        let kept: f64 = of_mates.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum();
-        sum += kept / pairs(batch.ids.len());
-        n_batches += 1.0;
+        sum += later.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum::<f64>() / pairs(later.len());
+        n_groups += 1.0;
     }
-    if n_batches > 0.0 { sum / n_batches } else { 0.0 }
+    if n_groups > 0.0 { sum / n_groups } else { 0.0 }
 }
 
 /// Returns Spearman's rank correlation between the samples' places in two epochs: −1 to 1, and near 0 when the order of

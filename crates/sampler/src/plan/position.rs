@@ -30,15 +30,15 @@ pub struct PlanPosition {
 
 /// What tells a plan from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    pub(super) seed: u64,
-    pub(super) n_samples: u64,
+pub(crate) struct Identity {
+    pub(crate) seed: u64,
+    pub(crate) n_samples: u64,
     /// Samples of a whole window.
-    pub(super) window: u64,
+    pub(crate) window: u64,
     /// Fingerprints.
-    pub(super) lengths: u64,
-    pub(super) configuration: u64,
-    pub(super) rule: u64,
+    pub(crate) lengths: u64,
+    pub(crate) configuration: u64,
+    pub(crate) rule: u64,
 }
 
 /// What a change of the rule has left of a window.
@@ -70,7 +70,7 @@ impl Left {
 
 impl Identity {
     /// Refuses a position of another plan.
-    pub(super) fn check(&self, here: &Self) -> Result<(), SamplerError> {
+    pub(crate) fn check(&self, here: &Self) -> Result<(), SamplerError> {
         self.check_order(here)?;
         same("window", self.window, here.window)?;
         same("fingerprint of the configuration", self.configuration, here.configuration)?;

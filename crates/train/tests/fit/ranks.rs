@@ -1,5 +1,7 @@
 //! Runs that several ranks make together.
 
+mod go_on;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -16,7 +18,6 @@ use plimsoll_train::{Existing, FitConfig, InProcess, Job, LoaderConfig, RunDir, 
 use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepDone};
 
 use crate::common::{Ran, alone, flex_with, run, run_in, steps};
-use crate::recovery::Faulty;
 use crate::refusal::{Falling, ITEM, Left, Tenant};
 use crate::tiny::{Beside, N_SAMPLES, Net, Nothing, Tiny, certified, config, fixed};
 
@@ -336,72 +337,6 @@ fn each_rank_decides_by_its_own_memory_and_all_cut_samples_alike() {
     assert!(edges.iter().all(|(a, b)| a.is_none() || b.is_none() || a == b), "{edges:?}");
     assert!(edges.contains(&(Some(64), Some(64))), "there is room for the largest: {edges:?}");
     assert_whole_epochs(&ran, 8);
-}
-
-#[test]
-fn a_run_goes_on_with_other_numbers_of_ranks() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run");
-    let mut existing = Existing::Refuse;
-    for (n, stop_after) in [(4, Some(6)), (2, Some(13)), (1, Some(17)), (3, None)] {
-        let ranks = (0..n).map(|_| roomy(of_batches(24, 4))).collect();
-        let ran = run_ranks(ranks, &path, existing, stop_after);
-        let reasons: Vec<_> = ran.iter().map(|it| it.outcome.as_ref().unwrap().reason).collect();
-        let expected = if stop_after.is_some() { EndReason::Interrupted } else { EndReason::Completed };
-        assert_eq!(reasons, vec![expected; n]);
-        existing = Existing::Resume;
-    }
-    assert_whole_epochs(&logs(&path), 7);
-    let one = folder.path().join("one");
-    let undisturbed = run(&Tiny::new(), &of_batches(24, 16), Bytes::gib(1), &one, Existing::Refuse, None);
-    undisturbed.outcome.unwrap();
-    assert_close(&weights(&one, 24), &weights(&path, 24));
-}
-
-#[test]
-fn what_ranks_did_after_the_last_checkpoint_is_undone_on_all_of_them_whatever_their_number() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let four = |n_steps| (0..4).map(|_| roomy(of_batches(n_steps, 4))).collect();
-    events(run_ranks(four(10), path, Existing::Refuse, None));
-    // As if all had been killed before the checkpoint of step 10 had its name.
-    std::fs::remove_dir_all(path.join("checkpoints/step-00000010")).unwrap();
-    let two = (0..2).map(|_| roomy(of_batches(24, 4))).collect();
-    events(run_ranks(two, path, Existing::Resume, None));
-    assert_whole_epochs(&logs(path), 7);
-}
-
-#[test]
-fn a_rank_that_joined_after_the_checkpoint_has_its_steps_undone_too() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let seldom = |n_steps| FitConfig { checkpoint_every: 100, validate_every: 100, ..of_batches(n_steps, 4) };
-    let ranks = |n, n_steps| (0..n).map(|_| roomy(seldom(n_steps))).collect();
-    events(run_ranks(ranks(2, 10), path, Existing::Refuse, None));
-    events(run_ranks(ranks(4, 15), path, Existing::Resume, None));
-    // As if all had been killed before the checkpoint of step 15 had its name.
-    std::fs::remove_dir_all(path.join("checkpoints/step-00000015")).unwrap();
-    events(run_ranks(ranks(4, 24), path, Existing::Resume, None));
-    assert_whole_epochs(&logs(path), 7);
-}
-
-#[test]
-fn all_ranks_go_back_where_the_optimizer_of_one_runs_out_of_memory() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    // The seventh optimizer's step of the second rank.
-    let ranks = vec![roomy(of_batches(12, 8)), with(of_batches(12, 8), Faulty::with(&[6]))];
-    let ran = run_ranks(ranks, folder.path(), Existing::Refuse, None);
-    let warned = ran[1].warnings.iter().any(|it| it.contains("went back to its last checkpoint"));
-    assert!(warned, "{:?}", ran[1].warnings);
-    let ran = events(ran);
-    for of_rank in &ran {
-        assert_eq!(steps(of_rank).iter().map(|it| it.step).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
-    }
-    assert_whole_epochs(&ran, 3);
 }
 
 #[test]
