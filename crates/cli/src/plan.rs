@@ -281,7 +281,8 @@ fn outlook<J: Job>(
 
 /// Returns the share of each task among the samples, where there are several.
 fn task_shares<J: Job>(job: &J) -> Vec<(String, f64)> {
-    let Lengths::Known(index) = job.source().lengths() else { return Vec::new() };
+    let lengths = job.source().lengths();
+    let Some(index) = lengths.index() else { return Vec::new() };
     let (names, tasks) = (job.tasks().iter().zip(0..), index.tasks().unwrap_or_default());
     let share = |task: u16| tasks.iter().filter(|it| **it == task).count() as f64 / tasks.len() as f64;
     names.map(|(name, task)| (name.clone(), share(task))).collect()

@@ -19,7 +19,7 @@ pub(crate) use self::ranges::range;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
     EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision, Reduction,
-    ScalingSetting,
+    RowLen, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -63,6 +63,8 @@ pub(crate) struct Batch {
     effective_unit: EffectiveUnit,
     pub(crate) n_edges: u32,
     batches_per_step: u32,
+    pack: bool,
+    row_len: RowLen,
     #[serde(rename = "batch_size")]
     pub(crate) size: BatchSize,
     patch_min: Bound,

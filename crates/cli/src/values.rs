@@ -25,6 +25,11 @@ pub(crate) struct Most(pub(crate) Option<u32>);
 #[serde(try_from = "TextOrNumber")]
 pub(crate) struct Bound(pub(crate) Option<u32>);
 
+/// A number, or `"longest"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct RowLen(pub(crate) Option<u32>);
+
 /// A number, or `"cores"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
@@ -148,6 +153,14 @@ impl TryFrom<TextOrNumber> for Bound {
 
     fn try_from(value: TextOrNumber) -> Result<Self, String> {
         value.number_or("preset").map(Self)
+    }
+}
+
+impl TryFrom<TextOrNumber> for RowLen {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        value.number_or("longest").map(Self)
     }
 }
 

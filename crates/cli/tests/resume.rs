@@ -16,13 +16,14 @@ const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
 
 /// What each run begins with.
-const RUNS: [(&str, &[&str]); 6] = [
+const RUNS: [(&str, &[&str]); 7] = [
     ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
     ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
     ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
     ("weighted", &["job=multitask", "multitask.channels=2", "multitask.features=8", "tasks.balance=fixed"]),
     ("sequence", &["job=sequence", "sequence.head_width=4", "sequence.blocks=1"]),
     ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
+    ("packed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=true"]),
 ];
 
 /// A run, a key, another value, and what a refusal names; nothing where the run goes on.
@@ -30,7 +31,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 96] = [
+const CASES: [Case; 101] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -52,6 +53,11 @@ const CASES: [Case; 96] = [
     ("sequence", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
     ("text", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
     ("sr", "batch.batches_per_step", "2", GOES_ON),
+    ("text", "batch.pack", "true", Some("`batch.pack`")),
+    ("packed", "batch.pack", "false", Some("`batch.pack`")),
+    ("packed", "batch.row_len", "600", Some("`batch.row_len`")),
+    ("packed", "batch.n_edges", "2", GOES_ON),
+    ("packed", "memory.capacity", "3 GiB", GOES_ON),
     ("sr", "batch.batch_size", "2", Some("`batch.batch_size`")),
     ("sr", "batch.patch_min", "12", Some("`batch.patch_min`")),
     ("sr", "batch.patch_max", "28", Some("`batch.patch_max`")),

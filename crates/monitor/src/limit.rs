@@ -155,8 +155,9 @@ pub(crate) fn is_cut_by_memory(policy: &Policy, tail: &Run<'_>, settings: &StepS
 /// Whether two micro-batches that follow one another would have been one, had it fitted; one that is smaller because samples
 /// could not be read is none.
 fn is_halved(step: &StepDone, policy: &Policy) -> bool {
-    let whole = u64::from(policy.part_size(step.n_samples(), step.rung.micro_batch_size));
-    let of_one = |pair: &[MicroBatch]| (pair[0].ids.len() + pair[1].ids.len() + step.skipped.len()) as u64 <= whole;
+    let whole = u64::from(policy.part_size(step.n_rows(), step.rung.micro_batch_size));
+    let rows = |it: &MicroBatch| u64::from(it.shape().samples);
+    let of_one = |pair: &[MicroBatch]| rows(&pair[0]) + rows(&pair[1]) + step.skipped.len() as u64 <= whole;
     step.micro_batches.windows(2).any(of_one)
 }
 

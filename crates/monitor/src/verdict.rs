@@ -107,7 +107,7 @@ fn halved(last: &StepDone, settings: &StepSettings, reached: &str) -> String {
 
 /// Tells the micro-batches of a step: all of a few, else how many of which sizes.
 fn ran(step: &StepDone) -> String {
-    let sizes: Vec<usize> = step.micro_batches.iter().map(|it| it.ids.len()).collect();
+    let sizes: Vec<u32> = step.micro_batches.iter().map(|it| it.shape().samples).collect();
     let (n, least, most) = (sizes.len(), sizes.iter().min().unwrap_or(&0), sizes.iter().max().unwrap_or(&0));
     match n {
         _ if least == most => format!("{n} micro-batches of {most}"),

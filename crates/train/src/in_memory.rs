@@ -131,7 +131,7 @@ mod tests {
     fn a_step_has_the_samples_that_were_drawn_and_the_edge_of_their_part() {
         let words = ["a", "bb", "ccc", "dd"];
         let source = InMemory::padded(words, |it| u32::try_from(it.len()).unwrap()).unwrap();
-        let part = |ids: &[u64], edge| Part { ids: ids.to_vec(), edge };
+        let part = |ids: &[u64], edge| Part::new(ids.to_vec(), edge);
         let draw = Draw { epoch: 0, parts: vec![part(&[3, 0, 1], 2), part(&[2], 3)] };
         let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
         assert_eq!(items.iter().map(Item::length).collect::<Vec<_>>(), [2, 1, 2, 3]);

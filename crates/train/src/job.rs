@@ -15,7 +15,7 @@ use crate::device::uploaded;
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
 use crate::optimizer::JobOptimizer;
-use crate::source::{Lengths, Source};
+use crate::source::Source;
 use crate::trial::filled;
 
 /// A model, its data and its loss; everything else is the run's.
@@ -76,10 +76,8 @@ pub trait Job: Sync {
     /// The default knows what [`Self::program`] says, how many samples there are, and their lengths where those are known.
     fn fingerprint(&self) -> String {
         let (program, source) = (self.program(), self.source());
-        let lengths = match source.lengths() {
-            Lengths::Known(index) => format!(", lengths {:016x}", index.fingerprint()),
-            Lengths::Cut | Lengths::Streamed { .. } => String::new(),
-        };
+        let lengths = source.lengths();
+        let lengths = lengths.index().map(|it| format!(", lengths {:016x}", it.fingerprint())).unwrap_or_default();
         format!("{program} on {} samples{lengths}", source.n_samples())
     }
 

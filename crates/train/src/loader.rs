@@ -3,13 +3,14 @@
 mod config;
 mod fill;
 mod order;
+mod packed;
 mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{PlannedStep, SamplerError, StreamStats};
+use plimsoll_sampler::{SamplerError, StreamStats};
 use plimsoll_types::Bytes;
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
@@ -18,7 +19,9 @@ pub(crate) use self::fill::twice;
 use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
+pub use self::packed::PackedPosition;
 pub use self::stream::StreamedPosition;
+use crate::job::Unit;
 use crate::source::{Draw, Item, Source, SourceError};
 use crate::workers::Workers;
 
@@ -76,6 +79,9 @@ pub enum LoaderError {
     /// A checkpoint of samples of another kind.
     #[error("go on with the samples: the checkpoint was made of samples with lengths of another kind")]
     OtherPosition,
+    /// Samples of several tasks that are packed.
+    #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
+    PackedTasks,
     /// The policy chooses edges for samples that have lengths, or the other way round.
     #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
     OtherSamples,
@@ -113,6 +119,14 @@ pub struct StepSamples<B> {
     pub ended: Vec<u64>,
 }
 
+impl<B> StepSamples<B> {
+    /// Returns what each row counts: the sum over its samples.
+    pub(crate) fn units(&self, unit: Unit) -> Vec<u64> {
+        let units = unit.of(&self.lengths);
+        self.draw.rows().map(|samples| units[samples].iter().sum()).collect()
+    }
+}
+
 /// Draws every sample of an epoch exactly once and collates ahead of need.
 ///
 /// Order and content depend on the seed, the epoch and what was wanted only, never on the number of workers.
@@ -141,7 +155,7 @@ pub struct Loader<S: Source> {
 
 struct Planned {
     ticket: u64,
-    step: PlannedStep,
+    ends_epoch: bool,
     /// Samples that could not be read before the step was planned.
     skipped: Vec<u64>,
     after: LoaderPosition,
@@ -306,7 +320,7 @@ impl<S: Source> Loader<S> {
     }
 
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        let Planned { step, mut skipped, after, .. } =
+        let Planned { ends_epoch, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
         let Filled { buffer, content, .. } = filled;
         let Content { draw, lengths, tasks, skipped: left_out } = content?;
@@ -314,17 +328,16 @@ impl<S: Source> Loader<S> {
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
         let ended = std::mem::take(&mut self.ended);
-        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch: step.ends_epoch, ended })
+        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
         while let Some(buffer) = self.free.pop() {
-            let NextStep { step, items, mut skipped } = self.order.next()?;
+            let NextStep { mut draw, ends_epoch, items, mut skipped } = self.order.next()?;
             let ticket = self.next_ticket;
             self.next_ticket += 1;
-            let mut draw = Draw { epoch: step.epoch, parts: step.batches.clone() };
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
-            self.queue.push_back(Planned { ticket, step, skipped, after: self.order.position() });
+            self.queue.push_back(Planned { ticket, ends_epoch, skipped, after: self.order.position() });
             self.n_in_flight += 1;
             let filling = Arc::new(Filling::new(Task { ticket, draw, items, buffer }));
             for _ in 0..filling.n_helpers().min(self.n_workers) {

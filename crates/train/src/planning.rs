@@ -16,6 +16,7 @@ use crate::device::{has_autotune, has_fusion, keys, open_device};
 use crate::job::Job;
 use crate::loader::LoaderConfig;
 use crate::rehearsal::BlankJob;
+use crate::source::Source;
 use crate::trial::Trials;
 
 pub use self::sounding::{Sounded, sound, sound_forward, sound_one};
@@ -197,7 +198,8 @@ fn trials<'a, J: Job>(
     device: &Device,
     open_probe: OpenProbe<'_>,
 ) -> Result<Trials<'a, J>, PlanError> {
-    let failed = |error: TrialError| PlanError::Step { shape: request.loader.largest(), source: error.into() };
+    let shape = request.loader.largest(&job.source().lengths());
+    let failed = |error: TrialError| PlanError::Step { shape, source: error.into() };
     let keys = request.keys(&device_name(request.device)?);
     let mut trials = Trials::try_new(job, device.clone(), keys, open_probe()?)
         .map_err(failed)?

@@ -42,10 +42,12 @@ impl Kept {
         let mut memory = value(&controller.predictor);
         // Where it is switched on as needed, it depends on the capacity, and the checkpoint knows.
         memory["gradient_checkpointing"] = (!config.may_checkpoint && controller.recompute.is_on_anywhere()).into();
-        let samples = match job.source().lengths() {
+        let lengths = job.source().lengths();
+        let samples = match lengths {
             Lengths::Cut => "cut",
             Lengths::Known(_) => "padded",
             Lengths::Streamed { .. } => "streamed",
+            Lengths::Packed { .. } => "packed",
         };
         // How passes compute is a setting of its own.
         let platform = Platform { dtype: Dtype::default(), ..controller.platform };
@@ -56,7 +58,7 @@ impl Kept {
             "device": class(&config.device),
             "platform": platform,
             "train": { "deterministic": config.deterministic, "precision": controller.platform.dtype },
-            "batch": batch(&config.loader),
+            "batch": batch(&config.loader, &lengths),
             "tasks": tasks(job.tasks(), &config.loader, balance),
             "memory": memory,
             "policy": without_plan(value(&controller.policy)),
@@ -111,6 +113,7 @@ impl Kept {
         let stepwise = self.0["policy"]["kind"] == "stepwise";
         let shown = |value: &Value| match value {
             Value::Null if path == "optimizer" => USUAL_OPTIMIZER.to_owned(),
+            Value::Null if path == "batch.pack" => false.to_string(),
             value => shown(value),
         };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
@@ -131,7 +134,7 @@ fn without_threads(kept: &Value) -> Value {
     kept
 }
 
-fn batch(loader: &LoaderConfig) -> Value {
+fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
     let unit = match loader.unit {
         StepUnit::Samples => "samples",
         StepUnit::Positions => "tokens",
@@ -139,8 +142,13 @@ fn batch(loader: &LoaderConfig) -> Value {
         StepUnit::BatchOfPositions => "batch of tokens",
     };
     let mut kept = json!({ "effective_batch_size": loader.effective_batch_size, "effective_unit": unit });
-    if !loader.edges.is_empty() {
+    if let Lengths::Packed { row_len, .. } = lengths {
+        kept["pack"] = true.into();
+        kept["row_len"] = json!(row_len);
+    } else if !loader.edges.is_empty() {
         kept["n_edges"] = json!(loader.edges);
+    }
+    if !loader.edges.is_empty() {
         kept["batches_per_step"] = loader.batches_per_step.into();
     }
     kept
@@ -180,7 +188,7 @@ fn value(settings: &impl Serialize) -> Value {
 }
 
 /// What decides much else comes before it.
-const FIRST: [&str; 4] = ["job", "train", "kind", "balance"];
+const FIRST: [&str; 5] = ["job", "train", "kind", "balance", "pack"];
 
 /// Finds the path of the first value that differs, and both values; what one of them lacks is null.
 fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {
@@ -255,6 +263,8 @@ mod tests {
         other["batch"]["batches_per_step"] = 2.into();
         check(run(), other.clone(), Some(("batch.batches_per_step", "4", "2")));
         check(json!({ "batch": {} }), json!({ "batch": { "n_edges": [1] } }), Some(("batch.n_edges", "not set", "1")));
+        other["batch"] = json!({ "pack": true, "row_len": 8, "batches_per_step": 4 });
+        check(run(), other.clone(), Some(("batch.pack", "false", "true")));
         other["batch"] = run()["batch"].clone();
         other["seed"] = 4.into();
         check(run(), other, Some(("seed", "3", "4")));

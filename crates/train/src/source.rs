@@ -1,8 +1,8 @@
 //! Where samples come from.
 
-use plimsoll_sampler::SampleIndex;
-/// Samples that get one edge.
-pub use plimsoll_sampler::StepBatch as Part;
+use std::ops::Range;
+
+use plimsoll_sampler::{SampleIndex, StepBatch};
 use plimsoll_step::StepPart;
 use plimsoll_types::{Bytes, StepShape};
 
@@ -76,6 +76,25 @@ pub enum Lengths {
         /// The greatest length that is read.
         longest: u32,
     },
+    /// Each has its own length, and several of them lie in a row, one behind the other; none is longer than a row.
+    ///
+    /// To a run a row is what a sample is where they are padded: a batch is so many rows.
+    Packed {
+        /// The lengths.
+        index: SampleIndex<1>,
+        /// Positions of a row.
+        row_len: u32,
+    },
+}
+
+impl Lengths {
+    /// Returns the lengths of all samples, where they are known.
+    pub fn index(&self) -> Option<&SampleIndex<1>> {
+        match self {
+            Self::Known(index) | Self::Packed { index, .. } => Some(index),
+            Self::Cut | Self::Streamed { .. } => None,
+        }
+    }
 }
 
 /// One sample on the host.
@@ -99,6 +118,55 @@ pub trait Item: Send + 'static {
 /// For sources that read while they collate, since what they read depends on the edge.
 impl Item for () {}
 
+/// Samples that get one edge.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// The samples, in order.
+    pub ids: Vec<u64>,
+    /// What each row is cut or padded to.
+    pub edge: u32,
+    /// How many samples lie in each row, where they are packed; else each has a row of its own.
+    pub packed: Option<Vec<u32>>,
+}
+
+impl Part {
+    /// Describes samples with a row each.
+    pub fn new(ids: Vec<u64>, edge: u32) -> Self {
+        Self { ids, edge, packed: None }
+    }
+
+    /// Returns how many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.packed.as_ref().map_or(self.ids.len(), Vec::len)
+    }
+
+    /// Returns how many samples each row has.
+    pub fn row_sizes(&self) -> impl Iterator<Item = usize> {
+        let sizes = self.packed.iter().flatten().map(|n| *n as usize);
+        sizes.chain(std::iter::repeat_n(1, if self.packed.is_some() { 0 } else { self.ids.len() }))
+    }
+
+    fn leave_out(&mut self, ids: &[u64]) {
+        let mut rest = self.ids.as_slice();
+        let left = |size: &mut u32| {
+            let row;
+            (row, rest) = rest.split_at(*size as usize);
+            *size = row.iter().map(|id| u32::from(!ids.contains(id))).sum();
+        };
+        if let Some(sizes) = &mut self.packed {
+            sizes.iter_mut().for_each(left);
+            sizes.retain(|size| 0 < *size);
+        }
+        self.ids.retain(|id| !ids.contains(id));
+    }
+}
+
+impl From<StepBatch> for Part {
+    fn from(StepBatch { ids, edge }: StepBatch) -> Self {
+        Self::new(ids, edge)
+    }
+}
+
 /// The samples of one optimizer step, and the edges that they get.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draw {
@@ -111,7 +179,7 @@ pub struct Draw {
 impl Draw {
     /// Describes samples of an epoch that all get one edge.
     pub fn of_edge(epoch: u64, ids: Vec<u64>, edge: u32) -> Self {
-        Self { epoch, parts: vec![Part { ids, edge }] }
+        Self { epoch, parts: vec![Part::new(ids, edge)] }
     }
 
     /// Returns the ids of all samples, in order.
@@ -128,13 +196,18 @@ impl Draw {
         })
     }
 
+    /// Returns the first sample of each row.
+    pub(crate) fn first_of_rows(&self) -> impl Iterator<Item = u64> {
+        self.rows().filter_map(|samples| self.id(samples.start))
+    }
+
     /// Removes samples, and the parts that have no more.
     pub(crate) fn leave_out(&mut self, ids: &[u64]) {
         if ids.is_empty() {
             return;
         }
         for part in &mut self.parts {
-            part.ids.retain(|id| !ids.contains(id));
+            part.leave_out(ids);
         }
         self.parts.retain(|part| !part.ids.is_empty());
     }
@@ -144,11 +217,11 @@ impl Draw {
         self.parts.iter_mut().for_each(|part| part.edge = part.edge.min(longest));
     }
 
-    /// Returns the micro-batches: every part, divided where it has more samples than one may have.
+    /// Returns the micro-batches: every part, divided where it has more rows than one may have.
     pub(crate) fn micro_batches(&self, most: u32) -> Vec<StepPart> {
         let mut start = 0;
         let divide = |part: &Part| {
-            let samples = start..start + part.ids.len();
+            let samples = start..start + part.n_rows();
             start = samples.end;
             StepPart::divide(samples, part.edge, most)
         };
@@ -158,6 +231,20 @@ impl Draw {
     /// Returns how many samples there are.
     pub fn n_samples(&self) -> usize {
         self.parts.iter().map(|part| part.ids.len()).sum()
+    }
+
+    /// Returns how many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.parts.iter().map(Part::n_rows).sum()
+    }
+
+    /// Returns of each row which samples of this order lie in it.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Range<usize>> {
+        self.parts.iter().flat_map(Part::row_sizes).scan(0, |end, size| {
+            let start = *end;
+            *end += size;
+            Some(start..*end)
+        })
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a, J: Job> Trials<'a, J> {
     ///
     /// [`LoaderError::BufferLimit`] when fewer than two steps fit into the limit.
     pub fn hold_buffers(&mut self, config: &LoaderConfig) -> Result<(), LoaderError> {
-        self.room = config.largest();
+        self.room = config.largest(&self.source.lengths());
         self.buffers = config.buffers(&*self.source)?;
         Ok(())
     }

@@ -88,6 +88,9 @@ pub struct MicroBatch {
     pub ids: Vec<u64>,
     /// What the samples were padded or cropped to.
     pub edges: Extent,
+    /// The rows that the samples share, where they are packed; else each has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u32>,
     /// Bytes in use before this micro-batch, where the step has several: the gradients that those before it have accumulated
     /// are among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,12 +110,13 @@ pub struct MicroBatch {
 impl MicroBatch {
     /// Describes samples that were not measured by themselves.
     pub fn new(ids: Vec<u64>, edges: impl Into<Extent>) -> Self {
-        Self { ids, edges: edges.into(), resident: None, shares_pages: false, peak: None, nodes: 0 }
+        Self { ids, edges: edges.into(), rows: None, resident: None, shares_pages: false, peak: None, nodes: 0 }
     }
 
     /// Returns the shape of the micro-batch.
     pub fn shape(&self) -> StepShape {
-        StepShape::of(u32::try_from(self.ids.len()).unwrap_or(u32::MAX), self.edges)
+        let n_samples = || u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        StepShape::of(self.rows.unwrap_or_else(n_samples), self.edges)
     }
 }
 
@@ -186,6 +190,11 @@ impl StepDone {
     /// Returns how many samples the step holds.
     pub fn n_samples(&self) -> u64 {
         self.micro_batches.iter().map(|it| it.ids.len() as u64).sum()
+    }
+
+    /// Returns how many rows the samples have in the micro-batches: one each, or fewer where they are packed.
+    pub fn n_rows(&self) -> u64 {
+        self.micro_batches.iter().map(|it| u64::from(it.shape().samples)).sum()
     }
 
     /// Returns how many positions the micro-batches have with their padding.

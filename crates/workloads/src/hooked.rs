@@ -77,12 +77,12 @@ pub struct HookedBuffer<B> {
 impl<B> HookedBuffer<B> {
     fn part(&self, samples: Range<usize>) -> HookedPart {
         let ends = self.draw.parts.iter().scan(0, |end, part| {
-            *end += part.ids.len();
+            *end += part.n_rows();
             Some((*end, part.edge))
         });
         let edge = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(0, |(_, edge)| edge);
         let shape = StepShape::new(u32::try_from(samples.len()).unwrap_or(u32::MAX), edge);
-        HookedPart { shape, samples, n_samples: Some(self.draw.n_samples()) }
+        HookedPart { shape, samples, n_samples: Some(self.draw.n_rows()) }
     }
 }
 

@@ -53,7 +53,7 @@ fn buffer(job: &Multitask, parts: &[Part]) -> SampleBuffer {
 }
 
 fn part(ids: &[u64], edge: u32) -> Part {
-    Part { ids: ids.to_vec(), edge }
+    Part::new(ids.to_vec(), edge)
 }
 
 /// What one optimizer step would see.

@@ -33,10 +33,16 @@ pub(super) fn prepare<J: Job>(
     about: About,
 ) -> Result<Prepared<J>, UserError> {
     let taken = loading.taken();
-    let Buckets { edges, batch_max } = settings.buckets(&about.lengths)?;
+    let padded = settings.edges(&about.lengths)?;
+    let validation_edges = if about.validation_edges.is_empty() { padded.clone() } else { about.validation_edges };
+    let row_len = if let Lengths::Packed { row_len, .. } = job.source().lengths() { Some(row_len) } else { None };
+    let Buckets { edges, batch_max } = settings.buckets(row_len.map_or(padded, |it| vec![it]))?;
     let largest = edges.last().copied().unwrap_or(1);
-    let validation_edges = if about.validation_edges.is_empty() { edges.clone() } else { about.validation_edges };
-    let chosen = format!("up to {batch_max}, padded to {}, {}", told(&edges), settings.step());
+    let rows = match row_len {
+        Some(row_len) => format!("up to {batch_max} packed rows of {row_len} {}", job.unit_of_length()),
+        None => format!("up to {batch_max}, padded to {}", told(&edges)),
+    };
+    let chosen = format!("{rows}, {}", settings.step());
     let loader = settings.loader(largest, edges.clone());
     check_tasks(settings, &job, &loader)?;
     Ok(Prepared {
@@ -66,7 +72,7 @@ fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> R
     let least = StreamLimits { samples: 2, bytes: Bytes(2) };
     let checked = match job.source().lengths() {
         Lengths::Cut => Ok(()),
-        Lengths::Known(index) => BatchPlanner::try_new(index, any, config).map(drop),
+        Lengths::Known(index) | Lengths::Packed { index, .. } => BatchPlanner::try_new(index, any, config).map(drop),
         Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop),
     };
     checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
@@ -74,10 +80,9 @@ fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> R
 
 /// Returns the lengths that a job knows.
 pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
-    match job.source().lengths() {
-        Lengths::Known(index) => (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect(),
-        Lengths::Cut | Lengths::Streamed { .. } => Vec::new(),
-    }
+    let lengths = job.source().lengths();
+    let known = lengths.index().map(|index| (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect());
+    known.unwrap_or_default()
 }
 
 fn narrow(id: usize) -> u32 {

@@ -39,6 +39,9 @@ impl Settings {
             let allowed = "\"samples\" or \"batch\" for `sr`, whose samples have no lengths";
             return refused("batch.effective_unit", "\"tokens\"", allowed);
         }
+        if self.batch.pack && self.job != JobName::Text {
+            return refused("batch.pack", true, "false for any job but `text`");
+        }
         let (target, band) = (self.policy.stepwise_target, self.policy.stepwise_dead_band);
         if target < band {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));

@@ -30,19 +30,35 @@ const SAMPLES_OF_REPLICA: u32 = 8;
 const SHORT: u32 = 32;
 
 impl Settings {
-    /// Returns the buckets for samples of these lengths, and checks what is configured of batches.
-    pub(crate) fn buckets(&self, lengths: &[u32]) -> Result<Buckets, UserError> {
+    /// Returns the edges that samples of these lengths are padded to.
+    pub(crate) fn edges(&self, lengths: &[u32]) -> Result<Vec<u32>, UserError> {
         let multiple = if lengths.iter().all(|it| *it <= SHORT) { 1 } else { EDGE_MULTIPLE };
         let found = edges(lengths, self.batch.n_edges, multiple);
-        let found = found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?;
-        let largest = found.edges.last().copied().unwrap_or(1);
-        let (shortest, loader) = (found.edges.first().copied().unwrap_or(1), self.loader(largest, found.edges.clone()));
+        Ok(found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?.edges)
+    }
+
+    /// Returns how long packed rows are; none where samples are not packed.
+    pub(crate) fn row_len(&self, longest: u32, shorter: &str) -> Result<Option<u32>, UserError> {
+        let row_len = self.batch.row_len.0.unwrap_or(longest);
+        match self.batch.pack {
+            true if row_len < longest => Err(user_error(format!(
+                "use the configuration: `batch.row_len` is {row_len}, allowed is from {longest} on, as long as the longest \
+                 sample; {shorter} would help"
+            ))),
+            is_packed => Ok(is_packed.then_some(row_len)),
+        }
+    }
+
+    /// Returns the buckets for samples that are padded to these edges, and checks what is configured of batches.
+    pub(crate) fn buckets(&self, edges: Vec<u32>) -> Result<Buckets, UserError> {
+        let largest = edges.last().copied().unwrap_or(1);
+        let (shortest, loader) = (edges.first().copied().unwrap_or(1), self.loader(largest, edges.clone()));
         self.check_batches(loader.samples_of(shortest))?;
         let batch_max = self.batch.size_max.0.unwrap_or(loader.batch_of(shortest));
         if LARGEST < batch_max {
             return Err(self.too_large(shortest, &loader));
         }
-        Ok(Buckets { edges: found.edges, batch_max })
+        Ok(Buckets { edges, batch_max })
     }
 
     /// Says how large a step of positions may be for its micro-batches not to be larger than a policy takes.
@@ -317,7 +333,11 @@ mod tests {
         let buckets = |sets: &[&str]| {
             let sets = ["job=text"].iter().chain(sets).map(ToString::to_string).collect();
             let settings = Layers { sets, ..Layers::default() }.load().unwrap().settings;
-            settings.buckets(&[40, 80]).map(|it| it.batch_max).map_err(|error| error.to_string())
+            settings
+                .edges(&[40, 80])
+                .and_then(|edges| settings.buckets(edges))
+                .map(|it| it.batch_max)
+                .map_err(|error| error.to_string())
         };
         let (key, most) = ("batch.effective_batch_size", 40 * 4 * (1_u64 << 20));
         assert_eq!(buckets(&[&format!("{key}={most}")]), Ok(1 << 20));

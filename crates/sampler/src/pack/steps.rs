@@ -22,6 +22,8 @@ pub struct PackSteps {
     planner: PackPlanner,
     epoch: PackedEpoch,
     size: StepSize,
+    /// The most rows of a step.
+    most_rows: u32,
     taken: u64,
 }
 
@@ -53,7 +55,13 @@ impl PackSteps {
     /// [`SamplerError::BelowOne`] when a step takes nothing.
     pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, SamplerError> {
         size.check()?;
-        Ok(Self { planner: planner.clone(), epoch: planner.epoch(0), size, taken: 0 })
+        Ok(Self { planner: planner.clone(), epoch: planner.epoch(0), size, most_rows: u32::MAX, taken: 0 })
+    }
+
+    /// Ends a step that has so many rows, whatever they hold, so that a buffer of a fixed size has room for any.
+    #[must_use]
+    pub fn of_at_most(self, rows: u32) -> Self {
+        Self { most_rows: rows.max(1), ..self }
     }
 
     /// Goes on where a position was taken, with a planner that is equal to the one of that time.
@@ -73,12 +81,13 @@ impl PackSteps {
     /// [`SamplerError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
     pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, SamplerError> {
         let mut ahead = self.epoch.clone();
-        let (start, mut taken, mut batches) = (self.taken, self.taken, Vec::new());
+        let (start, mut taken, mut left, mut batches) = (self.taken, self.taken, self.most_rows, Vec::new());
         let end = self.size.end(start);
-        while end.is_none_or(|end| taken < end)
+        let is_whole = |taken, left| left == 0 || end.is_some_and(|end| end <= taken);
+        while !is_whole(taken, left)
             && let Some(batch) = ahead.batch_while(rule, |row| {
-                let is_wanted = end.is_none_or(|end| taken < end);
-                taken += if is_wanted { self.weight(row) } else { 0 };
+                let is_wanted = !is_whole(taken, left);
+                (taken, left) = if is_wanted { (taken + self.weight(row), left - 1) } else { (taken, left) };
                 is_wanted
             })?
         {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GradientSum {
     bytes: Bytes,
-    /// Samples of the largest step so far: the last one of an epoch may have fewer.
-    n_samples: u64,
+    /// Rows of the largest step so far: the last one of an epoch may have fewer.
+    n_rows: u64,
     /// Whether steps have had parts of several edges, which no rung makes one of.
     mixes_edges: bool,
 }
@@ -18,7 +18,7 @@ pub(super) struct GradientSum {
 impl GradientSum {
     /// Learns from a step.
     pub(super) fn observe(&mut self, done: &StepDone) {
-        self.n_samples = self.n_samples.max(done.n_samples());
+        self.n_rows = self.n_rows.max(done.n_rows());
         let parts = &done.micro_batches;
         self.mixes_edges |= parts.iter().any(|it| it.edges != parts[0].edges);
         let mut found = parts.iter().filter_map(|it| it.resident);
@@ -29,7 +29,7 @@ impl GradientSum {
 
     /// Returns what a step in parts of this shape keeps beside the largest of them: nothing, where it is one part.
     pub(super) fn beside(&self, shape: StepShape) -> Bytes {
-        let is_whole = self.n_samples <= shape.samples.into() && !self.mixes_edges;
+        let is_whole = self.n_rows <= shape.samples.into() && !self.mixes_edges;
         if is_whole { Bytes::ZERO } else { self.bytes }
     }
 }

@@ -31,8 +31,8 @@ fn measured(done: &StepDone, part_size: PartSize<'_>) -> StepMeasured {
 
 /// Whether the step ran in more micro-batches than its samples need at the knobs that were asked for.
 fn is_divided(done: &StepDone, part_size: PartSize<'_>) -> bool {
-    let size = part_size(done.n_samples(), done.rung.micro_batch_size).max(1);
-    done.n_samples().div_ceil(size.into()) < done.micro_batches.len() as u64
+    let size = part_size(done.n_rows(), done.rung.micro_batch_size).max(1);
+    done.n_rows().div_ceil(size.into()) < done.micro_batches.len() as u64
 }
 
 /// Returns the micro-batch with the highest peak, or the largest where none was measured.

@@ -129,9 +129,12 @@ impl LoaderConfig {
         }
     }
 
-    /// Returns a shape with as many padded positions as the largest step.
-    pub fn largest(&self) -> StepShape {
+    /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.
+    pub fn largest(&self, lengths: &Lengths) -> StepShape {
         let edge = self.largest_edge;
+        if let Lengths::Packed { row_len, .. } = lengths {
+            return StepShape::new(self.rows(*row_len), *row_len);
+        }
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => StepShape::new(self.effective_batch_size, edge),
             StepUnit::Positions | StepUnit::BatchOfPositions => {
@@ -139,6 +142,15 @@ impl LoaderConfig {
                 let padded = u64::from(self.effective_batch_size) * self.most_padding() + u64::from(edge);
                 StepShape::new(u32::try_from(padded.div_ceil(edge.max(1).into())).unwrap_or(u32::MAX), edge)
             }
+        }
+    }
+
+    /// Returns the most packed rows of a step: of two rows that were packed together one is more than half full.
+    pub(super) fn rows(&self, row_len: u32) -> u32 {
+        match self.unit {
+            StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
+            StepUnit::BatchOfPositions => self.samples_of(row_len),
+            StepUnit::Positions => self.samples_of(row_len).saturating_mul(2).saturating_add(1),
         }
     }
 
@@ -177,12 +189,13 @@ impl LoaderConfig {
 
     /// Returns what the buffers of a loader take.
     pub(crate) fn held<S: Source>(&self, source: &S) -> Result<Bytes, LoaderError> {
-        Ok(source.buffer_bytes(self.largest()).saturating_mul(self.n_ahead(source)?))
+        Ok(source.buffer_bytes(self.largest(&source.lengths())).saturating_mul(self.n_ahead(source)?))
     }
 
     /// Allocates the buffers of a loader.
     pub(crate) fn buffers<S: Source>(&self, source: &S) -> Result<Vec<S::Buffer>, LoaderError> {
-        Ok((0..self.n_ahead(source)?).map(|_| source.buffer(self.largest())).collect())
+        let largest = self.largest(&source.lengths());
+        Ok((0..self.n_ahead(source)?).map(|_| source.buffer(largest)).collect())
     }
 
     /// Returns how many steps fit into the limit.
@@ -210,8 +223,9 @@ impl LoaderConfig {
 
     fn step_buffers<S: Source>(&self, source: &S) -> Buffers {
         // The other half is for samples that are read before they are planned.
-        let is_streamed = matches!(source.lengths(), Lengths::Streamed { .. });
-        Buffers { step: source.buffer_bytes(self.largest()), is_streamed }
+        let lengths = source.lengths();
+        let is_streamed = matches!(lengths, Lengths::Streamed { .. });
+        Buffers { step: source.buffer_bytes(self.largest(&lengths)), is_streamed }
     }
 }
 
@@ -223,6 +237,8 @@ struct Buffers {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_sampler::SampleIndex;
+
     use super::*;
     use crate::source::{Draw, SourceError};
 
@@ -331,6 +347,10 @@ mod tests {
         assert_eq!(config.ample_limit(&source, HostMemory::Capacity(Bytes::mib(44))).unwrap(), Bytes::mib(22));
     }
 
+    fn known() -> Lengths {
+        Lengths::Known(SampleIndex::try_new([vec![1, 20]]).unwrap())
+    }
+
     #[test]
     fn the_largest_step_has_room_for_the_worst_padding() {
         let config = LoaderConfig {
@@ -339,8 +359,8 @@ mod tests {
             ..LoaderConfig::cut(0, 100, 20, Bytes::mib(1))
         };
         // 100 samples of length 1, each padded to 4, or 20 of length 5, each padded to 16; and one that is longer.
-        let largest = config.largest();
+        let largest = config.largest(&known());
         assert!(largest.positions() >= 420, "{largest}");
-        assert_eq!(LoaderConfig::cut(0, 32, 64, Bytes::mib(1)).largest(), StepShape::new(32, 64));
+        assert_eq!(LoaderConfig::cut(0, 32, 64, Bytes::mib(1)).largest(&Lengths::Cut), StepShape::new(32, 64));
     }
 }

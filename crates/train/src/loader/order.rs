@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, EpochCursor, Lattice, PlanConfig, PlannedStep, SampleIndex, StepBatch, StepPlanner,
-    StepPosition, StreamPlanner, StreamStats,
+    BatchPlanner, CapacityRule, EpochCursor, Lattice, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepPosition,
+    StreamPlanner, StreamStats,
 };
 use serde::{Deserialize, Serialize};
 
+use super::packed::{Packed, PackedPosition};
 use super::stream::{Stream, StreamedPosition, StreamedStep};
 use super::{LoaderConfig, LoaderError};
-use crate::source::{Lengths, Source};
+use crate::source::{Draw, Lengths, Part, Source};
 
 /// What the policy wants of the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,8 @@ pub enum LoaderPosition {
     },
     /// In a stream.
     Streamed(StreamedPosition),
+    /// Among samples that are packed.
+    Packed(PackedPosition),
 }
 
 /// An endless sequence of steps.
@@ -66,6 +69,7 @@ pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
     Padded { steps: Box<StepPlanner<BatchSizes>>, index: SampleIndex<1>, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Packed(Box<Packed>),
 }
 
 impl<S: Source> Order<S> {
@@ -87,6 +91,14 @@ impl<S: Source> Order<S> {
             }
             (Lengths::Known(index), Wanted::Batches(sizes)) => Self::padded(index, config, sizes, position),
             (Lengths::Streamed { .. }, Wanted::Batches(sizes)) => Self::streamed(source, config, sizes, position),
+            (Lengths::Packed { index, row_len }, Wanted::Batches(sizes)) => {
+                let position = match position {
+                    None => None,
+                    Some(LoaderPosition::Packed(position)) => Some(position),
+                    Some(_) => return Err(LoaderError::OtherPosition),
+                };
+                Ok(Self::Packed(Box::new(Packed::try_new((index, row_len), config, sizes, position)?)))
+            }
             _ => Err(LoaderError::OtherSamples),
         }
     }
@@ -130,24 +142,25 @@ impl<S: Source> Order<S> {
 
     /// Returns the next step, with its samples where they were read already.
     pub(super) fn next(&mut self) -> Result<NextStep<S::Item>, LoaderError> {
-        if let Self::Streamed { stream, .. } = self {
-            let StreamedStep { step, items, skipped } = stream.next()?;
-            return Ok(NextStep { step, items: Some(items), skipped });
-        }
-        Ok(NextStep { step: self.next_planned(), items: None, skipped: Vec::new() })
-    }
-
-    fn next_planned(&mut self) -> PlannedStep {
-        match self {
-            Self::Streamed { .. } => unreachable!("its steps come with their samples"),
+        Ok(match self {
             Self::Cut { cursor, edge, n_samples } => {
-                let start = cursor.position;
                 let (epoch, ids) = cursor.take(*n_samples);
-                let (span, ends_epoch) = (start..start + ids.len() as u64, cursor.epoch != epoch);
-                PlannedStep { epoch, span, batches: vec![StepBatch { ids, edge: *edge }], ends_epoch }
+                NextStep::unread(Draw::of_edge(epoch, ids, *edge), cursor.epoch != epoch)
             }
-            Self::Padded { steps, .. } => steps.next_step(),
-        }
+            Self::Padded { steps, .. } => {
+                let (draw, ends_epoch) = drawn(steps.next_step());
+                NextStep::unread(draw, ends_epoch)
+            }
+            Self::Packed(packed) => {
+                let (draw, ends_epoch) = packed.next()?;
+                NextStep::unread(draw, ends_epoch)
+            }
+            Self::Streamed { stream, .. } => {
+                let StreamedStep { step, items, skipped } = stream.next()?;
+                let (draw, ends_epoch) = drawn(step);
+                NextStep { draw, ends_epoch, items: Some(items), skipped }
+            }
+        })
     }
 
     /// Returns where the next step begins.
@@ -158,6 +171,7 @@ impl<S: Source> Order<S> {
                 LoaderPosition::Padded { position: steps.position(), wanted: wanted.clone() }
             }
             Self::Streamed { stream, wanted, .. } => LoaderPosition::Streamed(stream.position(wanted)),
+            Self::Packed(packed) => LoaderPosition::Packed(packed.position()),
         }
     }
 
@@ -186,6 +200,11 @@ impl<S: Source> Order<S> {
                 wanted.clone_from(sizes);
                 Ok(())
             }
+            (Self::Packed(packed), Wanted::Batches(sizes), LoaderPosition::Packed(position)) => {
+                packed.go_back(position)?;
+                packed.change(sizes);
+                Ok(())
+            }
             _ => Err(LoaderError::OtherSamples),
         }
     }
@@ -198,6 +217,7 @@ impl<S: Source> Order<S> {
             (Self::Padded { steps, config, .. }, LoaderPosition::Padded { position, wanted }) => {
                 steps.go_back(BatchSizes::new(config, wanted), position)?;
             }
+            (Self::Packed(packed), LoaderPosition::Packed(position)) => packed.go_back(position)?,
             (Self::Streamed { .. }, _) => (),
             _ => return Err(LoaderError::OtherPosition),
         }
@@ -213,7 +233,11 @@ impl<S: Source> Order<S> {
 
     /// Returns the length of a sample that is known before it is read.
     pub(super) fn length(&self, id: u64) -> Option<u32> {
-        let Self::Padded { index, .. } = self else { return None };
+        let index = match self {
+            Self::Padded { index, .. } => index,
+            Self::Packed(packed) => packed.index(),
+            Self::Cut { .. } | Self::Streamed { .. } => return None,
+        };
         Some(index.lengths(u32::try_from(id).ok()?)[0])
     }
 
@@ -222,6 +246,7 @@ impl<S: Source> Order<S> {
         match (self, to) {
             (Self::Cut { edge, .. }, Wanted::Edge(to)) => edge == to,
             (Self::Padded { wanted, .. } | Self::Streamed { wanted, .. }, Wanted::Batches(sizes)) => wanted == sizes,
+            (Self::Packed(packed), Wanted::Batches(sizes)) => packed.wanted() == sizes,
             _ => false,
         }
     }
@@ -244,9 +269,20 @@ impl<S: Source> Order<S> {
 
 /// A step, and what is known of its samples.
 pub(super) struct NextStep<T> {
-    pub(super) step: PlannedStep,
+    pub(super) draw: Draw,
+    pub(super) ends_epoch: bool,
     pub(super) items: Option<Vec<T>>,
     pub(super) skipped: Vec<u64>,
+}
+
+impl<T> NextStep<T> {
+    fn unread(draw: Draw, ends_epoch: bool) -> Self {
+        Self { draw, ends_epoch, items: None, skipped: Vec::new() }
+    }
+}
+
+fn drawn(PlannedStep { epoch, batches, ends_epoch, .. }: PlannedStep) -> (Draw, bool) {
+    (Draw { epoch, parts: batches.into_iter().map(Part::from).collect() }, ends_epoch)
 }
 
 fn plan(config: &LoaderConfig) -> Result<PlanConfig<1>, LoaderError> {

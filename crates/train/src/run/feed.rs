@@ -88,7 +88,7 @@ impl<S: Source> Feed<S> {
 
     fn begun(&mut self, samples: Samples<S>) -> Samples<S> {
         self.under_way.clear();
-        self.under_way.extend(samples.draw.ids());
+        self.under_way.extend(samples.draw.first_of_rows());
         samples
     }
 
@@ -106,7 +106,7 @@ impl<S: Source> Feed<S> {
 
     /// Whether the settings could be such that they are.
     pub(super) fn could_leave_out(&self) -> bool {
-        !self.config.edges.is_empty() && self.config.bad_sample == BadSample::Fail
+        1 < self.config.edges.len() && self.config.bad_sample == BadSample::Fail
     }
 
     /// Remembers that one sample alone of this edge does not fit into a budget.

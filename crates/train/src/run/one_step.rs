@@ -84,13 +84,13 @@ impl<J: Job> Run<'_, '_, J> {
 
     pub(super) fn request(&mut self, samples: &Samples<J>) -> Result<StepRequest, TrainError> {
         let micro_batches = match &self.agreed {
-            None => samples.draw.micro_batches(self.control.controller().part_size(samples.draw.n_samples())),
+            None => samples.draw.micro_batches(self.control.controller().part_size(samples.draw.n_rows())),
             Some(agreed) => self.own_micro_batches(agreed, &samples.draw)?,
         };
         self.training.team().set_samples(fingerprint(&samples.draw));
         Ok(StepRequest {
             micro_batches,
-            units: self.job.unit().of(&samples.lengths),
+            units: samples.units(self.job.unit()),
             lengths: Vec::new(),
             task_probes: self.job.task_probes(self.training.model()),
             budget: self.control.bound(),
@@ -196,16 +196,20 @@ impl<J: Job> Run<'_, '_, J> {
         // Where pages are read, those of parts of one edge belong to the step.
         let tells_parts = parts.len() > 1 && (self.training.probe().has_exact_peak() || draw.parts.len() > 1);
         parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
-        let (ids, n_parts): (Vec<_>, _) = (draw.ids().collect(), parts.len());
+        let (ids, rows, n_parts): (Vec<_>, Vec<_>, _) = (draw.ids().collect(), draw.rows().collect(), parts.len());
+        let is_packed = draw.parts.iter().any(|it| it.packed.is_some());
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
             let resident = (n_parts > 1).then_some(it.resident);
+            let own = &rows[it.part.samples.clone()];
+            let samples = own.first().map_or(0, |row| row.start)..own.last().map_or(0, |row| row.end);
             MicroBatch {
+                rows: is_packed.then_some(it.part.shape().samples),
                 resident,
                 shares_pages: it.peak.is_none() && it.beside.is_some(),
                 peak,
                 nodes: it.nodes,
-                ..MicroBatch::new(ids[it.part.samples].to_vec(), it.part.edge)
+                ..MicroBatch::new(ids[samples].to_vec(), it.part.edge)
             }
         };
         StepDone {

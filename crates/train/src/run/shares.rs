@@ -70,7 +70,7 @@ impl<J: Job> Run<'_, '_, J> {
         let to_deal = |batch: &Part| {
             let at = edges.iter().position(|edge| batch.edge <= *edge).unwrap_or(0);
             let limits = agreed.limits.iter().map(|it| it[at]).collect();
-            BatchToDeal { n_samples: u32::try_from(batch.ids.len()).unwrap_or(u32::MAX), length: batch.edge, limits }
+            BatchToDeal { n_samples: u32::try_from(batch.n_rows()).unwrap_or(u32::MAX), length: batch.edge, limits }
         };
         let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
         let dealt = deal_batches(&agreed.speeds.weights(), &batches).map_err(LoaderError::from)?;
@@ -79,7 +79,7 @@ impl<J: Job> Run<'_, '_, J> {
             let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
             let start = end + n_of(&counts[..rank]);
             let own = start..start + n_of(&counts[rank..=rank]);
-            end += batch.ids.len();
+            end += batch.n_rows();
             let most = match agreed.wanted {
                 Wanted::Batches(_) => limits[rank],
                 Wanted::Edge(_) => self.control.controller().part_size(own.len()),

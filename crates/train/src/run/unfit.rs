@@ -3,7 +3,7 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{Lengths, Source};
+use crate::source::Source;
 
 /// What has to come on top of what there was, as one part of it in so many, before samples are tried again: what others
 /// take and return moves the budget by less all the time.
@@ -53,8 +53,9 @@ impl Unfit {
 /// Says which samples of a source are longer than this, unless none is; what is longer in a stream that nobody has looked at
 /// shows when it comes.
 pub(super) fn longer<S: Source>(source: &S, longest: u32) -> Option<String> {
-    let index = if let Lengths::Known(index) = source.lengths() { Some(index) } else { None };
-    let length = |id: &u64| match &index {
+    let lengths = source.lengths();
+    let index = lengths.index();
+    let length = |id: &u64| match index {
         Some(index) => u32::try_from(*id).ok().map(|id| index.lengths(id)[0]),
         None => source.expected_length(*id),
     };

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_part_has_the_edge_of_its_place_in_the_step() {
-    let part = |ids: &[u64], edge| Part { ids: ids.to_vec(), edge };
+    let part = |ids: &[u64], edge| Part::new(ids.to_vec(), edge);
     let draw = Draw { epoch: 0, parts: vec![part(&[5, 1, 7], 32), part(&[2], 64)] };
     let buffer = HookedBuffer { buffer: (), draw };
     let shapes = [0..3, 1..2, 3..4].map(|samples| buffer.part(samples).shape);

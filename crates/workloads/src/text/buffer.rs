@@ -13,19 +13,22 @@ const PADDING: u16 = u16::MAX;
 
 /// Host memory for the tokens of one optimizer step, used again and again.
 ///
-/// The samples of a part lie one after the other, each padded to the part's edge.
+/// The rows of a part lie one after the other, each padded to the part's edge; a row has one sample, or several where they are
+/// packed.
 #[derive(Debug)]
 pub struct TokenBuffer {
     inputs: Vec<u16>,
     targets: Vec<u16>,
+    /// Where samples are packed: which one of its row each position belongs to, from 1, or 0 for padding.
+    segments: Option<Vec<u16>>,
     parts: Vec<Part>,
 }
 
 /// Where a part lies.
 #[derive(Debug)]
 struct Part {
-    first_sample: usize,
-    n_samples: usize,
+    first_row: usize,
+    n_rows: usize,
     first_position: usize,
     edge: usize,
 }
@@ -40,70 +43,84 @@ pub struct Tokens {
     pub(crate) inputs: Tensor<2, Int>,
     pub(crate) targets: Tensor<2, Int>,
     pub(crate) weights: Tensor<2>,
+    /// Which sample of its row a position belongs to, where samples are packed.
+    pub(crate) segments: Option<Tensor<2, Int>>,
 }
 
 impl TokenBuffer {
-    /// Takes the memory for `most.positions()` padded positions, which more samples of a smaller edge may share.
-    pub fn with_capacity(most: StepShape) -> Self {
+    /// Takes the memory for `most.positions()` padded positions, which more rows of a smaller edge may share.
+    pub fn with_capacity(most: StepShape, is_packed: bool) -> Self {
         let n = most.samples as usize * most.edge() as usize;
-        Self { inputs: Vec::with_capacity(n), targets: Vec::with_capacity(n), parts: Vec::new() }
+        let segments = is_packed.then(|| Vec::with_capacity(n));
+        Self { inputs: Vec::with_capacity(n), targets: Vec::with_capacity(n), segments, parts: Vec::new() }
     }
 
     /// Returns how many bytes of tokens a buffer of this capacity takes.
-    pub fn byte_capacity(most: StepShape) -> Bytes {
-        Bytes(2 * size_of::<u16>() as u64).saturating_mul(most.positions())
+    pub fn byte_capacity(most: StepShape, is_packed: bool) -> Bytes {
+        Bytes((2 + u64::from(is_packed)) * size_of::<u16>() as u64).saturating_mul(most.positions())
     }
 
     /// Forgets all samples.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
         self.targets.clear();
+        self.segments.iter_mut().for_each(Vec::clear);
         self.parts.clear();
     }
 
-    /// Adds samples padded to one edge, each of one token more than it predicts, and at most `edge + 1`.
-    pub(crate) fn push<'a>(&mut self, edge: u32, samples: impl ExactSizeIterator<Item = &'a [u16]>) {
-        let first_sample = self.parts.last().map_or(0, |part| part.first_sample + part.n_samples);
+    /// Adds rows of samples, padded to one edge: a sample has one token more than it predicts, and all of a row predict at most
+    /// `edge`.
+    pub(crate) fn push<'a, R: IntoIterator<Item = &'a [u16]>>(
+        &mut self,
+        edge: u32,
+        rows: impl ExactSizeIterator<Item = R>,
+    ) {
+        let first_row = self.parts.last().map_or(0, |part| part.first_row + part.n_rows);
         let (first_position, edge) = (self.inputs.len(), edge as usize);
-        self.parts.push(Part { first_sample, n_samples: samples.len(), first_position, edge });
-        for (sample, end) in samples.zip((first_position + edge..).step_by(edge)) {
-            let n = sample.len() - 1;
-            self.inputs.extend_from_slice(&sample[..n]);
-            self.targets.extend_from_slice(&sample[1..]);
+        self.parts.push(Part { first_row, n_rows: rows.len(), first_position, edge });
+        for (row, end) in rows.zip((first_position + edge..).step_by(edge)) {
+            for (sample, segment) in row.into_iter().zip(1..) {
+                self.inputs.extend_from_slice(&sample[..sample.len() - 1]);
+                self.targets.extend_from_slice(&sample[1..]);
+                self.segments.iter_mut().for_each(|it| it.resize(self.inputs.len(), segment));
+            }
             self.inputs.resize(end, BOUNDARY);
             self.targets.resize(end, PADDING);
+            self.segments.iter_mut().for_each(|it| it.resize(end, 0));
         }
     }
 
-    /// Copies samples of one part to a device.
+    /// Copies rows of one part to a device.
     ///
     /// # Panics
     ///
     /// When they are of no part, or of several.
-    pub(crate) fn tokens(&self, samples: &Range<usize>, device: &Device) -> Tokens {
-        let part = self.parts.iter().rfind(|part| part.first_sample <= samples.start);
-        let part = part.filter(|part| samples.end <= part.first_sample + part.n_samples);
-        let part = part.expect("samples of one part");
-        let position = |sample: usize| part.first_position + (sample - part.first_sample) * part.edge;
-        let range = position(samples.start)..position(samples.end);
-        let (inputs, targets) = (&self.inputs[range.clone()], &self.targets[range]);
-        let shape = [samples.len(), part.edge];
+    pub(crate) fn tokens(&self, rows: &Range<usize>, device: &Device) -> Tokens {
+        let part = self.parts.iter().rfind(|part| part.first_row <= rows.start);
+        let part = part.filter(|part| rows.end <= part.first_row + part.n_rows);
+        let part = part.expect("rows of one part");
+        let position = |row: usize| part.first_position + (row - part.first_row) * part.edge;
+        let range = position(rows.start)..position(rows.end);
+        let (inputs, targets) = (&self.inputs[range.clone()], &self.targets[range.clone()]);
+        let shape = [rows.len(), part.edge];
         let n_real = targets.iter().filter(|it| **it != PADDING).count();
         let weight = |target: &u16| if *target == PADDING { 0.0 } else { 1.0 / n_real as f32 };
         Tokens {
             inputs: integers(inputs, shape, device),
             targets: integers(targets, shape, device),
             weights: sent(TensorData::new(targets.iter().map(weight).collect(), shape), device),
+            segments: self.segments.as_ref().map(|it| integers(&it[range], shape, device)),
         }
     }
 }
 
 impl Tokens {
-    /// Returns tokens of this shape, of which none is padding.
-    pub(crate) fn blank(shape: StepShape, device: &Device) -> Self {
+    /// Returns tokens of this shape, of which none is padding; where they are packed, each row is one sample.
+    pub(crate) fn blank(shape: StepShape, is_packed: bool, device: &Device) -> Self {
         let shape = [shape.samples as usize, shape.edge() as usize];
         let integers = || Tensor::zeros(shape, device);
-        Self { inputs: integers(), targets: integers(), weights: Tensor::ones(shape, device) }
+        let segments = is_packed.then(integers);
+        Self { inputs: integers(), targets: integers(), weights: Tensor::ones(shape, device), segments }
     }
 }
 
@@ -121,37 +138,57 @@ mod tests {
         tokens.into_data().convert::<i64>().try_into_vec().unwrap()
     }
 
+    /// A buffer of padded samples.
+    fn padded(buffer: &mut TokenBuffer, edge: u32, samples: &[&[u16]]) {
+        buffer.push(edge, samples.iter().map(|it| [*it]));
+    }
+
     #[test]
     fn samples_are_padded_to_the_edge_of_their_part() {
-        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 5));
-        buffer.push(3, [&[1, 2, 3, 4][..], &[5, 6]].into_iter());
-        buffer.push(4, [&[7, 8, 9][..]].into_iter());
-        let Tokens { inputs, targets, weights } = buffer.tokens(&(0..2), &Device::flex());
+        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 5), false);
+        padded(&mut buffer, 3, &[&[1, 2, 3, 4], &[5, 6]]);
+        padded(&mut buffer, 4, &[&[7, 8, 9]]);
+        let Tokens { inputs, targets, weights, segments } = buffer.tokens(&(0..2), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 3, 5, 0, 0], vec![2, 3, 4, 6, 0, 0]));
         assert_eq!(weights.into_data().try_into_vec::<f32>().unwrap(), [0.25, 0.25, 0.25, 0.25, 0.0, 0.0]);
-        let Tokens { inputs, targets, weights } = buffer.tokens(&(2..3), &Device::flex());
+        assert!(segments.is_none());
+        let Tokens { inputs, targets, weights, .. } = buffer.tokens(&(2..3), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![7, 8, 0, 0], vec![8, 9, 0, 0]));
         assert_eq!(weights.into_data().try_into_vec::<f32>().unwrap(), [0.5, 0.5, 0.0, 0.0]);
     }
 
     #[test]
+    fn packed_samples_lie_one_behind_the_other_and_are_told_apart() {
+        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 4), true);
+        buffer.push(4, [vec![&[1, 2, 3][..], &[4, 5]], vec![&[6, 7]]].into_iter());
+        let Tokens { inputs, targets, weights, segments } = buffer.tokens(&(0..2), &Device::flex());
+        assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 4, 0, 6, 0, 0, 0], vec![2, 3, 5, 0, 7, 0, 0, 0]));
+        assert_eq!(ints(segments.unwrap()), [1, 1, 2, 0, 1, 0, 0, 0]);
+        let weights = weights.into_data().try_into_vec::<f32>().unwrap();
+        assert_eq!(weights, [0.25, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
     fn nothing_is_reallocated_after_construction() {
-        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 6));
-        let blocks = |it: &TokenBuffer| [&it.inputs, &it.targets].map(|it| (it.as_ptr().addr(), it.capacity()));
+        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 6), true);
+        let blocks = |it: &TokenBuffer| {
+            let segments = it.segments.as_ref().unwrap();
+            [&it.inputs, &it.targets, segments].map(|it| (it.as_ptr().addr(), it.capacity()))
+        };
         let before = blocks(&buffer);
         for (edge, n) in [(6, 2), (1, 12), (4, 3), (12, 1)] {
             buffer.clear();
-            buffer.push(edge, std::iter::repeat_n(&[1, 2][..], n));
+            padded(&mut buffer, edge, &vec![&[1, 2][..]; n]);
             assert_eq!(blocks(&buffer), before);
         }
     }
 
     #[test]
-    #[should_panic(expected = "samples of one part")]
-    fn samples_of_two_parts_make_no_batch() {
-        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 6));
-        buffer.push(3, [&[1, 2][..]].into_iter());
-        buffer.push(4, [&[1, 2][..]].into_iter());
+    #[should_panic(expected = "rows of one part")]
+    fn rows_of_two_parts_make_no_batch() {
+        let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 6), false);
+        padded(&mut buffer, 3, &[&[1, 2]]);
+        padded(&mut buffer, 4, &[&[1, 2]]);
         buffer.tokens(&(0..2), &Device::flex());
     }
 }

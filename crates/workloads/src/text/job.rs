@@ -23,16 +23,32 @@ const VALIDATION_EDGES: u32 = 8;
 pub struct Text {
     model: GptConfig,
     corpus: Arc<Corpus>,
+    /// Tokens of a row, where sections are packed.
+    row_len: Option<u32>,
     source: Arc<TextSource>,
     /// The baseline on some of what is held out.
     baseline: Mutex<Option<(Vec<u32>, f64)>>,
 }
 
 impl Text {
-    /// Trains a model on a corpus.
+    /// Trains a model on a corpus, section by section.
     pub fn new(model: GptConfig, corpus: Arc<Corpus>) -> Self {
-        let source = Arc::new(TextSource::new(Arc::clone(&corpus)));
-        Self { model, corpus, source, baseline: Mutex::default() }
+        Self::made(model, corpus, None)
+    }
+
+    /// The same, with several sections in each row of so many tokens, of which none sees another.
+    pub fn packed(model: GptConfig, corpus: Arc<Corpus>, row_len: u32) -> Self {
+        Self::made(model, corpus, Some(row_len))
+    }
+
+    fn made(model: GptConfig, corpus: Arc<Corpus>, row_len: Option<u32>) -> Self {
+        let source = Arc::new(TextSource::new(Arc::clone(&corpus), row_len));
+        Self { model, corpus, row_len, source, baseline: Mutex::default() }
+    }
+
+    fn size(&self) -> String {
+        let (GptConfig { layers, width, heads }, n) = (self.model, self.corpus.tokenizer.vocabulary());
+        format!("text with {layers} layers of {heads} heads, {width} features and {n} tokens")
     }
 
     /// Returns the baseline on some of what is held out; that of the same ones is known.
@@ -57,8 +73,8 @@ impl Text {
     /// Returns the summed negative logarithm of the probability of each section held out of some, in nats.
     fn sums(&self, model: &Gpt, ids: &[u32], edge: u32, device: &Device) -> Result<Vec<f64>, StepError> {
         let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
-        let mut buffer = TokenBuffer::with_capacity(shape);
-        buffer.push(edge, ids.iter().map(|id| self.corpus.validation.piece(*id)));
+        let mut buffer = TokenBuffer::with_capacity(shape, false);
+        buffer.push(edge, ids.iter().map(|id| [self.corpus.validation.piece(*id)]));
         let device = device.clone().inner();
         let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
         let n_real = ids.iter().map(|id| self.corpus.validation.index().lengths(*id)[0]).sum::<u32>();
@@ -68,10 +84,10 @@ impl Text {
     }
 }
 
-/// Returns what each sample adds to the mean surprise of a batch: `[batch_size]`.
-fn sample_means(model: &Gpt, Tokens { inputs, targets, weights }: Tokens) -> Tensor<1> {
+/// Returns what each row adds to the mean surprise of a batch: `[batch_size]`.
+fn sample_means(model: &Gpt, Tokens { inputs, targets, weights, segments }: Tokens) -> Tensor<1> {
     let shape = weights.dims();
-    let surprise = model.surprise(model.forward(inputs), targets).reshape(shape);
+    let surprise = model.surprise(model.forward(inputs, segments), targets).reshape(shape);
     (surprise * weights).sum_dim(1).flatten(0, 1)
 }
 
@@ -85,13 +101,14 @@ impl Job for Text {
     }
 
     fn program(&self) -> String {
-        let (GptConfig { layers, width, heads }, n) = (self.model, self.corpus.tokenizer.vocabulary());
-        format!("text with {layers} layers of {heads} heads, {width} features and {n} tokens")
+        let rows = if self.row_len.is_some() { ", in packed rows" } else { "" };
+        format!("{}{rows}", self.size())
     }
 
+    /// That rows are packed is a setting of its own.
     fn fingerprint(&self) -> String {
         let train = &self.corpus.train;
-        format!("{} on {} sections, checksum {:016x}", self.program(), train.len(), train.checksum())
+        format!("{} on {} sections, checksum {:016x}", self.size(), train.len(), train.checksum())
     }
 
     fn source(&self) -> Arc<TextSource> {
@@ -115,7 +132,7 @@ impl Job for Text {
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> Tokens {
-        Tokens::blank(shape, device)
+        Tokens::blank(shape, self.row_len.is_some(), device)
     }
 
     /// The mean negative logarithm of the probability of each token, in nats; padding weighs nothing.
@@ -124,7 +141,7 @@ impl Job for Text {
     }
 
     fn blank_forward(&self, model: &Gpt, shape: StepShape, device: &Device) -> Tensor<1> {
-        sample_means(model, uploaded(Tokens::blank(shape, device), device))
+        sample_means(model, uploaded(Tokens::blank(shape, false, device), device))
     }
 
     fn validate(

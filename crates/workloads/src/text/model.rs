@@ -6,7 +6,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};
 
 use super::attention::Attention;
-use super::bias::bias;
+use super::bias::{apart, bias};
 use super::cache::{Cache, LayerCache};
 
 /// Size of a [`Gpt`].
@@ -83,16 +83,18 @@ impl GptConfig {
 impl Gpt {
     /// Returns the features from which the token after each position is predicted.
     ///
-    /// A position sees itself and those before it, so padding at the end changes nothing before it.
+    /// A position sees itself and those before it, so padding at the end changes nothing before it; in a row of several samples,
+    /// where `segments` says which of them a position belongs to, only those of its own sample.
     ///
     /// # Shapes
     ///
-    /// - `tokens`: `[batch_size, edge]`
+    /// - `tokens` and `segments`: `[batch_size, edge]`
     /// - output: `[batch_size · edge, width]`
-    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
+    pub fn forward(&self, tokens: Tensor<2, Int>, segments: Option<Tensor<2, Int>>) -> Tensor<2> {
         let [_, edge] = tokens.dims();
         let bias = bias(self.heads, 0..edge, &tokens.device());
-        self.run(tokens, &[bias], None)
+        let biases: Vec<_> = [bias].into_iter().chain(segments.map(apart)).collect();
+        self.run(tokens, &biases, None)
     }
 
     /// Goes on where a cache ends, and adds to it.

@@ -12,29 +12,33 @@ use super::tokenized::Sections;
 /// Tokens by which a section is known to people.
 const SHOWN_TOKENS: usize = 12;
 
-/// Every training section once per epoch.
+/// Every training section once per epoch, padded or packed.
 #[derive(Debug)]
-pub struct TextSource(Arc<Corpus>);
+pub struct TextSource {
+    corpus: Arc<Corpus>,
+    /// Tokens of a row, where sections are packed.
+    row_len: Option<u32>,
+}
 
 /// The tokens of a section: one more than it predicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextItem(Vec<u16>);
 
 impl TextSource {
-    /// Trains on a corpus.
-    pub fn new(corpus: Arc<Corpus>) -> Self {
-        Self(corpus)
+    /// Trains on a corpus, whose sections are packed into rows of so many tokens, or padded where that is not said.
+    pub fn new(corpus: Arc<Corpus>, row_len: Option<u32>) -> Self {
+        Self { corpus, row_len }
     }
 
     fn sections(&self) -> &Sections {
-        &self.0.train
+        &self.corpus.train
     }
 
     /// Returns the first words of a section.
     fn beginning(&self, id: u64) -> String {
         let known = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples());
         let tokens = known.map_or(&[][..], |id| self.sections().piece(id));
-        self.0.tokenizer.decode(&tokens[..tokens.len().min(SHOWN_TOKENS)]).unwrap_or_default()
+        self.corpus.tokenizer.decode(&tokens[..tokens.len().min(SHOWN_TOKENS)]).unwrap_or_default()
     }
 }
 
@@ -57,7 +61,11 @@ impl Source for TextSource {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Known(self.sections().index().clone())
+        let index = self.sections().index().clone();
+        match self.row_len {
+            Some(row_len) => Lengths::Packed { index, row_len },
+            None => Lengths::Known(index),
+        }
     }
 
     fn describe(&self, id: u64) -> String {
@@ -76,24 +84,32 @@ impl Source for TextSource {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        TokenBuffer::byte_capacity(largest)
+        TokenBuffer::byte_capacity(largest, self.row_len.is_some())
     }
 
     fn buffer(&self, largest: StepShape) -> TokenBuffer {
-        TokenBuffer::with_capacity(largest)
+        TokenBuffer::with_capacity(largest, self.row_len.is_some())
     }
 
     fn collate(&self, draw: &Draw, items: &[TextItem], buffer: &mut TokenBuffer) -> Result<(), SourceError> {
         buffer.clear();
         let mut rest = items;
         for part in &draw.parts {
-            let (samples, after) = rest.split_at(part.ids.len());
-            if let Some((item, id)) = samples.iter().zip(&part.ids).find(|(item, _)| part.edge < item.length()) {
-                let reason = format!("it has {} tokens, its edge is {}", item.length(), part.edge);
-                return Err(SourceError { sample_id: *id, reason });
+            let mut rows = Vec::with_capacity(part.n_rows());
+            let mut ids = &part.ids[..];
+            for size in part.row_sizes() {
+                let (row, row_ids);
+                (row, rest) = rest.split_at(size);
+                (row_ids, ids) = ids.split_at(size);
+                let n_tokens: u32 = row.iter().map(Item::length).sum();
+                if part.edge < n_tokens {
+                    let what = if row.len() == 1 { "it" } else { "its row" };
+                    let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.edge);
+                    return Err(SourceError { sample_id: row_ids[0], reason });
+                }
+                rows.push(row.iter().map(|item| &item.0[..]));
             }
-            buffer.push(part.edge, samples.iter().map(|item| &item.0[..]));
-            rest = after;
+            buffer.push(part.edge, rows.into_iter());
         }
         Ok(())
     }

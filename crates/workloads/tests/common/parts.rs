@@ -19,7 +19,7 @@ pub(crate) fn length<J: Job>(job: &J, id: u64) -> u32 {
 pub(crate) fn parts<J: Job>(job: &J, stride: u64) -> Vec<Part> {
     let mut ids: Vec<_> = (0..13).map(|at| at * stride).collect();
     ids.sort_by_key(|id| length(job, *id));
-    let part = |ids: &[u64]| Part { ids: ids.to_vec(), edge: length(job, ids[ids.len() - 1]) };
+    let part = |ids: &[u64]| Part::new(ids.to_vec(), length(job, ids[ids.len() - 1]));
     let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
     assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
     parts

@@ -55,7 +55,7 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     device.seed(11);
     let model = job.init(&device);
     let parts = parts(&job, 3);
-    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 60 };
+    let whole = Part::new(parts.iter().flat_map(|part| part.ids.clone()).collect(), 60);
     let gradients = |parts: &[Part], sizes: &[usize]| {
         let (buffer, mut accumulator, mut start) = (collated(&job, parts, LARGEST), WeightedAccumulator::new(13), 0);
         for n in sizes {
@@ -89,9 +89,9 @@ fn padding_does_not_change_the_loss_of_a_recording() {
     };
     let ids: Vec<_> = parts.iter().flat_map(|part| part.ids.clone()).collect();
     for (at, id) in ids.iter().enumerate() {
-        let alone = loss(vec![Part { ids: vec![*id], edge: length(&job, *id) }], 0);
+        let alone = loss(vec![Part::new(vec![*id], length(&job, *id))], 0);
         for edge in [parts[2].edge, 60] {
-            let padded = loss(vec![Part { ids: ids.clone(), edge }], at);
+            let padded = loss(vec![Part::new(ids.clone(), edge)], at);
             assert!((alone - padded).abs() < 1e-5, "{id} at {edge}: {alone} {padded}");
         }
     }
@@ -181,7 +181,7 @@ fn the_default_model_tells_tones_apart_after_fifty_steps() {
     let untrained = validate(&job, &model, &device).unwrap();
     for step in 0..50 {
         let (epoch, ids) = cursor.take(16);
-        let buffer = collated(&job, &[Part { ids: ids.clone(), edge: 60 }], LARGEST);
+        let buffer = collated(&job, &[Part::new(ids.clone(), 60)], LARGEST);
         assert!(epoch <= step, "an epoch has more than one step");
         let loss = job.mean_loss(&model, job.batch(&buffer, 0..ids.len(), &device), &[]).mean;
         model = optimizer.step(2e-3, model.clone(), GradientsParams::from_grads(loss.backward(), &model));

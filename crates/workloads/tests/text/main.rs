@@ -66,7 +66,7 @@ const LARGEST: StepShape = StepShape::new(16, 96);
 fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, device) = (job(), Device::flex().autodiff());
     let (model, parts) = (model(&job, &device), parts(&job, 11));
-    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
+    let whole = Part::new(parts.iter().flat_map(|part| part.ids.clone()).collect(), 96);
     let lengths: Vec<_> = whole.ids.iter().map(|id| u64::from(length(&job, *id))).collect();
     let gradients = |parts: &[Part], sizes: &[usize]| {
         let (buffer, mut start) = (collated(&job, parts, LARGEST), 0);
@@ -92,6 +92,38 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
 }
 
 #[test]
+fn packed_samples_have_the_losses_and_the_gradient_of_padded_ones() {
+    const ROW_LEN: u32 = 300;
+    let (corpus, device) = (Arc::new(fixtures()), Device::flex().autodiff());
+    let (padded, packed) = (Text::new(MODEL, Arc::clone(&corpus)), Text::packed(MODEL, corpus, ROW_LEN));
+    let (model, ids) = (model(&padded, &device), (0..13).collect::<Vec<u64>>());
+    let lengths: Vec<_> = ids.iter().map(|id| length(&padded, *id)).collect();
+    // As many in each row as there is room for, in their order.
+    let mut rows: Vec<Vec<u32>> = Vec::new();
+    for length in &lengths {
+        match rows.last_mut().filter(|row| row.iter().sum::<u32>() + length <= ROW_LEN) {
+            Some(row) => row.push(*length),
+            None => rows.push(vec![*length]),
+        }
+    }
+    assert!(rows.len() < ids.len() / 2, "{rows:?}");
+    let sizes = rows.iter().map(|row| u32::try_from(row.len()).unwrap()).collect();
+    let block = [Part { packed: Some(sizes), ..Part::new(ids.clone(), ROW_LEN) }];
+    let parts = [Part::new(ids, 96)];
+    let step = |job: &Text, parts: &[Part], n: usize| {
+        let mut accumulator = WeightedAccumulator::new(1);
+        let loss = job.mean_loss(&model, job.batch(&collated(job, parts, LARGEST), 0..n, &device), &[]).mean;
+        let part = accumulator.backward(&model, &loss, 1);
+        accumulator.add(&model, part);
+        (loss.into_scalar::<f64>(), accumulator.finish())
+    };
+    let (loss, gradients) = step(&padded, &parts, 13);
+    let (of_block, of_rows) = step(&packed, &block, rows.len());
+    assert!((of_block - loss).abs() < 1e-5 * loss, "{of_block} {loss}");
+    check_splits(&model, &device, &gradients, [("packed".to_owned(), of_rows)]);
+}
+
+#[test]
 fn padding_and_company_change_no_loss() {
     let (job, device) = (job(), Device::flex());
     let (model, parts) = (model(&job, &device), parts(&job, 11));
@@ -99,9 +131,9 @@ fn padding_and_company_change_no_loss() {
         let batch = job.batch(&collated(&job, parts, LARGEST), at..at + 1, &device);
         job.mean_loss(&model, batch, &[]).mean.into_scalar::<f64>()
     };
-    let whole = Part { ids: parts.iter().flat_map(|part| part.ids.clone()).collect(), edge: 96 };
+    let whole = Part::new(parts.iter().flat_map(|part| part.ids.clone()).collect(), 96);
     for (at, id) in whole.ids.iter().enumerate() {
-        let alone = loss(&[Part { ids: vec![*id], edge: length(&job, *id) }], 0);
+        let alone = loss(&[Part::new(vec![*id], length(&job, *id))], 0);
         for (parts, name) in [(&parts[..], "parts"), (std::slice::from_ref(&whole), "whole")] {
             let among = loss(parts, at);
             assert!((among - alone).abs() < 1e-5 * alone, "{id} in {name}: {among} {alone}");
@@ -115,8 +147,8 @@ fn the_loss_is_that_of_the_definition() {
     let model = model(&job, &device);
     let tokens = [0, 7, 290, 7, 31, 0];
     let (inputs, targets) = (integers(&tokens[..5], &device), integers(&tokens[1..], &device));
-    let logits = values(model.logits(model.forward(inputs.clone())));
-    let nats = values(model.surprise(model.forward(inputs), targets));
+    let logits = values(model.logits(model.forward(inputs.clone(), None)));
+    let nats = values(model.surprise(model.forward(inputs, None), targets));
     for ((row, target), found) in logits.chunks_exact(logits.len() / 5).zip(&tokens[1..]).zip(nats) {
         let sum: f64 = row.iter().map(|it| f64::from(*it).exp()).sum();
         let expected = sum.ln() - f64::from(row[usize::from(*target)]);
@@ -140,7 +172,7 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
     let (mut model, mut optimizer) = (model(job, device), AdamConfig::new().init());
     let parts = (0..).flat_map(|epoch| {
         let mut batches = planner.epoch(epoch);
-        let part = |ids: &[u32], edge| Part { ids: ids.iter().map(|id| u64::from(*id)).collect(), edge };
+        let part = |ids: &[u32], edge| Part::new(ids.iter().map(|id| u64::from(*id)).collect(), edge);
         std::iter::from_fn(move || batches.next_batch().map(|it| part(it.ids, it.longest[0])))
     });
     for part in parts.take(n_steps) {
@@ -174,7 +206,7 @@ fn a_validation_is_the_mean_over_tokens() {
     for id in (0..).take(corpus.validation.len()) {
         let piece = corpus.validation.piece(id);
         let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
-        let nats = values(valid.surprise(valid.forward(inputs), targets));
+        let nats = values(valid.surprise(valid.forward(inputs, None), targets));
         sum += nats.iter().map(|it| f64::from(*it)).sum::<f64>();
         n += nats.len();
     }

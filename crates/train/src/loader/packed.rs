@@ -1,0 +1,99 @@
+//! Steps out of packed rows.
+
+use plimsoll_sampler::{
+    PackConfig, PackLoad, PackPlanner, PackStepPosition, PackSteps, PackedRows, PackedStep, SampleIndex, StepSize,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{LoaderConfig, LoaderError};
+use crate::source::{Draw, Part};
+
+/// Where the next step of packed rows begins, and how many of them a micro-batch may have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedPosition {
+    /// In the steps.
+    pub steps: PackStepPosition,
+    /// What they are made for.
+    pub wanted: Vec<u32>,
+}
+
+/// An endless sequence of steps of packed rows, which do not depend on how many of them are in a micro-batch unless a step is
+/// one.
+pub(super) struct Packed {
+    planner: PackPlanner,
+    size: StepSize,
+    /// The most rows of a step: a buffer has room for them.
+    most_rows: u32,
+    /// The most rows of a micro-batch, whatever the memory holds.
+    most: u32,
+    steps: PackSteps,
+    wanted: Vec<u32>,
+}
+
+impl Packed {
+    pub(super) fn try_new(
+        (index, row_len): (SampleIndex<1>, u32),
+        config: &LoaderConfig,
+        sizes: &[u32],
+        position: Option<PackedPosition>,
+    ) -> Result<Self, LoaderError> {
+        if index.tasks().is_some() || config.tasks.shares.is_some() {
+            return Err(LoaderError::PackedTasks);
+        }
+        let planner = PackPlanner::try_new(index, PackConfig { seed: config.seed, ..PackConfig::new(row_len) })?;
+        let (size, most_rows) = (config.step_size(), config.rows(row_len));
+        let mut packed = Self {
+            steps: PackSteps::try_new(&planner, size)?.of_at_most(most_rows),
+            planner,
+            size,
+            most_rows,
+            most: config.batch_of(row_len),
+            wanted: sizes.to_vec(),
+        };
+        if let Some(position) = position {
+            packed.go_back(&position)?;
+        }
+        Ok(packed)
+    }
+
+    pub(super) fn index(&self) -> &SampleIndex<1> {
+        self.planner.index()
+    }
+
+    pub(super) fn wanted(&self) -> &[u32] {
+        &self.wanted
+    }
+
+    /// Returns the next step, and whether the epoch ends with it.
+    pub(super) fn next(&mut self) -> Result<(Draw, bool), LoaderError> {
+        // A policy allows one row at least.
+        let most = self.wanted.first().map_or(1, |it| self.most.min(*it).max(1));
+        let PackedStep { epoch, batches, ends_epoch, .. } =
+            self.steps.next_step(&|load: PackLoad| load.rows <= most)?;
+        Ok((Draw { epoch, parts: batches.iter().map(part).collect() }, ends_epoch))
+    }
+
+    pub(super) fn position(&self) -> PackedPosition {
+        PackedPosition { steps: self.steps.position(), wanted: self.wanted.clone() }
+    }
+
+    pub(super) fn go_back(&mut self, PackedPosition { steps, wanted }: &PackedPosition) -> Result<(), LoaderError> {
+        self.steps = PackSteps::resume(&self.planner, self.size, steps)?.of_at_most(self.most_rows);
+        self.wanted.clone_from(wanted);
+        Ok(())
+    }
+
+    pub(super) fn change(&mut self, sizes: &[u32]) {
+        self.wanted = sizes.to_vec();
+    }
+}
+
+/// Rows whose pieces are whole samples.
+fn part(rows: &PackedRows) -> Part {
+    let size = |row: &[_]| u32::try_from(row.len()).unwrap_or(u32::MAX);
+    Part {
+        ids: rows.iter().flatten().map(|piece| piece.id.into()).collect(),
+        edge: rows.row_len(),
+        packed: Some(rows.iter().map(size).collect()),
+    }
+}

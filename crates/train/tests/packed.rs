@@ -1,0 +1,158 @@
+//! Rows of several samples, from a source to the steps of a run.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use plimsoll_sampler::SampleIndex;
+use plimsoll_train::{
+    Draw, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit, Wanted,
+};
+use plimsoll_types::{Bytes, StepShape};
+use proptest::prelude::*;
+
+const ROW_LEN: u32 = 24;
+const N_SAMPLES: u64 = 60;
+
+/// Samples of 1 to 23 positions, some of which cannot be read.
+struct Words {
+    bad: Vec<u64>,
+}
+
+struct Word(u64);
+
+fn length(id: u64) -> u32 {
+    1 + u32::try_from(id * 7 % 23).unwrap()
+}
+
+impl Item for Word {
+    fn length(&self) -> u32 {
+        length(self.0)
+    }
+}
+
+impl Source for Words {
+    type Item = Word;
+    type Buffer = Vec<Vec<u64>>;
+
+    fn n_samples(&self) -> u64 {
+        N_SAMPLES
+    }
+
+    fn lengths(&self) -> Lengths {
+        let index = SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap();
+        Lengths::Packed { index, row_len: ROW_LEN }
+    }
+
+    fn read(&self, _epoch: u64, id: u64) -> Result<Word, SourceError> {
+        let is_bad = self.bad.contains(&id);
+        if is_bad { Err(SourceError { sample_id: id, reason: "it is damaged".to_owned() }) } else { Ok(Word(id)) }
+    }
+
+    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
+        Bytes(largest.positions())
+    }
+
+    fn buffer(&self, largest: StepShape) -> Vec<Vec<u64>> {
+        Vec::with_capacity(largest.samples as usize)
+    }
+
+    /// Holds the rows as they are.
+    fn collate(&self, draw: &Draw, items: &[Word], buffer: &mut Vec<Vec<u64>>) -> Result<(), SourceError> {
+        let room = buffer.capacity();
+        buffer.clear();
+        let mut rest = items.iter().map(|it| it.0);
+        for part in &draw.parts {
+            assert_eq!(part.edge, ROW_LEN);
+            buffer.extend(part.row_sizes().map(|n| rest.by_ref().take(n).collect()));
+        }
+        assert_eq!((rest.next(), buffer.capacity()), (None, room), "a step has more rows than its buffer");
+        Ok(())
+    }
+}
+
+fn config(unit: StepUnit, size: u32) -> LoaderConfig {
+    let edges = vec![ROW_LEN];
+    LoaderConfig {
+        unit,
+        edges,
+        bad_sample: plimsoll_train::BadSample::Skip,
+        ..LoaderConfig::cut(3, size, ROW_LEN, Bytes::mib(1))
+    }
+}
+
+/// The rows of a step, how many each of its micro-batches has, what it left out, whether it ends an epoch, and where the next
+/// one begins.
+type Told = (Vec<Vec<u64>>, Vec<usize>, Vec<u64>, bool, LoaderPosition);
+
+fn step(loader: &mut Loader<Words>, most: u32) -> Told {
+    let samples = loader.next(&Wanted::Batches(vec![most])).unwrap();
+    let sizes = samples.draw.parts.iter().map(plimsoll_train::Part::n_rows).collect();
+    let told = (samples.buffer.clone(), sizes, samples.skipped.clone(), samples.ends_epoch, loader.position().clone());
+    loader.recycle(samples).unwrap();
+    told
+}
+
+fn loader(bad: &[u64], config: &LoaderConfig, position: Option<LoaderPosition>) -> Loader<Words> {
+    let source = Arc::new(Words { bad: bad.to_vec() });
+    Loader::try_new(&source, position, &Wanted::Batches(vec![2]), config).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the memory allows, and however often the run goes on: every sample once in an epoch, in the same rows.
+    #[test]
+    fn an_epoch_has_every_sample_once_whatever_fits(
+        unit in prop::sample::select(vec![StepUnit::Samples, StepUnit::Positions]),
+        size in 1u32..90,
+        sizes in prop::collection::vec(1u32..6, 1..40),
+        resumed_at in 0usize..40,
+        bad in prop::collection::btree_set(0..N_SAMPLES, 0..4),
+    ) {
+        let (config, bad) = (config(unit, size), bad.into_iter().collect::<Vec<_>>());
+        let (mut first, mut other) = (loader(&bad, &config, None), loader(&bad, &config, None));
+        let (mut seen, mut n_epochs) = (Vec::new(), 0);
+        for at in 0.. {
+            let most = sizes[at % sizes.len()];
+            let (rows, batches, skipped, ends_epoch, position) = step(&mut first, most);
+            prop_assert!(rows.iter().all(|row| !row.is_empty()));
+            prop_assert!(rows.iter().all(|row| row.iter().map(|id| length(*id)).sum::<u32>() <= ROW_LEN));
+            prop_assert!(batches.iter().all(|n| *n <= most as usize), "{:?} of {}", batches, most);
+            prop_assert_eq!(&rows, &step(&mut other, 2).0, "the rows do not depend on the memory");
+            if at == resumed_at {
+                other = loader(&bad, &config, Some(position));
+            }
+            seen.extend(rows.into_iter().flatten().chain(skipped));
+            if ends_epoch {
+                seen.sort_unstable();
+                prop_assert!(seen.drain(..).eq(0..N_SAMPLES));
+                n_epochs += 1;
+            }
+            if n_epochs == 2 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_of_positions_has_as_many_on_average_and_a_batch_as_many_rows_as_fit() {
+    let positions = |rows: &[Vec<u64>]| rows.iter().flatten().map(|id| length(*id)).sum::<u32>();
+    let mut loader_of = loader(&[], &config(StepUnit::Positions, 100), None);
+    let taken: Vec<_> = (0..4).map(|_| positions(&step(&mut loader_of, 9).0)).collect();
+    let sum: u32 = taken.iter().sum();
+    assert!((400..400 + ROW_LEN).contains(&sum), "{taken:?}");
+    let mut loader_of = loader(&[], &config(StepUnit::BatchOfPositions, 200), None);
+    for (most, expected) in [(2, 2), (5, 5), (9, 9), (50, 9)] {
+        assert_eq!(step(&mut loader_of, most).1, [expected], "at most {most} rows, of 200 positions in all");
+    }
+}
+
+#[test]
+fn samples_of_several_tasks_are_not_packed() {
+    let mut config = config(StepUnit::Samples, 8);
+    config.tasks.shares = Some(vec![0.5, 0.5]);
+    let refused = Loader::try_new(&Arc::new(Words { bad: Vec::new() }), None, &Wanted::Batches(vec![2]), &config);
+    assert!(matches!(refused.err(), Some(LoaderError::PackedTasks)));
+}
