@@ -7,11 +7,16 @@
 //! On another device, or in another precision, a layer is Burn's own.
 
 #[cfg(feature = "flex")]
+mod attention;
+#[cfg(feature = "flex")]
 mod convolution;
 #[cfg(feature = "flex")]
 mod nodes;
 #[cfg(feature = "flex")]
 mod rows;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use burn::nn::LayerNorm;
 use burn::nn::conv::Conv2d;
@@ -21,6 +26,32 @@ use burn::tensor::{Tensor, activation};
 /// many channels its products take longer than what it spares.
 #[cfg(feature = "flex")]
 const MOST_CHANNELS: usize = 64;
+
+/// Runs of positions, of which each sees itself and those before it in its run, less the farther they are: by a slope of each
+/// head's own.
+///
+/// What lies in no run sees nothing, and nothing is made of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    /// Disjoint, among all positions of a batch.
+    pub(crate) of: Arc<[Range<usize>]>,
+    /// What each head takes off for a distance of one.
+    pub(crate) slopes: Arc<[f32]>,
+}
+
+/// Mixes the values that each position sees, or returns queries, keys and values where that is not ours to do.
+///
+/// # Shapes
+///
+/// - `parts` and output: `[positions, width]`, with the features of a head side by side
+pub(crate) fn attend(parts: [Tensor<2>; 3], runs: &Runs) -> Result<Tensor<2>, [Tensor<2>; 3]> {
+    #[cfg(feature = "flex")]
+    if is_ours(&parts[0]) {
+        return Ok(nodes::attend(parts, runs));
+    }
+    let _ = runs;
+    Err(parts)
+}
 
 /// Applies a convolution of 3 × 3 that leaves height and width as they are.
 ///

@@ -10,7 +10,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Bytes, DType, Shape, Tensor};
 
-use super::{convolution, rows};
+use super::attention::{self, Parts};
+use super::{Runs, convolution, rows};
 
 #[backend_extension(Flex, Autodiff)]
 pub(super) trait Layers: Backend {
@@ -18,6 +19,12 @@ pub(super) trait Layers: Backend {
     fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self>;
     fn below(x: FloatTensor<Self>) -> FloatTensor<Self>;
     fn shares(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn mixed(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        runs: Runs,
+    ) -> FloatTensor<Self>;
 }
 
 pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>) -> Tensor<4> {
@@ -34,6 +41,11 @@ pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 
 pub(super) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::shares(x.into_dispatch()))
+}
+
+pub(super) fn attend([query, key, value]: [Tensor<2>; 3], runs: &Runs) -> Tensor<2> {
+    let [query, key, value] = [query, key, value].map(Tensor::into_dispatch);
+    Tensor::from_dispatch(Dispatch::mixed(query, key, value, runs.clone()))
 }
 
 /// Makes a tensor of numbers.
@@ -79,6 +91,10 @@ impl Layers for Flex {
         x.storage_mut().chunks_mut(width).for_each(rows::softmax);
         x
     }
+
+    fn mixed(query: FlexTensor, key: FlexTensor, value: FlexTensor, runs: Runs) -> FlexTensor {
+        attention::forward(&Parts::new([query, key, value], runs.slopes.len()), &runs)
+    }
 }
 
 #[derive(Debug)]
@@ -92,6 +108,9 @@ struct Gelu;
 
 #[derive(Debug)]
 struct Softmax;
+
+#[derive(Debug)]
+struct Attention;
 
 impl Backward<Flex, 3> for Convolution {
     /// Input and weight.
@@ -164,6 +183,22 @@ impl Backward<Flex, 1> for Softmax {
     }
 }
 
+impl Backward<Flex, 3> for Attention {
+    /// Queries, keys and values.
+    type State = ([NodeId; 3], Runs);
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let (gradient, (nodes, runs)) = (grads.consume::<Flex>(&ops.node), ops.state);
+        let parts = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
+        let made = attention::backward(&Parts::new(parts, runs.slopes.len()), &runs, &gradient);
+        for (node, gradient) in ops.parents.into_iter().zip([made.query, made.key, made.value]) {
+            if let Some(node) = node {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
 impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
     fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
@@ -208,6 +243,26 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
                 prep.finish(made.clone(), made)
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::shares(x.into_primitive())),
+        }
+    }
+
+    fn mixed(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        runs: Runs,
+    ) -> FloatTensor<Self> {
+        let nodes = [query.node(), key.node(), value.node()];
+        match Attention.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = [prep.checkpoint(&query), prep.checkpoint(&key), prep.checkpoint(&value)];
+                let [query, key, value] = [query, key, value].map(|it| it.into_primitive());
+                prep.finish((state, runs.clone()), Flex::mixed(query, key, value, runs))
+            }
+            OpsKind::UnTracked(prep) => {
+                let [query, key, value] = [query, key, value].map(|it| it.into_primitive());
+                prep.finish(Flex::mixed(query, key, value, runs))
+            }
         }
     }
 }

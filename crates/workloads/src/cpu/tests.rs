@@ -107,3 +107,36 @@ fn what_is_out_of_sight_has_no_share_at_all() {
     let x = Tensor::<2>::from_data(TensorData::from([[0.0, far, 0.0, far], [-1e4, -1e4, 3.0, far]]), &device);
     assert_eq!(numbers(softmax(x)), [0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0]);
 }
+
+#[test]
+fn attention_in_runs_is_that_of_scores_with_all_others_out_of_sight() {
+    let heads = 3;
+    for (n, width, runs) in [(5, 6, vec![0..5]), (150, 12, vec![0..150]), (140, 12, vec![0..3, 3..70, 72..73, 80..140])]
+    {
+        let [query, key, value] = [(); 3].map(|()| random([n, width]));
+        let slopes = [0.5_f32, 0.25, 0.0];
+        let sees = |row: usize, at: usize| at <= row && runs.iter().any(|run| run.contains(&row) && run.contains(&at));
+        let bias = |head: usize, row: usize, at: usize| match sees(row, at) {
+            true => -slopes[head] * (row - at) as f32,
+            // What is in no run sees itself here, and is left out of what is compared.
+            false if row == at => 0.0,
+            false => f32::NEG_INFINITY,
+        };
+        let biases = (0..heads).flat_map(|head| (0..n * n).map(move |it| (head, it / n, it % n)));
+        let biases = biases.map(|(head, row, at)| bias(head, row, at)).collect::<Vec<_>>();
+        let biases = Tensor::<3>::from_data(TensorData::new(biases, [heads, n, n]), &device());
+        let is_in = (0..n).map(|row| f32::from(u8::from(sees(row, row)))).collect::<Vec<_>>();
+        let is_in = Tensor::<2>::from_data(TensorData::new(is_in, [n, 1]), &device());
+        let by_head = |x: Tensor<2>| x.reshape([n, heads, width / heads]).swap_dims(0, 1);
+        let burns = |query: Tensor<2>| {
+            let scores = by_head(query).matmul(by_head(key.clone()).swap_dims(1, 2));
+            let scores = scores / (width as f64 / heads as f64).sqrt() + biases.clone();
+            let mixed = activation::softmax(scores, 2).matmul(by_head(value.clone()));
+            mixed.swap_dims(0, 1).reshape([n, width]) * is_in.clone()
+        };
+        let runs = Runs { of: runs.clone().into(), slopes: slopes.into() };
+        let ours = |query: Tensor<2>| attend([query, key.clone(), value.clone()], &runs).unwrap();
+        let others = |gradients: &_| [&key, &value].map(|it| numbers(it.grad(gradients).unwrap())).concat();
+        check(&query, ours, burns, others);
+    }
+}

@@ -5,7 +5,8 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
 use super::cache::LayerCache;
-use crate::cpu::softmax;
+use super::sight::Sight;
+use crate::cpu::{Runs, attend, softmax};
 
 /// Attention of positions to positions.
 ///
@@ -20,40 +21,68 @@ pub(crate) struct Attention {
     heads: usize,
 }
 
+/// What all layers of a pass see.
+pub(crate) struct Look<'a> {
+    sight: &'a Sight,
+    runs: Runs,
+    /// What is added to scores, where attention is not in runs.
+    biases: Option<Vec<Tensor<4>>>,
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn new(sight: &'a Sight, heads: usize) -> Self {
+        Self { sight, runs: sight.runs(heads), biases: None }
+    }
+}
+
 impl Attention {
     pub(crate) fn new(width: usize, heads: usize, device: &Device) -> Self {
         let linear = || LinearConfig::new(width, width).with_bias(false).init(device);
         Self { query: linear(), key: linear(), value: linear(), output: linear(), heads }
     }
 
-    /// Attends to the positions themselves, or to all that a cache holds once they are in it.
+    /// Attends to the positions themselves, as far as they are in sight.
     ///
     /// # Shapes
     ///
-    /// - `x`: `[batch_size · edge, width]`, with `shape` being `[batch_size, edge]`
-    /// - `biases`: each `[batch_size or 1, heads or 1, edge or 1, n_keys]`
-    /// - output: `[batch_size · edge, width]`
-    pub(crate) fn forward(
+    /// - `x` and output: `[batch_size · edge, width]`
+    pub(crate) fn forward(&self, x: Tensor<2>, look: &mut Look<'_>) -> Tensor<2> {
+        let parts = [&self.query, &self.key, &self.value].map(|it| it.forward(x.clone()));
+        let mixed = attend(parts, &look.runs).unwrap_or_else(|[query, key, value]| {
+            let [query, key, value] = [query, key, value].map(|it| self.divide(it, look.sight.shape()));
+            let biases = look.biases.get_or_insert_with(|| look.sight.biases(self.heads, &x));
+            self.mix(query, (key, value), biases)
+        });
+        self.output.forward(mixed)
+    }
+
+    /// Goes on where a cache ends: attends to all that it holds once these positions are in it.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[batch_size · n_new, width]`, with `shape` being `[batch_size, n_new]`
+    /// - `biases`: each `[batch_size or 1, heads or 1, n_new or 1, n_keys]`
+    /// - output: `[batch_size · n_new, width]`
+    pub(crate) fn extend(
         &self,
         x: Tensor<2>,
         shape: [usize; 2],
         biases: &[Tensor<4>],
-        cache: Option<&mut LayerCache>,
+        cache: &mut LayerCache,
     ) -> Tensor<2> {
-        let [rows, width] = x.dims();
-        let heads = |x: Tensor<2>| self.divide(x, shape);
-        let query = heads(self.query.forward(x.clone()));
-        let (key, value) = (heads(self.key.forward(x.clone())), heads(self.value.forward(x)));
-        let (key, value) = match cache {
-            Some(cache) => cache.extend(key, value),
-            None => (key, value),
-        };
-        let scale = (self.heads as f64 / width as f64).sqrt();
-        let scores = (query * scale).matmul(key.swap_dims(2, 3));
+        let [query, key, value] =
+            [&self.query, &self.key, &self.value].map(|it| self.divide(it.forward(x.clone()), shape));
+        let seen = cache.extend(key, value);
+        self.output.forward(self.mix(query, seen, biases))
+    }
+
+    /// Mixes the values by scores: `[batch_size · edge, width]`.
+    fn mix(&self, query: Tensor<4>, (key, value): (Tensor<4>, Tensor<4>), biases: &[Tensor<4>]) -> Tensor<2> {
+        let [n, heads, edge, head_width] = query.dims();
+        let scores = (query / (head_width as f64).sqrt()).matmul(key.swap_dims(2, 3));
         let dtype = scores.dtype();
         let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone().cast(dtype));
-        let mixed = softmax(scores).matmul(value);
-        self.output.forward(mixed.swap_dims(1, 2).reshape([rows, width]))
+        softmax(scores).matmul(value).swap_dims(1, 2).reshape([n * edge, heads * head_width])
     }
 
     /// Gives each head its share of the features: `[batch_size, heads, edge, width / heads]`.

@@ -50,8 +50,12 @@ fn positions(range: Range<usize>, device: &Device) -> Tensor<1> {
 
 /// Returns what each head adds for a distance of one: `[1, heads, 1, 1]`.
 fn slopes(heads: usize, device: &Device) -> Tensor<4> {
-    let slope = |head: usize| -(-8.0 * head as f32 / heads as f32).exp2();
-    Tensor::from_data(TensorData::new((1..=heads).map(slope).collect(), [1, heads, 1, 1]), device)
+    Tensor::from_data(TensorData::new(slope(heads).map(|it| -it).collect(), [1, heads, 1, 1]), device)
+}
+
+/// Returns what each head takes off for a distance of one.
+pub(crate) fn slope(heads: usize) -> impl Iterator<Item = f32> {
+    (1..=heads).map(move |head| (-8.0 * head as f32 / heads as f32).exp2())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use plimsoll_train::sent;
 use plimsoll_types::{Bytes, StepShape};
 
+use super::sight::Sight;
 use super::tokenizer::BOUNDARY;
 
 /// Marks a position that predicts nothing; no vocabulary has so many tokens.
@@ -37,14 +38,13 @@ struct Part {
 ///
 /// # Shapes
 ///
-/// - all: `[batch_size, edge]`
+/// - all tensors: `[batch_size, edge]`
 #[derive(Debug)]
 pub struct Tokens {
     pub(crate) inputs: Tensor<2, Int>,
     pub(crate) targets: Tensor<2, Int>,
     pub(crate) weights: Tensor<2>,
-    /// Which sample of its row a position belongs to, where samples are packed.
-    pub(crate) segments: Option<Tensor<2, Int>>,
+    pub(crate) sight: Sight,
 }
 
 impl TokenBuffer {
@@ -52,7 +52,8 @@ impl TokenBuffer {
     pub fn with_capacity(most: StepShape, is_packed: bool) -> Self {
         let n = most.samples as usize * most.edge() as usize;
         let segments = is_packed.then(|| Vec::with_capacity(n));
-        Self { inputs: Vec::with_capacity(n), targets: Vec::with_capacity(n), segments, parts: Vec::new() }
+        let tokens = || Vec::with_capacity(n);
+        Self { inputs: tokens(), targets: tokens(), segments, parts: Vec::new() }
     }
 
     /// Returns how many bytes of tokens a buffer of this capacity takes.
@@ -109,8 +110,28 @@ impl TokenBuffer {
             inputs: integers(inputs, shape, device),
             targets: integers(targets, shape, device),
             weights: sent(TensorData::new(targets.iter().map(weight).collect(), shape), device),
-            segments: self.segments.as_ref().map(|it| integers(&it[range], shape, device)),
+            sight: self.sight(range, shape, device),
         }
+    }
+
+    /// Returns where the samples of some rows lie, all of which begin and end at positions of these.
+    fn sight(&self, positions: Range<usize>, shape: [usize; 2], device: &Device) -> Sight {
+        let segments = self.segments.as_ref().map(|it| &it[positions.clone()]);
+        let (targets, mut samples) = (&self.targets[positions], Vec::new());
+        for (row, start) in targets.chunks(shape[1]).zip((0..).step_by(shape[1])) {
+            let n_real = row.iter().position(|it| *it == PADDING).unwrap_or(row.len());
+            match segments.map(|it| &it[start..start + n_real]) {
+                None => samples.push(start..start + n_real),
+                Some(segments) => {
+                    let mut end = start;
+                    samples.extend(segments.chunk_by(|a, b| a == b).map(|sample| {
+                        end += sample.len();
+                        end - sample.len()..end
+                    }));
+                }
+            }
+        }
+        Sight::new(shape, samples.into(), segments.map(|it| integers(it, shape, device)))
     }
 }
 
@@ -119,8 +140,9 @@ impl Tokens {
     pub(crate) fn blank(shape: StepShape, is_packed: bool, device: &Device) -> Self {
         let shape = [shape.samples as usize, shape.edge() as usize];
         let integers = || Tensor::zeros(shape, device);
-        let segments = is_packed.then(integers);
-        Self { inputs: integers(), targets: integers(), weights: Tensor::ones(shape, device), segments }
+        let rows = Sight::of_rows(shape);
+        let sight = if is_packed { rows.told_apart(integers()) } else { rows };
+        Self { inputs: integers(), targets: integers(), weights: Tensor::ones(shape, device), sight }
     }
 }
 
@@ -148,10 +170,11 @@ mod tests {
         let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 5), false);
         padded(&mut buffer, 3, &[&[1, 2, 3, 4], &[5, 6]]);
         padded(&mut buffer, 4, &[&[7, 8, 9]]);
-        let Tokens { inputs, targets, weights, segments } = buffer.tokens(&(0..2), &Device::flex());
+        let Tokens { inputs, targets, weights, sight } = buffer.tokens(&(0..2), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 3, 5, 0, 0], vec![2, 3, 4, 6, 0, 0]));
         assert_eq!(weights.into_data().try_into_vec::<f32>().unwrap(), [0.25, 0.25, 0.25, 0.25, 0.0, 0.0]);
-        assert!(segments.is_none());
+        assert!(sight.segments().is_none());
+        assert_eq!(sight.samples(), [0..3, 3..4]);
         let Tokens { inputs, targets, weights, .. } = buffer.tokens(&(2..3), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![7, 8, 0, 0], vec![8, 9, 0, 0]));
         assert_eq!(weights.into_data().try_into_vec::<f32>().unwrap(), [0.5, 0.5, 0.0, 0.0]);
@@ -161,9 +184,11 @@ mod tests {
     fn packed_samples_lie_one_behind_the_other_and_are_told_apart() {
         let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 4), true);
         buffer.push(4, [vec![&[1, 2, 3][..], &[4, 5]], vec![&[6, 7]]].into_iter());
-        let Tokens { inputs, targets, weights, segments } = buffer.tokens(&(0..2), &Device::flex());
+        let Tokens { inputs, targets, weights, sight } = buffer.tokens(&(0..2), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 4, 0, 6, 0, 0, 0], vec![2, 3, 5, 0, 7, 0, 0, 0]));
-        assert_eq!(ints(segments.unwrap()), [1, 1, 2, 0, 1, 0, 0, 0]);
+        assert_eq!(ints(sight.segments().unwrap()), [1, 1, 2, 0, 1, 0, 0, 0]);
+        assert_eq!(sight.samples(), [0..2, 2..3, 4..5]);
+        assert_eq!(buffer.tokens(&(1..2), &Device::flex()).sight.samples(), [0..1]);
         let weights = weights.into_data().try_into_vec::<f32>().unwrap();
         assert_eq!(weights, [0.25, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0]);
     }

@@ -85,9 +85,9 @@ impl Text {
 }
 
 /// Returns what each row adds to the mean surprise of a batch: `[batch_size]`.
-fn sample_means(model: &Gpt, Tokens { inputs, targets, weights, segments }: Tokens) -> Tensor<1> {
+fn sample_means(model: &Gpt, Tokens { inputs, targets, weights, sight }: Tokens) -> Tensor<1> {
     let shape = weights.dims();
-    let surprise = model.surprise(model.forward(inputs, segments), targets).reshape(shape);
+    let surprise = model.surprise(model.forward_seeing(inputs, &sight), targets).reshape(shape);
     (surprise * weights).sum_dim(1).flatten(0, 1)
 }
 

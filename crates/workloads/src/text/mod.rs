@@ -26,6 +26,7 @@ mod job;
 mod model;
 mod pick;
 mod sections;
+mod sight;
 mod source;
 mod survey;
 mod tokenized;
@@ -41,6 +42,7 @@ pub use generate::{GenerateError, Generation, Prompt, blank_generation, generate
 pub use job::Text;
 pub use model::{Gpt, GptConfig};
 pub use pick::Sampling;
+pub use sight::Sight;
 pub use source::{TextItem, TextSource};
 pub use survey::TextSurvey;
 pub use tokenized::Sections;

@@ -5,9 +5,10 @@ use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNor
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};
 
-use super::attention::Attention;
-use super::bias::{apart, bias};
-use super::cache::{Cache, LayerCache};
+use super::attention::{Attention, Look};
+use super::bias::bias;
+use super::cache::Cache;
+use super::sight::Sight;
 
 /// Size of a [`Gpt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,20 +82,23 @@ impl GptConfig {
 }
 
 impl Gpt {
-    /// Returns the features from which the token after each position is predicted.
+    /// Returns the features from which the token after each position is predicted, where each row is a sample.
     ///
-    /// A position sees itself and those before it, so padding at the end changes nothing before it; in a row of several samples,
-    /// where `segments` says which of them a position belongs to, only those of its own sample.
+    /// A position sees itself and those before it, so padding at the end changes nothing before it.
     ///
     /// # Shapes
     ///
-    /// - `tokens` and `segments`: `[batch_size, edge]`
+    /// - `tokens`: `[batch_size, edge]`
     /// - output: `[batch_size · edge, width]`
-    pub fn forward(&self, tokens: Tensor<2, Int>, segments: Option<Tensor<2, Int>>) -> Tensor<2> {
-        let [_, edge] = tokens.dims();
-        let bias = bias(self.heads, 0..edge, &tokens.device());
-        let biases: Vec<_> = [bias].into_iter().chain(segments.map(apart)).collect();
-        self.run(tokens, &biases, None)
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
+        let sight = Sight::of_rows(tokens.dims());
+        self.forward_seeing(tokens, &sight)
+    }
+
+    /// The same for other samples than rows: what lies in none has features that mean nothing.
+    pub fn forward_seeing(&self, tokens: Tensor<2, Int>, sight: &Sight) -> Tensor<2> {
+        let mut look = Look::new(sight, self.heads);
+        self.run(tokens, |block, _, x| block.attention.forward(x, &mut look))
     }
 
     /// Goes on where a cache ends, and adds to it.
@@ -111,7 +115,8 @@ impl Gpt {
         let [_, n_new] = tokens.dims();
         let rows = cache.advance(n_new);
         let biases = [bias(self.heads, rows.clone(), &tokens.device()), cache.padding(rows.end)];
-        self.run(tokens, &biases, Some(&mut cache.layers))
+        let shape = tokens.dims();
+        self.run(tokens, |block, at, x| block.attention.extend(x, shape, &biases, &mut cache.layers[at]))
     }
 
     /// Returns an empty cache for `positions` positions, of which the first `n_padding` of each sample are padding.
@@ -150,30 +155,20 @@ impl Gpt {
         (log_sum - own).flatten(0, 1)
     }
 
-    fn run(&self, tokens: Tensor<2, Int>, biases: &[Tensor<4>], mut cache: Option<&mut Vec<LayerCache>>) -> Tensor<2> {
-        let [n, edge] = tokens.dims();
+    fn run(&self, tokens: Tensor<2, Int>, mut attend: impl FnMut(&Block, usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
         let embedded: Tensor<2> = self.embedding.forward(tokens).flatten(0, 1);
         let [_, width] = embedded.dims();
         let mut x = embedded * (width as f64).sqrt();
-        for (i, block) in self.blocks.iter().enumerate() {
-            let layer = cache.as_mut().map(|layers| &mut layers[i]);
-            x = block.forward(x, [n, edge], biases, layer);
+        for (at, block) in self.blocks.iter().enumerate() {
+            x = x.clone() + attend(block, at, block.attention_norm.forward(x));
+            x = x.clone() + block.perceive(x);
         }
         self.norm.forward(x)
     }
 }
 
 impl Block {
-    fn forward(
-        &self,
-        x: Tensor<2>,
-        shape: [usize; 2],
-        biases: &[Tensor<4>],
-        cache: Option<&mut LayerCache>,
-    ) -> Tensor<2> {
-        let attended = self.attention.forward(self.attention_norm.forward(x.clone()), shape, biases, cache);
-        let x = x + attended;
-        let hidden = relu(self.up.forward(self.perceptron_norm.forward(x.clone())));
-        x + self.down.forward(hidden)
+    fn perceive(&self, x: Tensor<2>) -> Tensor<2> {
+        self.down.forward(relu(self.up.forward(self.perceptron_norm.forward(x))))
     }
 }

@@ -20,7 +20,7 @@ fn a_cache_gives_the_logits_of_the_whole() {
     let (job, device) = (job(), Device::flex());
     let model = model(&job, &device);
     let tokens: Vec<_> = (0..40).map(|at| at * 37 % 300).collect();
-    let whole = values(model.logits(model.forward(integers(&tokens, &device), None)));
+    let whole = values(model.logits(model.forward(integers(&tokens, &device))));
     // In one piece, token by token, in unequal pieces, and behind padding.
     for (n_padding, sizes) in [(0, vec![40]), (0, vec![1; 40]), (0, vec![13, 1, 1, 20, 5]), (6, vec![10, 1, 29])] {
         let mut cache = model.cache(&[n_padding], 48, &device);
@@ -47,7 +47,7 @@ fn what_is_written_greedily_is_what_whole_passes_write() {
     for (prompt, found) in prompts().into_iter().zip(&found) {
         let (mut tokens, start) = (prompt.tokens, found.len());
         for _ in 0..32 {
-            let logits = values(model.logits(model.forward(integers(&tokens, &device), None)));
+            let logits = values(model.logits(model.forward(integers(&tokens, &device))));
             let last = &logits[logits.len() / tokens.len() * (tokens.len() - 1)..];
             let best = (0..).zip(last).max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
             tokens.push(best);

@@ -147,8 +147,8 @@ fn the_loss_is_that_of_the_definition() {
     let model = model(&job, &device);
     let tokens = [0, 7, 290, 7, 31, 0];
     let (inputs, targets) = (integers(&tokens[..5], &device), integers(&tokens[1..], &device));
-    let logits = values(model.logits(model.forward(inputs.clone(), None)));
-    let nats = values(model.surprise(model.forward(inputs, None), targets));
+    let logits = values(model.logits(model.forward(inputs.clone())));
+    let nats = values(model.surprise(model.forward(inputs), targets));
     for ((row, target), found) in logits.chunks_exact(logits.len() / 5).zip(&tokens[1..]).zip(nats) {
         let sum: f64 = row.iter().map(|it| f64::from(*it).exp()).sum();
         let expected = sum.ln() - f64::from(row[usize::from(*target)]);
@@ -206,7 +206,7 @@ fn a_validation_is_the_mean_over_tokens() {
     for id in (0..).take(corpus.validation.len()) {
         let piece = corpus.validation.piece(id);
         let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
-        let nats = values(valid.surprise(valid.forward(inputs, None), targets));
+        let nats = values(valid.surprise(valid.forward(inputs), targets));
         sum += nats.iter().map(|it| f64::from(*it)).sum::<f64>();
         n += nats.len();
     }
