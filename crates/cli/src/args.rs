@@ -1,5 +1,6 @@
 //! The command line.
 
+mod batches;
 mod layers;
 
 use std::ops::RangeInclusive;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
+pub(crate) use self::batches::{Ends, Format, Outside, PlanBatchesArgs};
 use crate::exit::CODES;
 
 /// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
@@ -53,7 +55,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Plan the batches of one epoch over samples of given lengths, under a budget of padded tokens or frames.
     ///
-    /// For a data loader of your own: every sample comes once, and no batch exceeds the budget.
+    /// For a data loader of your own: every sample comes once, unless the flags say otherwise, and no batch exceeds the budget.
+    /// Samples may have several lengths, be packed, or be of several tasks in wanted shares; batches may be dealt to ranks.
     #[command(after_help = CODES)]
     PlanBatches(PlanBatchesArgs),
     /// Say what the data of a job must be, or check a folder and say what a run would see.
@@ -286,33 +289,6 @@ pub(crate) struct PredictArgs {
     pub(crate) batch_size: Option<u32>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PlanBatchesArgs {
-    /// The length of each sample, a whole number on a line of its own; sample 0 is the first line.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) lengths: PathBuf,
-    /// What no batch exceeds: its number of samples times the longest of them.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    pub(crate) budget: u64,
-    /// Seed of the order.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// The epoch, each with an order and with batches of its own.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) epoch: u64,
-    /// The plan as unsigned 64-bit little-endian numbers: the ids of all samples in order, then the place at which each
-    /// batch begins, the first at 0, and last the number of samples.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-    /// How many samples are sorted at a time: more is less padding, fewer more mixing; by default all up to 262144, and
-    /// 16384 of more.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    pub(crate) window: Option<u64>,
-    /// What is printed of the plan, as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
 }
 
 /// The largest edge and the largest batch that a search takes.

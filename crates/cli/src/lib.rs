@@ -36,7 +36,6 @@ mod generate;
 mod go_on;
 mod harness;
 mod jobs;
-mod lengths;
 mod load;
 mod loading;
 mod misfits;

@@ -93,3 +93,118 @@ fn a_budget_and_a_window_of_nothing_are_refused() {
         assert!(stderr.contains(&format!("invalid value '0' for '{flag}'")), "{stderr}");
     }
 }
+
+/// Writes a file of 5 000 samples, and returns it.
+fn lines(folder: &Path, name: &str, line: impl Fn(u32) -> String) -> Vec<String> {
+    let lines: Vec<_> = (0..5_000).map(line).collect();
+    fs::write(folder.join(name), lines.join("\n")).unwrap();
+    lines
+}
+
+fn json(path: &Path) -> Vec<serde_json::Value> {
+    fs::read_to_string(path).unwrap().lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[track_caller]
+fn planned(folder: &Path, args: &[&str]) -> String {
+    let output = plan_of(folder, args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn two_columns_are_two_budgets_and_batches_go_to_ranks_in_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |id: u32| [1 + id % 7, 1 + id * 7_919 % 401];
+    lines(folder.path(), "lengths.txt", |id| format!("{} {}", of(id)[0], of(id)[1]));
+    planned(folder.path(), &["--budget", "64,4000", "--format", "json", "--ranks", "3", "--multiple-of", "4"]);
+    let (mut ids, batches) = (Vec::new(), json(&folder.path().join("plan")));
+    for (batch, rank) in batches.iter().zip([0, 1, 2].into_iter().cycle()) {
+        let own: Vec<_> =
+            batch["ids"].as_array().unwrap().iter().map(|it| u32::try_from(it.as_u64().unwrap()).unwrap()).collect();
+        let longest = [0, 1].map(|axis| own.iter().map(|id| of(*id)[axis]).max().unwrap());
+        assert_eq!((&batch["rank"], &batch["edges"]), (&rank.into(), &longest.to_vec().into()));
+        let n = u32::try_from(own.len()).unwrap();
+        assert!(n * longest[0] <= 64 && n * longest[1] <= 4_000, "{batch}");
+        ids.extend(own);
+    }
+    assert!(batches.iter().filter(|it| it["ids"].as_array().unwrap().len() % 4 != 0).count() <= 1);
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(0..5_000));
+}
+
+#[test]
+fn packed_rows_hold_every_position_once_or_overlap_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (1 + id * 7_919 % 401).to_string());
+    let args = ["--budget", "1024", "--row-len", "256", "--overlap", "16", "--format", "json"];
+    let said = planned(folder.path(), &args);
+    assert!(said.starts_with("pieces ") && said.contains(" full\n"), "{said}");
+    let mut pieces = Vec::new();
+    for batch in json(&folder.path().join("plan")) {
+        let rows: Vec<Vec<[u32; 3]>> = serde_json::from_value(batch["rows"].clone()).unwrap();
+        assert!((1..=4).contains(&rows.len()));
+        assert!(rows.iter().all(|row| row.iter().map(|[_, start, end]| end - start).sum::<u32>() <= 256));
+        pieces.extend(rows.into_iter().flatten());
+    }
+    pieces.sort_unstable();
+    for own in pieces.chunk_by(|a, b| a[0] == b[0]) {
+        let length = 1 + own[0][0] * 7_919 % 401;
+        assert_eq!((own[0][1], own[own.len() - 1][2]), (0, length));
+        assert!(own.windows(2).all(|it| it[1][1] + 16 == it[0][2]), "{own:?}");
+    }
+    assert_eq!(pieces.iter().filter(|it| it[1] == 0).count(), 5_000);
+}
+
+#[test]
+fn shares_hold_and_what_is_outside_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (id % 400).to_string());
+    let tasks = lines(folder.path(), "tasks.txt", |id| if id % 4 == 0 { "code" } else { "books" }.to_owned());
+    let shares = ["--tasks", "tasks.txt", "--shares", "books=0.5,code=0.5", "--ends", "first", "--format", "json"];
+    let limits = ["--budget", "2000", "--shortest", "10", "--longest", "300", "--outside", "truncate"];
+    let said = planned(folder.path(), &[&shares[..], &limits, &["--report", "report.json"]].concat());
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+    let n_short = (0..5_000).filter(|id| id % 400 < 10).count() as u64;
+    let counts = ["too_short", "empty"].map(|key| report["left_out"][key].as_u64().unwrap());
+    assert_eq!(counts.iter().sum::<u64>(), n_short);
+    assert!(said.contains("left out ") && said.contains("task         code: "), "{said}");
+    let ids = json(&folder.path().join("plan")).into_iter().flat_map(|it| it["ids"].as_array().unwrap().clone());
+    let ids: Vec<_> = ids.map(|it| usize::try_from(it.as_u64().unwrap()).unwrap()).collect();
+    assert!(ids.iter().all(|id| 10 <= id % 400));
+    let n_code = ids.iter().filter(|id| tasks[**id] == "code").count();
+    assert!((2 * n_code).abs_diff(ids.len()) < ids.len() / 20, "{n_code} of {}", ids.len());
+}
+
+#[test]
+fn flags_that_do_not_go_together_are_refused_with_what_would() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("lengths.txt"), "3\n300\n").unwrap();
+    fs::write(folder.path().join("two.txt"), "3 4\n5 6\n").unwrap();
+    fs::write(folder.path().join("tasks.txt"), "code\nbooks\n").unwrap();
+    for (args, expected) in [
+        (&["--budget", "512", "--row-len", "256"][..], "--format json"),
+        (&["--budget", "512", "--row-len", "256", "--format", "json"], "sample 1"),
+        (&["--budget", "100", "--row-len", "256", "--format", "json"], "a row alone has 256 positions"),
+        (&["--budget", "512,9"], "line 1 has 1 lengths, and the budget is numbers for 2"),
+        (&["--budget", "512", "--lengths", "two.txt"], "cannot be used multiple times"),
+        (
+            &["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5"],
+            "`books`: one share for each of code, books",
+        ),
+        (&["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5,prose=0.5"], "`prose`"),
+        (&["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5,books=0.4"], "sum to 0.9"),
+        (&["--budget", "512", "--shares", "code=1"], "--tasks <FILE>"),
+        (&["--budget", "512", "--multiple-of", "200"], "multiple"),
+    ] {
+        let output = plan_of(folder.path(), args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
+
+fn plan_of(folder: &Path, args: &[&str]) -> Output {
+    let all = ["plan-batches", "--lengths", "lengths.txt", "--out", "plan"].iter().chain(args);
+    Command::new(env!("CARGO_BIN_EXE_plimsoll")).current_dir(folder).args(all).output().unwrap()
+}

@@ -1,0 +1,172 @@
+//! What is known of samples, from files with a line for each.
+
+use std::fs;
+use std::path::Path;
+
+use crate::exit::{UserError, user_error};
+
+/// How much of a line that is no length is shown.
+const MOST_SHOWN: usize = 40;
+
+/// Axes that a plan may have.
+const MOST_AXES: usize = 3;
+
+/// The different names that tasks may have.
+const MOST_TASKS: usize = 1 << 16;
+
+/// Reads the lengths of each sample, column by column, each of at least `least` and at most what is said of its column.
+pub(super) fn read_lengths(path: &Path, least: u32, most: &[u32]) -> Result<Vec<Vec<u32>>, UserError> {
+    read(path, |text| lengths(text, least, most))
+}
+
+/// Reads the task of each sample: the names in the order in which they come, and which of them each sample has.
+pub(super) fn read_tasks(path: &Path, n_samples: usize) -> Result<(Vec<String>, Vec<u16>), UserError> {
+    read(path, |text| tasks(text, n_samples))
+}
+
+fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, UserError> {
+    let refused = |reason: String| user_error(format!("read {}: {reason}", path.display()));
+    let text = fs::read(path).map_err(|error| refused(error.to_string()))?;
+    parse(&text).map_err(refused)
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)
+}
+
+fn lengths(text: &[u8], least: u32, most: &[u32]) -> Result<Vec<Vec<u32>>, String> {
+    if text.is_empty() {
+        return Err("it is empty, one length per line is expected".to_owned());
+    }
+    let first = lines(text).next().unwrap_or_default();
+    let n_columns = fields(first).count().clamp(1, MOST_AXES);
+    if most.len() != n_columns {
+        let (n, budgets) = (most.len(), if most.len() == 1 { "one number" } else { "numbers" });
+        return Err(format!("line 1 has {n_columns} lengths, and the budget is {budgets} for {n}"));
+    }
+    let mut columns = vec![Vec::new(); n_columns];
+    for (line, at) in lines(text).zip(1..) {
+        let refused = |reason: String| format!("line {at} {reason}");
+        let numbers: Vec<_> = if n_columns == 1 { vec![line] } else { fields(line).collect() };
+        if numbers.len() != n_columns {
+            return Err(refused(format!("is `{}`, {n_columns} lengths are expected", shown(line))));
+        }
+        for ((field, column), most) in numbers.into_iter().zip(&mut columns).zip(most) {
+            let length = number(field).filter(|it| (least..=*most).contains(it));
+            column.push(length.ok_or_else(|| refused(fault(field, least, *most)))?);
+        }
+    }
+    Ok(columns)
+}
+
+/// Returns what commas and blanks divide.
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|it| *it == b',' || it.is_ascii_whitespace()).filter(|it| !it.is_empty())
+}
+
+fn number(field: &[u8]) -> Option<u32> {
+    str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// Says what is wrong with a length, and what would be right.
+fn fault(field: &[u8], least: u32, most: u32) -> String {
+    if number(field).is_some_and(|it| it > most) {
+        return format!("has length {}, the budget has room for {most} at most", String::from_utf8_lossy(field));
+    }
+    format!("is `{}`, a whole number from {least} to {most} is expected", shown(field))
+}
+
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String = text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn tasks(text: &[u8], n_samples: usize) -> Result<(Vec<String>, Vec<u16>), String> {
+    let (mut names, mut tasks) = (Vec::<String>::new(), Vec::new());
+    for (line, at) in lines(text).zip(1..) {
+        let name = str::from_utf8(line).ok().filter(|it| !it.is_empty());
+        let name = name.ok_or_else(|| format!("line {at} is `{}`, the name of a task is expected", shown(line)))?;
+        let task = names.iter().position(|it| it == name).unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        let task =
+            u16::try_from(task).map_err(|_| format!("line {at} has a name beyond the {MOST_TASKS} that there may be"));
+        tasks.push(task?);
+    }
+    if tasks.len() != n_samples {
+        return Err(format!("it has {} lines, and there are {n_samples} samples", tasks.len()));
+    }
+    Ok((names, tasks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &[u8], message: &str) {
+        assert_eq!(lengths(text, 1, &[4096]).unwrap_err(), message);
+    }
+
+    #[test]
+    fn lengths_are_read_from_each_line() {
+        let expected = Ok(vec![vec![7, 4096, 12]]);
+        assert_eq!(lengths(b"7\n4096\n12\n", 1, &[4096]), expected);
+        assert_eq!(lengths(b"7\r\n 4096\r\n12", 1, &[4096]), expected);
+        assert_eq!(lengths(b"1000000\n", 1, &[u32::MAX]), Ok(vec![vec![1_000_000]]));
+        let columns = Ok(vec![vec![7, 2], vec![90, 4]]);
+        assert_eq!(lengths(b"7, 90\n2 4\n", 1, &[9, 99]), columns);
+        assert_eq!(lengths(b"7\t90\n2,4", 1, &[9, 99]), columns);
+    }
+
+    #[test]
+    fn what_is_no_length_is_refused_with_its_line() {
+        refused(b"", "it is empty, one length per line is expected");
+        refused(b"\n", "line 1 is ``, a whole number from 1 to 4096 is expected");
+        refused(b"7\n\n8\n", "line 2 is ``, a whole number from 1 to 4096 is expected");
+        refused(b"7\n0\n", "line 2 is `0`, a whole number from 1 to 4096 is expected");
+        refused(b"7\n-3\n", "line 2 is `-3`, a whole number from 1 to 4096 is expected");
+        refused(b"7\n8\n1.5", "line 3 is `1.5`, a whole number from 1 to 4096 is expected");
+        refused(b"seven\n", "line 1 is `seven`, a whole number from 1 to 4096 is expected");
+        refused(b"7\n\x00\xff\n", "line 2 is `\\0\u{fffd}`, a whole number from 1 to 4096 is expected");
+        let long = "9".repeat(41);
+        let shown = &long[1..];
+        refused(long.as_bytes(), &format!("line 1 is `{shown}…`, a whole number from 1 to 4096 is expected"));
+    }
+
+    #[test]
+    fn what_is_longer_than_the_budget_is_refused() {
+        refused(b"7\n4096\n1000000\n", "line 3 has length 1000000, the budget has room for 4096 at most");
+    }
+
+    #[test]
+    fn columns_that_differ_are_refused() {
+        let of_two = |text: &[u8]| lengths(text, 1, &[9, 99]).unwrap_err();
+        assert_eq!(of_two(b"7 90\n2\n"), "line 2 is `2`, 2 lengths are expected");
+        assert_eq!(of_two(b"7 90\n2 3 4\n"), "line 2 is `2 3 4`, 2 lengths are expected");
+        assert_eq!(of_two(b"7 90\n2 x\n"), "line 2 is `x`, a whole number from 1 to 99 is expected");
+        assert_eq!(of_two(b"7\n"), "line 1 has 1 lengths, and the budget is numbers for 2");
+        refused(b"7 90\n", "line 1 has 2 lengths, and the budget is one number for 1");
+    }
+
+    #[test]
+    fn a_task_is_a_name_on_each_line() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        assert_eq!(tasks(b"code\nbooks\ncode\n", 3), Ok((names(["code", "books"]), vec![0, 1, 0])));
+        assert_eq!(tasks(b"code\n\nbooks", 3).unwrap_err(), "line 2 is ``, the name of a task is expected");
+        assert_eq!(tasks(b"code\n", 3).unwrap_err(), "it has 1 lines, and there are 3 samples");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = read_lengths(folder.path(), 1, &[9]).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("read {}: ", folder.path().display())), "{message}");
+    }
+}

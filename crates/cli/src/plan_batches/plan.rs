@@ -1,0 +1,168 @@
+//! From flags to a plan.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_sampler::{
+    Admit, Admitted, BatchPlanner, EpochEnd, Oversize, PackBudget, PackConfig, PackPlanner, PaddedBudget, PlanConfig,
+    SampleIndex, Split, TaskMix,
+};
+
+use super::lengths::{read_lengths, read_tasks};
+use super::list::{Edges, List, Rows};
+use super::said::{LeftOut, Quality, Said, TaskCount};
+use crate::args::{Ends, Outside, PlanBatchesArgs};
+use crate::exit::{UserError, user_error};
+
+/// Plans the batches that are asked for.
+pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), UserError> {
+    let columns = read_lengths(&args.lengths, args.least(), &args.most())?;
+    let Ok([column]) = <[Vec<u32>; 1]>::try_from(columns.clone()) else {
+        return args.of_columns(columns);
+    };
+    let admitted = args.admit().all(&column).map_err(refused)?;
+    match args.row_len {
+        Some(row_len) => args.packed(row_len, admitted),
+        None => {
+            let left_out = LeftOut::of(&admitted);
+            let Admitted { index, ids, .. } = admitted;
+            args.padded(index, Some(ids), left_out)
+        }
+    }
+}
+
+fn refused(error: impl ToString) -> UserError {
+    user_error(error.to_string())
+}
+
+impl PlanBatchesArgs {
+    /// The least length that a line may have: what is left out, or refused by the number of its sample, is read first.
+    fn least(&self) -> u32 {
+        u32::from(self.outside == Outside::Refuse)
+    }
+
+    /// The greatest length that a line may have on each column.
+    fn most(&self) -> Vec<u32> {
+        let is_bounded = self.outside == Outside::Refuse && self.longest.is_none() && self.row_len.is_none();
+        let most = |budget: &u64| if is_bounded { u32::try_from(*budget).unwrap_or(u32::MAX) } else { u32::MAX };
+        self.budget.iter().map(most).collect()
+    }
+
+    fn admit(&self) -> Admit {
+        let outside = match self.outside {
+            Outside::Refuse => Oversize::Refuse,
+            Outside::Skip => Oversize::Skip,
+            Outside::Truncate => Oversize::Truncate,
+        };
+        let budget = u32::try_from(self.budget[0]).unwrap_or(u32::MAX);
+        // What is packed is refused or cut by the length of a row.
+        let most = self.row_len.map_or(budget, |_| u32::MAX);
+        let longest = self.longest.unwrap_or(u32::MAX).min(most);
+        Admit { shortest: self.shortest, longest, too_short: outside, too_long: outside }
+    }
+
+    /// Plans samples of several columns.
+    fn of_columns(&self, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
+        if self.row_len.is_some() || self.shortest != 1 || self.longest.is_some() || self.outside != Outside::Refuse {
+            let flags = "`--row-len`, `--shortest`, `--longest` and `--outside` take lengths of one column";
+            return Err(user_error(format!("plan {}: {flags}", self.lengths.display())));
+        }
+        match <[Vec<u32>; 2]>::try_from(columns) {
+            Ok(columns) => self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None),
+            Err(columns) => {
+                let columns = <[Vec<u32>; 3]>::try_from(columns).map_err(|_| refused("plan batches: no columns"))?;
+                self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None)
+            }
+        }
+    }
+
+    /// Plans padded samples, of which `ids` says what they were before some were left out.
+    fn padded<const AXES: usize>(
+        &self,
+        mut index: SampleIndex<AXES>,
+        ids: Option<Vec<u32>>,
+        left_out: Option<LeftOut>,
+    ) -> Result<(Box<dyn List>, Said), UserError> {
+        let budget = <[u64; AXES]>::try_from(self.budget.as_slice()).map_err(|_| refused("plan batches: no budget"))?;
+        let mut names = Vec::new();
+        if let Some(path) = &self.tasks {
+            let n_read = left_out.as_ref().map_or(index.n_samples(), |it| it.n_read);
+            let (found, tasks) = read_tasks(path, n_read)?;
+            let kept = |ids: &Vec<u32>| ids.iter().map(|id| tasks[*id as usize]).collect::<Vec<_>>();
+            index = index.with_tasks(ids.as_ref().map_or_else(|| tasks.clone(), kept)).map_err(refused)?;
+            names = found;
+        }
+        let mix = TaskMix { shares: self.shares_of(&names)?, ends: self.ends(), ..TaskMix::default() };
+        let config = PlanConfig {
+            seed: self.seed,
+            window: self.window(),
+            most_samples: self.max_batch_size.unwrap_or(u32::MAX),
+            multiple_of: self.multiple_of,
+            drop_last: self.drop_last,
+            tasks: mix,
+            ..PlanConfig::default()
+        };
+        let begun = Instant::now();
+        let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused)?;
+        let batches = planner.plan_epoch(self.epoch);
+        let took = begun.elapsed();
+        let tasks = TaskCount::all(&names, planner.index().tasks(), &batches);
+        let quality = Quality::Padded(planner.report(self.epoch, &batches));
+        Ok((Box::new(Edges { batches, ids }), self.said(quality, tasks, left_out, took)))
+    }
+
+    /// Plans packed rows.
+    fn packed(&self, row_len: u32, admitted: Admitted) -> Result<(Box<dyn List>, Said), UserError> {
+        let rows = u32::try_from(self.budget[0] / u64::from(row_len)).unwrap_or(u32::MAX);
+        if rows == 0 {
+            let budget = self.budget[0];
+            return Err(user_error(format!(
+                "plan batches: the budget is {budget}, a row alone has {row_len} positions"
+            )));
+        }
+        let split = self.overlap.map_or(Split::Refuse, |overlap| Split::Cut { overlap });
+        let config = PackConfig { split, seed: self.seed, window: self.window(), ..PackConfig::new(row_len) };
+        let (left_out, Admitted { index, ids, .. }) = (LeftOut::of(&admitted), admitted);
+        let begun = Instant::now();
+        let planner = PackPlanner::try_new(index, config).map_err(refused)?;
+        let all = planner.plan_epoch(self.epoch);
+        let took = begun.elapsed();
+        let quality = Quality::Packed(planner.report(self.epoch, &all));
+        let mut epoch = planner.epoch(self.epoch);
+        let budget = PackBudget { rows, squares: u64::MAX };
+        let batches = std::iter::from_fn(|| epoch.next_batch(&budget).transpose()).collect::<Result<_, _>>();
+        let list = Rows { batches: batches.map_err(refused)?, ids };
+        Ok((Box::new(list), self.said(quality, Vec::new(), left_out, took)))
+    }
+
+    fn window(&self) -> Option<usize> {
+        self.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
+    }
+
+    fn ends(&self) -> EpochEnd {
+        match self.ends {
+            Ends::AllOnce => EpochEnd::AllOnce,
+            Ends::First => EpochEnd::FirstExhausted,
+            Ends::Last => EpochEnd::LastExhausted,
+        }
+    }
+
+    /// Returns the share of each task by its name; each has to be named once.
+    fn shares_of(&self, names: &[String]) -> Result<Option<Vec<f64>>, UserError> {
+        if self.shares.is_empty() {
+            return Ok(None);
+        }
+        let is_of = |name: &str, it: &(String, f64)| it.0 == name;
+        let is_named = |name: &String| self.shares.iter().filter(|it| is_of(name, it)).count() == 1;
+        let unknown = self.shares.iter().map(|(name, _)| name).find(|name| !names.contains(name));
+        if let Some(name) = unknown.or_else(|| names.iter().find(|name| !is_named(name))) {
+            let wanted = format!("one share for each of {} is expected", names.join(", "));
+            return Err(user_error(format!("plan batches: `--shares` and task `{name}`: {wanted}")));
+        }
+        let share = |name: &String| self.shares.iter().find(|it| is_of(name, it)).map(|(_, share)| *share);
+        Ok(Some(names.iter().filter_map(share).collect()))
+    }
+
+    fn said(&self, quality: Quality, tasks: Vec<TaskCount>, left_out: Option<LeftOut>, took: Duration) -> Said {
+        Said { quality, tasks, left_out, ranks: self.ranks, planning_seconds: took.as_secs_f64() }
+    }
+}

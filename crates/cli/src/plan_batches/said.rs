@@ -1,0 +1,167 @@
+//! What is said of a plan.
+
+use plimsoll_sampler::{Admitted, Batches, Mixing, PackReport, PlanReport};
+use serde::Serialize;
+
+/// What is said of a plan, and how long it took.
+#[derive(Debug, Serialize)]
+pub(super) struct Said {
+    #[serde(flatten)]
+    pub(super) quality: Quality,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tasks: Vec<TaskCount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_out: Option<LeftOut>,
+    pub(super) ranks: u32,
+    pub(super) planning_seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Quality {
+    Padded(PlanReport),
+    Packed(PackReport),
+}
+
+/// How many samples of a task a plan has.
+#[derive(Debug, Serialize)]
+pub(super) struct TaskCount {
+    name: String,
+    samples: u64,
+    share: f64,
+}
+
+/// The samples of a file that are not as they were, where there are any.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct LeftOut {
+    #[serde(skip)]
+    pub(super) n_read: usize,
+    empty: u64,
+    too_short: u64,
+    too_long: u64,
+    truncated: u64,
+}
+
+impl LeftOut {
+    pub(super) fn of(admitted: &Admitted) -> Option<Self> {
+        let Admitted { empty, too_short, too_long, truncated, ref ids, .. } = *admitted;
+        let n_skipped = empty + too_short + too_long;
+        let n_read = ids.len() + usize::try_from(n_skipped).unwrap_or(usize::MAX);
+        (0 < n_skipped + truncated).then_some(Self { n_read, empty, too_short, too_long, truncated })
+    }
+}
+
+impl TaskCount {
+    pub(super) fn all<const AXES: usize>(
+        names: &[String],
+        tasks: Option<&[u16]>,
+        batches: &Batches<AXES>,
+    ) -> Vec<Self> {
+        let mut counts = vec![0; names.len()];
+        if let Some(tasks) = tasks {
+            batches.iter().flat_map(|it| it.ids).for_each(|id| counts[usize::from(tasks[*id as usize])] += 1);
+        }
+        let n = batches.n_samples().max(1) as f64;
+        let count = |(name, samples): (&String, u64)| Self { name: name.clone(), samples, share: samples as f64 / n };
+        names.iter().zip(counts).map(count).collect()
+    }
+}
+
+impl Said {
+    pub(super) fn table(&self) -> String {
+        let mut rows = match &self.quality {
+            Quality::Padded(report) => vec![
+                ("samples", report.n_samples.to_string()),
+                ("batches", report.n_batches.to_string()),
+                (
+                    "lower bound",
+                    format!("{}, the plan has {} more", report.lower_bound, percent(report.over_lower_bound(), 2)),
+                ),
+                ("padding", report.waste.iter().map(|it| percent(*it, 3)).collect::<Vec<_>>().join(", ")),
+                ("mates kept", mates(&report.mates_kept)),
+            ],
+            Quality::Packed(report) => vec![
+                ("pieces", report.n_pieces.to_string()),
+                ("rows", format!("{}, {} full", report.n_rows, percent(report.filled, 3))),
+                ("mates kept", format!("{} in the next epoch", percent(report.mates_kept, 2))),
+            ],
+        };
+        rows.extend(self.left_out.iter().map(|it| ("left out", it.told())));
+        rows.extend(self.dropped());
+        rows.extend(
+            self.tasks
+                .iter()
+                .map(|it| ("task", format!("{}: {} samples, {}", it.name, it.samples, percent(it.share, 2)))),
+        );
+        let ns_per_sample = 1e9 * self.planning_seconds / self.n_samples().max(1) as f64;
+        rows.push(("planning", format!("{:.3} s on the clock, {ns_per_sample:.1} ns a sample", self.planning_seconds)));
+        rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
+    }
+
+    fn n_samples(&self) -> u64 {
+        match &self.quality {
+            Quality::Padded(report) => report.n_samples,
+            Quality::Packed(report) => report.n_pieces,
+        }
+    }
+
+    fn dropped(&self) -> Option<(&'static str, String)> {
+        let Quality::Padded(PlanReport { dropped: dropped @ 1.., .. }) = &self.quality else { return None };
+        Some(("dropped", format!("{dropped} samples that do not fill a batch")))
+    }
+}
+
+impl LeftOut {
+    fn told(&self) -> String {
+        let Self { empty, too_short, too_long, truncated, .. } = self;
+        let parts = [(empty, "empty"), (too_short, "too short"), (too_long, "too long"), (truncated, "cut")];
+        let told = parts.iter().filter(|(n, _)| 0 < **n).map(|(n, what)| format!("{n} {what}"));
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The share of a batch's pairs that meet again, what was wanted, and what these lengths keep at most.
+fn mates(Mixing { wanted, reachable, kept }: &Mixing) -> String {
+    let [kept, wanted, reachable] = [*kept, wanted.get(), reachable.get()].map(|share| percent(share, 2));
+    format!("{kept} in the next epoch; {wanted} wanted, at most {reachable} with these lengths")
+}
+
+fn percent(share: f64, n_digits: usize) -> String {
+    format!("{:.n_digits$} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_sampler::{Admit, BatchPlanner, PaddedBudget, PlanConfig, SampleIndex};
+
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_the_plan_costs() {
+        let index = SampleIndex::try_new([vec![5, 1, 6, 1, 2]]).unwrap();
+        let planner = BatchPlanner::try_new(index, PaddedBudget([12]), PlanConfig::default()).unwrap();
+        let quality = Quality::Padded(planner.report(0, &planner.plan_epoch(0)));
+        let said = Said { quality, tasks: Vec::new(), left_out: None, ranks: 1, planning_seconds: 1e-6 };
+        let expected = "\
+samples      5
+batches      2
+lower bound  2, the plan has 0.00 % more
+padding      16.667 %
+mates kept   100.00 % in the next epoch; 3.00 % wanted, at most 100.00 % with these lengths
+planning     0.000 s on the clock, 200.0 ns a sample";
+        assert_eq!(said.table(), expected);
+        let json = serde_json::to_value(&said).unwrap();
+        assert_eq!((&json["n_batches"], &json["mates_kept"]["wanted"]), (&2.into(), &0.03.into()));
+        assert!(json["mates_kept"]["kept"].is_f64() && json["mates_kept"]["reachable"].is_f64(), "{json}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        use plimsoll_sampler::Oversize::{Skip, Truncate};
+        let admit = Admit { shortest: 2, longest: 9, too_short: Skip, too_long: Truncate };
+        let told = |lengths: &[u32]| LeftOut::of(&admit.all(lengths).unwrap());
+        assert_eq!(told(&[2, 9]), None);
+        let left_out = told(&[0, 1, 1, 5, 10]).unwrap();
+        assert_eq!((left_out.told().as_str(), left_out.n_read), ("1 empty, 2 too short, 1 cut", 5));
+    }
+}
