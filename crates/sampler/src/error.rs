@@ -313,6 +313,17 @@ pub enum SamplerError {
         /// The most that one sample may have.
         limit: Bytes,
     },
+    /// A resumed stream was given a sample before those that its position holds.
+    #[error(
+        "resume a stream: sample {id} came before {n_missing} that the position holds; push those first, or leave them \
+         out"
+    )]
+    NotPending {
+        /// The sample.
+        id: u64,
+        /// How many of the position's samples have not come yet.
+        n_missing: u64,
+    },
     /// A sample is longer than its batch is padded to, or the host buffer is full.
     #[error("collate sample {id}: `{axis}` would be {size}, the limit is {limit}")]
     DoesNotFit {

@@ -141,7 +141,7 @@ pub use plan::{
     Admit, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, Lattice, Mixing,
     Objective, Oversize, OwnedBatch, PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed,
     SampleIndex, StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamPlanner,
-    StreamPosition, StreamSample, StreamStats, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, rank_correlation,
-    task_entropy_ratio, temperature_shares,
+    StreamPosition, StreamSample, StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed,
+    mates_kept, rank_correlation, task_entropy_ratio, temperature_shares,
 };
 pub use speeds::{Speeds, Worked};

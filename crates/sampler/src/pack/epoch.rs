@@ -8,7 +8,7 @@ use super::position::PackPosition;
 use super::rows::{PackedRows, load};
 use crate::SamplerError;
 use crate::hash::mix;
-use crate::plan::position::{same, within};
+use crate::plan::position::{Version, same, within};
 
 /// The rows of one epoch in order, of which one window is packed at a time.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl PackedEpoch {
         let at_end = self.n_taken == self.rows.len();
         let Progress { epoch, drawn, carried } = if at_end { self.after.clone() } else { self.before.clone() };
         let (row, digest) = if at_end { (0, 0) } else { (self.n_taken as u64, self.digest) };
-        PackPosition { epoch, row, of: self.planner.identity(), drawn, carried, digest }
+        PackPosition { version: Version, epoch, row, of: self.planner.identity(), drawn, carried, digest }
     }
 
     fn plan_window(&mut self) -> bool {

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::carried::Carried;
 use super::planner::{PackPlanner, Progress};
 use crate::SamplerError;
-use crate::plan::position::{Identity, within};
+use crate::plan::position::{Identity, Version, within};
 
 /// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
 ///
 /// It says what it was taken in, by fingerprints; of the rule it says nothing, since rows do not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackPosition {
+    pub(super) version: Version,
     /// The epoch.
     pub epoch: u64,
     /// Rows of the window that were taken.

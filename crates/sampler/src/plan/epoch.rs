@@ -2,7 +2,7 @@
 
 use super::batches::{Batch, OwnedBatch};
 use super::planner::{BatchPlanner, Progress};
-use super::position::{Left, PlanPosition, same, within};
+use super::position::{Left, PlanPosition, Version, same, within};
 use super::window::Window;
 use crate::hash::mix;
 use crate::{CapacityRule, SamplerError};
@@ -101,7 +101,16 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
 
     fn position_at(&self, progress: &Progress, left: Option<Left>, (n, digest): (usize, u64)) -> PlanPosition {
         let Progress { epoch, drawn, carried } = progress.clone();
-        PlanPosition { epoch, batch: n as u64, of: self.planner.identity, drawn, carried, left, digest }
+        PlanPosition {
+            version: Version,
+            epoch,
+            batch: n as u64,
+            of: self.planner.identity,
+            drawn,
+            carried,
+            left,
+            digest,
+        }
     }
 
     /// Samples of the last batch that was taken.

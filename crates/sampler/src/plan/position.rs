@@ -1,6 +1,7 @@
 //! Where an epoch stands.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::compact::{Bits, Ids};
 use super::draw::Drawn;
@@ -14,6 +15,7 @@ use crate::{CapacityRule, SamplerError};
 /// each kind of sample, or a bit for each sample of a small window, however many there were.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPosition {
+    pub(super) version: Version,
     /// The epoch.
     pub epoch: u64,
     /// Batches that were taken of the window, or of what it had left when the rule changed.
@@ -127,4 +129,31 @@ pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(),
 
 pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
     if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }) }
+}
+
+/// The version of positions, which is read before all else; one of another version is refused by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version;
+
+impl Version {
+    /// Since 2, ids are written to base 85, and a stream's position holds its batches.
+    const NUMBER: u32 = 2;
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::NUMBER.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            Self::NUMBER => Ok(Self),
+            other => Err(D::Error::custom(format!(
+                "resume an epoch: the position is of `version` {other}, this program reads version {}",
+                Self::NUMBER
+            ))),
+        }
+    }
 }
