@@ -313,6 +313,23 @@ pub enum SamplerError {
         /// The most that one sample may have.
         limit: Bytes,
     },
+    /// Streams are mixed in no shares.
+    #[error("mix streams: `shares` are not set, and nobody knows how long the sources are")]
+    NoShares,
+    /// The share of a source is negative or no number.
+    #[error("mix streams: the share of source {number} is {share}, it must be a number from 0")]
+    SourceShare {
+        /// Number of the source, from 0.
+        number: usize,
+        /// Its share.
+        share: f64,
+    },
+    /// A source without samples would have to come again, or to end every epoch.
+    #[error("mix streams: source {number} has no samples, and would have to begin again without end")]
+    EmptySource {
+        /// Number of the source, from 0.
+        number: usize,
+    },
     /// A resumed stream was given a sample before those that its position holds.
     #[error(
         "resume a stream: sample {id} came before {n_missing} that the position holds; push those first, or leave them \

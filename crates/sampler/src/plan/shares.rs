@@ -24,11 +24,18 @@ pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Re
             return Err(SamplerError::Share { task, share, n_samples });
         }
     }
+    normalized(wanted, mix)
+}
+
+/// Shares that sum to one; any may be divided by their sum where that is asked for.
+///
+/// # Errors
+///
+/// [`SamplerError::ShareSum`].
+pub(super) fn normalized(wanted: &[f64], mix: &TaskMix) -> Result<Vec<f64>, SamplerError> {
     let sum: f64 = wanted.iter().sum();
-    if (sum - 1.0).abs() > SUM_TOLERANCE && !mix.normalize_shares {
-        return Err(SamplerError::ShareSum { sum });
-    }
-    Ok(wanted.iter().map(|share| share / sum).collect())
+    let may_be = if mix.normalize_shares { sum > 0.0 } else { (sum - 1.0).abs() <= SUM_TOLERANCE };
+    if may_be { Ok(wanted.iter().map(|share| share / sum).collect()) } else { Err(SamplerError::ShareSum { sum }) }
 }
 
 /// Shares by temperature: the sizes to the power of 1 / temperature, divided by their sum.

@@ -155,6 +155,16 @@ impl LoaderConfig {
     ///
     /// [`LoaderError::BufferCapacity`] when two steps take more than half of `memory`.
     pub fn ample_limit<S: Source>(&self, source: &S, memory: HostMemory) -> Result<Bytes, LoaderError> {
+        let least = self.least_limit(source, memory)?;
+        Ok(least.max(self.steps_limit(source, MAX_AHEAD).min(Bytes(memory.size().0 / CHEAP))))
+    }
+
+    /// Returns a limit that no memory has a say in, but for refusing it: room for two steps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LoaderConfig::ample_limit`].
+    pub fn least_limit<S: Source>(&self, source: &S, memory: HostMemory) -> Result<Bytes, LoaderError> {
         let (capacity, is_on_host) = (memory.size(), matches!(memory, HostMemory::BesideDevice(_)));
         let Buffers { step, is_streamed } = self.step_buffers(source);
         let needed = self.steps_limit(source, LEAST_AHEAD);
@@ -162,8 +172,7 @@ impl LoaderConfig {
             let (needed, enough) = (needed.shown_up(), needed.saturating_mul(2).shown_up());
             return Err(LoaderError::BufferCapacity { step, is_streamed, needed, capacity, is_on_host, enough });
         }
-        let cheap = self.steps_limit(source, MAX_AHEAD).min(Bytes(capacity.0 / CHEAP));
-        Ok(needed.max(cheap).max(USUAL_BUFFERS))
+        Ok(needed.max(USUAL_BUFFERS))
     }
 
     /// Refuses a limit into which no two steps fit.
