@@ -330,6 +330,12 @@ pub enum SamplerError {
         /// Number of the source, from 0.
         number: usize,
     },
+    /// A stream was given a sample of which it still holds a piece.
+    #[error("pack a stream: sample {id} came again while a piece of it is held")]
+    HeldTwice {
+        /// The sample.
+        id: u64,
+    },
     /// A resumed stream was given a sample before those that its position holds.
     #[error(
         "resume a stream: sample {id} came before {n_missing} that the position holds; push those first, or leave them \

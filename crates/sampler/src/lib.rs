@@ -134,7 +134,8 @@ pub use error::SamplerError;
 pub use orientation::Orientation;
 pub use pack::{
     PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
-    PackedEpoch, PackedRows, PackedStep, Piece, Split,
+    PackStream, PackStreamPosition, PackStreamStepPosition, PackStreamSteps, PackedEpoch, PackedRows, PackedStep,
+    Piece, Split,
 };
 pub use permutation::Permutation;
 pub use plan::{

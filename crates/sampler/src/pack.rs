@@ -12,6 +12,9 @@ mod position;
 mod report;
 mod rows;
 mod steps;
+mod stream;
+mod stream_position;
+mod stream_steps;
 mod supply;
 
 pub use config::{PackConfig, Split};
@@ -23,3 +26,6 @@ pub use position::PackPosition;
 pub use report::PackReport;
 pub use rows::PackedRows;
 pub use steps::{PackStepPosition, PackSteps, PackedStep};
+pub use stream::PackStream;
+pub use stream_position::PackStreamPosition;
+pub use stream_steps::{PackStreamStepPosition, PackStreamSteps};

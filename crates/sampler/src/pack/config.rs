@@ -1,5 +1,7 @@
 //! What is wanted of packed rows.
 
+use super::piece::Piece;
+use super::rows::load;
 use crate::{SampleIndex, SamplerError};
 
 /// The most samples of a window that nobody asked for: going on in the middle packs one again.
@@ -98,7 +100,7 @@ impl PackConfig {
     }
 
     /// Checks what a type cannot.
-    pub(super) fn check(&self, index: &SampleIndex<1>) -> Result<(), SamplerError> {
+    pub(super) fn check(&self) -> Result<(), SamplerError> {
         for (key, value) in [
             ("row_len", self.row_len.into()),
             ("row_squares", self.row_squares.unwrap_or(1)),
@@ -108,13 +110,22 @@ impl PackConfig {
                 return Err(SamplerError::BelowOne { key });
             }
         }
-        let limit = self.piece_len();
-        match self.split {
-            Split::Cut { overlap } if overlap >= limit => Err(SamplerError::Overlap { overlap, limit }),
-            Split::Cut { .. } => Ok(()),
-            Split::Refuse => index.longer_than(limit).map_or(Ok(()), |(id, length)| {
-                Err(SamplerError::BeyondRow { id, length, row_len: self.row_len, limit })
-            }),
+        match (self.split, self.piece_len()) {
+            (Split::Cut { overlap }, limit) if overlap >= limit => Err(SamplerError::Overlap { overlap, limit }),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether pieces fit into one row.
+    pub(super) fn fits<I>(&self, pieces: &[Piece<I>]) -> bool {
+        let load = load(self.row_len, pieces);
+        load.positions <= load.block && self.row_squares.is_none_or(|most| load.squares <= most)
+    }
+
+    /// Refuses a sample that is longer than a row may be and is not to be cut.
+    pub(super) fn check_length(&self, id: u64, length: u32) -> Result<(), SamplerError> {
+        let (row_len, limit) = (self.row_len, self.piece_len());
+        let fits = length <= limit || self.split != Split::Refuse;
+        if fits { Ok(()) } else { Err(SamplerError::BeyondRow { id, length, row_len, limit }) }
     }
 }

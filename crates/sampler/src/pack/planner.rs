@@ -65,7 +65,8 @@ impl PackPlanner {
     /// [`SamplerError::Overlap`] when pieces repeat all of one another; [`SamplerError::BelowOne`] with the key that is 0;
     /// [`SamplerError::TooManyPieces`].
     pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, SamplerError> {
-        config.check(&index)?;
+        config.check()?;
+        index.longer_than(config.piece_len()).map_or(Ok(()), |(id, length)| config.check_length(id, length))?;
         let most_pieces = config.n_pieces(index.longest()[0]);
         let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
         let most = u64::from(u32::MAX);

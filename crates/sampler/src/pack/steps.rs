@@ -27,13 +27,13 @@ pub struct PackSteps {
 
 /// The rows of one optimizer step, all of one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackedStep {
+pub struct PackedStep<I = u32> {
     /// The epoch.
     pub epoch: u64,
     /// What the epoch has taken before this step, and with it: positions where they are counted, or else samples.
     pub span: Range<u64>,
     /// The micro-batches.
-    pub batches: Vec<PackedRows>,
+    pub batches: Vec<PackedRows<I>>,
     /// Whether this is the last step of the epoch.
     pub ends_epoch: bool,
 }
@@ -78,7 +78,7 @@ impl PackSteps {
         while end.is_none_or(|end| taken < end)
             && let Some(batch) = ahead.batch_while(rule, |row| {
                 let is_wanted = end.is_none_or(|end| taken < end);
-                taken += if is_wanted { self.weight(row) } else { 0 };
+                taken += if is_wanted { weight(self.size, row) } else { 0 };
                 is_wanted
             })?
         {
@@ -98,12 +98,12 @@ impl PackSteps {
     pub fn position(&self) -> PackStepPosition {
         PackStepPosition { rows: self.epoch.position(), taken: self.taken }
     }
+}
 
-    /// What a row counts for.
-    fn weight(&self, row: &[Piece]) -> u64 {
-        match self.size {
-            StepSize::Positions(_) => row.iter().map(|piece| u64::from(piece.len())).sum(),
-            _ => row.iter().filter(|piece| piece.start == 0).count() as u64,
-        }
+/// What a row counts for.
+pub(super) fn weight<I>(size: StepSize, row: &[Piece<I>]) -> u64 {
+    match size {
+        StepSize::Positions(_) => row.iter().map(|piece| u64::from(piece.len())).sum(),
+        _ => row.iter().filter(|piece| piece.start == 0).count() as u64,
     }
 }

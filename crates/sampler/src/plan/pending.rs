@@ -66,6 +66,18 @@ impl<const AXES: usize> Pending<AXES> {
         ids
     }
 
+    /// The same without some samples, and without batches that have no other.
+    pub(crate) fn only(&self, keep: impl Fn(u64) -> bool) -> Self {
+        let kept = |ids: &[u64]| ids.iter().copied().filter(|id| keep(*id)).collect::<Vec<_>>();
+        let (mut batches, mut ids) = (Vec::new(), &*self.ids);
+        for batch in &*self.batches {
+            let (of_batch, rest) = ids.split_at(batch.n as usize);
+            batches.push((batch.cell, kept(of_batch)));
+            ids = rest;
+        }
+        Self::new(batches.into_iter().filter(|(_, ids)| !ids.is_empty()), kept(ids).into_iter())
+    }
+
     /// Batch after batch, and then those that are in none.
     pub(crate) fn in_order(&self) -> &[u64] {
         &self.ids

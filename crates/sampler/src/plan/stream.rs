@@ -35,7 +35,7 @@ pub struct StreamPlanner<R, const AXES: usize> {
     pub(super) n_windows: u64,
     pub(super) finished: bool,
     /// What a position holds, until all of it is there.
-    pub(super) resuming: Option<Box<Resuming<AXES>>>,
+    pub(super) resuming: Option<Box<Resuming<StreamPosition<AXES>, AXES>>>,
     pub(super) stats: StreamStats,
 }
 
@@ -69,26 +69,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             resuming: None,
             stats: StreamStats::default(),
         })
-    }
-
-    /// Goes on where a position was taken, from an empty buffer, once its pending samples are pushed again, in any order
-    /// and before all others: the batches are those of a stream that was not interrupted.
-    ///
-    /// Under another rule it goes on as if the rule had changed there.
-    ///
-    /// # Errors
-    ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with another configuration.
-    pub fn resume(mut self, position: &StreamPosition<AXES>) -> Result<Self, SamplerError> {
-        position.of.check(self.identity())?;
-        let StreamPosition { epoch, n_windows, finished, ref pending, .. } = *position;
-        (self.epoch, self.n_windows) = (epoch, n_windows);
-        if pending.is_empty() {
-            self.finished = finished;
-        } else {
-            self.resuming = Some(Box::new(Resuming::new(pending.clone(), finished)));
-        }
-        Ok(self)
     }
 
     /// Takes the next sample of the stream, unless there is no room.
@@ -215,7 +195,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// Samples in the buffer, and their host memory.
     pub fn held(&self) -> (usize, Bytes) {
         if let Some(resuming) = &self.resuming {
-            return resuming.held();
+            return resuming.n_held();
         }
         (self.waiting.len() + self.n_ready, self.waiting_bytes.saturating_add(self.ready_bytes))
     }

@@ -61,21 +61,20 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
 
     /// The same when batches that were taken are taken back.
     pub(super) fn position_with(&self, taken: impl Iterator<Item = ([u32; AXES], Vec<u64>)>) -> StreamPosition<AXES> {
+        if let Some(resuming) = &self.resuming {
+            let pending = resuming.position.pending.only(|id| resuming.may_have(id));
+            return StreamPosition { pending, ..resuming.position.clone() };
+        }
         let planned = |batch: &Planned<AXES>| (batch.cell, batch.ids().collect());
-        let pending = match &self.resuming {
-            Some(resuming) => resuming.pending(),
-            None => {
-                Pending::new(taken.chain(self.ready.iter().map(planned)), self.waiting.iter().map(|sample| sample.id))
-            }
-        };
-        let Self { epoch, n_windows, .. } = *self;
-        let finished = self.resuming.as_ref().map_or(self.finished, |it| it.finished);
+        let batches = taken.chain(self.ready.iter().map(planned));
+        let pending = Pending::new(batches, self.waiting.iter().map(|sample| sample.id));
+        let Self { epoch, n_windows, finished, .. } = *self;
         StreamPosition { version: Version, epoch, pending, of: self.identity(), n_windows, finished }
     }
 
     /// The samples that are in no batch that was taken.
     pub fn pending(&self) -> impl Iterator<Item = u64> {
         let held = self.ready.iter().flat_map(Planned::ids).chain(self.waiting.iter().map(|sample| sample.id));
-        held.chain(self.resuming.iter().flat_map(|it| it.pending().ids()))
+        held.chain(self.resuming.iter().flat_map(|it| it.missing.iter().chain(it.held.keys())).copied())
     }
 }
