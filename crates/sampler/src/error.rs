@@ -313,6 +313,49 @@ pub enum SamplerError {
         /// The most that one sample may have.
         limit: Bytes,
     },
+    /// There are more numbers of groups, or fewer, than samples.
+    #[error("group samples: there are {groups} numbers of groups for {n_samples} samples")]
+    GroupCount {
+        /// Numbers given.
+        groups: usize,
+        /// Number of samples.
+        n_samples: usize,
+    },
+    /// A setting would tear groups apart.
+    #[error("group samples: `{key}` is {value}, groups stay whole")]
+    NotForGroups {
+        /// Name of the setting.
+        key: &'static str,
+        /// What it says.
+        value: &'static str,
+    },
+    /// The samples of a group do not fit together.
+    #[error(
+        "group samples: group {group} has {n_samples} samples, the longest of length {length}, and {capacity} of these \
+         fit together"
+    )]
+    GroupAboveBudget {
+        /// The first such group.
+        group: u32,
+        /// Its samples.
+        n_samples: u32,
+        /// The longest of them.
+        length: u32,
+        /// How many samples fit that are as long.
+        capacity: u32,
+    },
+    /// The samples of a group do not fit into a row together.
+    #[error(
+        "group samples: group {group} has length {length} in all, a row has room for {limit}; set a longer `row_len`"
+    )]
+    GroupBeyondRow {
+        /// The first such group.
+        group: u32,
+        /// The sum of its samples' lengths.
+        length: u64,
+        /// The greatest length that a row may have in one piece.
+        limit: u32,
+    },
     /// Streams are mixed in no shares.
     #[error("mix streams: `shares` are not set, and nobody knows how long the sources are")]
     NoShares,
@@ -329,6 +372,18 @@ pub enum SamplerError {
     EmptySource {
         /// Number of the source, from 0.
         number: usize,
+    },
+    /// A streamed sample would be cut into more pieces than one may have.
+    #[error(
+        "pack a stream: sample {id} would be cut into {n_pieces} pieces, at most {most} are held; set a longer `row_len`"
+    )]
+    ManyPieces {
+        /// The sample.
+        id: u64,
+        /// Its pieces.
+        n_pieces: u32,
+        /// The most of one sample.
+        most: u32,
     },
     /// A stream was given a sample of which it still holds a piece.
     #[error("pack a stream: sample {id} came again while a piece of it is held")]

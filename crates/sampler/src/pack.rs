@@ -6,6 +6,7 @@ mod epoch;
 mod fill;
 mod layout;
 mod load;
+mod numbers;
 mod piece;
 mod planner;
 mod position;

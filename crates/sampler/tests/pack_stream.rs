@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_sampler::{
     EpochCursor, PackBudget, PackConfig, PackStream, PackStreamPosition, PackStreamStepPosition, PackStreamSteps,
-    PackedStep, Piece, Pushed, Split, StepSize, StreamLimits, StreamSample,
+    PackedRows, PackedStep, Piece, Pushed, Split, StepSize, StreamLimits, StreamSample,
 };
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
@@ -171,7 +171,7 @@ proptest! {
             prop_assert_eq!((step.epoch, step.span.start), before);
             before = if step.ends_epoch { (step.epoch + 1, 0) } else { (step.epoch, step.span.end) };
             let epoch = pieces.entry(step.epoch).or_default();
-            epoch.extend(step.batches.iter().flat_map(|rows| rows.iter()).flatten());
+            epoch.extend(step.batches.iter().flat_map(PackedRows::iter).flatten());
         }
         prop_assert_eq!(before.0, case.samples.len().div_ceil(case.per_epoch) as u64);
         let Split::Cut { overlap } = case.config.split else { unreachable!() };

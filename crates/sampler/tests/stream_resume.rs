@@ -54,18 +54,26 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
+/// What happens whenever it can.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disturbed {
+    Never,
+    Interrupted,
+    /// It goes on with a buffer of another size.
+    WithOtherBuffers,
+}
+
 struct Run<'a> {
     case: &'a Case,
-    /// Whether it is interrupted whenever it can be.
-    disturbed: bool,
+    disturbed: Disturbed,
     rule: PaddedBudget<1>,
     steps: StreamSteps<PaddedBudget<1>>,
     taken: Vec<PlannedStep>,
 }
 
 impl Case {
-    fn planner(&self, rule: PaddedBudget<1>) -> StreamPlanner<PaddedBudget<1>, 1> {
-        StreamPlanner::try_new(rule, self.config.clone(), self.limits).unwrap()
+    fn planner(&self, rule: PaddedBudget<1>, limits: StreamLimits) -> StreamPlanner<PaddedBudget<1>, 1> {
+        StreamPlanner::try_new(rule, self.config.clone(), limits).unwrap()
     }
 
     fn sample(&self, id: u64) -> StreamSample<1> {
@@ -73,9 +81,9 @@ impl Case {
         StreamSample { id, lengths: [length], task, bytes: Bytes(id % 4 * 133 + 1) }
     }
 
-    fn run(&self, disturbed: bool) -> Vec<PlannedStep> {
+    fn run(&self, disturbed: Disturbed) -> Vec<PlannedStep> {
         let rule = PaddedBudget([100]);
-        let steps = StreamSteps::try_new(self.planner(rule), self.size).unwrap();
+        let steps = StreamSteps::try_new(self.planner(rule, self.limits), self.size).unwrap();
         let mut run = Run { case: self, disturbed, rule, steps, taken: Vec::new() };
         for (at, (_, _, take, change)) in self.samples.iter().enumerate() {
             if at > 0 && at % self.per_epoch == 0 {
@@ -118,20 +126,24 @@ impl Run<'_> {
 
     /// Begins again at the position of now; that of a stream which still waits for samples is the same.
     fn disturb(&mut self) {
-        if !self.disturbed {
+        if self.disturbed == Disturbed::Never {
             return;
         }
         let position = self.steps.position();
         let saved = serde_json::to_string(&position).unwrap();
         let read: StreamStepPosition = serde_json::from_str(&saved).unwrap();
-        self.steps = StreamSteps::resume(self.case.planner(self.rule), self.case.size, &read).unwrap();
+        let mut limits = self.case.limits;
+        if self.disturbed == Disturbed::WithOtherBuffers {
+            limits.samples = 2 + (limits.samples + self.taken.len() * 7) % 60;
+        }
+        self.steps = StreamSteps::resume(self.case.planner(self.rule, limits), self.case.size, &read).unwrap();
         assert!(self.steps.missing().eq(read.stream.pending.ids()));
         for id in read.stream.pending.ids().into_iter().rev() {
             assert_eq!(self.steps.next_step(), None);
             assert_eq!(self.steps.position(), position);
             assert_eq!(self.steps.push(self.case.sample(id)).unwrap(), Pushed::Held);
         }
-        assert_eq!(self.steps.position(), position);
+        assert!(limits != self.case.limits || self.steps.position() == position);
     }
 }
 
@@ -140,7 +152,19 @@ proptest! {
 
     #[test]
     fn steps_are_the_same_however_often_a_stream_is_interrupted(case in case()) {
-        prop_assert_eq!(case.run(true), case.run(false));
+        prop_assert_eq!(case.run(Disturbed::Interrupted), case.run(Disturbed::Never));
+    }
+
+    #[test]
+    fn samples_come_once_an_epoch_whatever_the_buffers_that_a_stream_goes_on_with(case in case()) {
+        let steps = case.run(Disturbed::WithOtherBuffers);
+        let ids = |of: u64| steps.iter().filter(move |step| step.epoch == of).flat_map(|step| &step.batches);
+        let all: Vec<u64> = (0..case.samples.len() as u64).collect();
+        for (epoch, expected) in (0..).zip(all.chunks(case.per_epoch)) {
+            let mut ids: Vec<u64> = ids(epoch).flat_map(|batch| &batch.ids).copied().collect();
+            ids.sort_unstable();
+            prop_assert_eq!(ids, expected);
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl PackConfig {
     }
 
     /// The longest piece that a row may have.
-    pub(super) fn piece_len(&self) -> u32 {
+    pub(crate) fn piece_len(&self) -> u32 {
         let root = self.row_squares.map_or(u64::MAX, u64::isqrt);
         self.row_len.min(u32::try_from(root).unwrap_or(u32::MAX))
     }

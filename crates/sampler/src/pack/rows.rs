@@ -14,7 +14,7 @@ pub struct PackedRows<I = u32> {
 
 impl<I: Copy> PackedRows<I> {
     /// No rows.
-    pub(super) const fn new(row_len: u32) -> Self {
+    pub(crate) const fn new(row_len: u32) -> Self {
         Self { row_len, pieces: Vec::new(), spans: Vec::new() }
     }
 
@@ -49,7 +49,7 @@ impl<I: Copy> PackedRows<I> {
     }
 
     /// Appends a row.
-    pub(super) fn push(&mut self, row: &[Piece<I>]) {
+    pub(crate) fn push(&mut self, row: &[Piece<I>]) {
         let start = self.end();
         self.pieces.extend_from_slice(row);
         self.spans.push((start, self.end()));

@@ -13,6 +13,9 @@ use crate::hash::{Rng, Use, hash};
 use crate::plan::resuming::Resuming;
 use crate::{Pushed, SamplerError, StreamLimits, StreamSample};
 
+/// The most pieces of one sample: they are held at once, in 1 MiB, whatever the buffer.
+const MOST_PIECES: u32 = 1 << 16;
+
 /// A row of a stream, whose samples are named by their ids.
 pub(super) type Row = Vec<Piece<u64>>;
 
@@ -74,7 +77,8 @@ impl PackStream {
     /// # Errors
     ///
     /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the buffer;
-    /// [`SamplerError::BeyondRow`] when it is longer than a row may be and is not to be cut; [`SamplerError::HeldTwice`];
+    /// [`SamplerError::BeyondRow`] when it is longer than a row may be and is not to be cut; [`SamplerError::ManyPieces`] when
+    /// it would be cut into more than one sample may have; [`SamplerError::HeldTwice`];
     /// [`SamplerError::NotPending`] when others of a position come first.
     pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
         let StreamSample { id, lengths: [length], bytes, .. } = sample;
@@ -82,7 +86,7 @@ impl PackStream {
             return Err(SamplerError::ZeroLength { id, axis: 0 });
         }
         self.limits.check_sample(id, bytes)?;
-        self.config.check_length(id, length)?;
+        self.check_pieces(id, length)?;
         if let Some(resuming) = &mut self.resuming {
             resuming.push(sample)?;
             self.rebuild();
@@ -122,6 +126,15 @@ impl PackStream {
     /// Samples in the buffer, and their host memory.
     pub fn held(&self) -> (usize, Bytes) {
         self.resuming.as_ref().map_or((self.held.len(), self.held_bytes), |it| it.n_held())
+    }
+
+    /// Refuses a sample that is longer than a row may be and is not to be cut, or only into too many pieces.
+    fn check_pieces(&self, id: u64, length: u32) -> Result<(), SamplerError> {
+        self.config.check_length(id, length)?;
+        match self.config.n_pieces(length) {
+            n_pieces if MOST_PIECES < n_pieces => Err(SamplerError::ManyPieces { id, n_pieces, most: MOST_PIECES }),
+            _ => Ok(()),
+        }
     }
 
     /// Counts a piece of a sample as held.
@@ -193,8 +206,8 @@ impl PackStream {
         filling.fill(&self.config, &mut rows);
         self.carried = filling.take_back(&mut rows, most);
         self.count_open();
-        if self.open_bytes > Bytes(self.limits.bytes.0 / 2) {
-            // There would be no room for the next sample.
+        if self.open_bytes.0 >= self.limits.bytes.0 / 2 {
+            // It would be packed again at once.
             (self.carried, self.open_bytes) = (Row::new(), Bytes::ZERO);
             filling.fill(&self.config, &mut rows);
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::numbers::Numbers;
 use super::piece::Piece;
 use super::stream::{PackStream, Row, in_order};
-use crate::plan::compact::Numbers;
 use crate::plan::pending::Pending;
 use crate::plan::position::{Version, same};
 use crate::plan::resuming::Resuming;

@@ -24,7 +24,7 @@ pub(crate) struct Bits(Arc<str>);
 
 /// Writes numbers of any width one after the other.
 #[derive(Debug, Default)]
-pub(super) struct BitWriter {
+pub(crate) struct BitWriter {
     text: String,
     /// Bits that do not fill a word yet, the last one lowest.
     open: u64,
@@ -33,7 +33,7 @@ pub(super) struct BitWriter {
 
 /// Reads what a [`BitWriter`] wrote.
 #[derive(Debug)]
-pub(super) struct BitReader<'a> {
+pub(crate) struct BitReader<'a> {
     letters: &'a [u8],
     /// Bits of the last word that are not read yet, the next one highest.
     open: u32,
@@ -53,7 +53,7 @@ impl BitWriter {
     }
 
     /// Appends a number above 0 in twice the bits that it has, less one (Elias' gamma code).
-    pub(super) fn push_gamma(&mut self, number: u64) {
+    pub(crate) fn push_gamma(&mut self, number: u64) {
         let n_bits = width(number);
         self.push(0, n_bits - 1);
         self.push(number, n_bits);
@@ -65,7 +65,7 @@ impl BitWriter {
         self.text.len() / LETTERS_OF_WORD * WORD as usize + self.n_open as usize
     }
 
-    pub(super) fn finish(mut self) -> Bits {
+    pub(crate) fn finish(mut self) -> Bits {
         if self.n_open > 0 {
             self.open <<= WORD - self.n_open;
             self.close();
@@ -85,7 +85,7 @@ impl BitWriter {
 }
 
 impl Bits {
-    pub(super) fn reader(&self) -> BitReader<'_> {
+    pub(crate) fn reader(&self) -> BitReader<'_> {
         BitReader { letters: self.0.as_bytes(), open: 0, n_open: 0 }
     }
 }
@@ -107,7 +107,7 @@ impl BitReader<'_> {
     }
 
     /// Returns the next number that was appended by [`BitWriter::push_gamma`].
-    pub(super) fn next_gamma(&mut self) -> Option<u64> {
+    pub(crate) fn next_gamma(&mut self) -> Option<u64> {
         let mut n_more = 0;
         while self.next(1)? == 0 {
             n_more += 1;
@@ -230,43 +230,6 @@ impl<'de> Deserialize<'de> for Ids {
         Self::read(&Bits::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("these are no ids of samples"))
     }
 }
-
-/// Small numbers, each in the fewer bits the smaller it is; a copy shares them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers(pub(crate) Arc<[u32]>);
-
-impl Serialize for Numbers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut writer = BitWriter::default();
-        // The last ones are 0, most often all.
-        let n = self.0.iter().rposition(|number| *number > 0).map_or(0, |last| last + 1);
-        for number in [self.0.len() as u64, n as u64].into_iter().chain(self.0[..n].iter().copied().map(u64::from)) {
-            writer.push_gamma(number + 1);
-        }
-        writer.finish().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Numbers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(&Bits::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("these are no numbers of pieces"))
-    }
-}
-
-impl Numbers {
-    fn read(bits: &Bits) -> Option<Self> {
-        let mut reader = bits.reader();
-        let mut next = || u32::try_from(reader.next_gamma()? - 1).ok();
-        let (len, n) = (next()?, next()?);
-        let mut numbers = (0..n).map(|_| next()).collect::<Option<Vec<_>>>()?;
-        let n_zero = len.checked_sub(n).filter(|_| len <= MOST_NUMBERS)?;
-        numbers.extend(std::iter::repeat_n(0, n_zero as usize));
-        Some(Self(numbers.into()))
-    }
-}
-
-/// No stream holds more pieces.
-const MOST_NUMBERS: u32 = 1 << 24;
 
 #[cfg(test)]
 mod tests {

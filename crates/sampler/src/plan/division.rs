@@ -129,9 +129,9 @@ impl<'a> Coder<'a> {
             self.interval.narrow(split, is_second);
             while let Some(less) = self.interval.sure() {
                 if less == QUARTER {
-                    self.n_open += 1
+                    self.n_open += 1;
                 } else {
-                    self.bit(less == HALF)
+                    self.bit(less == HALF);
                 }
                 self.interval.double(less);
             }

@@ -29,7 +29,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         self.waiting.sort_by_cached_key(|sample| sample.key(seed, epoch + 1));
         let most = (self.waiting.len() / 2).min(self.limits.samples / 4);
         if !self.plan_and_carry(last, most) {
-            // There would be no room for the next sample.
+            // They would be planned again at once.
             self.plan_and_carry(last, 0);
         }
         self.n_windows += 1;
@@ -48,8 +48,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         }
         let of = |slots: &[u32]| -> Vec<_> { slots.iter().map(|slot| waiting[*slot as usize]).collect() };
         let left: Vec<StreamSample<AXES>> = of(&carried);
-        let left_bytes = left.iter().map(|sample| sample.bytes).sum();
-        if left_bytes > Bytes(self.limits.bytes.0 / 2) && most > 0 {
+        let left_bytes: Bytes = left.iter().map(|sample| sample.bytes).sum();
+        if left_bytes.0 >= self.limits.bytes.0 / 2 && most > 0 {
             return false;
         }
         for batch in window.batches.iter() {
