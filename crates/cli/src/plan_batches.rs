@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use plimsoll_files::write_whole_with;
-use plimsoll_sampler::{BatchPlanner, Batches, Mixing, PaddedBudget, PlanConfig, PlanReport, SampleIndex};
+use plimsoll_sampler::{BatchPlanner, Batches, Mixing, PaddedBudget, PlanConfig, PlanError, PlanReport, SampleIndex};
 use serde::Serialize;
 
 use crate::args::PlanBatchesArgs;
@@ -42,6 +42,7 @@ pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     let config = PlanConfig { seed: args.seed, window, ..PlanConfig::default() };
     let begun = Instant::now();
     let planner = SampleIndex::try_new([lengths])
+        .map_err(PlanError::from)
         .and_then(|index| BatchPlanner::try_new(index, PaddedBudget([args.budget]), config))
         .map_err(|error| user_error(error.to_string()))?;
     let batches = planner.plan_epoch(args.epoch);

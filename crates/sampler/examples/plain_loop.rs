@@ -21,7 +21,7 @@ fn main() -> Result<(), SamplerError> {
     let mut n_frames = 0;
     for batch in planner.batches(0) {
         // A program reads these utterances, pads each to `batch.cell[0]` frames, and trains with them.
-        let ids = batch.ids.iter().map(|place| admitted.ids[*place as usize]);
+        let ids = batch.ids.iter().map(|place| admitted.ids[usize::try_from(*place).unwrap_or(usize::MAX)]);
         n_frames += ids.map(|id| u64::from(frames[id as usize])).sum::<u64>();
     }
     let report = planner.report(0, &planner.plan_epoch(0));

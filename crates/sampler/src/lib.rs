@@ -51,6 +51,9 @@
 //!   the epoch, also when one window would hold all of it; draws are off them by less than a sample from the start.
 //!   Steps, whose batches are ordered for it, were off by less than two of the largest batches in any 20 of them, in each of
 //!   12 000 random mixtures with the default weight of diversity: measured, not proved.
+//! * A sample's id is a `u64` wherever one is handed out: by steps, streams, cursors and iterators.
+//!   In the tables over an index, [`Batches`] and [`PackedRows`], it is the sample's place there, in 32 bits, which halves
+//!   what a plan of ten million samples reads and holds; an index refuses to have more.
 //! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example
@@ -137,7 +140,7 @@ pub use crop::{Crop, crop, image_of};
 pub use deal::deal;
 pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
-pub use error::SamplerError;
+pub use error::{CollateError, DealError, IndexError, PackError, PlanError, PositionError, SamplerError, StreamError};
 pub use orientation::Orientation;
 pub use pack::{
     PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,

@@ -1,6 +1,6 @@
 //! Samples that stay together.
 
-use plimsoll_sampler::{Groups, Lattice, Oversize, PackConfig, PaddedBudget, Piece, PlanConfig, SamplerError, Split};
+use plimsoll_sampler::{Groups, IndexError, Lattice, Oversize, PackConfig, PaddedBudget, Piece, PlanConfig, Split};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 400;
@@ -20,10 +20,10 @@ proptest! {
         for batch in planner.batches(1).map(|batch| groups.samples(&batch)) {
             prop_assert!(batch.ids.len() as u64 * u64::from(batch.cell[0]) <= BUDGET);
             prop_assert!(batch.ids.len() <= most_samples as usize);
-            for id in &batch.ids {
-                prop_assert!(lengths[*id as usize] <= batch.cell[0] && !seen[*id as usize]);
-                seen[*id as usize] = true;
-                let mates = (0..).zip(&group_of).filter(|(_, group)| **group == group_of[*id as usize]);
+            for at in batch.ids.iter().map(|id| usize::try_from(*id).unwrap()) {
+                prop_assert!(lengths[at] <= batch.cell[0] && !seen[at]);
+                seen[at] = true;
+                let mates = (0..).zip(&group_of).filter(|(_, group)| **group == group_of[at]);
                 prop_assert!(mates.into_iter().all(|(mate, _)| batch.ids.contains(&mate)));
             }
         }
@@ -67,7 +67,7 @@ fn what_does_not_stay_together_is_refused_by_name() {
     let error = groups.pack_planner(cut).unwrap_err().to_string();
     assert_eq!(error, "group samples: `split` is cut, groups stay whole");
     let error = Groups::try_new(&[1, 2], &[0]).unwrap_err();
-    assert_eq!(error, SamplerError::GroupCount { groups: 1, n_samples: 2 });
+    assert_eq!(error, IndexError::GroupCount { groups: 1, n_samples: 2 });
     assert_eq!(error.to_string(), "group samples: there are 1 numbers of groups for 2 samples");
 }
 

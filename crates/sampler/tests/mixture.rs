@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use plimsoll_sampler::{
-    BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, PlanPosition, SampleIndex, SamplerError, TaskMix,
+    BatchPlanner, EpochEnd, IndexError, PaddedBudget, PlanConfig, PlanError, PlanPosition, SampleIndex, TaskMix,
 };
 use proptest::prelude::*;
 
@@ -92,10 +92,10 @@ fn an_epoch_that_a_tiny_share_makes_endless_is_refused() {
     let tasks = TaskMix { shares: Some(vec![1.0 - 1e-9, 1e-9]), ends: EpochEnd::LastExhausted, ..TaskMix::default() };
     let config = PlanConfig { tasks, ..PlanConfig::default() };
     let error = BatchPlanner::try_new(index, PaddedBudget([10]), config).unwrap_err();
-    assert!(matches!(error, SamplerError::TooManySamples { .. }), "{error}");
+    assert!(matches!(error, PlanError::Index(IndexError::TooManySamples { .. })), "{error}");
 }
 
-fn weighted(weights: &[f64]) -> Result<Planner, SamplerError> {
+fn weighted(weights: &[f64]) -> Result<Planner, PlanError> {
     let index = SampleIndex::try_new([vec![5; weights.len()]])?.with_weights(weights)?;
     let config = PlanConfig { window: Some(700), ..PlanConfig::default() };
     BatchPlanner::try_new(index, PaddedBudget([60]), config)

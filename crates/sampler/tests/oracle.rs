@@ -7,7 +7,7 @@
 mod common;
 
 use common::Numbers;
-use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, SampleIndex, SamplerError, TaskMix};
+use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanError, SampleIndex, TaskMix};
 
 const N_CASES: u64 = 10_000;
 
@@ -63,7 +63,7 @@ impl Case {
         let longest = self.lengths.iter().copied().max().unwrap();
         let k = u64::from(self.config.multiple_of);
         let planner = match BatchPlanner::try_new(index, PaddedBudget([self.budget]), self.config.clone()) {
-            Err(SamplerError::MultipleAboveBudget { .. }) => return assert!(self.capacity(longest) < k),
+            Err(PlanError::MultipleAboveBudget { .. }) => return assert!(self.capacity(longest) < k),
             planner => planner.unwrap(),
         };
         assert!(k <= self.capacity(longest));

@@ -143,7 +143,7 @@ impl Run<'_> {
             assert_eq!(self.steps.position(), position);
             assert_eq!(self.steps.push(self.case.sample(id)).unwrap(), Pushed::Held);
         }
-        assert!(limits != self.case.limits || self.steps.position() == position);
+        assert!(self.disturbed != Disturbed::Interrupted || self.steps.position() == position);
     }
 }
 

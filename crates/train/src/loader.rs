@@ -22,6 +22,20 @@ pub use self::stream::StreamedPosition;
 use crate::source::{Draw, Item, Source, SourceError};
 use crate::workers::Workers;
 
+/// Lets `?` turn the sampler's answers to any of its questions into an error that has one variant for all of them.
+macro_rules! from_sampler {
+    ($error:ty: $($answer:ident),+) => {$(
+        impl From<plimsoll_sampler::$answer> for $error {
+            fn from(error: plimsoll_sampler::$answer) -> Self {
+                Self::Sampler(error.into())
+            }
+        }
+    )+};
+}
+pub(crate) use from_sampler;
+
+from_sampler!(LoaderError: IndexError, PlanError, PositionError, StreamError, DealError);
+
 /// What keeps a loader from going on.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {

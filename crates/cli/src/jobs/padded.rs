@@ -1,6 +1,6 @@
 //! What jobs whose samples have lengths have in common.
 
-use plimsoll_sampler::{BatchPlanner, PlanConfig, StreamLimits, StreamPlanner};
+use plimsoll_sampler::{BatchPlanner, PlanConfig, SamplerError, StreamLimits, StreamPlanner};
 use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
 use plimsoll_types::Bytes;
 
@@ -66,8 +66,8 @@ fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> R
     let least = StreamLimits { samples: 2, bytes: Bytes(2) };
     let checked = match job.source().lengths() {
         Lengths::Cut => Ok(()),
-        Lengths::Known(index) => BatchPlanner::try_new(index, any, config).map(drop),
-        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop),
+        Lengths::Known(index) => BatchPlanner::try_new(index, any, config).map(drop).map_err(SamplerError::from),
+        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop).map_err(SamplerError::from),
     };
     checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
 }
@@ -75,11 +75,7 @@ fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> R
 /// Returns the lengths that a job knows.
 pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
     match job.source().lengths() {
-        Lengths::Known(index) => (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect(),
+        Lengths::Known(index) => index.iter().map(|[length]| length).collect(),
         Lengths::Cut | Lengths::Streamed { .. } => Vec::new(),
     }
-}
-
-fn narrow(id: usize) -> u32 {
-    u32::try_from(id).unwrap_or(u32::MAX)
 }

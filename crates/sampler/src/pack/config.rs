@@ -2,7 +2,7 @@
 
 use super::piece::Piece;
 use super::rows::load;
-use crate::{SampleIndex, SamplerError};
+use crate::{PackError, PlanError, SampleIndex};
 
 /// The most samples of a window that nobody asked for: going on in the middle packs one again.
 const MOST_WINDOW: usize = 1 << 13;
@@ -100,18 +100,18 @@ impl PackConfig {
     }
 
     /// Checks what a type cannot.
-    pub(super) fn check(&self) -> Result<(), SamplerError> {
+    pub(super) fn check(&self) -> Result<(), PackError> {
         for (key, value) in [
             ("row_len", self.row_len.into()),
             ("row_squares", self.row_squares.unwrap_or(1)),
             ("window", self.window.map_or(1, |it| it as u64)),
         ] {
             if value == 0 {
-                return Err(SamplerError::BelowOne { key });
+                return Err(PlanError::BelowOne { key }.into());
             }
         }
         match (self.split, self.piece_len()) {
-            (Split::Cut { overlap }, limit) if overlap >= limit => Err(SamplerError::Overlap { overlap, limit }),
+            (Split::Cut { overlap }, limit) if overlap >= limit => Err(PackError::Overlap { overlap, limit }),
             _ => Ok(()),
         }
     }
@@ -123,9 +123,9 @@ impl PackConfig {
     }
 
     /// Refuses a sample that is longer than a row may be and is not to be cut.
-    pub(super) fn check_length(&self, id: u64, length: u32) -> Result<(), SamplerError> {
+    pub(super) fn check_length(&self, id: u64, length: u32) -> Result<(), PackError> {
         let (row_len, limit) = (self.row_len, self.piece_len());
         let fits = length <= limit || self.split != Split::Refuse;
-        if fits { Ok(()) } else { Err(SamplerError::BeyondRow { id, length, row_len, limit }) }
+        if fits { Ok(()) } else { Err(PackError::BeyondRow { id, length, row_len, limit }) }
     }
 }

@@ -10,7 +10,7 @@ use super::piece::Piece;
 use super::planner::PackPlanner;
 use super::position::PackPosition;
 use super::rows::PackedRows;
-use crate::{SamplerError, StepSize};
+use crate::{PackError, PositionError, StepSize};
 
 /// Divides each epoch into optimizer steps, and never ends.
 ///
@@ -50,8 +50,8 @@ impl PackSteps {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing.
-    pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, SamplerError> {
+    /// [`crate::PlanError::BelowOne`] when a step takes nothing.
+    pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, PackError> {
         size.check()?;
         Ok(Self { planner: planner.clone(), epoch: planner.epoch(0), size, taken: 0 })
     }
@@ -61,7 +61,7 @@ impl PackSteps {
     /// # Errors
     ///
     /// Those of [`PackSteps::try_new`] and [`PackPlanner::resume`].
-    pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, SamplerError> {
+    pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, PositionError> {
         let steps = Self::try_new(planner, size)?;
         Ok(Self { epoch: planner.resume(&position.rows)?, taken: position.taken, ..steps })
     }
@@ -70,8 +70,8 @@ impl PackSteps {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
-    pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, SamplerError> {
+    /// [`PackError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
+    pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, PackError> {
         let mut ahead = self.epoch.clone();
         let (start, mut taken, mut batches) = (self.taken, self.taken, Vec::new());
         let end = self.size.end(start);

@@ -11,7 +11,8 @@ use super::rows::PackedRows;
 use super::stream_position::PackStreamPosition;
 use crate::hash::{Rng, Use, hash};
 use crate::plan::resuming::Resuming;
-use crate::{Pushed, SamplerError, StreamLimits, StreamSample};
+use crate::plan::stream_position::StreamIdentity;
+use crate::{IndexError, Pushed, StreamError, StreamLimits, StreamSample};
 
 /// The most pieces of one sample: they are held at once, in 1 MiB, whatever the buffer.
 const MOST_PIECES: u32 = 1 << 16;
@@ -29,6 +30,8 @@ pub(super) type Row = Vec<Piece<u64>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackStream {
     pub(super) config: PackConfig,
+    /// What tells the stream from others.
+    pub(super) identity: StreamIdentity,
     limits: StreamLimits,
     /// The samples of which a piece is held, and how many pieces are.
     pub(super) held: BTreeMap<u64, (StreamSample<1>, u32)>,
@@ -51,12 +54,13 @@ impl PackStream {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] with the key that is 0, also when half of the buffer holds no sample, and
-    /// [`SamplerError::Overlap`].
-    pub fn try_new(config: PackConfig, limits: StreamLimits) -> Result<Self, SamplerError> {
+    /// [`crate::PlanError::BelowOne`] with the key that is 0, also when half of the buffer holds no sample, and
+    /// [`crate::PackError::Overlap`].
+    pub fn try_new(config: PackConfig, limits: StreamLimits) -> Result<Self, StreamError> {
         config.check()?;
         limits.check()?;
         Ok(Self {
+            identity: StreamIdentity::new(config.seed, &config),
             config,
             limits,
             held: BTreeMap::new(),
@@ -76,14 +80,14 @@ impl PackStream {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the buffer;
-    /// [`SamplerError::BeyondRow`] when it is longer than a row may be and is not to be cut; [`SamplerError::ManyPieces`] when
-    /// it would be cut into more than one sample may have; [`SamplerError::HeldTwice`];
-    /// [`SamplerError::NotPending`] when others of a position come first.
-    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
+    /// [`IndexError::ZeroLength`]; [`StreamError::BufferedSample`] when the sample is larger than half of the buffer;
+    /// [`crate::PackError::BeyondRow`] when it is longer than a row may be and is not to be cut; [`StreamError::ManyPieces`] when
+    /// it would be cut into more than one sample may have; [`StreamError::HeldTwice`];
+    /// [`StreamError::NotPending`] when others of a position come first.
+    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, StreamError> {
         let StreamSample { id, lengths: [length], bytes, .. } = sample;
         if length == 0 {
-            return Err(SamplerError::ZeroLength { id, axis: 0 });
+            return Err(IndexError::ZeroLength { id, axis: 0 }.into());
         }
         self.limits.check_sample(id, bytes)?;
         self.check_pieces(id, length)?;
@@ -129,10 +133,10 @@ impl PackStream {
     }
 
     /// Refuses a sample that is longer than a row may be and is not to be cut, or only into too many pieces.
-    fn check_pieces(&self, id: u64, length: u32) -> Result<(), SamplerError> {
+    fn check_pieces(&self, id: u64, length: u32) -> Result<(), StreamError> {
         self.config.check_length(id, length)?;
         match self.config.n_pieces(length) {
-            n_pieces if MOST_PIECES < n_pieces => Err(SamplerError::ManyPieces { id, n_pieces, most: MOST_PIECES }),
+            n_pieces if MOST_PIECES < n_pieces => Err(StreamError::ManyPieces { id, n_pieces, most: MOST_PIECES }),
             _ => Ok(()),
         }
     }
@@ -155,10 +159,10 @@ impl PackStream {
         }
     }
 
-    fn hold(&mut self, sample: StreamSample<1>) -> Result<(), SamplerError> {
+    fn hold(&mut self, sample: StreamSample<1>) -> Result<(), StreamError> {
         let StreamSample { id, lengths: [length], .. } = sample;
         if self.held.contains_key(&id) {
-            return Err(SamplerError::HeldTwice { id });
+            return Err(StreamError::HeldTwice { id });
         }
         if self.finished {
             (self.finished, self.epoch, self.n_windows) = (false, self.epoch + 1, 0);

@@ -11,7 +11,7 @@ use crate::plan::pending::Pending;
 use crate::plan::position::{Version, same};
 use crate::plan::resuming::Resuming;
 use crate::plan::stream_position::StreamIdentity;
-use crate::{SamplerError, StreamSample};
+use crate::{StreamError, StreamSample};
 
 /// Pieces as samples and numbers, in growing order.
 type Group = Vec<(u64, u32)>;
@@ -81,9 +81,9 @@ impl PackStream {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with another configuration.
-    pub fn resume(mut self, position: &PackStreamPosition) -> Result<Self, SamplerError> {
-        position.of.check(self.identity())?;
+    /// [`crate::PositionError::OtherPlan`] when the position was taken with another configuration.
+    pub fn resume(mut self, position: &PackStreamPosition) -> Result<Self, StreamError> {
+        position.of.check(self.identity)?;
         (self.epoch, self.n_windows) = (position.epoch, position.n_windows);
         same("pieces", position.numbers.0.len() as u64, position.pieces.len() as u64)?;
         let pending = position.pending();
@@ -122,7 +122,7 @@ impl PackStream {
         let rows = taken.chain(&self.ready).chain(carried).chain(waiting);
         let groups: Vec<_> = rows.map(|row| self.group(row)).collect();
         let Self { epoch, n_windows, finished, .. } = *self;
-        let (of, has_carried) = (self.identity(), carried.is_some());
+        let (of, has_carried) = (self.identity, carried.is_some());
         let (pieces, numbers) = (Pending::default(), Numbers::default());
         PackStreamPosition { version: Version, epoch, of, n_windows, finished, has_carried, pieces, numbers }
             .with_groups(&groups)
@@ -132,10 +132,6 @@ impl PackStream {
         let mut group: Group = row.iter().map(|piece| (piece.id, self.config.number(piece.start))).collect();
         group.sort_unstable();
         group
-    }
-
-    fn identity(&self) -> StreamIdentity {
-        StreamIdentity::new(self.config.seed, &self.config)
     }
 
     /// Puts the pieces of a position where they were, once all of their samples are there.

@@ -10,7 +10,7 @@ use super::rows::{PackedRows, load};
 use super::steps::{PackedStep, weight};
 use super::stream::{PackStream, Row};
 use super::stream_position::PackStreamPosition;
-use crate::{Pushed, SamplerError, StepSize, StreamSample};
+use crate::{PackError, Pushed, StepSize, StreamError, StreamSample};
 
 /// Divides a packed stream into optimizer steps, as [`crate::PackSteps`] does with epochs.
 ///
@@ -60,8 +60,8 @@ impl<R: PackRule> PackStreamSteps<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing.
-    pub fn try_new(stream: PackStream, size: StepSize, rule: R) -> Result<Self, SamplerError> {
+    /// [`crate::PlanError::BelowOne`] when a step takes nothing.
+    pub fn try_new(stream: PackStream, size: StepSize, rule: R) -> Result<Self, StreamError> {
         size.check()?;
         Ok(Self { epoch: stream.epoch, stream, size, rule, queue: VecDeque::new(), taken: 0 })
     }
@@ -76,7 +76,7 @@ impl<R: PackRule> PackStreamSteps<R> {
         size: StepSize,
         rule: R,
         position: &PackStreamStepPosition,
-    ) -> Result<Self, SamplerError> {
+    ) -> Result<Self, StreamError> {
         let steps = Self::try_new(stream.resume(&position.stream)?, size, rule)?;
         Ok(Self { taken: position.taken, ..steps })
     }
@@ -87,7 +87,7 @@ impl<R: PackRule> PackStreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`PackStream::push`].
-    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
+    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, StreamError> {
         self.fill();
         if self.stream.finished && !self.queue.is_empty() {
             return Ok(Pushed::Full);
@@ -103,8 +103,8 @@ impl<R: PackRule> PackStreamSteps<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
-    pub fn next_step(&mut self) -> Result<Option<PackedStep<u64>>, SamplerError> {
+    /// [`PackError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
+    pub fn next_step(&mut self) -> Result<Option<PackedStep<u64>>, PackError> {
         self.fill();
         let n_rows = match self.n_rows() {
             Some(n) if n < self.queue.len() => n,
@@ -187,14 +187,14 @@ impl<R: PackRule> PackStreamSteps<R> {
     }
 
     /// The first rows in micro-batches that fit.
-    fn batches(&self, n_rows: usize) -> Result<Vec<PackedRows<u64>>, SamplerError> {
+    fn batches(&self, n_rows: usize) -> Result<Vec<PackedRows<u64>>, PackError> {
         let row_len = self.stream.config.row_len;
         let (mut batches, mut first) = (Vec::new(), 0);
         while first < n_rows {
             let n = self.n_of_batch(first).min(n_rows - first);
             if n == 0 {
                 let PackLoad { positions, squares, .. } = load(row_len, &self.queue[first]);
-                return Err(SamplerError::RowLoad { positions, squares });
+                return Err(PackError::RowLoad { positions, squares });
             }
             let mut rows = PackedRows::new(row_len);
             self.queue.range(first..first + n).for_each(|row| rows.push(row));

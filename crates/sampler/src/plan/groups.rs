@@ -7,7 +7,10 @@ use super::batches::OwnedBatch;
 use super::config::{Oversize, PlanConfig};
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
-use crate::{CapacityRule, Lattice, PackConfig, PackPlanner, PackedRows, Piece, SampleIndex, SamplerError, Split};
+use crate::{
+    CapacityRule, IndexError, Lattice, PackConfig, PackError, PackPlanner, PackedRows, Piece, PlanError, SampleIndex,
+    Split,
+};
 
 /// Groups of samples of which each comes in one batch, or one packed row: the views of a scene, the sentences of a document.
 ///
@@ -63,11 +66,11 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::GroupCount`] when there are more numbers than samples, or fewer, and those of
+    /// [`IndexError::GroupCount`] when there are more numbers than samples, or fewer, and those of
     /// [`SampleIndex::try_new`].
-    pub fn try_new(lengths: &[u32], group_of: &[u32]) -> Result<Self, SamplerError> {
+    pub fn try_new(lengths: &[u32], group_of: &[u32]) -> Result<Self, IndexError> {
         if lengths.len() != group_of.len() {
-            return Err(SamplerError::GroupCount { groups: group_of.len(), n_samples: lengths.len() });
+            return Err(IndexError::GroupCount { groups: group_of.len(), n_samples: lengths.len() });
         }
         SampleIndex::try_new([lengths])?;
         let mut by_name = BTreeMap::<u32, Vec<u32>>::new();
@@ -105,19 +108,19 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::GroupAboveBudget`] with the first group that does not fit, unless such are skipped;
-    /// [`SamplerError::NotForGroups`] when samples are to be cut, or batches to be a multiple; and those of
+    /// [`PlanError::GroupAboveBudget`] with the first group that does not fit, unless such are skipped;
+    /// [`PlanError::NotForGroups`] when samples are to be cut, or batches to be a multiple; and those of
     /// [`BatchPlanner::try_new`].
     pub fn planner<R: CapacityRule<1>>(
         &self,
         rule: R,
         config: PlanConfig<1>,
-    ) -> Result<BatchPlanner<GroupRule<R>, 2>, SamplerError> {
+    ) -> Result<BatchPlanner<GroupRule<R>, 2>, PlanError> {
         if config.oversize == Oversize::Truncate {
-            return Err(SamplerError::NotForGroups { key: "oversize", value: "truncate" });
+            return Err(PlanError::NotForGroups { key: "oversize", value: "truncate" });
         }
         if config.multiple_of > 1 {
-            return Err(SamplerError::NotForGroups { key: "multiple_of", value: "above 1" });
+            return Err(PlanError::NotForGroups { key: "multiple_of", value: "above 1" });
         }
         let lattice = Lattice::try_new([Vec::new(), config.lattice.edges(0).to_vec()])?;
         let rule = GroupRule { rule, most_samples: config.most_samples };
@@ -144,7 +147,8 @@ impl Groups {
 
     /// The samples of a batch of groups, and the length that each is padded to.
     pub fn samples(&self, batch: &OwnedBatch<2>) -> OwnedBatch<1> {
-        let ids = batch.ids.iter().flat_map(|group| self.members(*group)).copied().collect();
+        let groups = batch.ids.iter().filter_map(|group| u32::try_from(*group).ok());
+        let ids = groups.flat_map(|group| self.members(group)).copied().map(u64::from).collect();
         OwnedBatch { ids, cell: [batch.cell[1]] }
     }
 
@@ -154,16 +158,16 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::GroupBeyondRow`] with the first group that is longer than a row may be;
-    /// [`SamplerError::NotForGroups`] when samples are to be cut; and those of [`PackPlanner::try_new`].
-    pub fn pack_planner(&self, config: PackConfig) -> Result<PackPlanner, SamplerError> {
+    /// [`PackError::GroupBeyondRow`] with the first group that is longer than a row may be;
+    /// [`PlanError::NotForGroups`] when samples are to be cut; and those of [`PackPlanner::try_new`].
+    pub fn pack_planner(&self, config: PackConfig) -> Result<PackPlanner, PackError> {
         if config.split != Split::Refuse {
-            return Err(SamplerError::NotForGroups { key: "split", value: "cut" });
+            return Err(PlanError::NotForGroups { key: "split", value: "cut" }.into());
         }
         let limit = config.piece_len();
         let total = |group: u32| {
             let length = self.members(group).iter().map(|id| u64::from(self.length(*id))).sum();
-            let beyond = SamplerError::GroupBeyondRow { group: self.names[group as usize], length, limit };
+            let beyond = PackError::GroupBeyondRow { group: self.names[group as usize], length, limit };
             u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(beyond)
         };
         let totals = (0..narrow(self.len())).map(total).collect::<Result<Vec<_>, _>>()?;
@@ -195,7 +199,7 @@ impl Groups {
         rule: &impl CapacityRule<2>,
         lattice: &Lattice<2>,
         oversize: Oversize,
-    ) -> Result<(), SamplerError> {
+    ) -> Result<(), PlanError> {
         let n_groups = if oversize == Oversize::Refuse { narrow(self.len()) } else { 0 };
         for group in 0..n_groups {
             let (n_samples, length) = (narrow(self.members(group).len()), self.longest(group));
@@ -203,7 +207,7 @@ impl Groups {
             let capacity = lattice.cell([1, length]).map_or(0, |cell| rule.capacity(cell));
             if capacity < n_samples {
                 let group = self.names[group as usize];
-                return Err(SamplerError::GroupAboveBudget { group, n_samples, length, capacity });
+                return Err(PlanError::GroupAboveBudget { group, n_samples, length, capacity });
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::stream_mix::{MixPosition, SourceEnd, StreamMix};
 use super::streamed::StreamSample;
-use crate::{SamplerError, TaskMix};
+use crate::{StreamError, TaskMix};
 
 /// The samples of several sources in their shares, epoch by epoch; each sample's task is the number of its source.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ pub struct MixedStream<F, I> {
 ///
 /// # Errors
 ///
-/// Those of [`StreamMix::try_new`]; the iterator returns [`SamplerError::EmptySource`].
-pub fn mixed_stream<F, I, const AXES: usize>(mix: &TaskMix, open: F) -> Result<MixedStream<F, I>, SamplerError>
+/// Those of [`StreamMix::try_new`]; the iterator returns [`StreamError::EmptySource`].
+pub fn mixed_stream<F, I, const AXES: usize>(mix: &TaskMix, open: F) -> Result<MixedStream<F, I>, StreamError>
 where
     F: FnMut(usize, u64, u64) -> I,
     I: Iterator<Item = StreamSample<AXES>>,
@@ -62,7 +62,7 @@ where
     /// # Errors
     ///
     /// Those of [`StreamMix::resume`].
-    pub fn resume(mix: &TaskMix, position: &MixPosition, open: F) -> Result<Self, SamplerError> {
+    pub fn resume(mix: &TaskMix, position: &MixPosition, open: F) -> Result<Self, StreamError> {
         let mut stream = mixed_stream(mix, open)?;
         stream.mix = StreamMix::resume(mix, position)?;
         for source in 0..stream.sources.len() {
@@ -87,7 +87,7 @@ where
     F: FnMut(usize, u64, u64) -> I,
     I: Iterator<Item = StreamSample<AXES>>,
 {
-    type Item = Result<StreamSample<AXES>, SamplerError>;
+    type Item = Result<StreamSample<AXES>, StreamError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(source) = self.mix.next_source() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_types::Bytes;
 
 use super::streamed::StreamSample;
-use crate::SamplerError;
+use crate::StreamError;
 
 /// A position, and the samples of it that have come back.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +20,10 @@ impl<P, const AXES: usize> Resuming<P, AXES> {
         Self { position, missing: ids.into_iter().collect(), held: BTreeMap::new() }
     }
 
-    pub(crate) fn push(&mut self, sample: StreamSample<AXES>) -> Result<(), SamplerError> {
+    pub(crate) fn push(&mut self, sample: StreamSample<AXES>) -> Result<(), StreamError> {
         let id = sample.id;
         if !self.missing.remove(&id) {
-            return Err(SamplerError::NotPending { id, n_missing: self.missing.len() as u64 });
+            return Err(StreamError::NotPending { id, n_missing: self.missing.len() as u64 });
         }
         self.held.insert(id, sample);
         Ok(())

@@ -10,7 +10,7 @@ use super::resuming::Resuming;
 use super::stream_position::{StreamIdentity, StreamPosition};
 use super::streamed::{Planned, Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};
 use super::window::Window;
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, IndexError, StreamError};
 
 /// Plans a stream through a bounded look-ahead buffer.
 ///
@@ -22,6 +22,8 @@ use crate::{CapacityRule, SamplerError};
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPlanner<R, const AXES: usize> {
     pub(super) fit: Fit<R, AXES>,
+    /// What tells the stream from others.
+    pub(super) identity: StreamIdentity,
     pub(super) config: PlanConfig<AXES>,
     pub(super) limits: StreamLimits,
     pub(super) waiting: Vec<StreamSample<AXES>>,
@@ -44,17 +46,18 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when half of the buffer holds no sample, [`SamplerError::StreamShares`] when shares
+    /// [`crate::PlanError::BelowOne`] when half of the buffer holds no sample, [`StreamError::StreamShares`] when shares
     /// are asked for, and what [`crate::BatchPlanner::try_new`] says of the configuration.
-    pub fn try_new(rule: R, config: PlanConfig<AXES>, limits: StreamLimits) -> Result<Self, SamplerError> {
+    pub fn try_new(rule: R, config: PlanConfig<AXES>, limits: StreamLimits) -> Result<Self, StreamError> {
         config.check()?;
         limits.check()?;
         if config.tasks.shares.is_some() {
-            return Err(SamplerError::StreamShares);
+            return Err(StreamError::StreamShares);
         }
         let fit = Fit::new(rule, &config);
         Ok(Self {
             fit,
+            identity: StreamIdentity::new(config.seed, &config),
             config,
             limits,
             waiting: Vec::new(),
@@ -75,13 +78,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
-    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it
-    /// does not fit even alone and is to be refused; [`SamplerError::NotPending`] when others of a position come first.
-    pub fn push(&mut self, sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
+    /// [`IndexError::ZeroLength`]; [`StreamError::BufferedSample`] when the sample is larger than half of the
+    /// buffer; [`crate::PlanError::MultipleAboveBudget`] when so many as long as it do not fit; [`crate::PlanError::Oversize`] when it
+    /// does not fit even alone and is to be refused; [`StreamError::NotPending`] when others of a position come first.
+    pub fn push(&mut self, sample: StreamSample<AXES>) -> Result<Pushed, StreamError> {
         let StreamSample { id, lengths, bytes, .. } = sample;
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
-            return Err(SamplerError::ZeroLength { id, axis });
+            return Err(IndexError::ZeroLength { id, axis }.into());
         }
         self.limits.check_sample(id, bytes)?;
         if let Some(resuming) = &mut self.resuming {
@@ -132,9 +135,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
+    /// [`crate::PlanError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
     /// as before.
-    pub fn change(&mut self, rule: R) -> Result<(), SamplerError>
+    pub fn change(&mut self, rule: R) -> Result<(), StreamError>
     where
         R: Clone,
     {
@@ -148,7 +151,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     }
 
     /// Plans anew what no longer fits.
-    pub(super) fn refit(&mut self) -> Result<(), SamplerError> {
+    pub(super) fn refit(&mut self) -> Result<(), StreamError> {
         let mut samples = Vec::new();
         for batch in std::mem::take(&mut self.ready) {
             if batch.samples.len() <= self.fit.capacity(batch.cell) as usize {
@@ -200,11 +203,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         (self.waiting.len() + self.n_ready, self.waiting_bytes.saturating_add(self.ready_bytes))
     }
 
-    /// What tells the stream from others.
-    pub(super) fn identity(&self) -> StreamIdentity {
-        StreamIdentity::new(self.config.seed, &self.config)
-    }
-
     fn hold(&mut self, sample: StreamSample<AXES>) {
         if self.finished {
             (self.finished, self.epoch, self.n_windows) = (false, self.epoch + 1, 0);
@@ -224,11 +222,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     }
 
     /// Whether a sample takes part; it does not when it is to be skipped.
-    pub(super) fn takes(&mut self, sample: &StreamSample<AXES>) -> Result<bool, SamplerError> {
+    pub(super) fn takes(&mut self, sample: &StreamSample<AXES>) -> Result<bool, StreamError> {
         let StreamSample { id, lengths, .. } = *sample;
         let planned = match self.config.oversize {
             _ if self.fit.capacity(lengths) > 0 => lengths,
-            Oversize::Refuse => return Err(self.fit.refusal(id, lengths)),
+            Oversize::Refuse => return Err(self.fit.refusal(id, lengths).into()),
             Oversize::Skip => {
                 self.stats.skipped += 1;
                 return Ok(false);

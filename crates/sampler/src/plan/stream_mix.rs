@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{EpochEnd, TaskMix};
 use super::position::{Version, same};
 use super::shares::{next_task, normalized};
-use crate::SamplerError;
+use crate::StreamError;
 use crate::hash::digest;
 
 /// Says which source a stream takes its next sample from, so that each has its share in every stretch.
@@ -81,13 +81,13 @@ impl StreamMix {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::NoShares`] when there are none, since nobody knows the sources' own; [`SamplerError::SourceShare`] with
-    /// one that is negative or no number; [`SamplerError::ShareSum`].
-    pub fn try_new(mix: &TaskMix) -> Result<Self, SamplerError> {
-        let wanted = mix.shares.as_ref().filter(|shares| !shares.is_empty()).ok_or(SamplerError::NoShares)?;
+    /// [`StreamError::NoShares`] when there are none, since nobody knows the sources' own; [`StreamError::SourceShare`] with
+    /// one that is negative or no number; [`crate::PlanError::ShareSum`].
+    pub fn try_new(mix: &TaskMix) -> Result<Self, StreamError> {
+        let wanted = mix.shares.as_ref().filter(|shares| !shares.is_empty()).ok_or(StreamError::NoShares)?;
         for (number, share) in wanted.iter().copied().enumerate() {
             if !(share >= 0.0 && share.is_finite()) {
-                return Err(SamplerError::SourceShare { number, share });
+                return Err(StreamError::SourceShare { number, share });
             }
         }
         let shares = normalized(wanted, mix)?;
@@ -98,9 +98,9 @@ impl StreamMix {
     ///
     /// # Errors
     ///
-    /// Those of [`StreamMix::try_new`], and [`SamplerError::OtherPlan`] when the position was taken with other shares, or
+    /// Those of [`StreamMix::try_new`], and [`crate::PositionError::OtherPlan`] when the position was taken with other shares, or
     /// another end of epochs.
-    pub fn resume(mix: &TaskMix, position: &MixPosition) -> Result<Self, SamplerError> {
+    pub fn resume(mix: &TaskMix, position: &MixPosition) -> Result<Self, StreamError> {
         let fresh = Self::try_new(mix)?;
         same("sources", position.sources.len() as u64, fresh.sources.len() as u64)?;
         same("fingerprint of the task shares", position.of, fresh.fingerprint())?;
@@ -128,16 +128,16 @@ impl StreamMix {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::EmptySource`] when it has none at all, and would have to come again or end every epoch.
+    /// [`StreamError::EmptySource`] when it has none at all, and would have to come again or end every epoch.
     ///
     /// # Panics
     ///
     /// When there is no such source.
-    pub fn on_end(&mut self, source: usize) -> Result<SourceEnd, SamplerError> {
+    pub fn on_end(&mut self, source: usize) -> Result<SourceEnd, StreamError> {
         let of = &mut self.sources[source];
         (of.taken, of.since) = (of.taken.saturating_sub(1), of.since.saturating_sub(1));
         if of.taken == 0 && self.ends != EpochEnd::AllOnce {
-            return Err(SamplerError::EmptySource { number: source });
+            return Err(StreamError::EmptySource { number: source });
         }
         of.is_used_up = true;
         let all = self.sources.iter().all(|of| of.is_used_up);

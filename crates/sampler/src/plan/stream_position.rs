@@ -7,7 +7,7 @@ use super::position::{Version, same};
 use super::stream::StreamPlanner;
 use super::streamed::Planned;
 use crate::hash::digest;
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PositionError};
 
 /// A place between two batches of a stream: what it holds there, and in which batches.
 ///
@@ -40,7 +40,7 @@ impl StreamIdentity {
     }
 
     /// Refuses a position of another stream.
-    pub(crate) fn check(self, here: Self) -> Result<(), SamplerError> {
+    pub(crate) fn check(self, here: Self) -> Result<(), PositionError> {
         same("seed", self.seed, here.seed)?;
         same("fingerprint of the configuration", self.configuration, here.configuration)
     }
@@ -69,7 +69,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         let batches = taken.chain(self.ready.iter().map(planned));
         let pending = Pending::new(batches, self.waiting.iter().map(|sample| sample.id));
         let Self { epoch, n_windows, finished, .. } = *self;
-        StreamPosition { version: Version, epoch, pending, of: self.identity(), n_windows, finished }
+        StreamPosition { version: Version, epoch, pending, of: self.identity, n_windows, finished }
     }
 
     /// The samples that are in no batch that was taken.

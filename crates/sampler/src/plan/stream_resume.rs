@@ -5,7 +5,7 @@ use super::resuming::Resuming;
 use super::stream::StreamPlanner;
 use super::stream_position::StreamPosition;
 use super::streamed::{Planned, StreamSample};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, StreamError};
 
 impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// Goes on where a position was taken, from an empty buffer, once its pending samples are pushed again, in any order
@@ -15,9 +15,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with another configuration.
-    pub fn resume(mut self, position: &StreamPosition<AXES>) -> Result<Self, SamplerError> {
-        position.of.check(self.identity())?;
+    /// [`crate::PositionError::OtherPlan`] when the position was taken with another configuration.
+    pub fn resume(mut self, position: &StreamPosition<AXES>) -> Result<Self, StreamError> {
+        position.of.check(self.identity)?;
         (self.epoch, self.n_windows) = (position.epoch, position.n_windows);
         if position.pending.is_empty() {
             self.finished = position.finished;
@@ -36,15 +36,15 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Oversize`] when it was the last one missing, and another does not fit even alone by now.
-    pub fn leave_out(&mut self, id: u64) -> Result<bool, SamplerError> {
+    /// [`crate::PlanError::Oversize`] when it was the last one missing, and another does not fit even alone by now.
+    pub fn leave_out(&mut self, id: u64) -> Result<bool, StreamError> {
         let was_missing = self.resuming.as_mut().is_some_and(|it| it.missing.remove(&id));
         self.rebuild()?;
         Ok(was_missing)
     }
 
     /// Puts the samples of a position where they were, once all of them are there.
-    pub(super) fn rebuild(&mut self) -> Result<(), SamplerError> {
+    pub(super) fn rebuild(&mut self) -> Result<(), StreamError> {
         let Some(resuming) = self.resuming.take_if(|it| it.missing.is_empty()) else { return Ok(()) };
         let Resuming { position, held, .. } = *resuming;
         let of = |ids: &[u64]| -> Vec<_> { ids.iter().filter_map(|id| held.get(id)).copied().collect() };

@@ -8,7 +8,7 @@ use super::step_queue::{Piece, StepQueue};
 use super::stream::StreamPlanner;
 use super::stream_position::StreamPosition;
 use super::streamed::{Planned, Pushed, StreamSample, StreamStats};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PlanError, StreamError};
 
 /// Divides a stream into optimizer steps, as [`crate::StepPlanner`] does with epochs.
 ///
@@ -39,11 +39,11 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::DropLastOfSteps`].
-    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
+    /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
+    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, StreamError> {
         size.check()?;
         if planner.config().drop_last {
-            return Err(SamplerError::DropLastOfSteps);
+            return Err(PlanError::DropLastOfSteps.into());
         }
         let queue = StepQueue::new(size, planner.epoch, 0);
         Ok(Self { planner, queue, times_empty: 0, most_samples: 0, most_bytes: Bytes::ZERO, starved: false })
@@ -59,7 +59,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
         planner: StreamPlanner<R, 1>,
         size: StepSize,
         position: &StreamStepPosition,
-    ) -> Result<Self, SamplerError> {
+    ) -> Result<Self, StreamError> {
         let mut steps = Self::try_new(planner.resume(&position.stream)?, size)?;
         steps.queue.taken = position.taken;
         Ok(steps)
@@ -71,7 +71,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::push`].
-    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
+    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, StreamError> {
         if self.planner.finished && self.held().0 > 0 {
             return Ok(Pushed::Full);
         }
@@ -111,7 +111,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::change`]; the steps then go on as before.
-    pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
+    pub fn change(&mut self, rule: R) -> Result<(), StreamError> {
         let mut changed = self.clone();
         while let Some(Piece { samples, edge }) = changed.queue.pieces.pop_back() {
             changed.planner.put_back(Planned { samples, cell: [edge] });
@@ -139,7 +139,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::leave_out`].
-    pub fn leave_out(&mut self, id: u64) -> Result<bool, SamplerError> {
+    pub fn leave_out(&mut self, id: u64) -> Result<bool, StreamError> {
         self.planner.leave_out(id)
     }
 

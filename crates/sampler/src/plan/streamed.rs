@@ -4,8 +4,8 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::step_queue::Waiting;
-use crate::SamplerError;
 use crate::hash::{Use, hash};
+use crate::{PlanError, StreamError};
 
 /// How much of a stream is held at most, in batches that wait for a step or not planned yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +17,17 @@ pub struct StreamLimits {
 }
 
 impl StreamLimits {
-    pub(crate) const fn check(self) -> Result<(), SamplerError> {
+    pub(crate) const fn check(self) -> Result<(), PlanError> {
         if self.samples < 2 || self.bytes.0 < 2 {
-            return Err(SamplerError::BelowOne { key: "half of the stream's buffer" });
+            return Err(PlanError::BelowOne { key: "half of the stream's buffer" });
         }
         Ok(())
     }
 
     /// Refuses a sample for which half of the buffer has no room.
-    pub(crate) fn check_sample(self, id: u64, bytes: Bytes) -> Result<(), SamplerError> {
+    pub(crate) fn check_sample(self, id: u64, bytes: Bytes) -> Result<(), StreamError> {
         let limit = Bytes(self.bytes.0 / 2);
-        if bytes > limit { Err(SamplerError::BufferedSample { id, bytes, limit }) } else { Ok(()) }
+        if bytes > limit { Err(StreamError::BufferedSample { id, bytes, limit }) } else { Ok(()) }
     }
 }
 

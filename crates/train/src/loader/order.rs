@@ -214,7 +214,7 @@ impl<S: Source> Order<S> {
     /// Returns the length of a sample that is known before it is read.
     pub(super) fn length(&self, id: u64) -> Option<u32> {
         let Self::Padded { index, .. } = self else { return None };
-        Some(index.lengths(u32::try_from(id).ok()?)[0])
+        index.get(id).map(|[length]| length)
     }
 
     /// Whether the next steps are as they are wanted.

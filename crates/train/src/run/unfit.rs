@@ -55,7 +55,7 @@ impl Unfit {
 pub(super) fn longer<S: Source>(source: &S, longest: u32) -> Option<String> {
     let index = if let Lengths::Known(index) = source.lengths() { Some(index) } else { None };
     let length = |id: &u64| match &index {
-        Some(index) => u32::try_from(*id).ok().map(|id| index.lengths(id)[0]),
+        Some(index) => index.get(*id).map(|[length]| length),
         None => source.expected_length(*id),
     };
     let ids: Vec<_> = (0..source.n_samples()).filter(|id| Some(longest) < length(id)).collect();
