@@ -91,7 +91,14 @@ fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<P
     let checked = match settings.data.buffer_limit.0 {
         Some(_) => loader.check_limit(&*source),
         None => {
-            loader.ample_limit(&*source, host_memory(settings, prepared.capacity)).map(|it| loader.buffer_limit = it)
+            let memory = host_memory(settings, prepared.capacity);
+            // The batches of a stream depend on how much of it is looked at.
+            let limit = if settings.train.deterministic {
+                loader.least_limit(&*source, memory)
+            } else {
+                loader.ample_limit(&*source, memory)
+            };
+            limit.map(|it| loader.buffer_limit = it)
         }
     };
     checked.map_err(TrainError::from)?;

@@ -63,6 +63,8 @@ pub(crate) struct Batch {
     effective_unit: EffectiveUnit,
     pub(crate) n_edges: u32,
     batches_per_step: u32,
+    multiple_of: u32,
+    drop_last: bool,
     pack: bool,
     row_len: RowLen,
     #[serde(rename = "batch_size")]

@@ -31,7 +31,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 101] = [
+const CASES: [Case; 105] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -53,6 +53,10 @@ const CASES: [Case; 101] = [
     ("sequence", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
     ("text", "batch.batches_per_step", "2", Some("`batch.batches_per_step`")),
     ("sr", "batch.batches_per_step", "2", GOES_ON),
+    ("text", "batch.multiple_of", "4", Some("`batch.multiple_of`")),
+    ("sr", "batch.multiple_of", "4", GOES_ON),
+    ("sr", "batch.drop_last", "true", Some("`batch.drop_last`")),
+    ("text", "batch.drop_last", "true", Some("`batch.drop_last`")),
     ("text", "batch.pack", "true", Some("`batch.pack`")),
     ("packed", "batch.pack", "false", Some("`batch.pack`")),
     ("packed", "batch.row_len", "600", Some("`batch.row_len`")),

@@ -20,9 +20,10 @@ fn main() -> Result<(), SamplerError> {
     let planner = BatchPlanner::try_new(admitted.index, PaddedBudget([MAX_FRAMES]), config)?;
     let mut n_frames = 0;
     for batch in planner.batches(0) {
-        // A program reads these utterances, pads each to `batch.cell[0]` frames, and trains with them.
-        let ids = batch.ids.iter().map(|place| admitted.ids[*place as usize]);
-        n_frames += ids.map(|id| u64::from(frames[id as usize])).sum::<u64>();
+        // A program reads these utterances, whose ids `admitted.ids` has by their places, pads each to `batch.cell[0]`
+        // frames, and trains with them.
+        n_frames +=
+            batch.ids.iter().filter_map(|place| planner.index().get(*place)).map(|it| u64::from(it[0])).sum::<u64>();
     }
     let report = planner.report(0, &planner.plan_epoch(0));
     println!("{n_frames} frames in {} batches, of which {} would do at least", report.n_batches, report.lower_bound);

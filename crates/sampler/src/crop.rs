@@ -1,7 +1,7 @@
 //! Where in its image a sample lies.
 
 use crate::hash::{Use, hash};
-use crate::{Orientation, SamplerError};
+use crate::{CollateError, Orientation};
 
 /// A square cut from an image, and the way it is laid down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ pub fn image_of(sample_id: u64, crops_per_image: u32) -> u64 {
 ///
 /// # Errors
 ///
-/// [`SamplerError::ImageTooSmall`] when a side of the image is shorter than `edge`.
+/// [`CollateError::ImageTooSmall`] when a side of the image is shorter than `edge`.
 ///
 /// # Panics
 ///
@@ -47,11 +47,11 @@ pub fn crop(
     edge: u32,
     seed: u64,
     epoch: u64,
-) -> Result<Crop, SamplerError> {
+) -> Result<Crop, CollateError> {
     let image = image_of(sample_id, crops_per_image);
     let (width, height) = image_size;
     if width.min(height) < edge {
-        return Err(SamplerError::ImageTooSmall { image, width, height, edge });
+        return Err(CollateError::ImageTooSmall { image, width, height, edge });
     }
     let position = hash(Use::Position, seed, epoch, sample_id);
     Ok(Crop {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::SamplerError;
+use crate::DealError;
 
 /// A device gives samples to others, and takes some of theirs, up to this part of what it has of a batch.
 ///
@@ -35,7 +35,7 @@ pub struct BatchToDeal {
 ///
 /// # Errors
 ///
-/// [`SamplerError::NobodyTakes`] for samples that no device holds.
+/// [`DealError::NobodyTakes`] for samples that no device holds.
 ///
 /// # Panics
 ///
@@ -53,7 +53,7 @@ pub struct BatchToDeal {
 /// assert_eq!(deal_batches(&[2.0, 1.0], &[short, long])?, [[27, 21], [2, 0]]);
 /// # Ok::<(), plimsoll_sampler::SamplerError>(())
 /// ```
-pub fn deal_batches(weights: &[f64], batches: &[BatchToDeal]) -> Result<Vec<Vec<u32>>, SamplerError> {
+pub fn deal_batches(weights: &[f64], batches: &[BatchToDeal]) -> Result<Vec<Vec<u32>>, DealError> {
     let mut dealer = Dealer::new(weights);
     let mut order: Vec<_> = (0..batches.len()).collect();
     order.sort_by_key(|at| Reverse(batches[*at].length));
@@ -79,10 +79,10 @@ impl Dealer {
         Self { weights: weights.iter().map(|it| it / all).collect(), owed: vec![0.0; weights.len()] }
     }
 
-    fn deal(&mut self, BatchToDeal { n_samples, length, limits }: &BatchToDeal) -> Result<Vec<u32>, SamplerError> {
+    fn deal(&mut self, BatchToDeal { n_samples, length, limits }: &BatchToDeal) -> Result<Vec<u32>, DealError> {
         assert_eq!(limits.len(), self.owed.len(), "a limit for each device");
         if limits.iter().all(|it| *it == 0) {
-            return Err(SamplerError::NobodyTakes { length: *length });
+            return Err(DealError::NobodyTakes { length: *length });
         }
         let sample = f64::from((*length).max(1));
         let positions = f64::from(*n_samples) * sample;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Permutation, SamplerError};
+use crate::{IndexError, Permutation};
 
 /// A place in an endless sequence of shuffled epochs; four numbers, which a checkpoint keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,10 +22,10 @@ impl EpochCursor {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::NoSamples`] when `n_samples` is zero.
-    pub fn try_new(n_samples: u64, seed: u64) -> Result<Self, SamplerError> {
+    /// [`IndexError::NoSamples`] when `n_samples` is zero.
+    pub fn try_new(n_samples: u64, seed: u64) -> Result<Self, IndexError> {
         if n_samples == 0 {
-            return Err(SamplerError::NoSamples);
+            return Err(IndexError::NoSamples);
         }
         Ok(Self { n_samples, seed, epoch: 0, position: 0 })
     }

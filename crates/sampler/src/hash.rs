@@ -14,6 +14,7 @@ pub(crate) enum Use {
     Reference = 6,
     Weights = 7,
     Rows = 8,
+    Stream = 9,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.

@@ -1,6 +1,6 @@
 //! What a mixed batch cannot hold is refused, with the sample, the axis, the size and the limit.
 
-use plimsoll_sampler::{Lattice, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, SamplerError};
+use plimsoll_sampler::{CollateError, Lattice, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
 
 const CELL: MixedShape = MixedShape { images: 2, height: 2, width: 3, tokens: 4, labels: 1 };
 const CONFIG: MixedConfig = MixedConfig { channels: 1, n_metadata: 1, padding_token: 50 };
@@ -50,12 +50,12 @@ fn a_sample_beyond_lattice_or_buffer_is_refused_and_the_batch_is_empty() {
     let lattice = Lattice::try_new([vec![], vec![], vec![], vec![2, 4], vec![]]).unwrap();
     let short = MixedSample { id: 3, tokens: &[1], metadata: &[0.5], ..MixedSample::default() };
     let error = buffer.collate(&[short, MixedSample { id: 17, tokens: &[1; 6], ..short }], &lattice).unwrap_err();
-    assert_eq!(error, SamplerError::DoesNotFit { id: 17, axis: "tokens", size: 6, limit: 4 });
+    assert_eq!(error, CollateError::DoesNotFit { id: 17, axis: "tokens", size: 6, limit: 4 });
     assert!(buffer.batch().is_empty());
     let error = buffer.collate(&[short; 3], &lattice).unwrap_err();
-    assert_eq!(error, SamplerError::DoesNotFit { id: 3, axis: "samples", size: 3, limit: 2 });
+    assert_eq!(error, CollateError::DoesNotFit { id: 3, axis: "samples", size: 3, limit: 2 });
     assert!(buffer.batch().is_empty());
     let long = MixedSample { id: 18, labels: &[1; 2], ..short };
     let error = buffer.collate(&[short, long], &Lattice::default()).unwrap_err();
-    assert_eq!(error, SamplerError::DoesNotFit { id: 18, axis: "labels", size: 2, limit: 1 });
+    assert_eq!(error, CollateError::DoesNotFit { id: 18, axis: "labels", size: 2, limit: 1 });
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use plimsoll_sampler::{BatchToDeal, SamplerError, deal_batches};
+use plimsoll_sampler::{BatchToDeal, DealError, deal_batches};
 use proptest::prelude::*;
 
 /// Samples of a length, and what each device holds of it.
@@ -51,7 +51,7 @@ fn a_micro_batch_of_a_few_samples_goes_to_who_has_room() {
 #[test]
 fn what_nobody_holds_is_an_error() {
     let error = deal_batches(&[1.0, 1.0], &[batch(&(3, 900, vec![0, 0]))]).unwrap_err();
-    assert_eq!(error, SamplerError::NobodyTakes { length: 900 });
+    assert_eq!(error, DealError::NobodyTakes { length: 900 });
     assert_eq!(error.to_string(), "deal a step: no device holds a sample that is padded to 900");
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use plimsoll_sampler::{
-    BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, PlanPosition, SampleIndex, SamplerError, TaskMix,
+    BatchPlanner, EpochEnd, IndexError, PaddedBudget, PlanConfig, PlanError, PlanPosition, SampleIndex, TaskMix,
 };
 use proptest::prelude::*;
 
@@ -45,11 +45,11 @@ impl Case {
 
     /// How often each sample comes.
     #[track_caller]
-    fn check(&self, ids: &[u32]) {
+    fn check(&self, ids: &[u64]) {
         let tasks = self.tasks();
         let mut times = vec![0u64; tasks.len()];
         for id in ids {
-            times[*id as usize] += 1;
+            times[usize::try_from(*id).unwrap()] += 1;
         }
         for (task, (size, share)) in self.sizes.iter().zip(&self.shares).enumerate() {
             let of_task = times.iter().zip(&tasks).filter(|(_, of)| usize::from(**of) == task).map(|(times, _)| *times);
@@ -69,15 +69,15 @@ proptest! {
     #[test]
     fn shares_hold_to_the_end_through_resumption_and_another_rule(case in case(), n_before in 0usize..30) {
         let planner = case.planner(60);
-        let whole: Vec<u32> = planner.plan_epoch(1).iter().flat_map(|batch| batch.ids.to_vec()).collect();
+        let whole: Vec<u64> = planner.batches(1).flat_map(|batch| batch.ids).collect();
         case.check(&whole);
         prop_assert_eq!(whole.len(), planner.n_planned());
         let mut epoch = planner.epoch(1);
-        let mut ids: Vec<u32> = epoch.by_ref().take(n_before).flat_map(|batch| batch.ids).collect();
+        let mut ids: Vec<u64> = epoch.by_ref().take(n_before).flat_map(|batch| batch.ids).collect();
         let saved = serde_json::to_string(&epoch.position()).unwrap();
         let position: PlanPosition = serde_json::from_str(&saved).unwrap();
         let resumed = planner.resume(&position).unwrap();
-        let rest: Vec<u32> = resumed.clone().flat_map(|batch| batch.ids).collect();
+        let rest: Vec<u64> = resumed.clone().flat_map(|batch| batch.ids).collect();
         prop_assert!(ids.iter().chain(&rest).eq(&whole));
         ids.extend(resumed.hand_over(&case.planner(90)).unwrap().flat_map(|batch| batch.ids));
         case.check(&ids);
@@ -92,10 +92,10 @@ fn an_epoch_that_a_tiny_share_makes_endless_is_refused() {
     let tasks = TaskMix { shares: Some(vec![1.0 - 1e-9, 1e-9]), ends: EpochEnd::LastExhausted, ..TaskMix::default() };
     let config = PlanConfig { tasks, ..PlanConfig::default() };
     let error = BatchPlanner::try_new(index, PaddedBudget([10]), config).unwrap_err();
-    assert!(matches!(error, SamplerError::TooManySamples { .. }), "{error}");
+    assert!(matches!(error, PlanError::Index(IndexError::TooManySamples { .. })), "{error}");
 }
 
-fn weighted(weights: &[f64]) -> Result<Planner, SamplerError> {
+fn weighted(weights: &[f64]) -> Result<Planner, PlanError> {
     let index = SampleIndex::try_new([vec![5; weights.len()]])?.with_weights(weights)?;
     let config = PlanConfig { window: Some(700), ..PlanConfig::default() };
     BatchPlanner::try_new(index, PaddedBudget([60]), config)
@@ -106,12 +106,12 @@ fn samples_come_in_proportion_to_their_weights() {
     let weights: Vec<f64> = (0..10_000u32).map(|id| f64::from(id % 4)).collect();
     let planner = weighted(&weights).unwrap();
     let mut epoch = planner.epoch(0);
-    let mut ids: Vec<u32> = epoch.by_ref().take(100).flat_map(|batch| batch.ids).collect();
+    let mut ids: Vec<u64> = epoch.by_ref().take(100).flat_map(|batch| batch.ids).collect();
     let position: PlanPosition = serde_json::from_str(&serde_json::to_string(&epoch.position()).unwrap()).unwrap();
     ids.extend(planner.resume(&position).unwrap().flat_map(|batch| batch.ids));
     let mut counts = [0.0_f64; 4];
     for id in &ids {
-        counts[(id % 4) as usize] += 1.0;
+        counts[usize::try_from(id % 4).unwrap()] += 1.0;
     }
     // The greatest standard deviation is 50.
     let expected = [0.0, 10_000.0 / 6.0, 20_000.0 / 6.0, 5_000.0];

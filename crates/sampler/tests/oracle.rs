@@ -7,7 +7,7 @@
 mod common;
 
 use common::Numbers;
-use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, SampleIndex, SamplerError, TaskMix};
+use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanError, SampleIndex, TaskMix};
 
 const N_CASES: u64 = 10_000;
 
@@ -63,7 +63,7 @@ impl Case {
         let longest = self.lengths.iter().copied().max().unwrap();
         let k = u64::from(self.config.multiple_of);
         let planner = match BatchPlanner::try_new(index, PaddedBudget([self.budget]), self.config.clone()) {
-            Err(SamplerError::MultipleAboveBudget { .. }) => return assert!(self.capacity(longest) < k),
+            Err(PlanError::MultipleAboveBudget { .. }) => return assert!(self.capacity(longest) < k),
             planner => planner.unwrap(),
         };
         assert!(k <= self.capacity(longest));
@@ -72,11 +72,11 @@ impl Case {
         let (mut n_ragged, mut n_whole) = (0, 0);
         for batch in planner.batches(epoch) {
             let n = batch.ids.len() as u64;
-            let longest = batch.ids.iter().map(|id| self.lengths[*id as usize]).max().unwrap();
+            let longest = batch.ids.iter().map(|id| self.lengths[usize::try_from(*id).unwrap()]).max().unwrap();
             assert!(n > 0 && n <= self.capacity(longest), "{n} samples of length {longest}");
             assert!(n * u64::from(batch.cell[0]) <= self.budget && longest <= batch.cell[0], "{batch:?}");
             for id in &batch.ids {
-                assert!(!std::mem::replace(&mut seen[*id as usize], true), "{id} twice");
+                assert!(!std::mem::replace(&mut seen[usize::try_from(*id).unwrap()], true), "{id} twice");
             }
             if n.is_multiple_of(k) { n_whole += 1 } else { n_ragged += 1 }
         }

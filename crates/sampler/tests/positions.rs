@@ -6,7 +6,7 @@ mod common;
 
 use common::{Numbers, chats, speech};
 use plimsoll_sampler::{
-    BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, SampleIndex, SamplerError, StepPlanner, StepPosition,
+    BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PositionError, SampleIndex, StepPlanner, StepPosition,
     StepSize, TaskMix,
 };
 
@@ -143,7 +143,7 @@ fn position(index: &SampleIndex<1>, config: &PlanConfig<1>, to: Option<u64>) -> 
 fn refused(index: &SampleIndex<1>, budget: u64, config: &PlanConfig<1>, position: &StepPosition, what: &str) {
     let resumed = StepPlanner::resume(&planner(index, budget, config), StepSize::Samples(100), position);
     match resumed.map(drop) {
-        Err(SamplerError::OtherPlan { key, .. }) => assert_eq!(key, what),
+        Err(PositionError::OtherPlan { key, .. }) => assert_eq!(key, what),
         other => panic!("{what}: {other:?}"),
     }
 }

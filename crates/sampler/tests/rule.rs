@@ -1,7 +1,7 @@
 //! What a capacity rule is asked, and what becomes of one that does not keep its word.
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Objective, Oversize, PlanConfig, SampleIndex, SamplerError, StepPlanner, StepSize,
+    BatchPlanner, CapacityRule, Objective, Oversize, PlanConfig, PlanError, SampleIndex, StepPlanner, StepSize,
 };
 
 const LONGEST: u32 = 300;
@@ -16,7 +16,7 @@ fn planner<R: CapacityRule<1>>(
     rule: R,
     lengths: Vec<u32>,
     config: PlanConfig<1>,
-) -> Result<BatchPlanner<R, 1>, SamplerError> {
+) -> Result<BatchPlanner<R, 1>, PlanError> {
     BatchPlanner::try_new(SampleIndex::try_new([lengths])?, rule, config)
 }
 

@@ -41,8 +41,7 @@ impl<T> InMemory<T> {
     }
 
     fn length(&self, id: u64) -> u32 {
-        let known = self.lengths.as_ref().zip(u32::try_from(id).ok());
-        known.map_or(1, |(index, id)| index.lengths(id)[0])
+        self.lengths.as_ref().and_then(|index| index.get(id)).map_or(1, |[length]| length)
     }
 }
 

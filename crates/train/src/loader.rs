@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{SamplerError, StreamStats};
+use plimsoll_sampler::{SamplerError, StepSize, StreamStats};
 use plimsoll_types::Bytes;
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
@@ -24,6 +24,20 @@ pub use self::stream::StreamedPosition;
 use crate::job::Unit;
 use crate::source::{Draw, Item, Source, SourceError};
 use crate::workers::Workers;
+
+/// Lets `?` turn the sampler's answers to any of its questions into an error that has one variant for all of them.
+macro_rules! from_sampler {
+    ($error:ty: $($answer:ident),+) => {$(
+        impl From<plimsoll_sampler::$answer> for $error {
+            fn from(error: plimsoll_sampler::$answer) -> Self {
+                Self::Sampler(error.into())
+            }
+        }
+    )+};
+}
+pub(crate) use from_sampler;
+
+from_sampler!(LoaderError: IndexError, PlanError, PositionError, PackError, StreamError, DealError);
 
 /// What keeps a loader from going on.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +93,15 @@ pub enum LoaderError {
     /// A checkpoint of samples of another kind.
     #[error("go on with the samples: the checkpoint was made of samples with lengths of another kind")]
     OtherPosition,
+    /// Steps of which none is whole.
+    #[error(
+        "plan the steps: an epoch of {n_samples} samples makes no whole step, and `batch.drop_last` leaves out what is none; a \
+         smaller `batch.effective_batch_size` or `batch.drop_last = false` would help"
+    )]
+    DropsAll {
+        /// Samples of an epoch.
+        n_samples: u64,
+    },
     /// Samples of several tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
@@ -147,6 +170,8 @@ pub struct Loader<S: Source> {
     n_samples: u64,
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
+    /// What a step holds that is whole, where others are left out.
+    whole: Option<StepSize>,
     source: Arc<S>,
     bad_sample: BadSample,
     n_workers: usize,
@@ -156,6 +181,8 @@ pub struct Loader<S: Source> {
 struct Planned {
     ticket: u64,
     ends_epoch: bool,
+    /// Epochs that ended before it with a step that was left out.
+    ended: Vec<u64>,
     /// Samples that could not be read before the step was planned.
     skipped: Vec<u64>,
     after: LoaderPosition,
@@ -188,6 +215,7 @@ impl<S: Source> Loader<S> {
             ended: Vec::new(),
             n_samples: source.n_samples(),
             longest: None,
+            whole: config.drop_last.then(|| config.step_size()),
             source: Arc::clone(source),
             bad_sample,
             n_workers: config.workers.max(1),
@@ -320,24 +348,24 @@ impl<S: Source> Loader<S> {
     }
 
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        let Planned { ends_epoch, mut skipped, after, .. } =
+        let Planned { ends_epoch, ended, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
         let Filled { buffer, content, .. } = filled;
         let Content { draw, lengths, tasks, skipped: left_out } = content?;
         skipped.extend(left_out);
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
-        let ended = std::mem::take(&mut self.ended);
+        let ended = std::mem::take(&mut self.ended).into_iter().chain(ended).collect();
         Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
         while let Some(buffer) = self.free.pop() {
-            let NextStep { mut draw, ends_epoch, items, mut skipped } = self.order.next()?;
+            let (NextStep { mut draw, ends_epoch, items, mut skipped }, ended) = self.next_planned()?;
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
-            self.queue.push_back(Planned { ticket, ends_epoch, skipped, after: self.order.position() });
+            self.queue.push_back(Planned { ticket, ends_epoch, ended, skipped, after: self.order.position() });
             self.n_in_flight += 1;
             let filling = Arc::new(Filling::new(Task { ticket, draw, items, buffer }));
             for _ in 0..filling.n_helpers().min(self.n_workers) {
@@ -345,6 +373,35 @@ impl<S: Source> Loader<S> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the next step that is not to be left out, and the epochs that ended with those that are.
+    fn next_planned(&mut self) -> Result<(NextStep<S::Item>, Vec<u64>), LoaderError> {
+        let (mut ended, mut skipped) = (Vec::new(), Vec::new());
+        loop {
+            let mut next = self.order.next()?;
+            skipped.append(&mut next.skipped);
+            if !(next.ends_epoch && self.is_ragged(&next)) {
+                return Ok((NextStep { skipped, ..next }, ended));
+            }
+            ended.push(next.draw.epoch);
+            if 1 < ended.len() {
+                return Err(LoaderError::DropsAll { n_samples: self.n_samples });
+            }
+        }
+    }
+
+    /// Whether a step is less than a whole one, where such steps are left out.
+    fn is_ragged(&self, NextStep { draw, items, .. }: &NextStep<S::Item>) -> bool {
+        match self.whole {
+            Some(StepSize::Samples(n)) => draw.n_samples() < n as usize,
+            Some(StepSize::Positions(n)) => {
+                let read = items.iter().flatten().map(Item::length);
+                let known = draw.ids().filter_map(|id| self.order.length(id));
+                known.chain(read).map(u64::from).sum::<u64>() < n
+            }
+            Some(StepSize::Batch) | None => false,
+        }
     }
 
     /// Leaves samples out of a step that are too long, before they are read or at least before they are collated.

@@ -113,7 +113,9 @@ impl Kept {
         let stepwise = self.0["policy"]["kind"] == "stepwise";
         let shown = |value: &Value| match value {
             Value::Null if path == "optimizer" => USUAL_OPTIMIZER.to_owned(),
-            Value::Null if path == "batch.pack" => false.to_string(),
+            // What was not there yet when a run began is as it was then.
+            Value::Null if path == "batch.pack" || path == "batch.drop_last" => false.to_string(),
+            Value::Null if path == "batch.multiple_of" => 1.to_string(),
             value => shown(value),
         };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
@@ -142,6 +144,9 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
         StepUnit::BatchOfPositions => "batch of tokens",
     };
     let mut kept = json!({ "effective_batch_size": loader.effective_batch_size, "effective_unit": unit });
+    if loader.drop_last {
+        kept["drop_last"] = true.into();
+    }
     if let Lengths::Packed { row_len, .. } = lengths {
         kept["pack"] = true.into();
         kept["row_len"] = json!(row_len);
@@ -150,6 +155,9 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
     }
     if !loader.edges.is_empty() {
         kept["batches_per_step"] = loader.batches_per_step.into();
+    }
+    if !loader.edges.is_empty() && 1 < loader.multiple_of {
+        kept["multiple_of"] = loader.multiple_of.into();
     }
     kept
 }

@@ -156,3 +156,24 @@ fn samples_of_several_tasks_are_not_packed() {
     let refused = Loader::try_new(&Arc::new(Words { bad: Vec::new() }), None, &Wanted::Batches(vec![2]), &config);
     assert!(matches!(refused.err(), Some(LoaderError::PackedTasks)));
 }
+
+#[test]
+fn a_last_step_that_is_none_is_left_out_where_that_is_asked_for() {
+    let whole = |drop_last| LoaderConfig { drop_last, ..config(StepUnit::Samples, 25) };
+    let (mut all, mut whole_ones) = (loader(&[], &whole(false), None), loader(&[], &whole(true), None));
+    let mut resumed = None;
+    for _ in 0..3 {
+        let (first, second, last) = (step(&mut all, 9), step(&mut all, 9), step(&mut all, 9));
+        assert!(!first.3 && !second.3 && last.3);
+        let found = [step(&mut whole_ones, 9), step(&mut whole_ones, 9)];
+        assert_eq!([&found[0].0, &found[1].0], [&first.0, &second.0]);
+        if let Some(position) = resumed.replace(found[1].4.clone()) {
+            // The run goes on behind its last whole step of the epoch before.
+            assert_eq!(step(&mut loader(&[], &whole(true), Some(position)), 9).0, first.0);
+        }
+    }
+    let samples = whole_ones.next(&Wanted::Batches(vec![9])).unwrap();
+    assert_eq!((samples.draw.epoch, samples.ended), (3, vec![2]));
+    let mut none = loader(&[], &LoaderConfig { drop_last: true, ..config(StepUnit::Samples, 100) }, None);
+    assert!(matches!(none.next(&Wanted::Batches(vec![9])), Err(LoaderError::DropsAll { n_samples: N_SAMPLES })));
+}

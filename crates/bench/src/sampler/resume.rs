@@ -56,7 +56,7 @@ impl Resume {
             let (resumed, time) = timed(|| {
                 let mut resumed = planner.resume(black_box(&position))?;
                 black_box(resumed.next_batch());
-                Ok(resumed)
+                Ok::<_, SamplerError>(resumed)
             });
             cpu.push(1e3 * time.as_secs_f64());
             wall.push(1e3 * begun.elapsed().as_secs_f64());

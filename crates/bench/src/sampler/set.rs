@@ -41,7 +41,7 @@ impl<const AXES: usize> Set<AXES> {
     pub fn planner(&self, config: PlanConfig<AXES>) -> Result<BatchPlanner<PaddedBudget<AXES>, AXES>, SamplerError> {
         let index = SampleIndex::try_new(self.lengths.clone())?;
         let index = if let Some(tasks) = &self.tasks { index.with_tasks(tasks.clone())? } else { index };
-        BatchPlanner::try_new(index, PaddedBudget(self.budget), config)
+        Ok(BatchPlanner::try_new(index, PaddedBudget(self.budget), config)?)
     }
 
     /// The least waste of all plans with the fewest batches; `None` on more than one axis, where no way is known.
@@ -67,7 +67,7 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Edges`] for lengths that have no edges.
+    /// [`SamplerError::Plan`] for lengths that have no edges.
     pub fn config<const AXES: usize>(self, lengths: &[Vec<u32>; AXES]) -> Result<PlanConfig<AXES>, SamplerError> {
         let default = PlanConfig::default();
         Ok(match self {

@@ -44,7 +44,7 @@ struct Share {
 ///
 /// # Errors
 ///
-/// [`SamplerError::NobodyTakes`] for a sample that no device has room for.
+/// [`SamplerError::Deal`] for a sample that no device has room for.
 pub fn run_step(
     step: &PlannedStep,
     world: &World,

@@ -118,7 +118,7 @@ impl<'a> Data<'a> {
         let (window, lattice) = (Some(self.index.n_samples()), self.lattice.clone());
         let config = PlanConfig { seed: SEED, window, lattice, ..PlanConfig::default() };
         let planner = BatchPlanner::try_new(self.index.clone(), Together(rule.rooms(&world.devices)), config)?;
-        StepPlanner::try_new(&planner, StepSize::Positions(positions))
+        Ok(StepPlanner::try_new(&planner, StepSize::Positions(positions))?)
     }
 
     /// Runs the same steps by every rule.

@@ -1,6 +1,6 @@
 //! What jobs whose samples have lengths have in common.
 
-use plimsoll_sampler::{BatchPlanner, PlanConfig, StreamLimits, StreamPlanner};
+use plimsoll_sampler::{BatchPlanner, PlanConfig, SamplerError, StreamLimits, StreamPlanner};
 use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
 use plimsoll_types::Bytes;
 
@@ -72,19 +72,15 @@ fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> R
     let least = StreamLimits { samples: 2, bytes: Bytes(2) };
     let checked = match job.source().lengths() {
         Lengths::Cut => Ok(()),
-        Lengths::Known(index) | Lengths::Packed { index, .. } => BatchPlanner::try_new(index, any, config).map(drop),
-        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop),
+        Lengths::Known(index) | Lengths::Packed { index, .. } => {
+            BatchPlanner::try_new(index, any, config).map(drop).map_err(SamplerError::from)
+        }
+        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop).map_err(SamplerError::from),
     };
     checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
 }
 
 /// Returns the lengths that a job knows.
 pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
-    let lengths = job.source().lengths();
-    let known = lengths.index().map(|index| (0..index.n_samples()).map(|id| index.lengths(narrow(id))[0]).collect());
-    known.unwrap_or_default()
-}
-
-fn narrow(id: usize) -> u32 {
-    u32::try_from(id).unwrap_or(u32::MAX)
+    job.source().lengths().index().map(|index| index.iter().map(|[length]| length).collect()).unwrap_or_default()
 }

@@ -107,7 +107,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 30] = [
+const WORDS: [(&str, &[&str], &[&str]); 31] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -118,6 +118,7 @@ const WORDS: [(&str, &[&str], &[&str]); 30] = [
     ("batch.patch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
     ("batch.batch_min", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
     ("batch.batch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("batch.drop_last", &["", "maybe", "2"], &["true or false"]),
     ("batch.pack", &["", "maybe", "2"], &["true or false"]),
     ("batch.row_len", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "longest"]),
     ("policy.kind", &["", "clever"], &["certified, stepwise, fixed"]),

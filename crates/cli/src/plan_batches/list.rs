@@ -17,18 +17,18 @@ pub(super) trait List {
 /// Padded batches, and what their samples are called where some were left out.
 pub(super) struct Edges<const AXES: usize> {
     pub(super) batches: Batches<AXES>,
-    pub(super) ids: Option<Vec<u32>>,
+    pub(super) ids: Option<Vec<u64>>,
 }
 
 /// Batches of packed rows, and what their samples are called.
 pub(super) struct Rows {
     pub(super) batches: Vec<PackedRows>,
-    pub(super) ids: Vec<u32>,
+    pub(super) ids: Vec<u64>,
 }
 
 impl<const AXES: usize> Edges<AXES> {
-    fn id(&self, id: u32) -> u32 {
-        self.ids.as_ref().map_or(id, |ids| ids[id as usize])
+    fn id(&self, id: u32) -> u64 {
+        self.ids.as_ref().map_or(id.into(), |ids| ids[id as usize])
     }
 }
 
@@ -40,7 +40,7 @@ impl<const AXES: usize> List for Edges<AXES> {
             *end += batch.ids.len() as u64;
             Some(*end)
         });
-        let ids = self.batches.iter().flat_map(|batch| batch.ids).map(|id| self.id(*id).into());
+        let ids = self.batches.iter().flat_map(|batch| batch.ids).map(|id| self.id(*id));
         Some(ids.chain([0]).chain(ends).try_for_each(&mut write))
     }
 
@@ -59,7 +59,7 @@ impl List for Rows {
 
     fn json(&self, n_ranks: u32, out: &mut dyn Write) -> io::Result<()> {
         self.batches.iter().zip((0..n_ranks).cycle()).try_for_each(|(batch, rank)| {
-            let piece = |it: &plimsoll_sampler::Piece| [self.ids[it.id as usize], it.start, it.end];
+            let piece = |it: &plimsoll_sampler::Piece| [self.ids[it.id as usize], it.start.into(), it.end.into()];
             let rows: Vec<Vec<_>> = batch.iter().map(|row| row.iter().map(piece).collect()).collect();
             writeln!(out, "{}", json!({ "rank": rank, "row_len": batch.row_len(), "rows": rows }))
         })

@@ -79,7 +79,7 @@ impl PlanBatchesArgs {
     fn padded<const AXES: usize>(
         &self,
         mut index: SampleIndex<AXES>,
-        ids: Option<Vec<u32>>,
+        ids: Option<Vec<u64>>,
         left_out: Option<LeftOut>,
     ) -> Result<(Box<dyn List>, Said), UserError> {
         let budget = <[u64; AXES]>::try_from(self.budget.as_slice()).map_err(|_| refused("plan batches: no budget"))?;
@@ -87,7 +87,9 @@ impl PlanBatchesArgs {
         if let Some(path) = &self.tasks {
             let n_read = left_out.as_ref().map_or(index.n_samples(), |it| it.n_read);
             let (found, tasks) = read_tasks(path, n_read)?;
-            let kept = |ids: &Vec<u32>| ids.iter().map(|id| tasks[*id as usize]).collect::<Vec<_>>();
+            let kept = |ids: &Vec<u64>| {
+                ids.iter().filter_map(|id| tasks.get(usize::try_from(*id).ok()?).copied()).collect::<Vec<_>>()
+            };
             index = index.with_tasks(ids.as_ref().map_or_else(|| tasks.clone(), kept)).map_err(refused)?;
             names = found;
         }

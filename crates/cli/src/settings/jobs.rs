@@ -40,11 +40,7 @@ impl Settings {
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
         let Sequence { heads, head_width, blocks, stream, .. } = self.sequence;
-        // A stream that goes on after a kill has other batch mates than one that was not cut.
-        SequenceConfig {
-            model: EncoderConfig { heads, head_width, blocks },
-            stream: stream && !self.train.deterministic,
-        }
+        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
     }
 
     pub(crate) fn samples(&self, room: Room) -> SamplesConfig {

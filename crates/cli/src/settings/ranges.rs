@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 51] = [
+pub(crate) const RANGES: [(&str, Range); 52] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -60,6 +60,7 @@ pub(crate) const RANGES: [(&str, Range); 51] = [
     ("batch.effective_batch_size", Whole(1, MOST_COUNT)),
     ("batch.n_edges", Whole(1, MOST)),
     ("batch.batches_per_step", Whole(1, MOST)),
+    ("batch.multiple_of", Whole(1, MOST)),
     ("batch.patch_multiple", Whole(1, MOST_PATCH)),
     ("policy.warm_up_steps", Whole(0, MOST_STEPS)),
     ("policy.cooldown_steps", Whole(0, MOST_STEPS)),

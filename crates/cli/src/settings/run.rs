@@ -143,6 +143,8 @@ impl Settings {
             },
             edges,
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
+            multiple_of: self.batch.multiple_of,
+            drop_last: self.batch.drop_last,
             tasks: TaskMix {
                 shares: self.tasks.shares.0.clone(),
                 normalize_shares,

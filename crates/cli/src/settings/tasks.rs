@@ -1,6 +1,6 @@
 //! What is configured of tasks, held against those that there are.
 
-use plimsoll_sampler::SamplerError;
+use plimsoll_sampler::{PlanError, SamplerError, StreamError};
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
@@ -27,16 +27,16 @@ impl Settings {
     pub(crate) fn refused_shares(&self, error: &SamplerError, names: &[String]) -> UserError {
         let shares = self.tasks.shares.0.as_deref().unwrap_or_default();
         let allowed = match error {
-            SamplerError::ShareCount { .. } => format!("a number {}, or \"default\"", for_each(names)),
-            SamplerError::Share { task, n_samples, .. } => {
+            SamplerError::Plan(PlanError::ShareCount { .. }) => format!("a number {}, or \"default\"", for_each(names)),
+            SamplerError::Plan(PlanError::Share { task, n_samples, .. }) => {
                 let name = names.get(*task).map_or("a task", String::as_str);
                 format!("a number above 0 for `{name}`, which has {n_samples} samples")
             }
-            SamplerError::ShareSum { sum } => {
+            SamplerError::Plan(PlanError::ShareSum { sum }) => {
                 let sum = (sum * 1e6).round() / 1e6;
                 format!("a sum of 1, and not {sum}, unless `tasks.normalize_shares` is true")
             }
-            SamplerError::StreamShares => {
+            SamplerError::Stream(StreamError::StreamShares) => {
                 "\"default\" for samples that are streamed, which have the tasks that come".to_owned()
             }
             other => return user_error(format!("use the configuration: `tasks.shares`: {other}")),

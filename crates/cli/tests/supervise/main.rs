@@ -219,6 +219,20 @@ fn a_worker_that_is_killed_is_started_again_and_finishes() {
 }
 
 #[test]
+fn a_stream_whose_worker_is_killed_ends_with_the_same_weights_where_it_is_deterministic() {
+    let small = ["sequence.head_width=4", "sequence.blocks=1", "batch.batch_size=4", "data.look_ahead=64"];
+    let sets: Vec<_> = small.iter().flat_map(|it| ["--set", it]).collect();
+    let args = [&["--job", "sequence", "--deterministic", "--steps", "60"][..], &sets].concat();
+    let (calm, killed) = (Run::new(), Run::new());
+    let (code, stderr) = end(calm.start(&args));
+    assert_eq!(code, Some(0), "{stderr}");
+    finish_though_killed(&killed, killed.start(&args));
+    killed.check(60);
+    let weights = |run: &Run| fs::read(run.out().join("checkpoints/step-00000060/weights.safetensors")).unwrap();
+    assert!(weights(&calm) == weights(&killed), "the weights differ");
+}
+
+#[test]
 fn a_run_that_overwrites_another_begins_again_at_checkpoints_of_its_own() {
     let run = Run::new();
     assert_eq!(end(run.start(&["--steps", "2"])).0, Some(0));

@@ -2,7 +2,7 @@
 
 use plimsoll_types::{Bytes, StepShape};
 
-use crate::SamplerError;
+use crate::CollateError;
 
 /// Host memory for the low- and high-resolution pixels of one batch, used again and again.
 ///
@@ -56,11 +56,11 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BeyondCapacity`] when there are more samples, or a longer edge, than the buffer was built for.
-    pub fn begin(&mut self, ids: &[u64], edge: u32) -> Result<(), SamplerError> {
+    /// [`CollateError::BeyondCapacity`] when there are more samples, or a longer edge, than the buffer was built for.
+    pub fn begin(&mut self, ids: &[u64], edge: u32) -> Result<(), CollateError> {
         let samples = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         if samples > self.most.samples || edge > self.most.edge() {
-            return Err(SamplerError::BeyondCapacity { wanted: StepShape::new(samples, edge), most: self.most });
+            return Err(CollateError::BeyondCapacity { wanted: StepShape::new(samples, edge), most: self.most });
         }
         self.ids.clear();
         self.ids.extend_from_slice(ids);

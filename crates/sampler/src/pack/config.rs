@@ -1,6 +1,8 @@
 //! What is wanted of packed rows.
 
-use crate::{SampleIndex, SamplerError};
+use super::piece::Piece;
+use super::rows::load;
+use crate::{PackError, PlanError, SampleIndex};
 
 /// The most samples of a window that nobody asked for: going on in the middle packs one again.
 const MOST_WINDOW: usize = 1 << 13;
@@ -64,7 +66,7 @@ impl PackConfig {
     }
 
     /// The longest piece that a row may have.
-    pub(super) fn piece_len(&self) -> u32 {
+    pub(crate) fn piece_len(&self) -> u32 {
         let root = self.row_squares.map_or(u64::MAX, u64::isqrt);
         self.row_len.min(u32::try_from(root).unwrap_or(u32::MAX))
     }
@@ -98,23 +100,32 @@ impl PackConfig {
     }
 
     /// Checks what a type cannot.
-    pub(super) fn check(&self, index: &SampleIndex<1>) -> Result<(), SamplerError> {
+    pub(super) fn check(&self) -> Result<(), PackError> {
         for (key, value) in [
             ("row_len", self.row_len.into()),
             ("row_squares", self.row_squares.unwrap_or(1)),
             ("window", self.window.map_or(1, |it| it as u64)),
         ] {
             if value == 0 {
-                return Err(SamplerError::BelowOne { key });
+                return Err(PlanError::BelowOne { key }.into());
             }
         }
-        let limit = self.piece_len();
-        match self.split {
-            Split::Cut { overlap } if overlap >= limit => Err(SamplerError::Overlap { overlap, limit }),
-            Split::Cut { .. } => Ok(()),
-            Split::Refuse => index.longer_than(limit).map_or(Ok(()), |(id, length)| {
-                Err(SamplerError::BeyondRow { id, length, row_len: self.row_len, limit })
-            }),
+        match (self.split, self.piece_len()) {
+            (Split::Cut { overlap }, limit) if overlap >= limit => Err(PackError::Overlap { overlap, limit }),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether pieces fit into one row.
+    pub(super) fn fits<I>(&self, pieces: &[Piece<I>]) -> bool {
+        let load = load(self.row_len, pieces);
+        load.positions <= load.block && self.row_squares.is_none_or(|most| load.squares <= most)
+    }
+
+    /// Refuses a sample that is longer than a row may be and is not to be cut.
+    pub(super) fn check_length(&self, id: u64, length: u32) -> Result<(), PackError> {
+        let (row_len, limit) = (self.row_len, self.piece_len());
+        let fits = length <= limit || self.split != Split::Refuse;
+        if fits { Ok(()) } else { Err(PackError::BeyondRow { id, length, row_len, limit }) }
     }
 }

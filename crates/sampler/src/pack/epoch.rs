@@ -6,9 +6,9 @@ use super::piece::Piece;
 use super::planner::{PackPlanner, Progress};
 use super::position::PackPosition;
 use super::rows::{PackedRows, load};
-use crate::SamplerError;
 use crate::hash::mix;
-use crate::plan::position::{same, within};
+use crate::plan::position::{Version, same, within};
+use crate::{PackError, PositionError};
 
 /// The rows of one epoch in order, of which one window is packed at a time.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl PackedEpoch {
         Self { planner, before, after, rows, n_taken: 0, digest: 0, filling: Filling::new() }
     }
 
-    pub(super) fn resume(planner: PackPlanner, position: &PackPosition) -> Result<Self, SamplerError> {
+    pub(super) fn resume(planner: PackPlanner, position: &PackPosition) -> Result<Self, PositionError> {
         let progress = position.check(&planner)?;
         let mut epoch = Self::new(planner, progress);
         if position.row > 0 {
@@ -61,9 +61,9 @@ impl PackedEpoch {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::RowLoad`] when the next row does not fit even alone; the epoch stays where it is.
+    /// [`PackError::RowLoad`] when the next row does not fit even alone; the epoch stays where it is.
     /// A rule that [`PackPlanner::check`] accepts has room for every row.
-    pub fn next_batch(&mut self, rule: &impl PackRule) -> Result<Option<PackedRows>, SamplerError> {
+    pub fn next_batch(&mut self, rule: &impl PackRule) -> Result<Option<PackedRows>, PackError> {
         self.batch_while(rule, |_| true)
     }
 
@@ -72,7 +72,7 @@ impl PackedEpoch {
         &mut self,
         rule: &impl PackRule,
         mut is_wanted: impl FnMut(&[Piece]) -> bool,
-    ) -> Result<Option<PackedRows>, SamplerError> {
+    ) -> Result<Option<PackedRows>, PackError> {
         let mut batch = PackedRows::new(self.rows.row_len());
         let mut sum = PackLoad::default();
         while let Some(row) = self.peek() {
@@ -87,7 +87,7 @@ impl PackedEpoch {
         match (batch.is_empty(), self.peek()) {
             (true, Some(row)) => {
                 let PackLoad { positions, squares, .. } = load(batch.row_len(), row);
-                Err(SamplerError::RowLoad { positions, squares })
+                Err(PackError::RowLoad { positions, squares })
             }
             (true, None) => Ok(None),
             (false, _) => Ok(Some(batch)),
@@ -109,7 +109,7 @@ impl PackedEpoch {
         let at_end = self.n_taken == self.rows.len();
         let Progress { epoch, drawn, carried } = if at_end { self.after.clone() } else { self.before.clone() };
         let (row, digest) = if at_end { (0, 0) } else { (self.n_taken as u64, self.digest) };
-        PackPosition { epoch, row, of: self.planner.identity(), drawn, carried, digest }
+        PackPosition { version: Version, epoch, row, of: self.planner.identity(), drawn, carried, digest }
     }
 
     fn plan_window(&mut self) -> bool {

@@ -13,16 +13,16 @@ const FULL: u32 = 512;
 
 /// Room for one window, used again for the next.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Filling {
+pub(super) struct Filling<I = u32> {
     /// The pieces of the window, those that are carried first.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece<I>>,
     pub(super) n_carried: usize,
     /// The samples that are drawn.
-    pub(super) ids: Vec<u32>,
-    supply: Supply,
+    pub(super) ids: Vec<I>,
+    supply: Supply<I>,
 }
 
-impl Filling {
+impl<I: Copy + Default + Ord> Filling<I> {
     pub(super) fn new() -> Self {
         Self { pieces: Vec::new(), n_carried: 0, ids: Vec::new(), supply: Supply::default() }
     }
@@ -32,7 +32,7 @@ impl Filling {
     ///
     /// Rows of these are at most 11/9 of the fewest possible, plus 6/9: Dósa, Li, Han and Tuza, "Tight absolute bound for
     /// First Fit Decreasing bin-packing", Theoretical Computer Science 510, 2013.
-    pub(super) fn fill(&mut self, config: &PackConfig, rows: &mut PackedRows) {
+    pub(super) fn fill(&mut self, config: &PackConfig, rows: &mut PackedRows<I>) {
         rows.clear();
         let (carried, drawn) = self.pieces.split_at(self.n_carried);
         self.supply.fill(drawn, config.piece_len());
@@ -53,8 +53,8 @@ impl Filling {
     /// Takes back the rows that are not full, the emptiest first, up to a number of pieces.
     ///
     /// A row with a piece that was carried stays, so that none waits for long.
-    pub(super) fn take_back(&mut self, rows: &mut PackedRows, most: usize) -> Vec<Piece> {
-        let mut carried_before: Vec<Piece> = self.pieces[..self.n_carried].to_vec();
+    pub(super) fn take_back(&mut self, rows: &mut PackedRows<I>, most: usize) -> Vec<Piece<I>> {
+        let mut carried_before: Vec<Piece<I>> = self.pieces[..self.n_carried].to_vec();
         carried_before.sort_unstable();
         let spans = std::mem::take(rows.spans());
         let free = |span: &(u32, u32)| u64::from(rows.row_len()) - load(rows.row_len(), rows.of(*span)).positions;
@@ -78,7 +78,7 @@ impl Filling {
     }
 
     /// Puts the rows into a random order.
-    pub(super) fn shuffle(rows: &mut PackedRows, rng: &mut Rng) {
+    pub(super) fn shuffle(rows: &mut PackedRows<I>, rng: &mut Rng) {
         rng.shuffle(rows.spans());
     }
 }
@@ -96,7 +96,7 @@ impl Room {
         self.squares.map_or(self.free, |squares| self.free.min(root(squares)))
     }
 
-    fn take(&mut self, rows: &mut PackedRows, (piece, length): (Piece, u32)) {
+    fn take<I: Copy>(&mut self, rows: &mut PackedRows<I>, (piece, length): (Piece<I>, u32)) {
         self.free -= length;
         self.squares = self.squares.map(|squares| squares - u64::from(length).pow(2));
         rows.push_piece(piece);

@@ -3,7 +3,7 @@
 use super::piece::Piece;
 use super::rows::PackedRows;
 
-impl PackedRows {
+impl<I: Copy> PackedRows<I> {
     /// Writes where the segments of the block begin, when its rows are laid end to end, and where the last one ends: 0
     /// first, `rows · row_len` last, as kernels for variable lengths want it (`cu_seqlens`).
     ///
@@ -102,7 +102,7 @@ impl PackedRows {
     /// # Panics
     ///
     /// When `into` has another length.
-    pub fn collate<T: Copy>(&self, padding: T, into: &mut [T], mut place: impl FnMut(Piece, &mut [T])) {
+    pub fn collate<T: Copy>(&self, padding: T, into: &mut [T], mut place: impl FnMut(Piece<I>, &mut [T])) {
         self.check_len(into.len(), 1);
         for (pieces, row) in self.iter().zip(into.chunks_mut(self.row_len().max(1) as usize)) {
             let mut left = row;

@@ -11,7 +11,7 @@ use super::rows::PackedRows;
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{Rng, Use, digest};
 use crate::plan::position::Identity;
-use crate::{SampleIndex, SamplerError};
+use crate::{PackError, PositionError, SampleIndex};
 
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
 const MOST_CARRIED: usize = 512;
@@ -61,16 +61,17 @@ impl PackPlanner {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BeyondRow`] with the first sample that is longer than a row may be, where samples are not cut;
-    /// [`SamplerError::Overlap`] when pieces repeat all of one another; [`SamplerError::BelowOne`] with the key that is 0;
-    /// [`SamplerError::TooManyPieces`].
-    pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, SamplerError> {
-        config.check(&index)?;
+    /// [`PackError::BeyondRow`] with the first sample that is longer than a row may be, where samples are not cut;
+    /// [`PackError::Overlap`] when pieces repeat all of one another; [`crate::PlanError::BelowOne`] with the key that is 0;
+    /// [`PackError::TooManyPieces`].
+    pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, PackError> {
+        config.check()?;
+        index.longer_than(config.piece_len()).map_or(Ok(()), |(id, length)| config.check_length(id, length))?;
         let most_pieces = config.n_pieces(index.longest()[0]);
         let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
         let most = u64::from(u32::MAX);
         if n_pieces > most {
-            return Err(SamplerError::TooManyPieces { n_pieces, most });
+            return Err(PackError::TooManyPieces { n_pieces, most });
         }
         let window = config.window(&index);
         let identity = Identity {
@@ -106,12 +107,12 @@ impl PackPlanner {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::RowLoad`] with what the largest row may ask for.
-    pub fn check(&self, rule: &impl PackRule) -> Result<(), SamplerError> {
+    /// [`PackError::RowLoad`] with what the largest row may ask for.
+    pub fn check(&self, rule: &impl PackRule) -> Result<(), PackError> {
         let block = u64::from(self.config.row_len);
         let squares = self.config.most_squares(self.index.longest()[0]);
         let load = PackLoad { rows: 1, block, positions: block, squares };
-        if rule.fits(load) { Ok(()) } else { Err(SamplerError::RowLoad { positions: block, squares }) }
+        if rule.fits(load) { Ok(()) } else { Err(PackError::RowLoad { positions: block, squares }) }
     }
 
     /// Packs an epoch as a whole.
@@ -134,9 +135,9 @@ impl PackPlanner {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with other samples or another configuration;
-    /// [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
-    pub fn resume(&self, position: &PackPosition) -> Result<PackedEpoch, SamplerError> {
+    /// [`PositionError::OtherPlan`] when the position was taken with other samples or another configuration;
+    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PackPosition) -> Result<PackedEpoch, PositionError> {
         PackedEpoch::resume(self.clone(), position)
     }
 

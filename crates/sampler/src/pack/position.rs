@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::carried::Carried;
 use super::planner::{PackPlanner, Progress};
-use crate::SamplerError;
-use crate::plan::position::{Identity, within};
+use crate::PositionError;
+use crate::plan::position::{Identity, Version, within};
 
 /// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
 ///
 /// It says what it was taken in, by fingerprints; of the rule it says nothing, since rows do not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackPosition {
+    pub(super) version: Version,
     /// The epoch.
     pub epoch: u64,
     /// Rows of the window that were taken.
@@ -26,12 +27,12 @@ pub struct PackPosition {
 
 impl PackPosition {
     /// What the planner goes on with.
-    pub(super) fn check(&self, planner: &PackPlanner) -> Result<Progress, SamplerError> {
+    pub(super) fn check(&self, planner: &PackPlanner) -> Result<Progress, PositionError> {
         let here = planner.identity();
         self.of.check(&here)?;
         within("drawn", self.drawn, here.n_samples)?;
         for key in self.carried.0.iter() {
-            planner.piece(*key).ok_or(SamplerError::BeyondEpoch {
+            planner.piece(*key).ok_or(PositionError::BeyondEpoch {
                 key: "carried",
                 value: *key,
                 most: here.n_samples,

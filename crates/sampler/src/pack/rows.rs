@@ -5,16 +5,16 @@ use super::piece::Piece;
 
 /// Rows of one length, each filled from its start; what is left at its end is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackedRows {
+pub struct PackedRows<I = u32> {
     row_len: u32,
-    pieces: Vec<Piece>,
+    pieces: Vec<Piece<I>>,
     /// Where each row begins and ends among the pieces.
     spans: Vec<(u32, u32)>,
 }
 
-impl PackedRows {
+impl<I: Copy> PackedRows<I> {
     /// No rows.
-    pub(super) const fn new(row_len: u32) -> Self {
+    pub(crate) const fn new(row_len: u32) -> Self {
         Self { row_len, pieces: Vec::new(), spans: Vec::new() }
     }
 
@@ -34,12 +34,12 @@ impl PackedRows {
     }
 
     /// The pieces of a row in order, if there are so many rows.
-    pub fn get(&self, row: usize) -> Option<&[Piece]> {
+    pub fn get(&self, row: usize) -> Option<&[Piece<I>]> {
         self.spans.get(row).map(|span| self.of(*span))
     }
 
     /// The pieces of every row.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Piece]> + Clone {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Piece<I>]> + Clone {
         self.spans.iter().map(|span| self.of(*span))
     }
 
@@ -49,7 +49,7 @@ impl PackedRows {
     }
 
     /// Appends a row.
-    pub(super) fn push(&mut self, row: &[Piece]) {
+    pub(crate) fn push(&mut self, row: &[Piece<I>]) {
         let start = self.end();
         self.pieces.extend_from_slice(row);
         self.spans.push((start, self.end()));
@@ -66,7 +66,7 @@ impl PackedRows {
     }
 
     /// Appends a piece to the row that is not closed yet.
-    pub(super) fn push_piece(&mut self, piece: Piece) {
+    pub(super) fn push_piece(&mut self, piece: Piece<I>) {
         self.pieces.push(piece);
     }
 
@@ -87,7 +87,7 @@ impl PackedRows {
     }
 
     /// The pieces of a span.
-    pub(super) fn of(&self, (start, end): (u32, u32)) -> &[Piece] {
+    pub(super) fn of(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
         &self.pieces[start as usize..end as usize]
     }
 
@@ -98,7 +98,7 @@ impl PackedRows {
 }
 
 /// What one row costs.
-pub(super) fn load(row_len: u32, row: &[Piece]) -> PackLoad {
+pub(super) fn load<I>(row_len: u32, row: &[Piece<I>]) -> PackLoad {
     let lengths = row.iter().map(|piece| u64::from(piece.len()));
     PackLoad {
         rows: 1,

@@ -10,7 +10,7 @@ use super::piece::Piece;
 use super::planner::PackPlanner;
 use super::position::PackPosition;
 use super::rows::PackedRows;
-use crate::{SamplerError, StepSize};
+use crate::{PackError, PositionError, StepSize};
 
 /// Divides each epoch into optimizer steps, and never ends.
 ///
@@ -29,13 +29,13 @@ pub struct PackSteps {
 
 /// The rows of one optimizer step, all of one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackedStep {
+pub struct PackedStep<I = u32> {
     /// The epoch.
     pub epoch: u64,
     /// What the epoch has taken before this step, and with it: positions where they are counted, or else samples.
     pub span: Range<u64>,
     /// The micro-batches.
-    pub batches: Vec<PackedRows>,
+    pub batches: Vec<PackedRows<I>>,
     /// Whether this is the last step of the epoch.
     pub ends_epoch: bool,
 }
@@ -52,8 +52,8 @@ impl PackSteps {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing.
-    pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, SamplerError> {
+    /// [`crate::PlanError::BelowOne`] when a step takes nothing.
+    pub fn try_new(planner: &PackPlanner, size: StepSize) -> Result<Self, PackError> {
         size.check()?;
         Ok(Self { planner: planner.clone(), epoch: planner.epoch(0), size, most_rows: u32::MAX, taken: 0 })
     }
@@ -69,7 +69,7 @@ impl PackSteps {
     /// # Errors
     ///
     /// Those of [`PackSteps::try_new`] and [`PackPlanner::resume`].
-    pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, SamplerError> {
+    pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, PositionError> {
         let steps = Self::try_new(planner, size)?;
         Ok(Self { epoch: planner.resume(&position.rows)?, taken: position.taken, ..steps })
     }
@@ -78,8 +78,8 @@ impl PackSteps {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
-    pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, SamplerError> {
+    /// [`PackError::RowLoad`] when a row does not fit even alone; the steps then stay where they are.
+    pub fn next_step(&mut self, rule: &impl PackRule) -> Result<PackedStep, PackError> {
         let mut ahead = self.epoch.clone();
         let (start, mut taken, mut left, mut batches) = (self.taken, self.taken, self.most_rows, Vec::new());
         let end = self.size.end(start);
@@ -87,7 +87,7 @@ impl PackSteps {
         while !is_whole(taken, left)
             && let Some(batch) = ahead.batch_while(rule, |row| {
                 let is_wanted = !is_whole(taken, left);
-                (taken, left) = if is_wanted { (taken + self.weight(row), left - 1) } else { (taken, left) };
+                (taken, left) = if is_wanted { (taken + weight(self.size, row), left - 1) } else { (taken, left) };
                 is_wanted
             })?
         {
@@ -107,12 +107,12 @@ impl PackSteps {
     pub fn position(&self) -> PackStepPosition {
         PackStepPosition { rows: self.epoch.position(), taken: self.taken }
     }
+}
 
-    /// What a row counts for.
-    fn weight(&self, row: &[Piece]) -> u64 {
-        match self.size {
-            StepSize::Positions(_) => row.iter().map(|piece| u64::from(piece.len())).sum(),
-            _ => row.iter().filter(|piece| piece.start == 0).count() as u64,
-        }
+/// What a row counts for.
+pub(super) fn weight<I>(size: StepSize, row: &[Piece<I>]) -> u64 {
+    match size {
+        StepSize::Positions(_) => row.iter().map(|piece| u64::from(piece.len())).sum(),
+        _ => row.iter().filter(|piece| piece.start == 0).count() as u64,
     }
 }

@@ -8,9 +8,9 @@ const BUCKETS: u32 = 1 << 13;
 
 /// Pieces by their lengths.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Supply {
+pub(super) struct Supply<I> {
     shift: u32,
-    sorted: Vec<Piece>,
+    sorted: Vec<Piece<I>>,
     /// Where the pieces of each bucket begin, and where those that are left end: 0 where there are none.
     starts: Vec<u32>,
     ends: Vec<u32>,
@@ -19,10 +19,10 @@ pub(super) struct Supply {
     summary: Vec<u64>,
 }
 
-impl Supply {
+impl<I: Copy + Default> Supply<I> {
     /// Takes the pieces, none of which is longer than `most`, in place of what was left; those of one bucket keep their
     /// order.
-    pub(super) fn fill(&mut self, pieces: &[Piece], most: u32) {
+    pub(super) fn fill(&mut self, pieces: &[Piece<I>], most: u32) {
         while self.longest().is_some() {}
         self.shift = (u32::BITS - most.leading_zeros()).saturating_sub(BUCKETS.ilog2());
         self.make_room((most >> self.shift) as usize + 1, pieces.len());
@@ -63,7 +63,7 @@ impl Supply {
     }
 
     /// Takes the longest piece, and says how long it is.
-    pub(super) fn longest(&mut self) -> Option<(Piece, u32)> {
+    pub(super) fn longest(&mut self) -> Option<(Piece<I>, u32)> {
         self.below(self.starts.len())
     }
 
@@ -71,7 +71,7 @@ impl Supply {
     ///
     /// Where buckets are wide, it is one of the last bucket whose pieces all fit, unless the next piece of the one after
     /// fits.
-    pub(super) fn at_most(&mut self, length: u32) -> Option<(Piece, u32)> {
+    pub(super) fn at_most(&mut self, length: u32) -> Option<(Piece<I>, u32)> {
         let bucket = ((length >> self.shift) as usize).min(self.starts.len() - 1);
         let fits = self.shift == 0
             || self.starts[bucket] < self.ends[bucket] && self.sorted[self.ends[bucket] as usize - 1].len() <= length;
@@ -79,7 +79,7 @@ impl Supply {
     }
 
     /// Takes a piece of the last of these first buckets that is not empty.
-    fn below(&mut self, n_buckets: usize) -> Option<(Piece, u32)> {
+    fn below(&mut self, n_buckets: usize) -> Option<(Piece<I>, u32)> {
         let bucket = self.last_before(n_buckets)?;
         let end = self.ends[bucket] - 1;
         self.ends[bucket] = end;

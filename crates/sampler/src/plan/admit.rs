@@ -1,7 +1,7 @@
 //! Which samples take part at all.
 
 use super::config::Oversize;
-use crate::{SampleIndex, SamplerError};
+use crate::{IndexError, SampleIndex};
 
 /// Which lengths take part; what lies outside is refused, skipped with a count, or cut.
 ///
@@ -11,7 +11,7 @@ use crate::{SampleIndex, SamplerError};
 /// let admit = Admit { shortest: 3, longest: 100, too_short: Oversize::Skip, too_long: Oversize::Truncate };
 /// let admitted = admit.only(&[0, 2, 50, 70, 1_000], |id, _| id != 3)?;
 /// assert_eq!(admitted.ids, [2, 4]);
-/// assert_eq!(admitted.index.lengths(1), [100]);
+/// assert_eq!(admitted.index.get(1), Some([100]));
 /// assert_eq!((admitted.empty, admitted.too_short, admitted.filtered, admitted.truncated), (1, 1, 1, 1));
 /// # Ok::<(), plimsoll_sampler::SamplerError>(())
 /// ```
@@ -34,7 +34,7 @@ pub struct Admitted {
     /// Their lengths, cut where that was asked for; a sample is named by its place among those that take part.
     pub index: SampleIndex<1>,
     /// By that place, the place that the sample had before.
-    pub ids: Vec<u32>,
+    pub ids: Vec<u64>,
     /// Samples of length 0 that were skipped.
     pub empty: u64,
     /// Other samples that were skipped since they are too short.
@@ -59,9 +59,9 @@ impl Admit {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::AdmitsNothing`], [`SamplerError::Outside`] for the first sample that is to be refused, and
+    /// [`IndexError::AdmitsNothing`], [`IndexError::Outside`] for the first sample that is to be refused, and
     /// those of [`SampleIndex::try_new`].
-    pub fn all(self, lengths: &[u32]) -> Result<Admitted, SamplerError> {
+    pub fn all(self, lengths: &[u32]) -> Result<Admitted, IndexError> {
         self.only(lengths, |_, _| true)
     }
 
@@ -70,10 +70,10 @@ impl Admit {
     /// # Errors
     ///
     /// Those of [`Admit::all`].
-    pub fn only(self, lengths: &[u32], mut keep: impl FnMut(usize, u32) -> bool) -> Result<Admitted, SamplerError> {
+    pub fn only(self, lengths: &[u32], mut keep: impl FnMut(usize, u32) -> bool) -> Result<Admitted, IndexError> {
         let Self { shortest, longest, .. } = self;
         if shortest == 0 || longest < shortest {
-            return Err(SamplerError::AdmitsNothing { shortest, longest });
+            return Err(IndexError::AdmitsNothing { shortest, longest });
         }
         let (mut kept, mut ids, mut counts) = (Vec::new(), Vec::new(), Counts::default());
         for (id, length) in lengths.iter().copied().enumerate() {
@@ -81,19 +81,18 @@ impl Admit {
                 counts.filtered += 1;
             } else if let Some(length) = self.length(id, length, &mut counts)? {
                 kept.push(length);
-                ids.push(id);
+                ids.push(id as u64);
             }
         }
         let index = SampleIndex::try_new([kept])?;
-        let ids = ids.into_iter().map(super::narrow::narrow).collect();
         let Counts { empty, too_short, too_long, truncated, filtered } = counts;
         Ok(Admitted { index, ids, empty, too_short, too_long, truncated, filtered })
     }
 
     /// The length that a sample takes part with, if it does.
-    fn length(self, id: usize, length: u32, counts: &mut Counts) -> Result<Option<u32>, SamplerError> {
+    fn length(self, id: usize, length: u32, counts: &mut Counts) -> Result<Option<u32>, IndexError> {
         let Self { shortest, longest, too_short, too_long } = self;
-        let outside = SamplerError::Outside { id: id as u64, length, shortest, longest };
+        let outside = IndexError::Outside { id: id as u64, length, shortest, longest };
         if length < shortest {
             let count = if length == 0 { &mut counts.empty } else { &mut counts.too_short };
             *count += 1;

@@ -18,7 +18,7 @@ pub struct Batch<'a, const AXES: usize> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedBatch<const AXES: usize> {
     /// The samples, in the order in which they are laid into the batch.
-    pub ids: Vec<u32>,
+    pub ids: Vec<u64>,
     /// What each is padded to: as [`Batch::cell`].
     pub cell: [u32; AXES],
 }

@@ -3,7 +3,7 @@
 use super::config::PlanConfig;
 use super::stream::StreamPlanner;
 use super::streamed::{Pushed, StreamBatch, StreamLimits, StreamSample};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, StreamError};
 
 /// Batches of an iterator's samples, which a bounded buffer looks ahead at.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub fn bucketed<I, R, const AXES: usize>(
     rule: R,
     config: PlanConfig<AXES>,
     limits: StreamLimits,
-) -> Result<Bucketed<I::IntoIter, R, AXES>, SamplerError>
+) -> Result<Bucketed<I::IntoIter, R, AXES>, StreamError>
 where
     I: IntoIterator<Item = StreamSample<AXES>>,
     R: CapacityRule<AXES>,
@@ -64,7 +64,7 @@ impl<I, R, const AXES: usize> Bucketed<I, R, AXES> {
 impl<I: Iterator<Item = StreamSample<AXES>>, R: CapacityRule<AXES>, const AXES: usize> Iterator
     for Bucketed<I, R, AXES>
 {
-    type Item = Result<StreamBatch<AXES>, SamplerError>;
+    type Item = Result<StreamBatch<AXES>, StreamError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.has_ended {

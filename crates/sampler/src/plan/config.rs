@@ -2,7 +2,7 @@
 
 use plimsoll_types::Fraction;
 
-use crate::{Lattice, SamplerError};
+use crate::{Lattice, PlanError};
 
 /// What is wanted of a plan; the defaults suit training on one task.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,27 +152,27 @@ impl<const AXES: usize> PlanConfig<AXES> {
     }
 
     /// Checks what a type cannot.
-    pub(super) fn check(&self) -> Result<(), SamplerError> {
+    pub(super) fn check(&self) -> Result<(), PlanError> {
         if self.window == Some(0) {
-            return Err(SamplerError::BelowOne { key: "window" });
+            return Err(PlanError::BelowOne { key: "window" });
         }
         if self.most_samples == 0 {
-            return Err(SamplerError::BelowOne { key: "most_samples" });
+            return Err(PlanError::BelowOne { key: "most_samples" });
         }
         if self.tasks.ends != EpochEnd::AllOnce && self.tasks.shares.is_none() {
-            return Err(SamplerError::EndsWithoutShares);
+            return Err(PlanError::EndsWithoutShares);
         }
         if self.multiple_of == 0 {
-            return Err(SamplerError::BelowOne { key: "multiple_of" });
+            return Err(PlanError::BelowOne { key: "multiple_of" });
         }
         if self.multiple_of > 1 && self.objective != Objective::FewestBatches {
-            return Err(SamplerError::MultipleObjective { multiple: self.multiple_of });
+            return Err(PlanError::MultipleObjective { multiple: self.multiple_of });
         }
         match self.objective {
             Objective::FewestBatches => Ok(()),
-            _ if AXES != 1 => Err(SamplerError::OneAxis { n_axes: AXES }),
+            _ if AXES != 1 => Err(PlanError::OneAxis { n_axes: AXES }),
             Objective::LeastTime { batch_overhead } if !(batch_overhead >= 0.0 && batch_overhead.is_finite()) => {
-                Err(SamplerError::BatchOverhead { batch_overhead })
+                Err(PlanError::BatchOverhead { batch_overhead })
             }
             Objective::LeastTime { .. } => Ok(()),
         }

@@ -10,7 +10,7 @@ use super::position::same;
 use super::shares::{TaskPlan, check_shares, next_task, quotas, task_plans};
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{Use, digest, hash};
-use crate::{SampleIndex, SamplerError};
+use crate::{PlanError, PositionError, SampleIndex};
 
 /// The order of an epoch: one permutation of all samples, or one of each task's.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,13 +66,13 @@ impl Source {
         index: &SampleIndex<AXES>,
         seed: u64,
         mix: &TaskMix,
-    ) -> Result<Self, SamplerError> {
+    ) -> Result<Self, PlanError> {
         let by_task = match (&mix.shares, index.tasks()) {
             (Some(shares), tasks) => Some(ByTask::try_new(shares, tasks, index.n_samples(), mix)?),
             (None, _) => None,
         };
         if by_task.is_some() && index.weights().is_some() {
-            return Err(SamplerError::WeightsAndShares);
+            return Err(PlanError::WeightsAndShares);
         }
         Ok(Self { seed, n_samples: index.n_samples() as u64, by_task, weights: index.weights().cloned() })
     }
@@ -102,7 +102,7 @@ impl Source {
     }
 
     /// Refuses a source that draws in other shares.
-    pub(super) fn check_shares(&self, other: &Self) -> Result<(), SamplerError> {
+    pub(super) fn check_shares(&self, other: &Self) -> Result<(), PositionError> {
         let digest = |of: &Self| {
             let words =
                 |it: &ByTask| it.shares.iter().map(|it| it.to_bits()).chain(it.quotas.iter().copied()).collect();
@@ -141,7 +141,7 @@ fn weighted(up_to: &[f64], bits: u64) -> u32 {
 }
 
 impl ByTask {
-    fn try_new(shares: &[f64], tasks: Option<&[u16]>, n_samples: usize, mix: &TaskMix) -> Result<Self, SamplerError> {
+    fn try_new(shares: &[f64], tasks: Option<&[u16]>, n_samples: usize, mix: &TaskMix) -> Result<Self, PlanError> {
         let task_of = |id: usize| tasks.map_or(0, |tasks| usize::from(tasks[id]));
         let mut sizes = vec![0; (0..n_samples).map(task_of).max().unwrap_or(0) + 1];
         for id in 0..n_samples {

@@ -2,10 +2,10 @@
 
 use super::batches::{Batch, OwnedBatch};
 use super::planner::{BatchPlanner, Progress};
-use super::position::{Left, PlanPosition, same, within};
+use super::position::{Left, PlanPosition, Version, same, within};
 use super::window::Window;
 use crate::hash::mix;
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PositionError};
 
 /// The batches of one epoch in order, of which one window is planned at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Iterator for EpochPlan<R, AXES> {
     type Item = OwnedBatch<AXES>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().map(|batch| OwnedBatch { ids: batch.ids.to_vec(), cell: batch.cell })
+        self.next_batch()
+            .map(|batch| OwnedBatch { ids: batch.ids.iter().copied().map(u64::from).collect(), cell: batch.cell })
     }
 }
 
@@ -44,7 +45,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     }
 
     /// Stands before the first batch of what a window has left.
-    fn with_left(planner: BatchPlanner<R, AXES>, progress: Progress, left: Left) -> Result<Self, SamplerError> {
+    fn with_left(planner: BatchPlanner<R, AXES>, progress: Progress, left: Left) -> Result<Self, PositionError> {
         let mut plan = Self::new(planner, progress);
         plan.planner.plan_left(&left, &mut plan.after, &mut plan.window)?;
         plan.left = Some(left);
@@ -52,7 +53,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     }
 
     /// Goes on where a position was taken.
-    pub(super) fn resume(planner: BatchPlanner<R, AXES>, position: &PlanPosition) -> Result<Self, SamplerError> {
+    pub(super) fn resume(planner: BatchPlanner<R, AXES>, position: &PlanPosition) -> Result<Self, PositionError> {
         let progress = position.check(&planner)?;
         let mut plan = match &position.left {
             Some(left) => Self::with_left(planner, progress, left.clone())?,
@@ -101,7 +102,16 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
 
     fn position_at(&self, progress: &Progress, left: Option<Left>, (n, digest): (usize, u64)) -> PlanPosition {
         let Progress { epoch, drawn, carried } = progress.clone();
-        PlanPosition { epoch, batch: n as u64, of: self.planner.identity, drawn, carried, left, digest }
+        PlanPosition {
+            version: Version,
+            epoch,
+            batch: n as u64,
+            of: self.planner.identity,
+            drawn,
+            carried,
+            left,
+            digest,
+        }
     }
 
     /// Samples of the last batch that was taken.
@@ -114,11 +124,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the planner has other samples, another seed or other shares.
+    /// [`PositionError::OtherPlan`] when the planner has other samples, another seed or other shares.
     pub fn hand_over<Q: CapacityRule<AXES> + Clone>(
         &self,
         planner: &BatchPlanner<Q, AXES>,
-    ) -> Result<EpochPlan<Q, AXES>, SamplerError> {
+    ) -> Result<EpochPlan<Q, AXES>, PositionError> {
         self.hand_over_within(planner, 0)
     }
 
@@ -127,7 +137,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
         &self,
         planner: &BatchPlanner<Q, AXES>,
         n_unused: usize,
-    ) -> Result<EpochPlan<Q, AXES>, SamplerError> {
+    ) -> Result<EpochPlan<Q, AXES>, PositionError> {
         self.planner.identity.check_order(&planner.identity)?;
         self.planner.source.check_shares(&planner.source)?;
         if n_unused == 0 && self.taken.n == self.window.batches.len() {

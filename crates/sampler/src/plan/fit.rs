@@ -1,7 +1,7 @@
 //! What fits.
 
 use super::config::PlanConfig;
-use crate::{CapacityRule, Lattice, SamplerError};
+use crate::{CapacityRule, Lattice, PlanError};
 
 /// The capacity rule over the cells of a lattice.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,13 +20,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
     }
 
     /// Refuses a multiple that there is no room for with these lengths, the greatest that a batch may have.
-    pub(super) fn check_multiple(&self, longest: [u32; AXES]) -> Result<(), SamplerError> {
+    pub(super) fn check_multiple(&self, longest: [u32; AXES]) -> Result<(), PlanError> {
         let (padded, capacity) = self.of(longest);
         if self.multiple_of <= capacity {
             return Ok(());
         }
         let length = padded.last().copied().unwrap_or(0);
-        Err(SamplerError::MultipleAboveBudget { multiple: self.multiple_of, capacity, length })
+        Err(PlanError::MultipleAboveBudget { multiple: self.multiple_of, capacity, length })
     }
 
     /// The cell of a batch whose longest samples are these, and how many samples fit into it: 0 when there is no cell.
@@ -58,10 +58,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
     }
 
     /// Says what would have to be cut for the sample to fit.
-    pub(super) fn refusal(&self, id: u64, lengths: [u32; AXES]) -> SamplerError {
+    pub(super) fn refusal(&self, id: u64, lengths: [u32; AXES]) -> PlanError {
         let limits = (0..AXES).map(|axis| (axis, self.limit(lengths, axis)));
         let (axis, limit) = limits.rev().find(|(_, limit)| *limit > 0).unwrap_or((AXES - 1, 0));
-        SamplerError::Oversize { id, axis, length: lengths[axis], limit }
+        PlanError::Oversize { id, axis, length: lengths[axis], limit }
     }
 
     /// Cuts a sample until it fits alone, on the last axis first; `None` when even length 1 on every axis does not fit.

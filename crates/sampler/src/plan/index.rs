@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::SamplerError;
+use crate::IndexError;
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{digest, mix};
 
@@ -35,23 +35,23 @@ impl<const AXES: usize> SampleIndex<AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::NoSamples`], [`SamplerError::TooManySamples`], [`SamplerError::AxisCount`] when two axes
-    /// disagree on the number of samples, and [`SamplerError::ZeroLength`] with the first sample that has none.
-    pub fn try_new(lengths: [impl Into<Arc<[u32]>>; AXES]) -> Result<Self, SamplerError> {
+    /// [`IndexError::NoSamples`], [`IndexError::TooManySamples`], [`IndexError::AxisCount`] when two axes
+    /// disagree on the number of samples, and [`IndexError::ZeroLength`] with the first sample that has none.
+    pub fn try_new(lengths: [impl Into<Arc<[u32]>>; AXES]) -> Result<Self, IndexError> {
         let lengths = lengths.map(Into::into);
         let n_samples = lengths.first().map_or(0, |axis| axis.len());
         if n_samples == 0 {
-            return Err(SamplerError::NoSamples);
+            return Err(IndexError::NoSamples);
         }
         if n_samples as u64 > BlockPermutation::MOST {
-            return Err(SamplerError::TooManySamples { n_samples: n_samples as u64, most: BlockPermutation::MOST });
+            return Err(IndexError::TooManySamples { n_samples: n_samples as u64, most: BlockPermutation::MOST });
         }
         for (axis, some) in lengths.iter().enumerate() {
             if some.len() != n_samples {
-                return Err(SamplerError::AxisCount { axis, lengths: some.len(), n_samples });
+                return Err(IndexError::AxisCount { axis, lengths: some.len(), n_samples });
             }
             if let Some(id) = some.iter().position(|length| *length == 0) {
-                return Err(SamplerError::ZeroLength { id: id as u64, axis });
+                return Err(IndexError::ZeroLength { id: id as u64, axis });
             }
         }
         let longest = lengths.each_ref().map(|axis| axis.iter().copied().max().unwrap_or(0));
@@ -64,11 +64,11 @@ impl<const AXES: usize> SampleIndex<AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::TaskCount`] when there are more tasks, or fewer, than samples.
-    pub fn with_tasks(mut self, tasks: impl Into<Arc<[u16]>>) -> Result<Self, SamplerError> {
+    /// [`IndexError::TaskCount`] when there are more tasks, or fewer, than samples.
+    pub fn with_tasks(mut self, tasks: impl Into<Arc<[u16]>>) -> Result<Self, IndexError> {
         let tasks = tasks.into();
         if tasks.len() != self.n_samples() {
-            return Err(SamplerError::TaskCount { tasks: tasks.len(), n_samples: self.n_samples() });
+            return Err(IndexError::TaskCount { tasks: tasks.len(), n_samples: self.n_samples() });
         }
         self.fingerprint = mix(self.fingerprint ^ digest(&tasks));
         self.n_tasks = tasks.iter().max().map_or(1, |most| usize::from(*most) + 1);
@@ -80,15 +80,15 @@ impl<const AXES: usize> SampleIndex<AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::WeightCount`], [`SamplerError::Weight`] for the first that is negative or no number, and
-    /// [`SamplerError::NoWeight`] when all are 0.
-    pub fn with_weights(mut self, weights: &[f64]) -> Result<Self, SamplerError> {
+    /// [`IndexError::WeightCount`], [`IndexError::Weight`] for the first that is negative or no number, and
+    /// [`IndexError::NoWeight`] when all are 0.
+    pub fn with_weights(mut self, weights: &[f64]) -> Result<Self, IndexError> {
         if weights.len() != self.n_samples() {
-            return Err(SamplerError::WeightCount { weights: weights.len(), n_samples: self.n_samples() });
+            return Err(IndexError::WeightCount { weights: weights.len(), n_samples: self.n_samples() });
         }
         let is_wrong = |weight: &f64| !(*weight >= 0.0 && weight.is_finite());
         if let Some(id) = weights.iter().position(is_wrong) {
-            return Err(SamplerError::Weight { id: id as u64, weight: weights[id] });
+            return Err(IndexError::Weight { id: id as u64, weight: weights[id] });
         }
         let up_to = weights.iter().scan(0.0, |sum, weight| {
             *sum += weight;
@@ -96,7 +96,7 @@ impl<const AXES: usize> SampleIndex<AXES> {
         });
         let up_to: Arc<[f64]> = up_to.collect();
         if !up_to.last().is_some_and(|sum| *sum > 0.0 && sum.is_finite()) {
-            return Err(SamplerError::NoWeight { sum: up_to.last().copied().unwrap_or(0.0) });
+            return Err(IndexError::NoWeight { sum: up_to.last().copied().unwrap_or(0.0) });
         }
         self.fingerprint = mix(self.fingerprint ^ digest(&up_to.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>()));
         self.weights = Some(up_to);
@@ -128,12 +128,19 @@ impl<const AXES: usize> SampleIndex<AXES> {
         self.fingerprint
     }
 
-    /// The lengths of a sample.
-    ///
-    /// # Panics
-    ///
-    /// When there is no such sample.
-    pub fn lengths(&self, id: u32) -> [u32; AXES] {
+    /// The lengths of a sample, if there is such a sample.
+    pub fn get(&self, id: u64) -> Option<[u32; AXES]> {
+        let id = u32::try_from(id).ok().filter(|id| (*id as usize) < self.n_samples())?;
+        Some(self.lengths(id))
+    }
+
+    /// The lengths of all samples, in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = [u32; AXES]> {
+        (0..self.n_samples()).map(|id| self.lengths.each_ref().map(|axis| axis[id]))
+    }
+
+    /// The lengths of a sample that there is.
+    pub(crate) fn lengths(&self, id: u32) -> [u32; AXES] {
         self.lengths.each_ref().map(|axis| axis[id as usize])
     }
 
@@ -187,7 +194,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(index: Result<SampleIndex<2>, SamplerError>, message: &str) {
+    fn refused(index: Result<SampleIndex<2>, IndexError>, message: &str) {
         assert_eq!(index.unwrap_err().to_string(), message);
     }
 

@@ -1,6 +1,6 @@
 //! Which shapes there are.
 
-use crate::SamplerError;
+use crate::PlanError;
 
 /// The edges that lengths are padded to on each axis; an axis without edges is padded to the longest of the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ impl<const AXES: usize> Lattice<AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Edges`] when an edge is not above the one before it, or is zero.
-    pub fn try_new(edges: [Vec<u32>; AXES]) -> Result<Self, SamplerError> {
+    /// [`PlanError::Edges`] when an edge is not above the one before it, or is zero.
+    pub fn try_new(edges: [Vec<u32>; AXES]) -> Result<Self, PlanError> {
         for (axis, edges) in edges.iter().enumerate() {
             let before = [0].into_iter().chain(edges.iter().copied());
             if let Some((before, edge)) = before.zip(edges.iter().copied()).find(|(before, edge)| before >= edge) {
-                return Err(SamplerError::Edges { axis, edge, before });
+                return Err(PlanError::Edges { axis, edge, before });
             }
         }
         Ok(Self(edges))

@@ -3,7 +3,7 @@
 use super::fit::Fit;
 use super::index::thinned;
 use crate::hash::digest;
-use crate::{CapacityRule, SampleIndex, SamplerError};
+use crate::{CapacityRule, PlanError, SampleIndex};
 
 /// The binary logarithm of the most cells that a rule is asked for, which takes a fraction of a millisecond.
 const LOG_MOST_CELLS: usize = 16;
@@ -17,11 +17,11 @@ struct Grid<const AXES: usize>([Vec<u32>; AXES]);
 ///
 /// # Errors
 ///
-/// [`SamplerError::NotMonotone`].
+/// [`PlanError::NotMonotone`].
 pub(super) fn look<R: CapacityRule<AXES>, const AXES: usize>(
     index: &SampleIndex<AXES>,
     fit: &Fit<R, AXES>,
-) -> Result<u64, SamplerError> {
+) -> Result<u64, PlanError> {
     let grid = Grid::new(index, fit);
     let mut capacities: Vec<u32> = Vec::with_capacity(grid.n_cells());
     for at in 0..grid.n_cells() {
@@ -31,7 +31,7 @@ pub(super) fn look<R: CapacityRule<AXES>, const AXES: usize>(
             let fewer = capacities[before];
             if fewer < more {
                 let [shorter, longer] = [grid.lengths(before)[axis], lengths[axis]];
-                return Err(SamplerError::NotMonotone { axis, shorter, longer, fewer, more });
+                return Err(PlanError::NotMonotone { axis, shorter, longer, fewer, more });
             }
         }
         capacities.push(more);

@@ -12,7 +12,7 @@ use super::queues::Queues;
 use super::tasks::Tasks;
 use super::window::{Recipe, Window};
 use crate::hash::{Rng, Use};
-use crate::{CapacityRule, SampleIndex, SamplerError};
+use crate::{CapacityRule, PositionError, SampleIndex};
 
 /// The most samples that are carried from a window to the next: a position names each, which takes 4 bytes in JSON where
 /// there are ten million.
@@ -98,7 +98,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         left: &Left,
         progress: &mut Progress,
         window: &mut Window<AXES>,
-    ) -> Result<(), SamplerError> {
+    ) -> Result<(), PositionError> {
         let before = progress.drawn.total();
         let samples = self.draw(progress, Stretch::Exactly(left.n_drawn));
         // Another plan of the same window has another order.
@@ -125,7 +125,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         left: Option<&Left>,
         used: &[u32],
         same_kinds: bool,
-    ) -> Result<Left, SamplerError> {
+    ) -> Result<Left, PositionError> {
         let samples = self.draw(&mut before.clone(), Stretch::Exactly(n_drawn));
         let mut bits = BitWriter::default();
         let all = samples.ids.clone();
@@ -271,8 +271,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     /// The kinds that a position speaks of.
-    fn kinds(&self) -> Result<&Kinds<AXES>, SamplerError> {
-        self.kinds.as_ref().ok_or(SamplerError::BeyondEpoch { key: "kinds", value: u64::MAX, most: 0 })
+    fn kinds(&self) -> Result<&Kinds<AXES>, PositionError> {
+        self.kinds.as_ref().ok_or(PositionError::BeyondEpoch { key: "kinds", value: u64::MAX, most: 0 })
     }
 
     /// Queues the samples, and fills them in by their kinds.
@@ -286,6 +286,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 }
 
-fn wrong(n_samples: usize) -> SamplerError {
-    SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most: n_samples as u64 }
+fn wrong(n_samples: usize) -> PositionError {
+    PositionError::BeyondEpoch { key: "samples taken", value: u64::MAX, most: n_samples as u64 }
 }

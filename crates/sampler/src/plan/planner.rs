@@ -15,7 +15,7 @@ use super::position::{Identity, PlanPosition};
 use super::shares::TaskPlan;
 use super::window::Window;
 use crate::hash::digest;
-use crate::{CapacityRule, SampleIndex, SamplerError};
+use crate::{CapacityRule, PlanError, PositionError, SampleIndex};
 
 /// Samples whose lengths are looked at to tell a coarse axis from a fine one.
 const N_LOOKS: usize = 1 << 14;
@@ -52,10 +52,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Oversize`] when a sample does not fit even alone and is to be refused;
-    /// [`SamplerError::NothingFits`]; [`SamplerError::NotMonotone`] with the lengths where the rule breaks its word; an
+    /// [`PlanError::Oversize`] when a sample does not fit even alone and is to be refused;
+    /// [`PlanError::NothingFits`]; [`PlanError::NotMonotone`] with the lengths where the rule breaks its word; an
     /// error that names the key when the configuration cannot be.
-    pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, SamplerError> {
+    pub fn try_new(index: SampleIndex<AXES>, rule: R, config: PlanConfig<AXES>) -> Result<Self, PlanError> {
         config.check()?;
         let source = Source::try_new(&index, config.seed, &config.tasks)?;
         let fit = Fit::new(rule, &config);
@@ -75,7 +75,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     /// The same plan under another rule.
-    pub(super) fn with_rule(&self, rule: R) -> Result<Self, SamplerError>
+    pub(super) fn with_rule(&self, rule: R) -> Result<Self, PlanError>
     where
         R: Clone,
     {
@@ -168,10 +168,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::OtherPlan`] when the position was taken with other samples, another configuration or another
+    /// [`PositionError::OtherPlan`] when the position was taken with other samples, another configuration or another
     /// rule: a change goes through [`EpochPlan::hand_over`], or it would repeat samples and lose others.
-    /// [`SamplerError::BeyondEpoch`] when it is none that the epoch reaches.
-    pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, SamplerError>
+    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, PositionError>
     where
         R: Clone,
     {
@@ -195,7 +195,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         if self.config.oversize == Oversize::Truncate { self.fit.cut(lengths) } else { None }
     }
 
-    fn looked_at(mut self) -> Result<Self, SamplerError> {
+    fn looked_at(mut self) -> Result<Self, PlanError> {
         self.identity.rule = look(&self.index, &self.fit)?;
         self.n_oversize = self.oversize().count();
         self.check_oversize()?;
@@ -214,8 +214,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         planned.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])))
     }
 
-    fn check_oversize(&self) -> Result<(), SamplerError> {
-        let nothing = SamplerError::NothingFits { n_samples: self.index.n_samples() as u64 };
+    fn check_oversize(&self) -> Result<(), PlanError> {
+        let nothing = PlanError::NothingFits { n_samples: self.index.n_samples() as u64 };
         match (self.oversize().next(), self.config.oversize) {
             (Some((id, lengths)), Oversize::Refuse) => Err(self.fit.refusal(u64::from(id), lengths)),
             (Some((_, lengths)), Oversize::Truncate) => self.fit.cut(lengths).map(|_| ()).ok_or(nothing),

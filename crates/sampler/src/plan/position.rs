@@ -1,11 +1,12 @@
 //! Where an epoch stands.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::compact::{Bits, Ids};
 use super::draw::Drawn;
 use super::planner::{BatchPlanner, Progress};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PositionError};
 
 /// A place between two batches of an epoch, in 4 kB at most with the default window.
 ///
@@ -14,6 +15,7 @@ use crate::{CapacityRule, SamplerError};
 /// each kind of sample, or a bit for each sample of a small window, however many there were.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPosition {
+    pub(super) version: Version,
     /// The epoch.
     pub epoch: u64,
     /// Batches that were taken of the window, or of what it had left when the rule changed.
@@ -54,10 +56,10 @@ pub(super) struct Left {
 
 impl Left {
     /// Those of the window's samples that are not taken, when a bit for each says it.
-    pub(super) fn waiting(&self, samples: Vec<u32>) -> Result<Vec<u32>, SamplerError> {
+    pub(super) fn waiting(&self, samples: Vec<u32>) -> Result<Vec<u32>, PositionError> {
         let mut bits = self.taken.reader();
         let most = samples.len() as u64;
-        let wrong = || SamplerError::BeyondEpoch { key: "samples taken", value: u64::MAX, most };
+        let wrong = || PositionError::BeyondEpoch { key: "samples taken", value: u64::MAX, most };
         let mut waiting = Vec::new();
         for id in samples {
             if bits.next(1).ok_or_else(wrong)? == 0 {
@@ -70,7 +72,7 @@ impl Left {
 
 impl Identity {
     /// Refuses a position of another plan.
-    pub(crate) fn check(&self, here: &Self) -> Result<(), SamplerError> {
+    pub(crate) fn check(&self, here: &Self) -> Result<(), PositionError> {
         self.check_order(here)?;
         same("window", self.window, here.window)?;
         same("fingerprint of the configuration", self.configuration, here.configuration)?;
@@ -78,7 +80,7 @@ impl Identity {
     }
 
     /// Refuses what draws other samples, or in another order.
-    pub(super) fn check_order(&self, here: &Self) -> Result<(), SamplerError> {
+    pub(super) fn check_order(&self, here: &Self) -> Result<(), PositionError> {
         same("seed", self.seed, here.seed)?;
         same("n_samples", self.n_samples, here.n_samples)?;
         same("fingerprint of the lengths", self.lengths, here.lengths)
@@ -100,7 +102,7 @@ impl PlanPosition {
     pub(super) fn check<R: CapacityRule<AXES>, const AXES: usize>(
         &self,
         planner: &BatchPlanner<R, AXES>,
-    ) -> Result<Progress, SamplerError> {
+    ) -> Result<Progress, PositionError> {
         self.of.check(&planner.identity)?;
         let n_samples = self.of.n_samples;
         let sizes = planner.source.sizes();
@@ -121,10 +123,37 @@ impl PlanPosition {
     }
 }
 
-pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), SamplerError> {
-    if taken == here { Ok(()) } else { Err(SamplerError::OtherPlan { key, taken, here }) }
+pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), PositionError> {
+    if taken == here { Ok(()) } else { Err(PositionError::OtherPlan { key, taken, here }) }
 }
 
-pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), SamplerError> {
-    if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }) }
+pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), PositionError> {
+    if value <= most { Ok(()) } else { Err(PositionError::BeyondEpoch { key, value, most }) }
+}
+
+/// The version of positions, which is read before all else; one of another version is refused by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version;
+
+impl Version {
+    /// Since 2, ids are written to base 85, and a stream's position holds its batches.
+    const NUMBER: u32 = 2;
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::NUMBER.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            Self::NUMBER => Ok(Self),
+            other => Err(D::Error::custom(format!(
+                "resume an epoch: the position is of `version` {other}, this program reads version {}",
+                Self::NUMBER
+            ))),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use plimsoll_types::Fraction;
 
 use super::config::{EpochEnd, TaskMix};
-use crate::SamplerError;
+use crate::{IndexError, PlanError};
 
 /// How far from one the sum of shares may be: what twelve digits after the point leave of a million tasks.
 const SUM_TOLERANCE: f64 = 1e-6;
@@ -12,23 +12,30 @@ const SUM_TOLERANCE: f64 = 1e-6;
 ///
 /// # Errors
 ///
-/// [`SamplerError::ShareCount`], [`SamplerError::Share`] and [`SamplerError::ShareSum`].
-pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Result<Vec<f64>, SamplerError> {
+/// [`PlanError::ShareCount`], [`PlanError::Share`] and [`PlanError::ShareSum`].
+pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Result<Vec<f64>, PlanError> {
     if wanted.len() < sizes.len() {
-        return Err(SamplerError::ShareCount { shares: wanted.len(), n_tasks: sizes.len() });
+        return Err(PlanError::ShareCount { shares: wanted.len(), n_tasks: sizes.len() });
     }
     for (task, share) in wanted.iter().copied().enumerate() {
         let n_samples = sizes.get(task).copied().unwrap_or(0);
         let least_ok = if n_samples > 0 { share > 0.0 } else { share >= 0.0 };
         if !(least_ok && share.is_finite()) {
-            return Err(SamplerError::Share { task, share, n_samples });
+            return Err(PlanError::Share { task, share, n_samples });
         }
     }
+    normalized(wanted, mix)
+}
+
+/// Shares that sum to one; any may be divided by their sum where that is asked for.
+///
+/// # Errors
+///
+/// [`PlanError::ShareSum`].
+pub(super) fn normalized(wanted: &[f64], mix: &TaskMix) -> Result<Vec<f64>, PlanError> {
     let sum: f64 = wanted.iter().sum();
-    if (sum - 1.0).abs() > SUM_TOLERANCE && !mix.normalize_shares {
-        return Err(SamplerError::ShareSum { sum });
-    }
-    Ok(wanted.iter().map(|share| share / sum).collect())
+    let may_be = if mix.normalize_shares { sum > 0.0 } else { (sum - 1.0).abs() <= SUM_TOLERANCE };
+    if may_be { Ok(wanted.iter().map(|share| share / sum).collect()) } else { Err(PlanError::ShareSum { sum }) }
 }
 
 /// Shares by temperature: the sizes to the power of 1 / temperature, divided by their sum.
@@ -37,18 +44,18 @@ pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Re
 ///
 /// # Errors
 ///
-/// [`SamplerError::Temperature`] when it is no number above 0, [`SamplerError::NoSamples`] when all sizes are 0.
+/// [`PlanError::Temperature`] when it is no number above 0, [`IndexError::NoSamples`] when all sizes are 0.
 ///
 /// ```
 /// let shares = plimsoll_sampler::temperature_shares(&[100, 10_000], 2.0)?;
 /// assert!((shares[0] - 10.0 / 110.0).abs() < 1e-12);
 /// # Ok::<(), plimsoll_sampler::SamplerError>(())
 /// ```
-pub fn temperature_shares(sizes: &[usize], temperature: f64) -> Result<Vec<f64>, SamplerError> {
+pub fn temperature_shares(sizes: &[usize], temperature: f64) -> Result<Vec<f64>, PlanError> {
     if !(temperature > 0.0 && temperature.is_finite()) {
-        return Err(SamplerError::Temperature { temperature });
+        return Err(PlanError::Temperature { temperature });
     }
-    let most = sizes.iter().copied().max().filter(|most| *most > 0).ok_or(SamplerError::NoSamples)? as f64;
+    let most = sizes.iter().copied().max().filter(|most| *most > 0).ok_or(IndexError::NoSamples)? as f64;
     // Relative to the largest, so that no power overflows.
     let weights = sizes.iter().map(|size| (*size as f64 / most).powf(1.0 / temperature));
     let sum: f64 = weights.clone().sum();
@@ -59,8 +66,8 @@ pub fn temperature_shares(sizes: &[usize], temperature: f64) -> Result<Vec<f64>,
 ///
 /// # Errors
 ///
-/// [`SamplerError::TooManySamples`] when a small share of a large task makes an epoch too long.
-pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64) -> Result<Vec<u64>, SamplerError> {
+/// [`IndexError::TooManySamples`] when a small share of a large task makes an epoch too long.
+pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64) -> Result<Vec<u64>, PlanError> {
     let credits = shares.iter().zip(sizes).filter(|(_, size)| **size > 0).map(|(share, size)| *size as f64 / share);
     let credit = match ends {
         EpochEnd::AllOnce => return Ok(sizes.iter().map(|size| *size as u64).collect()),
@@ -71,7 +78,7 @@ pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64)
     let quota = |(share, size): (&f64, &usize)| if *size == 0 { 0 } else { ((share * credit).round() as u64).max(1) };
     let quotas: Vec<u64> = shares.iter().zip(sizes).map(quota).collect();
     let n_samples = quotas.iter().fold(0, |sum: u64, quota| sum.saturating_add(*quota));
-    if n_samples > most { Err(SamplerError::TooManySamples { n_samples, most }) } else { Ok(quotas) }
+    if n_samples > most { Err(IndexError::TooManySamples { n_samples, most }.into()) } else { Ok(quotas) }
 }
 
 /// The task that comes next so that, over every stretch from the start, each has its share to within one sample.

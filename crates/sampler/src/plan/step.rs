@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::SamplerError;
+use crate::PlanError;
 
 /// How much one optimizer step takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +42,10 @@ pub struct PlannedStep {
 }
 
 impl StepSize {
-    pub(crate) const fn check(self) -> Result<(), SamplerError> {
+    pub(crate) const fn check(self) -> Result<(), PlanError> {
         match self {
-            Self::Samples(0) => Err(SamplerError::BelowOne { key: "samples of a step" }),
-            Self::Positions(0) => Err(SamplerError::BelowOne { key: "positions of a step" }),
+            Self::Samples(0) => Err(PlanError::BelowOne { key: "samples of a step" }),
+            Self::Positions(0) => Err(PlanError::BelowOne { key: "positions of a step" }),
             _ => Ok(()),
         }
     }

@@ -36,15 +36,15 @@ impl<S: Waiting> StepQueue<S> {
     }
 
     pub(super) fn push(&mut self, piece: Piece<S>) {
-        self.held += piece.samples.iter().map(|sample| self.weight(sample)).sum::<u64>();
+        self.held += piece.samples.iter().map(|sample| self.weight(sample, piece.edge)).sum::<u64>();
         self.pieces.push_back(piece);
     }
 
     /// Whether there is a whole step, and a sample after it: one that has none may be the last of its epoch.
     pub(super) fn holds_more_than_a_step(&self) -> bool {
-        let last = self.pieces.back().and_then(|piece| piece.samples.last());
+        let last = self.pieces.back().and_then(|piece| Some(self.weight(piece.samples.last()?, piece.edge)));
         match self.size.end(self.taken) {
-            Some(end) => last.is_some_and(|last| self.taken + self.held - self.weight(last) >= end),
+            Some(end) => last.is_some_and(|last| self.taken + self.held - last >= end),
             None => self.pieces.len() > 1,
         }
     }
@@ -66,7 +66,7 @@ impl<S: Waiting> StepQueue<S> {
 
     /// Takes a piece up to the step's end; the rest of it begins the next step.
     fn cut(&mut self, mut piece: Piece<S>, end: Option<u64>) -> StepBatch {
-        let mut weights = piece.samples.iter().map(|sample| self.size.weight(sample.length()));
+        let mut weights = piece.samples.iter().map(|sample| self.weight(sample, piece.edge));
         let (mut n, mut taken) = (0, self.taken);
         while end.is_none_or(|end| taken < end)
             && let Some(weight) = weights.next()
@@ -82,7 +82,8 @@ impl<S: Waiting> StepQueue<S> {
         StepBatch { ids: piece.samples.iter().map(Waiting::id).collect(), edge }
     }
 
-    fn weight(&self, sample: &S) -> u64 {
-        self.size.weight(sample.length())
+    /// What a sample counts for, which is cut where it is longer than its batch.
+    fn weight(&self, sample: &S, edge: u32) -> u64 {
+        self.size.weight(sample.length().min(edge))
     }
 }

@@ -7,7 +7,7 @@ use super::planner::BatchPlanner;
 use super::position::{PlanPosition, within};
 use super::step::{PlannedStep, StepSize};
 use super::step_queue::{Piece, StepQueue, Waiting};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PlanError, PositionError};
 
 /// Divides each epoch into optimizer steps, and never ends.
 ///
@@ -62,11 +62,11 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::DropLastOfSteps`].
-    pub fn try_new(planner: &BatchPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
+    /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
+    pub fn try_new(planner: &BatchPlanner<R, 1>, size: StepSize) -> Result<Self, PlanError> {
         size.check()?;
         if planner.config().drop_last {
-            return Err(SamplerError::DropLastOfSteps);
+            return Err(PlanError::DropLastOfSteps);
         }
         Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0) })
     }
@@ -75,9 +75,13 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     ///
     /// # Errors
     ///
-    /// Those of [`StepPlanner::try_new`] and [`BatchPlanner::resume`], and [`SamplerError::BeyondEpoch`] when the batch
+    /// Those of [`StepPlanner::try_new`] and [`BatchPlanner::resume`], and [`PositionError::BeyondEpoch`] when the batch
     /// that the step begins in has fewer samples.
-    pub fn resume(planner: &BatchPlanner<R, 1>, size: StepSize, position: &StepPosition) -> Result<Self, SamplerError> {
+    pub fn resume(
+        planner: &BatchPlanner<R, 1>,
+        size: StepSize,
+        position: &StepPosition,
+    ) -> Result<Self, PositionError> {
         let StepPosition { plan, taken, used } = position;
         let mut steps = Self::try_new(planner, size)?;
         steps.plan = planner.resume(plan)?;
@@ -89,7 +93,7 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     }
 
     /// Passes over what is used of the next batch.
-    fn resume_within(&mut self, used: u64) -> Result<(), SamplerError> {
+    fn resume_within(&mut self, used: u64) -> Result<(), PositionError> {
         let ([edge], ids) = self.plan.next_batch().map_or_else(Default::default, |it| (it.cell, it.ids.to_vec()));
         within("samples used", used, (ids.len() as u64).saturating_sub(1))?;
         let rest = ids.get(usize::try_from(used).unwrap_or(usize::MAX)..).unwrap_or_default();
@@ -102,7 +106,7 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     /// # Errors
     ///
     /// Those of [`StepPlanner::resume`]; the steps then go on as before.
-    pub fn go_back(&mut self, rule: R, position: &StepPosition) -> Result<(), SamplerError> {
+    pub fn go_back(&mut self, rule: R, position: &StepPosition) -> Result<(), PositionError> {
         let planner = self.plan.planner.with_rule(rule)?;
         *self = Self::resume(&planner, self.queue.size, position)?;
         Ok(())
@@ -141,7 +145,7 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     /// # Errors
     ///
     /// Those of [`BatchPlanner::try_new`]; the steps then go on as before.
-    pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
+    pub fn change(&mut self, rule: R) -> Result<(), PositionError> {
         let planner = self.plan.planner.with_rule(rule)?;
         self.plan = self.plan.hand_over_within(&planner, self.in_progress().0)?;
         self.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);

@@ -4,40 +4,41 @@ use std::collections::VecDeque;
 
 use plimsoll_types::Bytes;
 
-use super::arrange::by_variety;
 use super::config::{Oversize, PlanConfig};
-use super::entry::Entry;
 use super::fit::Fit;
+use super::resuming::Resuming;
+use super::stream_position::{StreamIdentity, StreamPosition};
 use super::streamed::{Planned, Pushed, StreamBatch, StreamLimits, StreamSample, StreamStats};
-use super::tasks::Tasks;
-use super::window::{Recipe, Window};
-use crate::hash::{Rng, Use};
-use crate::{CapacityRule, SamplerError};
+use super::window::Window;
+use crate::{CapacityRule, IndexError, StreamError};
 
 /// Plans a stream through a bounded look-ahead buffer.
 ///
 /// Half of the buffer fills up while the batches of the other half are taken.
 /// A full half is planned as a window of an epoch is, and its partial batch goes into the next half.
-/// The batches depend on the order of the samples alone, not on when they are pushed or taken.
+/// The batches depend on which samples come after which half alone, not on when they are pushed or taken.
 /// A stream that has ended may begin again: the first sample after the end begins the next epoch.
 /// The window, and the share of mates that may be kept, have no meaning here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPlanner<R, const AXES: usize> {
-    fit: Fit<R, AXES>,
-    config: PlanConfig<AXES>,
-    limits: StreamLimits,
-    waiting: Vec<StreamSample<AXES>>,
-    waiting_bytes: Bytes,
+    pub(super) fit: Fit<R, AXES>,
+    /// What tells the stream from others.
+    pub(super) identity: StreamIdentity,
+    pub(super) config: PlanConfig<AXES>,
+    pub(super) limits: StreamLimits,
+    pub(super) waiting: Vec<StreamSample<AXES>>,
+    pub(super) waiting_bytes: Bytes,
     pub(super) ready: VecDeque<Planned<AXES>>,
-    n_ready: usize,
-    ready_bytes: Bytes,
-    window: Window<AXES>,
+    pub(super) n_ready: usize,
+    pub(super) ready_bytes: Bytes,
+    pub(super) window: Window<AXES>,
     pub(super) epoch: u64,
     /// Windows of the epoch that were planned.
     pub(super) n_windows: u64,
-    n_tasks: usize,
     pub(super) finished: bool,
-    stats: StreamStats,
+    /// What a position holds, until all of it is there.
+    pub(super) resuming: Option<Box<Resuming<StreamPosition<AXES>, AXES>>>,
+    pub(super) stats: StreamStats,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
@@ -45,19 +46,18 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when half of the buffer holds no sample, [`SamplerError::StreamShares`] when shares
+    /// [`crate::PlanError::BelowOne`] when half of the buffer holds no sample, [`StreamError::StreamShares`] when shares
     /// are asked for, and what [`crate::BatchPlanner::try_new`] says of the configuration.
-    pub fn try_new(rule: R, config: PlanConfig<AXES>, limits: StreamLimits) -> Result<Self, SamplerError> {
+    pub fn try_new(rule: R, config: PlanConfig<AXES>, limits: StreamLimits) -> Result<Self, StreamError> {
         config.check()?;
-        if limits.samples < 2 || limits.bytes.0 < 2 {
-            return Err(SamplerError::BelowOne { key: "half of the stream's buffer" });
-        }
+        limits.check()?;
         if config.tasks.shares.is_some() {
-            return Err(SamplerError::StreamShares);
+            return Err(StreamError::StreamShares);
         }
         let fit = Fit::new(rule, &config);
         Ok(Self {
             fit,
+            identity: StreamIdentity::new(config.seed, &config),
             config,
             limits,
             waiting: Vec::new(),
@@ -68,8 +68,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             window: Window::default(),
             epoch: 0,
             n_windows: 0,
-            n_tasks: 1,
             finished: false,
+            resuming: None,
             stats: StreamStats::default(),
         })
     }
@@ -78,28 +78,29 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::ZeroLength`]; [`SamplerError::BufferedSample`] when the sample is larger than half of the
-    /// buffer; [`SamplerError::MultipleAboveBudget`] when so many as long as it do not fit; [`SamplerError::Oversize`] when it
-    /// does not fit even alone and is to be refused.
-    pub fn push(&mut self, mut sample: StreamSample<AXES>) -> Result<Pushed, SamplerError> {
+    /// [`IndexError::ZeroLength`]; [`StreamError::BufferedSample`] when the sample is larger than half of the
+    /// buffer; [`crate::PlanError::MultipleAboveBudget`] when so many as long as it do not fit; [`crate::PlanError::Oversize`] when it
+    /// does not fit even alone and is to be refused; [`StreamError::NotPending`] when others of a position come first.
+    pub fn push(&mut self, sample: StreamSample<AXES>) -> Result<Pushed, StreamError> {
         let StreamSample { id, lengths, bytes, .. } = sample;
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
-            return Err(SamplerError::ZeroLength { id, axis });
+            return Err(IndexError::ZeroLength { id, axis }.into());
         }
-        let half = Bytes(self.limits.bytes.0 / 2);
-        if bytes > half {
-            return Err(SamplerError::BufferedSample { id, bytes, limit: half });
+        self.limits.check_sample(id, bytes)?;
+        if let Some(resuming) = &mut self.resuming {
+            resuming.push(sample)?;
+            self.count();
+            self.rebuild()?;
+            return Ok(Pushed::Held);
         }
         let (n_held, held) = self.held();
         if n_held >= self.limits.samples || held.saturating_add(bytes) > self.limits.bytes {
             self.stats.times_full += 1;
             return Ok(Pushed::Full);
         }
-        if self.fit.capacity(lengths) == 0 {
-            let Some(cut) = self.cut(id, lengths)? else { return Ok(Pushed::Skipped) };
-            sample.lengths = cut;
+        if !self.takes(&sample)? {
+            return Ok(Pushed::Skipped);
         }
-        self.fit.check_multiple(sample.lengths)?;
         self.hold(sample);
         Ok(Pushed::Held)
     }
@@ -115,6 +116,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     pub(super) fn take_ready(&mut self) -> Option<Planned<AXES>> {
         let batch = self.ready.pop_front()?;
         self.stats.batches += 1;
+        self.stats.truncated += batch.n_truncated();
         self.n_ready -= batch.samples.len();
         self.ready_bytes = self.ready_bytes.saturating_sub(batch.bytes());
         Some(batch)
@@ -123,6 +125,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     /// Takes back what was taken last.
     pub(super) fn put_back(&mut self, batch: Planned<AXES>) {
         self.stats.batches -= 1;
+        self.stats.truncated -= batch.n_truncated();
         self.n_ready += batch.samples.len();
         self.ready_bytes = self.ready_bytes.saturating_add(batch.bytes());
         self.ready.push_front(batch);
@@ -132,20 +135,23 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
+    /// [`crate::PlanError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
     /// as before.
-    pub fn change(&mut self, rule: R) -> Result<(), SamplerError>
+    pub fn change(&mut self, rule: R) -> Result<(), StreamError>
     where
         R: Clone,
     {
         let mut changed = self.clone();
         changed.fit.rule = rule;
-        changed.refit()?;
+        if changed.resuming.is_none() {
+            changed.refit()?;
+        }
         *self = changed;
         Ok(())
     }
 
-    fn refit(&mut self) -> Result<(), SamplerError> {
+    /// Plans anew what no longer fits.
+    pub(super) fn refit(&mut self) -> Result<(), StreamError> {
         let mut samples = Vec::new();
         for batch in std::mem::take(&mut self.ready) {
             if batch.samples.len() <= self.fit.capacity(batch.cell) as usize {
@@ -157,13 +163,10 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
             samples.extend(batch.samples);
         }
         samples.append(&mut self.waiting);
-        for mut sample in samples {
-            if self.fit.capacity(sample.lengths) == 0 {
-                let Some(cut) = self.cut(sample.id, sample.lengths)? else { continue };
-                sample.lengths = cut;
+        for sample in samples {
+            if self.takes(&sample)? {
+                self.waiting.push(sample);
             }
-            self.fit.check_multiple(sample.lengths)?;
-            self.waiting.push(sample);
         }
         self.waiting_bytes = self.waiting.iter().map(|sample| sample.bytes).sum();
         if self.finished {
@@ -174,10 +177,12 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         Ok(())
     }
 
-    /// Plans what is left when the stream has ended.
+    /// Plans what is left when the stream has ended, unless there are samples of a position that have not come yet.
     pub fn finish(&mut self) {
-        self.plan(true);
-        self.finished = true;
+        if self.resuming.is_none() {
+            self.plan(true);
+            self.finished = true;
+        }
     }
 
     /// What is wanted of the batches.
@@ -190,13 +195,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         self.stats
     }
 
-    /// The samples that are in no batch that was taken: what a resumed stream pushes first.
-    pub fn pending(&self) -> impl Iterator<Item = u64> {
-        self.ready.iter().flat_map(|batch| &batch.samples).chain(&self.waiting).map(|sample| sample.id)
-    }
-
     /// Samples in the buffer, and their host memory.
-    pub const fn held(&self) -> (usize, Bytes) {
+    pub fn held(&self) -> (usize, Bytes) {
+        if let Some(resuming) = &self.resuming {
+            return resuming.n_held();
+        }
         (self.waiting.len() + self.n_ready, self.waiting_bytes.saturating_add(self.ready_bytes))
     }
 
@@ -204,80 +207,33 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         if self.finished {
             (self.finished, self.epoch, self.n_windows) = (false, self.epoch + 1, 0);
         }
-        self.n_tasks = self.n_tasks.max(usize::from(sample.task) + 1);
         self.waiting.push(sample);
         self.waiting_bytes = self.waiting_bytes.saturating_add(sample.bytes);
+        self.count();
+        self.plan_half();
+    }
+
+    /// Counts a sample that is held from now on.
+    fn count(&mut self) {
         let (n_held, held) = self.held();
         self.stats.samples += 1;
         self.stats.most_samples = self.stats.most_samples.max(n_held as u64);
         self.stats.most_bytes = self.stats.most_bytes.max(held);
-        self.plan_half();
     }
 
-    /// Plans what waits when it is half of the buffer.
-    fn plan_half(&mut self) {
-        if self.waiting.len() >= self.limits.samples / 2 || self.waiting_bytes.0 >= self.limits.bytes.0 / 2 {
-            self.plan(false);
-        }
-    }
-
-    /// What is planned of a sample that does not fit even alone.
-    fn cut(&mut self, id: u64, lengths: [u32; AXES]) -> Result<Option<[u32; AXES]>, SamplerError> {
-        match self.config.oversize {
-            Oversize::Refuse => Err(self.fit.refusal(id, lengths)),
+    /// Whether a sample takes part; it does not when it is to be skipped.
+    pub(super) fn takes(&mut self, sample: &StreamSample<AXES>) -> Result<bool, StreamError> {
+        let StreamSample { id, lengths, .. } = *sample;
+        let planned = match self.config.oversize {
+            _ if self.fit.capacity(lengths) > 0 => lengths,
+            Oversize::Refuse => return Err(self.fit.refusal(id, lengths).into()),
             Oversize::Skip => {
                 self.stats.skipped += 1;
-                Ok(None)
+                return Ok(false);
             }
-            Oversize::Truncate => {
-                self.stats.truncated += 1;
-                self.fit.cut(lengths).ok_or_else(|| self.fit.refusal(id, lengths)).map(Some)
-            }
-        }
-    }
-
-    /// Plans all samples that wait, and keeps partial batches for the next time unless it is the last.
-    fn plan(&mut self, last: bool) {
-        let most = (self.waiting.len() / 2).min(self.limits.samples / 4);
-        self.plan_and_carry(last, most);
-    }
-
-    fn plan_and_carry(&mut self, last: bool, most: usize) {
-        let Self { waiting, window, .. } = self;
-        window.entries.clear();
-        window.entries.extend(waiting.iter().zip(0..).map(|(sample, id)| Entry { lengths: sample.lengths, id }));
-        let of: Vec<u16> = waiting.iter().map(|sample| sample.task).collect();
-        let recipe = Recipe {
-            config: &self.config,
-            fit: &self.fit,
-            tasks: (self.n_tasks > 1).then_some(Tasks { of: &of, n: self.n_tasks }),
-            axes: &by_variety(&waiting.iter().map(|sample| self.fit.of(sample.lengths).0)),
-            window_share: 0.0,
+            Oversize::Truncate => self.fit.cut(lengths).ok_or_else(|| self.fit.refusal(id, lengths))?,
         };
-        let mut rng = Rng::new(Use::Batches, self.config.seed, self.epoch, self.n_windows);
-        // Samples that are padded alike keep their order, which in a stream may be anything.
-        rng.shuffle(&mut window.entries);
-        recipe.plan(window, &mut rng);
-        let mut carried = Vec::new();
-        if !last {
-            window.take_partial(self.config.multiple_of, most, &mut carried);
-        } else if self.config.drop_last {
-            window.drop_ragged(self.config.multiple_of);
-            self.stats.dropped += (waiting.len() - window.batches.n_samples()) as u64;
-        }
-        let left: Vec<_> = carried.into_iter().map(|slot: u32| waiting[slot as usize]).collect();
-        let left_bytes = left.iter().map(|sample| sample.bytes).sum();
-        if left_bytes > Bytes(self.limits.bytes.0 / 2) {
-            // There would be no room for the next sample.
-            return self.plan_and_carry(last, 0);
-        }
-        for batch in window.batches.iter() {
-            let planned = Planned::new(waiting, batch);
-            self.n_ready += planned.samples.len();
-            self.ready_bytes = self.ready_bytes.saturating_add(planned.bytes());
-            self.ready.push_back(planned);
-        }
-        (self.waiting, self.waiting_bytes) = (left, left_bytes);
-        self.n_windows += 1;
+        self.fit.check_multiple(planned)?;
+        Ok(true)
     }
 }

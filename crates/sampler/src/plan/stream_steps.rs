@@ -3,12 +3,12 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::pending::Pending;
 use super::step::{PlannedStep, StepSize};
 use super::step_queue::{Piece, StepQueue};
 use super::stream::StreamPlanner;
+use super::stream_position::StreamPosition;
 use super::streamed::{Planned, Pushed, StreamSample, StreamStats};
-use crate::{CapacityRule, SamplerError};
+use crate::{CapacityRule, PlanError, StreamError};
 
 /// Divides a stream into optimizer steps, as [`crate::StepPlanner`] does with epochs.
 ///
@@ -27,14 +27,11 @@ pub struct StreamSteps<R> {
 
 /// Where the step after the last taken one begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamPosition {
-    /// The epoch.
-    pub epoch: u64,
+pub struct StreamStepPosition {
+    /// In the stream, with the batches that no step has taken, or not all of.
+    pub stream: StreamPosition<1>,
     /// What the epoch's steps have taken: positions where they are counted, or else samples.
     pub taken: u64,
-    /// The samples that were pushed and are in no step: what a resumed stream pushes first.
-    pub pending: Pending,
-    n_windows: u64,
 }
 
 impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
@@ -42,30 +39,28 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::BelowOne`] when a step takes nothing, [`SamplerError::DropLastOfSteps`].
-    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, SamplerError> {
+    /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
+    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, StreamError> {
         size.check()?;
         if planner.config().drop_last {
-            return Err(SamplerError::DropLastOfSteps);
+            return Err(PlanError::DropLastOfSteps.into());
         }
         let queue = StepQueue::new(size, planner.epoch, 0);
         Ok(Self { planner, queue, times_empty: 0, most_samples: 0, most_bytes: Bytes::ZERO, starved: false })
     }
 
-    /// Goes on where a position was taken, with an empty planner, once the pending samples are pushed again.
-    ///
-    /// Every sample comes once and the steps keep their sizes; which samples are together depends on what was pending.
+    /// Goes on where a position was taken, with a planner that holds nothing, as [`StreamPlanner::resume`] does: the steps
+    /// are those of a stream that was not interrupted.
     ///
     /// # Errors
     ///
-    /// Those of [`StreamSteps::try_new`].
+    /// Those of [`StreamSteps::try_new`] and [`StreamPlanner::resume`].
     pub fn resume(
-        mut planner: StreamPlanner<R, 1>,
+        planner: StreamPlanner<R, 1>,
         size: StepSize,
-        position: &StreamPosition,
-    ) -> Result<Self, SamplerError> {
-        (planner.epoch, planner.n_windows) = (position.epoch, position.n_windows);
-        let mut steps = Self::try_new(planner, size)?;
+        position: &StreamStepPosition,
+    ) -> Result<Self, StreamError> {
+        let mut steps = Self::try_new(planner.resume(&position.stream)?, size)?;
         steps.queue.taken = position.taken;
         Ok(steps)
     }
@@ -76,7 +71,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::push`].
-    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, SamplerError> {
+    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, StreamError> {
         if self.planner.finished && self.held().0 > 0 {
             return Ok(Pushed::Full);
         }
@@ -116,11 +111,10 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::change`]; the steps then go on as before.
-    pub fn change(&mut self, rule: R) -> Result<(), SamplerError> {
+    pub fn change(&mut self, rule: R) -> Result<(), StreamError> {
         let mut changed = self.clone();
         while let Some(Piece { samples, edge }) = changed.queue.pieces.pop_back() {
-            let longest = samples.iter().map(|sample| sample.lengths[0]).max().unwrap_or(0);
-            changed.planner.put_back(Planned { samples, longest: [longest], cell: [edge] });
+            changed.planner.put_back(Planned { samples, cell: [edge] });
         }
         changed.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
         changed.planner.change(rule)?;
@@ -129,10 +123,29 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     }
 
     /// Where the next step begins.
-    pub fn position(&self) -> StreamPosition {
-        let here = (self.queue.taken, self.planner.n_windows);
-        let (taken, n_windows) = if self.has_ended() { (0, 0) } else { here };
-        StreamPosition { epoch: self.epoch(), taken, pending: self.pending().collect(), n_windows }
+    pub fn position(&self) -> StreamStepPosition {
+        let pieces = self.queue.pieces.iter();
+        let taken = pieces.map(|Piece { samples, edge }| ([*edge], samples.iter().map(|sample| sample.id).collect()));
+        let mut stream = self.planner.position_with(taken);
+        if self.has_ended() {
+            stream.begin_next();
+            return StreamStepPosition { stream, taken: 0 };
+        }
+        StreamStepPosition { stream, taken: self.queue.taken }
+    }
+
+    /// Goes on without a sample of a position, as [`StreamPlanner::leave_out`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamPlanner::leave_out`].
+    pub fn leave_out(&mut self, id: u64) -> Result<bool, StreamError> {
+        self.planner.leave_out(id)
+    }
+
+    /// The samples of a position that have not come yet, in growing order.
+    pub fn missing(&self) -> impl Iterator<Item = u64> {
+        self.planner.missing()
     }
 
     /// The epoch of the next step.

@@ -3,8 +3,9 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::batches::Batch;
 use super::step_queue::Waiting;
+use crate::hash::{Use, hash};
+use crate::{PlanError, StreamError};
 
 /// How much of a stream is held at most, in batches that wait for a step or not planned yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,21 @@ pub struct StreamLimits {
     pub samples: usize,
     /// Host memory of the samples.
     pub bytes: Bytes,
+}
+
+impl StreamLimits {
+    pub(crate) const fn check(self) -> Result<(), PlanError> {
+        if self.samples < 2 || self.bytes.0 < 2 {
+            return Err(PlanError::BelowOne { key: "half of the stream's buffer" });
+        }
+        Ok(())
+    }
+
+    /// Refuses a sample for which half of the buffer has no room.
+    pub(crate) fn check_sample(self, id: u64, bytes: Bytes) -> Result<(), StreamError> {
+        let limit = Bytes(self.bytes.0 / 2);
+        if bytes > limit { Err(StreamError::BufferedSample { id, bytes, limit }) } else { Ok(()) }
+    }
 }
 
 /// A sample that came out of a stream.
@@ -61,7 +77,7 @@ pub struct StreamStats {
     pub batches: u64,
     /// Samples that do not fit even alone and are left out.
     pub skipped: u64,
-    /// Samples that do not fit even alone and have to be cut.
+    /// Samples of these batches that do not fit even alone and have to be cut.
     pub truncated: u64,
     /// Samples that did not fill a batch at the end of an epoch and are left out.
     #[serde(default)]
@@ -79,29 +95,52 @@ pub struct StreamStats {
 /// A batch that is planned and not taken.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned<const AXES: usize> {
+    /// With the lengths that they came with.
     pub(super) samples: Vec<StreamSample<AXES>>,
-    pub(super) longest: [u32; AXES],
     pub(super) cell: [u32; AXES],
 }
 
 impl<const AXES: usize> Planned<AXES> {
-    /// A batch whose ids are places among the samples that waited.
-    pub(super) fn new(waiting: &[StreamSample<AXES>], batch: Batch<'_, AXES>) -> Self {
-        let Batch { ids, longest, cell } = batch;
-        Self { samples: ids.iter().map(|place| waiting[*place as usize]).collect(), longest, cell }
+    /// Lays samples into a batch in an order that depends on nothing but what they are.
+    pub(super) fn new(mut samples: Vec<StreamSample<AXES>>, cell: [u32; AXES], seed: u64) -> Self {
+        samples.sort_by_cached_key(|sample| sample.key(seed, 0));
+        Self { samples, cell }
     }
 
     pub(super) fn bytes(&self) -> Bytes {
         self.samples.iter().map(|sample| sample.bytes).sum()
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.samples.iter().map(|sample| sample.id)
+    }
+
+    /// How many samples have to be cut.
+    pub(super) fn n_truncated(&self) -> u64 {
+        self.samples.iter().filter(|sample| sample.lengths != self.planned(sample)).count() as u64
+    }
+
     pub(super) fn into_batch(self) -> StreamBatch<AXES> {
+        let longer = |a: [u32; AXES], b: [u32; AXES]| std::array::from_fn(|axis| a[axis].max(b[axis]));
         StreamBatch {
             bytes: self.bytes(),
-            ids: self.samples.iter().map(|sample| sample.id).collect(),
-            longest: self.longest,
+            ids: self.ids().collect(),
+            longest: self.samples.iter().map(|sample| self.planned(sample)).fold([0; AXES], longer),
             cell: self.cell,
         }
+    }
+
+    /// The lengths that a sample has in the batch: one that does not fit even alone is cut to the cell.
+    fn planned(&self, sample: &StreamSample<AXES>) -> [u32; AXES] {
+        std::array::from_fn(|axis| sample.lengths[axis].min(self.cell[axis]))
+    }
+}
+
+impl<const AXES: usize> StreamSample<AXES> {
+    /// A random place among others, which depends on nothing but the sample and these numbers.
+    pub(super) fn key(&self, seed: u64, round: u64) -> impl Ord + use<AXES> {
+        let Self { id, lengths, task, bytes } = *self;
+        (hash(Use::Stream, seed, round, id), id, lengths, task, bytes)
     }
 }
 

@@ -132,7 +132,7 @@ impl<I> Data<I> {
 
     /// What a sample costs, counted from the first.
     pub(super) fn cost(&self, id: usize) -> u32 {
-        u32::try_from(id).map_or(0, |id| self.index.lengths(id)[0])
+        self.index.get(id as u64).map_or(0, |[cost]| cost)
     }
 
     pub(super) fn n_samples(&self) -> usize {

@@ -3,6 +3,8 @@
 use burn::data::dataset::DatasetError;
 use plimsoll_sampler::SamplerError;
 
+use crate::loader::from_sampler;
+
 /// Why there are no batches, or no further ones; a sample is named by its index in the dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchesError {
@@ -92,6 +94,8 @@ pub enum BatchesError {
     #[error("read ahead: {0}")]
     Workers(String),
 }
+
+from_sampler!(BatchesError: IndexError, PlanError, PositionError);
 
 /// Says what a position is of, and what it is not of.
 fn kinds(is_of_loader: bool) -> &'static str {

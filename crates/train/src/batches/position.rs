@@ -1,6 +1,6 @@
 //! Where the samples of an epoch stand.
 
-use plimsoll_sampler::{SamplerError, StepPosition};
+use plimsoll_sampler::{PositionError, StepPosition};
 use serde::{Deserialize, Serialize};
 
 use super::data::Data;
@@ -39,7 +39,7 @@ impl Position {
         }
         if self.first != data.first {
             let (taken, here) = (self.first as u64, data.first as u64);
-            return Err(SamplerError::OtherPlan { key: "first sample", taken, here }.into());
+            return Err(PositionError::OtherPlan { key: "first sample", taken, here }.into());
         }
         within("samples taken", self.n_taken, data.n_samples() - 1)?;
         within("samples of a batch taken", self.of_batch, self.n_taken)
@@ -48,5 +48,5 @@ impl Position {
 
 fn within(key: &'static str, value: usize, most: usize) -> Result<(), BatchesError> {
     let (value, most) = (value as u64, most as u64);
-    if value <= most { Ok(()) } else { Err(SamplerError::BeyondEpoch { key, value, most }.into()) }
+    if value <= most { Ok(()) } else { Err(PositionError::BeyondEpoch { key, value, most }.into()) }
 }

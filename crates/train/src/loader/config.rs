@@ -36,6 +36,10 @@ pub struct LoaderConfig {
     /// A step of padded samples is made of at least about so many batches, so that it mixes lengths, and tasks with them;
     /// at least 1.
     pub batches_per_step: u32,
+    /// A batch of padded samples has a multiple of so many, where at least so many fit; at least 1.
+    pub multiple_of: u32,
+    /// Whether a step at the end of an epoch that is less than a whole one is left out, with its samples.
+    pub drop_last: bool,
     /// How tasks are mixed.
     pub tasks: TaskMix,
     /// Samples of a stream that are held at most, in batches that wait for a step or not planned yet.
@@ -90,6 +94,8 @@ impl LoaderConfig {
             largest_edge,
             edges: Vec::new(),
             batches_per_step: 1,
+            multiple_of: 1,
+            drop_last: false,
             tasks: TaskMix::default(),
             look_ahead: 1024,
             workers: 1,
@@ -127,6 +133,12 @@ impl LoaderConfig {
             StepUnit::Samples | StepUnit::Positions => self.samples_of(edge).div_ceil(self.batches_per_step.max(1)),
             StepUnit::Batch | StepUnit::BatchOfPositions => self.samples_of(edge),
         }
+    }
+
+    /// Returns the largest multiple that is wanted of samples that fit, or all of them where they make none.
+    pub(super) fn multiple(&self, n: u32) -> u32 {
+        let multiple = self.multiple_of.max(1);
+        if n < multiple { n } else { n - n % multiple }
     }
 
     /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.
@@ -167,6 +179,16 @@ impl LoaderConfig {
     ///
     /// [`LoaderError::BufferCapacity`] when two steps take more than half of `memory`.
     pub fn ample_limit<S: Source>(&self, source: &S, memory: HostMemory) -> Result<Bytes, LoaderError> {
+        let least = self.least_limit(source, memory)?;
+        Ok(least.max(self.steps_limit(source, MAX_AHEAD).min(Bytes(memory.size().0 / CHEAP))))
+    }
+
+    /// Returns a limit that no memory has a say in, but for refusing it: room for two steps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LoaderConfig::ample_limit`].
+    pub fn least_limit<S: Source>(&self, source: &S, memory: HostMemory) -> Result<Bytes, LoaderError> {
         let (capacity, is_on_host) = (memory.size(), matches!(memory, HostMemory::BesideDevice(_)));
         let Buffers { step, is_streamed } = self.step_buffers(source);
         let needed = self.steps_limit(source, LEAST_AHEAD);
@@ -174,8 +196,7 @@ impl LoaderConfig {
             let (needed, enough) = (needed.shown_up(), needed.saturating_mul(2).shown_up());
             return Err(LoaderError::BufferCapacity { step, is_streamed, needed, capacity, is_on_host, enough });
         }
-        let cheap = self.steps_limit(source, MAX_AHEAD).min(Bytes(capacity.0 / CHEAP));
-        Ok(needed.max(cheap).max(USUAL_BUFFERS))
+        Ok(needed.max(USUAL_BUFFERS))
     }
 
     /// Refuses a limit into which no two steps fit.

@@ -34,7 +34,8 @@ pub(super) struct BatchSizes {
 impl BatchSizes {
     fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
         let most = config.edges.iter().map(|edge| config.batch_of(*edge));
-        Self { edges: config.edges.as_slice().into(), sizes: sizes.iter().zip(most).map(|(a, b)| b.min(*a)).collect() }
+        let sizes = sizes.iter().zip(most).map(|(a, b)| config.multiple(b.min(*a))).collect();
+        Self { edges: config.edges.as_slice().into(), sizes }
     }
 }
 
@@ -238,7 +239,7 @@ impl<S: Source> Order<S> {
             Self::Packed(packed) => packed.index(),
             Self::Cut { .. } | Self::Streamed { .. } => return None,
         };
-        Some(index.lengths(u32::try_from(id).ok()?)[0])
+        index.get(id).map(|[length]| length)
     }
 
     /// Whether the next steps are as they are wanted.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{
-    EpochCursor, Permutation, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamPosition, StreamSample,
-    StreamStats, StreamSteps,
+    EpochCursor, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamStepPosition,
+    StreamSteps,
 };
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::source::{Item, Source, SourceError};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamedPosition {
     /// In the steps.
-    pub steps: StreamPosition,
+    pub steps: StreamStepPosition,
     /// The next sample that is read, after those that are pending.
     pub next: EpochCursor,
     /// What the steps were made for.
@@ -90,16 +90,12 @@ impl<S: Source> Stream<S> {
         let (steps, next, pending) = match position {
             None => {
                 let next = EpochCursor::try_new(n_samples, config.seed)?;
-                (StreamSteps::try_new(planner, config.step_size())?, next, Vec::new())
+                (StreamSteps::try_new(planner, config.step_size())?, next, VecDeque::new())
             }
             Some(StreamedPosition { steps, next, .. }) => {
-                let resumed = StreamSteps::resume(planner, config.step_size(), steps)?;
-                // In the order in which an epoch would read them, which no label and no length follows.
-                let order = Permutation::new(n_samples, config.seed, steps.epoch);
-                let mut pending = steps.pending.ids();
-                // One that there is not is refused when it is read.
-                pending.sort_by_key(|id| (*id < n_samples).then(|| order.at(*id)));
-                (resumed, next.clone(), pending)
+                let steps = StreamSteps::resume(planner, config.step_size(), steps)?;
+                let pending = steps.missing().collect();
+                (steps, next.clone(), pending)
             }
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
@@ -113,7 +109,7 @@ impl<S: Source> Stream<S> {
             items: HashMap::new(),
             reading: next.clone(),
             next,
-            pending: pending.into(),
+            pending,
             n_pending_asked: 0,
             readers: Ahead::start(config.workers, room, bytes, work),
             skipped: Vec::new(),
@@ -142,11 +138,7 @@ impl<S: Source> Stream<S> {
     }
 
     pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
-        let mut steps = self.steps.position();
-        if !self.pending.is_empty() {
-            steps.pending = steps.pending.ids().into_iter().chain(self.pending.iter().copied()).collect();
-        }
-        StreamedPosition { steps, next: self.next.clone(), wanted: wanted.to_vec() }
+        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
     }
 
     pub(super) fn change(&mut self, rule: BatchSizes) -> Result<(), LoaderError> {
@@ -171,7 +163,7 @@ impl<S: Source> Stream<S> {
         self.readers.waited()
     }
 
-    /// Pushes the next sample, and ends the epoch with its last one.
+    /// Pushes the next sample, or leaves it out.
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
         let Arrived { id, found } = self.arrived()?;
@@ -183,8 +175,8 @@ impl<S: Source> Stream<S> {
                 self.readers.ask_again((epoch, id));
                 return Ok(());
             }
-            Found::Unreadable | Found::TooLong(_) => self.skipped.push(id),
-            Found::Item(item) if self.is_too_long(Some(item.length())) => self.skipped.push(id),
+            Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
+            Found::Item(item) if self.is_too_long(Some(item.length())) => self.leave_out(id)?,
             Found::Item(item) => {
                 let (lengths, bytes) = ([item.length()], item.bytes());
                 let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
@@ -202,18 +194,30 @@ impl<S: Source> Stream<S> {
                 }
             }
         }
-        if self.pending.pop_front().is_some() {
-            self.n_pending_asked -= 1;
-        } else {
-            self.next.take(1);
-        }
-        if self.pending.is_empty() && self.next.position == 0 {
-            self.steps.finish();
-        }
+        self.go_on();
         if self.n_unreadable < self.next.n_samples {
             return Ok(());
         }
         Err(none_readable(Some(id), self.next.n_samples).into())
+    }
+
+    /// Leaves a sample out, for which nobody waits from now on.
+    fn leave_out(&mut self, id: u64) -> Result<(), LoaderError> {
+        self.skipped.push(id);
+        self.steps.leave_out(id)?;
+        Ok(())
+    }
+
+    /// Counts the next sample as pushed, or left out, and ends the epoch after its last one.
+    fn go_on(&mut self) {
+        if self.pending.pop_front().is_some() {
+            self.n_pending_asked -= 1;
+            return;
+        }
+        self.next.take(1);
+        if self.next.position == 0 {
+            self.steps.finish();
+        }
     }
 
     /// Returns the next sample in order, and waits for it where it must.

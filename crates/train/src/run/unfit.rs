@@ -56,7 +56,7 @@ pub(super) fn longer<S: Source>(source: &S, longest: u32) -> Option<String> {
     let lengths = source.lengths();
     let index = lengths.index();
     let length = |id: &u64| match index {
-        Some(index) => u32::try_from(*id).ok().map(|id| index.lengths(id)[0]),
+        Some(index) => index.get(*id).map(|[length]| length),
         None => source.expected_length(*id),
     };
     let ids: Vec<_> = (0..source.n_samples()).filter(|id| Some(longest) < length(id)).collect();

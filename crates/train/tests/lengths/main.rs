@@ -201,15 +201,45 @@ fn an_interrupted_run_goes_on_with_the_same_steps_where_they_are_planned() {
 }
 
 #[test]
-fn an_interrupted_stream_loses_no_sample_and_repeats_none() {
+fn an_interrupted_stream_goes_on_with_the_same_steps() {
+    let _alone = alone();
+    for unit in [StepUnit::Samples, StepUnit::Positions] {
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (job, room) = (tiny(true, Unit::Samples), Bytes::mib(64));
+        let mut config = config(30, unit, if unit == StepUnit::Samples { 16 } else { 200 });
+        (config.deterministic, config.controller.policy) = (true, kept(4));
+        let undisturbed = run(&job, &config, room, whole.path(), Existing::Refuse, None);
+        run(&job, &config, room, parts.path(), Existing::Refuse, Some(7)).outcome.unwrap();
+        // Other workers read in another order.
+        config.loader.workers = 1;
+        run(&job, &config, room, parts.path(), Existing::Resume, Some(18)).outcome.unwrap();
+        let last = run(&job, &config, room, parts.path(), Existing::Resume, None);
+        assert!(last.outcome.unwrap().stream.is_some_and(|it| it.samples > 0));
+        assert_eq!(ids(&undisturbed.events), ids(&last.events), "{unit:?}");
+        check_epochs(&last.events, 2);
+    }
+}
+
+#[test]
+fn a_stream_goes_on_without_pending_samples_that_are_gone() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let (job, config, room) = (tiny(true, Unit::Samples), config(40, StepUnit::Samples, 16), Bytes::mib(64));
-    run(&job, &config, room, folder.path(), Existing::Refuse, Some(9)).outcome.unwrap();
-    run(&job, &config, room, folder.path(), Existing::Resume, Some(17)).outcome.unwrap();
-    let last = run(&job, &config, room, folder.path(), Existing::Resume, None);
-    assert!(last.outcome.unwrap().stream.is_some_and(|it| it.samples > 0));
-    check_epochs(&last.events, 4);
+    let (job, room) = (tiny(true, Unit::Samples), Bytes::mib(64));
+    let mut config = config(20, StepUnit::Samples, 16);
+    config.loader.bad_sample = BadSample::Skip;
+    run(&job, &config, room, folder.path(), Existing::Refuse, Some(3)).outcome.unwrap();
+    let before = RunDir::open(folder.path(), Existing::Resume).unwrap().events().unwrap();
+    // One that no step of the first epoch has taken yet.
+    let taken: Vec<_> = ids(&before).into_iter().flat_map(|(_, ids)| ids).collect();
+    for broken in (0..N_SAMPLES).filter(|id| !taken.contains(id)).take(40).step_by(8) {
+        let folder = tempfile::tempdir().unwrap();
+        run(&job, &config, room, folder.path(), Existing::Refuse, Some(3)).outcome.unwrap();
+        let job = Tiny { rows: Arc::new(Rows { streamed: true, broken: Some(broken) }), ..tiny(true, Unit::Samples) };
+        let ran = run(&job, &config, room, folder.path(), Existing::Resume, None);
+        assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
+        let first: Vec<_> = ids(&ran.events).into_iter().filter(|it| it.0 == 0).flat_map(|it| it.1).collect();
+        assert!(first.len() as u64 == N_SAMPLES - 1 && !first.contains(&broken), "sample {broken}");
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub enum TextError {
     Longest(u32),
     /// The tokens cannot be indexed.
     #[error("index the sections: {0}")]
-    Sampler(#[from] plimsoll_sampler::SamplerError),
+    Sampler(#[from] plimsoll_sampler::IndexError),
     /// The tokenizer's library failed, or its file is none.
     #[error("use the tokenizer: {0}")]
     Tokenizer(String),

@@ -42,7 +42,7 @@ impl Corpus {
         let found = sections(&looked_at)?;
         let (n_train, n_held_out) =
             if is_all { (found.len(), sections(&validation)?.len()) } else { (train.len(), validation.len()) };
-        let length = |id: usize| u64::from(found.index().lengths(u32::try_from(id).unwrap_or(u32::MAX))[0]);
+        let length = |id: usize| found.index().get(id as u64).map_or(0, |[length]| u64::from(length));
         let sampled = (!is_all).then_some((looked_at.len(), train.len()));
         let survey = Survey {
             samples: "sections",
@@ -93,7 +93,7 @@ mod tests {
         }
         let config = config(folder.path());
         let (told, seen) = (Corpus::survey(&config, &mut unwatched).unwrap(), Corpus::read(&config).unwrap());
-        let lengths = (0..).map(|id| u64::from(seen.train.index().lengths(id)[0])).take(seen.train.len());
+        let lengths = seen.train.index().iter().map(|[length]| u64::from(length));
         assert_eq!(told.survey.lengths, lengths.collect::<Vec<_>>());
         assert_eq!((told.survey.n_train, told.survey.n_held_out), (seen.train.len(), seen.validation.len()));
         assert_eq!((told.vocabulary, told.sampled), (seen.tokenizer.vocabulary(), None));

@@ -166,7 +166,7 @@ impl<J: Job> Compared<'_, J> {
 /// Returns the length of every sample.
 pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
-        Lengths::Known(index) => Ok((0..).take(index.n_samples()).map(|id| index.lengths(id)[0]).collect()),
+        Lengths::Known(index) => Ok(index.iter().map(|[length]| length).collect()),
         Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.length())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
     }

@@ -9,7 +9,7 @@ use super::{
     sample::{MixedImage, MixedSample},
     shape::MixedShape,
 };
-use crate::{Lattice, SamplerError};
+use crate::{CollateError, Lattice};
 
 /// The label that losses leave out; `ignore_index` in `PyTorch`.
 pub const IGNORED_LABEL: i32 = -100;
@@ -116,13 +116,13 @@ impl MixedBuffer {
     ///
     /// # Errors
     ///
-    /// Those of [`MixedBuffer::push`], and [`SamplerError::DoesNotFit`] when a sample is beyond the last edge of the
+    /// Those of [`MixedBuffer::push`], and [`CollateError::DoesNotFit`] when a sample is beyond the last edge of the
     /// lattice, or longer than any cell that the buffer was built for. The batch is empty then.
     pub fn collate(
         &mut self,
         samples: &[MixedSample<'_>],
         lattice: &Lattice<5>,
-    ) -> Result<MixedBatch<'_>, SamplerError> {
+    ) -> Result<MixedBatch<'_>, CollateError> {
         self.begin(MixedShape::default());
         for sample in samples {
             sample.shape().on(lattice, sample.id)?;
@@ -156,12 +156,12 @@ impl MixedBuffer {
     ///
     /// # Errors
     ///
-    /// * [`SamplerError::DoesNotFit`] when the sample is longer than the cell on an axis, or the buffer is full.
-    /// * [`SamplerError::ImageBytes`] when an image has more bytes, or fewer, than its size says.
-    /// * [`SamplerError::MetadataCount`] when there are more numbers, or fewer, than the buffer was built for.
+    /// * [`CollateError::DoesNotFit`] when the sample is longer than the cell on an axis, or the buffer is full.
+    /// * [`CollateError::ImageBytes`] when an image has more bytes, or fewer, than its size says.
+    /// * [`CollateError::MetadataCount`] when there are more numbers, or fewer, than the buffer was built for.
     ///
     /// The batch is what it was then.
-    pub fn push(&mut self, sample: &MixedSample<'_>) -> Result<(), SamplerError> {
+    pub fn push(&mut self, sample: &MixedSample<'_>) -> Result<(), CollateError> {
         let shape = sample.shape();
         sample.check(self.config.channels, self.config.n_metadata)?;
         shape.within(self.cell, sample.id)?;

@@ -3,7 +3,7 @@
 use plimsoll_types::Bytes;
 
 use super::{buffer::MixedConfig, shape::MixedShape};
-use crate::SamplerError;
+use crate::CollateError;
 
 /// Elements of each block, padding included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Room {
     }
 
     /// Accepts a batch of this room, of which sample `id` is the last, into blocks of `most`.
-    pub(super) fn within(self, most: Self, id: u64) -> Result<(), SamplerError> {
+    pub(super) fn within(self, most: Self, id: u64) -> Result<(), CollateError> {
         let blocks = [
             ("samples", self.samples, most.samples),
             ("samples × images", self.images, most.images),
@@ -50,7 +50,7 @@ impl Room {
             ("samples × labels", self.labels, most.labels),
         ];
         let excess = blocks.into_iter().find(|(_, size, limit)| size > limit);
-        excess.map_or(Ok(()), |(axis, size, limit)| Err(SamplerError::DoesNotFit { id, axis, size, limit }))
+        excess.map_or(Ok(()), |(axis, size, limit)| Err(CollateError::DoesNotFit { id, axis, size, limit }))
     }
 
     /// The host memory that blocks of this room take.

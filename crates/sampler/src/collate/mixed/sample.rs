@@ -1,7 +1,7 @@
 //! A sample before it has a place.
 
 use super::shape::MixedShape;
-use crate::SamplerError;
+use crate::CollateError;
 
 /// One image, as planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,17 +58,17 @@ impl MixedSample<'_> {
     }
 
     /// Accepts a sample whose images have as many bytes, and which has as many numbers, as they must.
-    pub(super) fn check(&self, channels: u32, n_metadata: u32) -> Result<(), SamplerError> {
+    pub(super) fn check(&self, channels: u32, n_metadata: u32) -> Result<(), CollateError> {
         for (index, image) in self.images.iter().enumerate() {
             let expected = u128::from(image.height) * u128::from(image.width) * u128::from(channels);
             if image.pixels.len() as u128 != expected {
                 let (height, width, bytes) = (image.height, image.width, image.pixels.len());
-                return Err(SamplerError::ImageBytes { id: self.id, index, bytes, channels, height, width });
+                return Err(CollateError::ImageBytes { id: self.id, index, bytes, channels, height, width });
             }
         }
         if self.metadata.len() != n_metadata as usize {
             let (numbers, expected) = (self.metadata.len(), n_metadata);
-            return Err(SamplerError::MetadataCount { id: self.id, numbers, expected });
+            return Err(CollateError::MetadataCount { id: self.id, numbers, expected });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What a mixed sample is as long as, and what it is padded to.
 
-use crate::{Lattice, SamplerError};
+use crate::{CollateError, Lattice};
 
 /// The lengths of a sample on every axis that is padded, or what the samples of a batch are padded to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +39,13 @@ impl MixedShape {
     }
 
     /// Accepts a sample of this shape into a batch that is padded to `cell`.
-    pub(super) fn within(self, cell: Self, id: u64) -> Result<(), SamplerError> {
+    pub(super) fn within(self, cell: Self, id: u64) -> Result<(), CollateError> {
         let limits = cell.axes().map(Some);
         self.exceeds(limits).map_or(Ok(()), |(axis, size, limit)| Err(refused(id, axis, size, limit)))
     }
 
     /// Accepts a sample of this shape for which the lattice has a cell.
-    pub(super) fn on(self, lattice: &Lattice<5>, id: u64) -> Result<(), SamplerError> {
+    pub(super) fn on(self, lattice: &Lattice<5>, id: u64) -> Result<(), CollateError> {
         let limits = lattice.last_edges();
         self.exceeds(limits).map_or(Ok(()), |(axis, size, limit)| Err(refused(id, axis, size, limit)))
     }
@@ -64,8 +64,8 @@ impl MixedShape {
     }
 }
 
-fn refused(id: u64, axis: &'static str, size: u32, limit: u32) -> SamplerError {
-    SamplerError::DoesNotFit { id, axis, size: size.into(), limit: limit.into() }
+fn refused(id: u64, axis: &'static str, size: u32, limit: u32) -> CollateError {
+    CollateError::DoesNotFit { id, axis, size: size.into(), limit: limit.into() }
 }
 
 #[cfg(test)]
