@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 51] = [
+pub(crate) const RANGES: [(&str, Range); 52] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -80,6 +80,7 @@ pub(crate) const RANGES: [(&str, Range); 51] = [
     ("train.keep_checkpoints", Whole(1, MOST_COUNT)),
     ("train.max_restarts", Whole(0, MOST_COUNT)),
     ("data.validation_share", Between(0.0, 1.0)),
+    ("data.test_share", Below(0.0, 1.0)),
     ("data.workers", Whole(0, MOST_WORKERS)),
     ("data.look_ahead", Whole(2, MOST_HELD)),
     ("tasks.alpha", Closed(0.0, 100.0)),
