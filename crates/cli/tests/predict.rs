@@ -113,7 +113,7 @@ fn as_many_of_the_held_out_files_are_named_right_as_the_run_has_measured() {
     let config = RecordingsConfig {
         folder: data.clone(),
         group_column: None,
-        shares: Shares::validating(0.2),
+        shares: Shares { validation: 0.2, test: 0.2 },
         bad_sample,
         classes,
         longest,

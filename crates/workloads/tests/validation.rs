@@ -83,7 +83,7 @@ fn the_baseline_of_some_sections_is_of_the_same_sections() {
     let corpus = Arc::new(Corpus::read(&config).unwrap());
     let [all, part] = check(&Text::new(GptConfig { layers: 1, width: 16, heads: 2 }, Arc::clone(&corpus)));
     let yardstick = corpus.validation.yardstick((0..).take(corpus.validation.sections.len()));
-    assert!((all.baseline - yardstick.bits_per_byte(yardstick.bigram)).abs() < 1e-12);
+    assert!((all.baseline - yardstick.bits_per_byte(yardstick.bigram)).abs() < 1e-9, "{all:?}");
     assert!(
         (part.baseline - all.baseline).abs() > 1e-9 && (part.baseline / all.baseline - 1.0).abs() < 0.2,
         "{part:?} {all:?}"

@@ -144,10 +144,13 @@ fn tuned(guesses: &[Guess]) -> [f64; BUCKETS] {
 }
 
 /// Expectation maximisation: how probable it is of each guess that the bigram made it, and the mean of that.
+///
+/// Never 1, though every pair was seen: one that was not is not impossible.
 fn most_probable(guesses: &[&Guess]) -> f64 {
-    (0..ROUNDS).fold(0.5, |weight, _| {
+    let (n, most) = (guesses.len() as f64, 1.0 - 1.0 / (guesses.len() as f64 + 2.0));
+    (0..ROUNDS).fold(0.5, |weight: f64, _| {
         let of_bigram = guesses.iter().map(|it| weight * it.bigram / it.interpolated(weight));
-        of_bigram.sum::<f64>() / guesses.len() as f64
+        (of_bigram.sum::<f64>() / n).min(most)
     })
 }
 
