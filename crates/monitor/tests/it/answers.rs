@@ -107,15 +107,14 @@ fn the_test_of_the_best_model_is_told_with_all_that_was_measured_and_is_no_valid
     };
     let other = NamedMetric { metric_name: "SSIM".into(), metric: 0.875, baseline: 0.5 };
     let tested = Validated { metric: 30.5, others: vec![other], peak: Bytes::gib(1), ..best.clone() };
-    let lost = Validated { metric: 25.0, ..last };
+    let worse = Validated { metric: 25.0, ..last };
     let mut events = run::small();
     events.retain(|it| !matches!(it, Event::Validated(_)));
-    events.extend([best, lost].map(Event::Validated));
+    events.extend([best, worse].map(Event::Validated));
     let before = TrainingReport::new(&events, RunFacts::default());
     events.push(Event::Tested(tested));
     let after = TrainingReport::new(&events, RunFacts::default());
-    let line = "test of the best              PSNR (dB) 30.500 at step 2, baseline 28.250 on the same samples; SSIM 0.875, \
-                baseline 0.500";
+    let line = "PSNR (dB) 30.50 at step 2, baseline 28.25 on the same samples; SSIM 0.8750, baseline 0.5000\n";
     assert!(after.to_table().contains(line) && !before.to_table().contains("test of"), "{}", after.to_table());
     assert_eq!((&before.best_validation, &before.last_validation), (&after.best_validation, &after.last_validation));
     assert_eq!((before.findings, before.metric), (after.findings, after.metric));

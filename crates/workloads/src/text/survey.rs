@@ -41,9 +41,8 @@ impl Corpus {
         let tokenizer = learnt(&looked_at, config.vocabulary, watch)?;
         let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
         let found = sections(&looked_at)?;
-        let mut n_of = |texts: &[&str]| match is_all && !texts.is_empty() {
-            true => sections(texts).map(|it| it.len()),
-            false => Ok(texts.len()),
+        let mut n_of = |texts: &[&str]| {
+            if is_all && !texts.is_empty() { sections(texts).map(|it| it.len()) } else { Ok(texts.len()) }
         };
         let (n_validation, n_test) = (n_of(&validation)?, n_of(&test)?);
         let n_train = if is_all { found.len() } else { train.len() };
