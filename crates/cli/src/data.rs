@@ -10,7 +10,7 @@ use plimsoll_workloads::text::{Corpus, TextSurvey};
 
 use crate::args::DataArgs;
 use crate::harness::Harness;
-use crate::jobs::{PixelFolder, narrow, scarce};
+use crate::jobs::{PixelFolder, held_out, narrow, scarce};
 use crate::loading::Loading;
 use crate::prepare::{SHOWN_NAMES, some_of};
 use crate::settings::Settings;
@@ -97,8 +97,9 @@ fn note(what: &str) -> String {
 }
 
 fn lines(survey: &Survey) -> Vec<String> {
-    let Survey { samples, n_train, n_held_out, unit, .. } = survey;
-    let mut lines = vec![format!("{:<12}{n_train} to train on, {n_held_out} held out", *samples)];
+    let Survey { samples, n_train, n_validation, n_test, unit, .. } = survey;
+    let held_out = held_out(*n_validation, *n_test);
+    let mut lines = vec![format!("{:<12}{n_train} to train on, {held_out}", *samples)];
     let mut lengths = survey.lengths.clone();
     lengths.sort_unstable();
     if let [shortest, .., longest] | [shortest @ longest] = lengths[..] {
@@ -125,14 +126,15 @@ mod tests {
         let survey = Survey {
             samples: "recordings",
             n_train: 14,
-            n_held_out: 3,
+            n_validation: 3,
+            n_test: 2,
             unit: "frames of 10 ms",
             lengths: vec![30, 10, 20],
             kinds: vec![("labels", (0..14).map(|at| (format!("l{at:02}"), 1)).collect())],
             skipped: (0..10).map(|at| format!("{at}.wav: gone")).collect(),
         };
         let lines = lines(&survey);
-        assert_eq!(lines[0], "recordings  14 to train on, 3 held out");
+        assert_eq!(lines[0], "recordings  14 to train on, 3 to validate on, 2 to test on");
         assert_eq!(lines[1], "lengths     shortest 10, median 20, longest 30 (frames of 10 ms)");
         assert!(lines[2].starts_with("labels      l00 1, l01 1, ") && lines[2].ends_with("l11 1 and 2 more"));
         assert!(lines[3].starts_with("skipped     10: 0.wav: gone, ") && lines[3].ends_with("and 2 more"));

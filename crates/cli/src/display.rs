@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_monitor::{Progress, Validating};
 use plimsoll_predict::Phase;
 use plimsoll_train::Doing;
-use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed};
+use plimsoll_types::{BoundExceeded, Decision, Event, Stage, StepFailed, Validated};
 
 use crate::beat::{Beat, EVERY, silence};
 use crate::say::is_told_by_another;
@@ -75,7 +75,11 @@ impl Display {
                 self.beat.under_way("validation: item", number(n_done) + 1, number(n));
                 self.refresh(progress, false);
             }
+            (Doing::Test, Some(Validating { n_done, n, .. })) if n_done < n => {
+                self.beat.under_way("test: item", number(n_done) + 1, number(n));
+            }
             (Doing::Validation, _) => self.beat.under_way("validation", 0, 0),
+            (Doing::Test, _) => self.beat.under_way("test", 0, 0),
         }
     }
 
@@ -198,17 +202,16 @@ fn lasting(event: &Event, unit: &str) -> Option<String> {
         Event::BudgetChanged(changed) => {
             Some(format!("step {}: the budget is now {}", changed.step, changed.budget.budget))
         }
-        Event::Validated(it) => {
-            let (name, metric, baseline) = (&it.metric_name, it.metric, it.baseline);
-            let part = it.part.map_or_else(String::new, |it| format!(", on {} of {} items", it.n, it.of));
-            let seconds = it.seconds;
-            Some(format!(
-                "step {}: held out: {name} {metric:.2}, baseline {baseline:.2}{part}, in {seconds:.1} s",
-                it.step
-            ))
-        }
+        Event::Validated(it) => Some(format!("step {}: held out: {}", it.step, measured(it))),
+        Event::Tested(it) => Some(format!("test of the model of step {}: {}", it.step, measured(it))),
         _ => None,
     }
+}
+
+/// Says what was measured, of what, and how long it took.
+fn measured(Validated { metric_name, metric, baseline, part, seconds, .. }: &Validated) -> String {
+    let part = part.map_or_else(String::new, |it| format!(", on {} of {} items", it.n, it.of));
+    format!("{metric_name} {metric:.2}, baseline {baseline:.2}{part}, in {seconds:.1} s")
 }
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ impl PixelFolder {
     }
 }
 
+/// Says how many samples are held out, and what for.
+pub(crate) fn held_out(n_validation: usize, n_test: usize) -> String {
+    format!("{n_validation} to validate on, {n_test} to test on")
+}
+
 /// Prepares the configured job with its data, and does something with it.
 pub(crate) fn with_loaded<W: WithJob>(settings: &Settings, loading: Loading<'_>, then: W) -> anyhow::Result<W::Output> {
     match settings.job {

@@ -118,6 +118,8 @@ pub(crate) struct Train {
 pub(crate) struct Data {
     folder: PathBuf,
     validation_share: Fraction,
+    test_share: Fraction,
+    group_column: String,
     bad_sample: BadSampleSetting,
     workers: usize,
     pub(crate) buffer_limit: AutoSize,

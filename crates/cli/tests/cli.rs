@@ -238,7 +238,7 @@ fn a_run_in_its_own_data_folder_reads_nothing_that_it_has_written() {
     run(&["plan"]);
     for args in [&["train", "--steps", "2"][..], &["train", "--steps", "3", "--resume"]] {
         let said = run(args);
-        assert!(said.contains("5 images to train on, 1 held out"), "{said}");
+        assert!(said.contains("4 images to train on, 1 to validate on, 1 to test on"), "{said}");
     }
 }
 

@@ -64,7 +64,11 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
     fs::write(sr.path().join("notes.txt"), "no image").unwrap();
     contains(
         &checked("sr", sr.path(), &[]),
-        &["images      16 to train on, 4 held out", "lengths     shortest ", "skipped     1: notes.txt: no PNG"],
+        &[
+            "images      12 to train on, 4 to validate on, 4 to test on",
+            "lengths     shortest ",
+            "skipped     1: notes.txt: no PNG",
+        ],
     );
     contains(
         &checked("sequence", fixtures("sequence").path(), &[]),
@@ -73,14 +77,18 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
     let enough = checked("multitask", fixtures("multitask").path(), &[]);
     contains(&enough, &["samples     ", "(images)", "tasks       pair ", "subjects    "]);
     assert!(!enough.contains("note "), "{enough}");
-    let few = checked("multitask", fixtures("multitask").path(), &["--set", "data.validation_share=0.9"]);
+    let few = checked(
+        "multitask",
+        fixtures("multitask").path(),
+        &["--set", "data.validation_share=0.9", "--set", "data.test_share=0"],
+    );
     contains(
         &few,
         &["note        1 image of \"bavo\" to train on, and too few of 7 more: with fewer than 2 photographs"],
     );
     let documents = fixtures("text");
     let told = checked("text", documents.path(), &[]);
-    contains(&told, &["sections    ", "held out", "lengths     shortest ", "(tokens)", "tokenizer   "]);
+    contains(&told, &["sections    ", " to test on", "lengths     shortest ", "(tokens)", "tokenizer   "]);
     // As a run says.
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("run").display().to_string();
@@ -91,8 +99,9 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
     let number = |line: &str, at: usize| line.split_whitespace().nth(at).unwrap().to_owned();
     let line = |text: &str, part: &str| text.lines().find(|it| it.contains(part)).unwrap_or_default().to_owned();
     let (sections, said) = (line(&told, "sections    "), line(&text(&run.stderr), " sections to train on"));
-    assert_eq!([number(&sections, 1), number(&sections, 5)], [number(&said, 1), number(&said, 6)], "{said}");
-    assert_eq!(number(&line(&told, "tokenizer   "), 1), number(&said, 9), "{said}");
+    let numbers = |line: &str, at: [usize; 3]| at.map(|at| number(line, at));
+    assert_eq!(numbers(&sections, [1, 5, 9]), numbers(&said, [1, 6, 10]), "{said}");
+    assert_eq!(number(&line(&told, "tokenizer   "), 1), number(&said, 14), "{said}");
     let tale = fs::read_dir(documents.path().join("tales")).unwrap().next().unwrap().unwrap().path();
     contains(&checked("text", &tale, &[]), &["sections    "]);
 }
@@ -101,7 +110,7 @@ fn a_folder_is_checked_for_what_a_run_would_see() {
 fn what_is_bad_is_named_or_counted() {
     let folder = fixtures("sequence");
     let list = folder.path().join("labels.csv");
-    let gone = fs::read_to_string(&list).unwrap() + "gone.wav,fall\n";
+    let gone = fs::read_to_string(&list).unwrap() + "gone.wav,fall,ada\n";
     fs::write(&list, gone).unwrap();
     let check = ["data", "sequence", folder.path().to_str().unwrap()];
     refused(&plimsoll(&check), &["gone.wav: there is no such file", "bad_sample"]);

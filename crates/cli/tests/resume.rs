@@ -31,7 +31,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 105] = [
+const CASES: [Case; 108] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -99,6 +99,9 @@ const CASES: [Case; 105] = [
     ("sr", "data.folder", "COPY", GOES_ON),
     ("sr", "data.folder", "OTHER", Some("`job`")),
     ("sr", "data.validation_share", "0.5", Some("`job`")),
+    ("sr", "data.test_share", "0.1", Some("`job`")),
+    ("text", "data.test_share", "0.3", Some("`job`")),
+    ("sequence", "data.group_column", "speaker", Some("`job`")),
     ("sr", "data.bad_sample", "skip", GOES_ON),
     ("sr", "data.workers", "2", GOES_ON),
     ("sequence", "data.workers", "2", GOES_ON),

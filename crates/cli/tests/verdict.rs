@@ -54,7 +54,7 @@ fn a_run_on_far_too_much_memory_names_its_limit_in_the_first_line() {
     let report = fs::read_to_string(out.join("training_report.md")).unwrap();
     assert_eq!(report.lines().nth(2), Some(first), "{report}");
     assert_eq!(report_of(&out)["limit"], "batches_per_step");
-    for row in ["| last validation | loss (nats/token)", "| last checkpoint | checkpoints/step-00000040 |"] {
+    for row in ["| last validation | bits per byte", "| last checkpoint | checkpoints/step-00000040 |"] {
         assert!(report.contains(row), "{report}");
     }
 }

@@ -1,6 +1,6 @@
-//! What the validations say: the best, the last, and whether the model has learnt anything that holds.
+//! What the validations and the test say: the best, the last, and whether the model has learnt anything that holds.
 
-use plimsoll_types::{Event, ItemsMeasured, Validated};
+use plimsoll_types::{Event, ItemsMeasured, NamedMetric, Validated};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
@@ -11,20 +11,23 @@ const CLEARLY: f64 = 0.1;
 /// And when it is off by this part of the value itself: less is noise.
 const VISIBLY: f64 = 0.01;
 
-/// One validation, as the report names it.
+/// One validation, or the test, as the report names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationReport {
-    /// Steps done before it.
+    /// Steps that its model has done.
     pub step: u64,
     /// The metric.
     #[serde(deserialize_with = "plimsoll_types::null_as_nan")]
     pub metric: f64,
-    /// The trivial baseline's metric on the same samples.
+    /// The baseline's metric on the same samples.
     #[serde(deserialize_with = "plimsoll_types::null_as_nan")]
     pub baseline: f64,
-    /// What part of the validation set was measured; all of it where nothing is said.
+    /// What part of the set was measured; all of it where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ItemsMeasured>,
+    /// What else was measured of the same samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<NamedMetric>,
     /// The checkpoint of that step inside the run directory, where one was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
@@ -33,14 +36,19 @@ pub struct ValidationReport {
 impl ValidationReport {
     fn new(run: &Run<'_>, it: &Validated) -> Self {
         let Validated { step, metric, baseline, part, .. } = *it;
-        Self { step, metric, baseline, part, checkpoint: run.checkpoint_of(step) }
+        Self { step, metric, baseline, part, others: it.others.clone(), checkpoint: run.checkpoint_of(step) }
     }
 
     /// Writes the value with what it is of.
     pub(crate) fn text(&self, name: &str) -> String {
         let part = self.part.map_or_else(String::new, |it| format!(" on {} of {} items", it.n, it.of));
         let (value, baseline) = (short(self.metric), short(self.baseline));
-        format!("{name} {value} at step {}{part}, baseline {baseline} on the same samples", self.step)
+        let others = self
+            .others
+            .iter()
+            .map(|it| format!("; {} {}, baseline {}", it.metric_name, short(it.metric), short(it.baseline)));
+        let others: String = others.collect();
+        format!("{name} {value} at step {}{part}, baseline {baseline} on the same samples{others}", self.step)
     }
 }
 
@@ -72,6 +80,10 @@ pub(crate) fn best_validation(run: &Run<'_>) -> Option<ValidationReport> {
 
 pub(crate) fn last_validation(run: &Run<'_>) -> Option<ValidationReport> {
     run.validations().last().map(|it| ValidationReport::new(run, it))
+}
+
+pub(crate) fn test(run: &Run<'_>) -> Option<ValidationReport> {
+    run.test().map(|it| ValidationReport::new(run, it))
 }
 
 /// Says what the validations warn of, one sentence each.

@@ -1,6 +1,6 @@
 //! One event, one line of JSON.
 
-use plimsoll_types::{Event, SCHEMA_VERSION};
+use plimsoll_types::{Event, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 use serde::Deserialize;
 
 use crate::text::json;
@@ -32,8 +32,8 @@ pub enum LogError {
     },
     /// The log was written by another version of the program.
     #[error(
-        "read line {line} of the event log: its schema version is {found}, this program reads version {supported}; \
-         use the program that wrote the log, or start a new run"
+        "read line {line} of the event log: its schema version is {found}, this program reads versions \
+         {OLDEST_SCHEMA_VERSION} to {supported}; use the program that wrote the log, or start a new run"
     )]
     OtherSchema {
         /// The line, from 1.
@@ -108,7 +108,7 @@ fn decode_line(line: usize, text: &str) -> Result<Event, LogError> {
 }
 
 fn check_schema(line: usize, found: u64) -> Result<(), LogError> {
-    if found == u64::from(SCHEMA_VERSION) {
+    if (u64::from(OLDEST_SCHEMA_VERSION)..=u64::from(SCHEMA_VERSION)).contains(&found) {
         return Ok(());
     }
     Err(LogError::OtherSchema { line, found, supported: SCHEMA_VERSION })

@@ -154,6 +154,7 @@ impl TrainingReport {
         rows.extend(best.filter(|it| *it != last).map(|it| ("best validation", it.text(name))));
         let is_best = if best == Some(last) { ", the best so far" } else { "" };
         rows.push(("last validation", last.text(name) + is_best));
+        rows.extend(self.test.as_ref().map(|it| ("test of the best", it.text(name))));
         rows.extend(best.and_then(|it| it.checkpoint.clone()).map(|it| ("best checkpoint", it)));
         rows.extend(self.last_checkpoint.clone().map(|it| ("last checkpoint", it)));
         rows

@@ -52,6 +52,11 @@ impl<'a> Run<'a> {
         self.0.iter().filter_map(|it| if let Event::Validated(it) = it { Some(it) } else { None })
     }
 
+    /// Returns the test at the end, where there was one.
+    pub(crate) fn test(&self) -> Option<&'a Validated> {
+        self.0.iter().rev().find_map(|it| if let Event::Tested(it) = it { Some(it) } else { None })
+    }
+
     /// Returns the readings that were above their bounds.
     pub(crate) fn excesses(&self) -> impl Iterator<Item = &'a BoundExceeded> {
         self.0.iter().filter_map(|it| if let Event::BoundExceeded(it) = it { Some(it) } else { None })
@@ -88,9 +93,19 @@ impl<'a> Run<'a> {
         self.steps().filter(|it| it.committed)
     }
 
-    /// Returns the highest mark of the steps and validations.
+    /// Returns the highest mark of the steps.
+    pub(crate) fn peak_of_steps(&self) -> Option<Bytes> {
+        self.steps().map(|it| it.peak).max()
+    }
+
+    /// Returns the highest mark of the validations and the test.
+    pub(crate) fn peak_of_validations(&self) -> Option<Bytes> {
+        self.validations().chain(self.test()).map(|it| it.peak).max()
+    }
+
+    /// Returns the highest mark of all.
     pub(crate) fn peak(&self) -> Option<Bytes> {
-        self.steps().map(|it| it.peak).chain(self.validations().map(|it| it.peak)).max()
+        self.peak_of_steps().max(self.peak_of_validations())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::adjustment::{Adjustment, adjustments};
 use crate::change::{SettingChange, changes};
 use crate::facts::{Restart, RunFacts};
-use crate::learning::{ValidationReport, best_validation, findings, last_validation};
+use crate::learning::{ValidationReport, best_validation, findings, last_validation, test};
 use crate::limit::{Limit, limit};
 use crate::metrics::{failures_by_step, rate};
 use crate::ranks::RankReport;
@@ -101,6 +101,9 @@ pub struct TrainingReport {
     /// The last validation.
     #[serde(default)]
     pub last_validation: Option<ValidationReport>,
+    /// The test of the best model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<ValidationReport>,
     /// The checkpoint that was written last.
     #[serde(default)]
     pub last_checkpoint: Option<String>,
@@ -201,6 +204,7 @@ impl TrainingReport {
             baseline: validation.map(|it| it.baseline),
             best_validation: best_validation(run),
             last_validation: last_validation(run),
+            test: test(run),
             last_checkpoint: run.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
             tasks: task_reports(run),

@@ -10,7 +10,7 @@ use crate::run::Run;
 pub struct Usage {
     /// The highest mark of a step.
     pub training_peak_bytes: Option<Bytes>,
-    /// The highest mark of a validation.
+    /// The highest mark of a validation, or of the test.
     pub validation_peak_bytes: Option<Bytes>,
     /// The mean of the steps' high-water marks.
     pub average_peak_bytes: Option<Bytes>,
@@ -26,8 +26,8 @@ impl Usage {
         let sum: f64 = peaks.iter().map(|it| it.as_f64()).sum();
         let last = run.steps().last();
         Self {
-            training_peak_bytes: peaks.iter().max().copied(),
-            validation_peak_bytes: run.validations().map(|it| it.peak).max(),
+            training_peak_bytes: run.peak_of_steps(),
+            validation_peak_bytes: run.peak_of_validations(),
             average_peak_bytes: last.map(|_| Bytes::from_f64_ceil(sum / peaks.len() as f64)),
             current_bytes: last.map(|it| it.in_use),
             current_reserved_bytes: last.map(|it| it.reserved),

@@ -30,6 +30,8 @@ pub enum Doing {
     Step,
     /// The next items of a validation.
     Validation,
+    /// The next items of the test.
+    Test,
     /// A checkpoint.
     Checkpoint,
 }

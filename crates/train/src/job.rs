@@ -22,7 +22,7 @@ use crate::trial::filled;
 ///
 /// Four methods are asked for: where samples come from, the model, a batch of some samples, and its loss.
 /// [`InMemory`](crate::InMemory) is a source of samples that lie in memory. What has a default is for those who want more:
-/// another optimizer, a validation, several tasks, plans of other batches than real ones, names for people.
+/// another optimizer, a validation and a test, several tasks, plans of other batches than real ones, names for people.
 pub trait Job: Sync {
     /// The training data.
     type Source: Source;
@@ -160,6 +160,26 @@ pub trait Job: Sync {
     ) -> Result<Option<Validation>, StepError> {
         Ok(None)
     }
+
+    /// Whether there are data to test on, which neither training nor validation sees; by default there are none.
+    fn has_test(&self) -> bool {
+        false
+    }
+
+    /// Measures a model on the data of [`Self::has_test`] as [`Self::validate`] does on others: the model of the best
+    /// validation, once, at the end of a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::validate`].
+    fn test(
+        &self,
+        _model: &Self::Model,
+        _device: &Device,
+        _inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        Ok(None)
+    }
 }
 
 /// Returns the mean loss over a batch that is made on the device of its pass, computed as the key of its shape says.
@@ -192,18 +212,20 @@ impl Unit {
     }
 }
 
-/// The outcome of a validation.
+/// The outcome of a validation or a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// Over everything.
     pub metric: Metric,
     /// Of each task, where there is more than one.
     pub tasks: Vec<Metric>,
+    /// What else there is to say of the same items.
+    pub others: Vec<Metric>,
 }
 
 impl From<Metric> for Option<Validation> {
     fn from(metric: Metric) -> Self {
-        Some(Validation { metric, tasks: Vec::new() })
+        Some(Validation { metric, tasks: Vec::new(), others: Vec::new() })
     }
 }
 
@@ -212,9 +234,9 @@ impl From<Metric> for Option<Validation> {
 pub struct Metric {
     /// Name, with its unit.
     pub name: String,
-    /// On the validation set.
+    /// On what is held out.
     pub value: f64,
-    /// The trivial baseline's, on the same set.
+    /// The baseline's, on the same items.
     pub baseline: f64,
     /// Which values are good.
     pub goal: Goal,

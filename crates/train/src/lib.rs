@@ -49,7 +49,7 @@
 //! # }
 //! ```
 //!
-//! Without a validation no checkpoint is the best; [`Job::validate`] measures one.
+//! Without a validation no checkpoint is the best; [`Job::validate`] measures one, and [`Job::test`] the best at the end.
 //! [`plan_memory`] plans it too: of real samples, unless [`Job::blank_batch`] makes others.
 //!
 //! # Invariants

@@ -24,6 +24,7 @@ mod shares;
 mod standing;
 mod start;
 mod tasks;
+mod test;
 mod training;
 mod unfit;
 mod validate;

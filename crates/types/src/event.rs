@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, Decision, Extent, Knobs, Phase, Recompute, StepShape, Validated, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
+
+/// Version of the oldest log that is read: what has come since is only added.
+pub const OLDEST_SCHEMA_VERSION: u32 = 6;
 
 /// One line of a run's log.
 ///
@@ -29,6 +32,8 @@ pub enum Event {
     BoundExceeded(BoundExceeded),
     /// The model was validated.
     Validated(Validated),
+    /// The model that was best in a validation was tested, at the end of the run.
+    Tested(Validated),
     /// An epoch ended.
     EpochDone(EpochDone),
     /// A checkpoint was written.

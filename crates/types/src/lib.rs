@@ -41,7 +41,8 @@ pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize
 pub use division::{part_size, share_of_replica};
 pub use event::{
     Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
-    GradientCheckpointing, MicroBatch, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone, StepFailed, TaskStep,
+    GradientCheckpointing, MicroBatch, OLDEST_SCHEMA_VERSION, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone,
+    StepFailed, TaskStep,
 };
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
@@ -51,7 +52,7 @@ pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
-pub use validated::{Goal, ItemsMeasured, TaskMetric, Validated};
+pub use validated::{Goal, ItemsMeasured, NamedMetric, Validated};
 
 /// The example of the README, which is tested with the others.
 #[cfg(doctest)]

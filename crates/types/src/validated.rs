@@ -1,32 +1,35 @@
-//! What a validation measured.
+//! What a validation or the test measured.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, null_as_nan};
 
-/// A validation.
+/// A validation, or the test at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validated {
-    /// Steps done before it.
+    /// Steps that the model which was measured has done.
     pub step: u64,
     /// Name of the metric, with its unit.
     pub metric_name: String,
-    /// The metric on the validation set.
+    /// The metric on the set that is held out for it.
     #[serde(deserialize_with = "null_as_nan")]
     pub metric: f64,
-    /// The trivial baseline's metric on the same set.
+    /// The baseline's metric on the same items.
     #[serde(deserialize_with = "null_as_nan")]
     pub baseline: f64,
     /// Which values are good; logs of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
-    /// What part of the validation set was measured; all of it where nothing is said.
+    /// What part of the set was measured; all of it where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ItemsMeasured>,
+    /// What else was measured of the same items.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<NamedMetric>,
     /// The metric of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskMetric>,
-    /// High-water mark of the validation.
+    pub tasks: Vec<NamedMetric>,
+    /// High-water mark meanwhile.
     pub peak: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
@@ -53,7 +56,7 @@ impl Goal {
     }
 }
 
-/// A part of a validation set.
+/// A part of a set that is held out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemsMeasured {
     /// Items that were measured.
@@ -62,15 +65,15 @@ pub struct ItemsMeasured {
     pub of: u64,
 }
 
-/// The metric of one task.
+/// A metric beside the main one: that of a task, or another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskMetric {
-    /// Name of the task's metric, with its unit.
+pub struct NamedMetric {
+    /// Its name, with its unit.
     pub metric_name: String,
-    /// The metric on the validation set.
+    /// The metric.
     #[serde(deserialize_with = "null_as_nan")]
     pub metric: f64,
-    /// The trivial baseline's metric on the same set.
+    /// The baseline's on the same items.
     #[serde(deserialize_with = "null_as_nan")]
     pub baseline: f64,
 }

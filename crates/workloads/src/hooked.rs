@@ -182,6 +182,21 @@ impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
         self.hooks.on_validation(false);
         validation
     }
+
+    fn has_test(&self) -> bool {
+        self.job.has_test()
+    }
+
+    fn test(
+        &self,
+        model: &J::Model,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        let hooks = Arc::clone(&self.hooks);
+        inference.on_batch(Box::new(move |shape| hooks.on_forward(shape)));
+        self.job.test(model, device, inference)
+    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "all that is asked of it is asked of the source")]

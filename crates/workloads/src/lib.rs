@@ -9,6 +9,8 @@
 //!
 //! * A job knows no budget, no policy and no run directory.
 //! * Content depends on seed, epoch and sample id only.
+//! * What is trained on, validated on and tested on is disjoint, the same in every run, and nothing but what is trained on
+//!   decides how samples are made: no tokenizer, vocabulary or baseline knows the rest.
 //! * Whoever loads data may watch, and end it: each job has a `read_watched`.
 //! * Data of any amount takes little memory, while it is loaded and after: pixels are decoded in what a head says that
 //!   it takes, and lie in a file of bounded size; sequences stay where they are, and a token takes 2 bytes.
@@ -37,5 +39,6 @@ mod watch;
 pub use files::{FolderError, NoFile};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
 pub use room::{Room, StoreConfig};
+pub use split::Shares;
 pub use survey::{AboutFolder, Survey};
 pub use watch::{Interrupted, Watch};

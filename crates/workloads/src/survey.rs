@@ -10,7 +10,9 @@ pub struct Survey {
     /// Samples to train on.
     pub n_train: usize,
     /// Samples that are held out to validate on.
-    pub n_held_out: usize,
+    pub n_validation: usize,
+    /// Samples that are held out to test on.
+    pub n_test: usize,
     /// What a length counts.
     pub unit: &'static str,
     /// The length of every sample to train on.

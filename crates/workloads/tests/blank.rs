@@ -10,11 +10,11 @@ use burn::tensor::Device;
 use plimsoll_step::squared_norm;
 use plimsoll_train::{BadSample, Job};
 use plimsoll_types::StepShape;
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
+use plimsoll_workloads::{Room, Shares};
 
 /// Runs a blank step of each shape, forward and backward.
 #[track_caller]
@@ -44,7 +44,8 @@ fn with<T>(job: &str, read: impl FnOnce(&Path, Room) -> T) -> T {
 fn a_blank_step_of_super_resolution_is_finite() {
     let photos = with("sr", |folder, room| {
         let (folder, bad_image) = (folder.to_owned(), BadImage::Fail);
-        Photos::read(&PhotosConfig { folder, validation_share: 0.2, bad_image, smallest_patch: 16, room }).unwrap()
+        Photos::read(&PhotosConfig { folder, shares: Shares::validating(0.2), bad_image, smallest_patch: 16, room })
+            .unwrap()
     });
     let model = EdsrConfig { channels: 4, blocks: 1 };
     let config = SrConfig { model, crops_per_image: 4, validation_tile: 32, seed: 5 };
@@ -55,8 +56,14 @@ fn a_blank_step_of_super_resolution_is_finite() {
 fn a_blank_step_of_sequences_is_finite() {
     let recordings = with("sequence", |folder, _| {
         let (folder, bad_sample) = (folder.to_owned(), BadSample::Fail);
-        let config =
-            RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes: Vec::new(), longest: u32::MAX };
+        let config = RecordingsConfig {
+            folder,
+            group_column: None,
+            shares: Shares::validating(0.2),
+            bad_sample,
+            classes: Vec::new(),
+            longest: u32::MAX,
+        };
         Recordings::read(&config).unwrap()
     });
     let model = EncoderConfig { heads: 2, head_width: 8, blocks: 1 };
@@ -77,8 +84,8 @@ fn a_blank_step_of_several_tasks_is_finite() {
 fn a_blank_step_of_texts_is_finite() {
     let corpus = with("text", |folder, room| {
         let (folder, bad_document) = (folder.to_owned(), BadSample::Fail);
-        let (validation_share, vocabulary, longest) = (0.2, 300, 64);
-        Corpus::read(&CorpusConfig { folder, validation_share, bad_document, vocabulary, longest, room }).unwrap()
+        let (shares, vocabulary, longest) = (Shares::validating(0.2), 300, 64);
+        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, longest, room }).unwrap()
     });
     let model = GptConfig { layers: 1, width: 16, heads: 2 };
     check(&Text::new(model, Arc::new(corpus)), &[(1, 1), (3, 16)]);

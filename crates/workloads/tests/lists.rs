@@ -8,9 +8,9 @@ use std::path::Path;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
 use plimsoll_train::BadSample;
 use plimsoll_types::Bytes;
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
+use plimsoll_workloads::{Room, Shares};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -38,7 +38,8 @@ fn a_list_without_ends_of_lines_is_refused_and_not_held() {
     let bad_sample = BadSample::Fail;
     let config = RecordingsConfig {
         folder: folder.path().to_owned(),
-        validation_share: 0.2,
+        group_column: None,
+        shares: Shares::validating(0.2),
         bad_sample,
         classes: Vec::new(),
         longest: 1,

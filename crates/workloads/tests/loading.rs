@@ -16,7 +16,7 @@ use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
-use plimsoll_workloads::{Interrupted, Room, StoreConfig, Watch};
+use plimsoll_workloads::{Interrupted, Room, Shares, StoreConfig, Watch};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -57,7 +57,7 @@ fn folder(large: &str, image: &DynamicImage) -> tempfile::TempDir {
 fn config(folder: &Path, capacity: Bytes, store: &Path) -> PhotosConfig {
     PhotosConfig {
         folder: folder.to_owned(),
-        validation_share: 0.3,
+        shares: Shares::validating(0.3),
         bad_image: BadImage::Fail,
         smallest_patch: 16,
         room: Room { capacity, in_use: in_use(), ..Room::boundless(store) },
@@ -175,7 +175,14 @@ const SENTENCE: &str = "The tide comes in and the tide goes out, as it does on e
 
 fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> CorpusConfig {
     let room = Room { capacity, in_use: in_use(), ..Room::boundless(folder) };
-    CorpusConfig { folder: folder.to_owned(), validation_share: 0.3, bad_document, vocabulary: 400, longest: 128, room }
+    CorpusConfig {
+        folder: folder.to_owned(),
+        shares: Shares::validating(0.3),
+        bad_document,
+        vocabulary: 400,
+        longest: 128,
+        room,
+    }
 }
 
 #[test]
@@ -258,7 +265,8 @@ fn a_long_recording_is_read_in_blocks() {
     fs::write(folder.path().join("labels.csv"), "path,label\na.wav,x\nb.wav,x\nc.wav,y\nd.wav,z\n").unwrap();
     let config = RecordingsConfig {
         folder: folder.path().to_owned(),
-        validation_share: 0.1,
+        group_column: None,
+        shares: Shares::validating(0.1),
         bad_sample: BadSample::Fail,
         classes: Vec::new(),
         longest: u32::MAX,
@@ -308,7 +316,8 @@ fn whoever_watches_ends_the_loading_of_any_job_at_any_piece() {
     check_interrupted("multitask", &|watch| Samples::read_watched(&samples, watch).map(drop));
     let recordings = RecordingsConfig {
         folder: fixtures.join("sequence"),
-        validation_share: 0.2,
+        group_column: None,
+        shares: Shares::validating(0.2),
         bad_sample: BadSample::Fail,
         classes: Vec::new(),
         longest: u32::MAX,

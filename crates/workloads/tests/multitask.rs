@@ -1,6 +1,9 @@
-//! Three tasks on the project's own drawings.
+//! Tasks on the project's own drawings.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "common/held_out.rs"]
+mod held_out;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +14,20 @@ use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use plimsoll_fixtures::copy_folder;
+use plimsoll_probe::TrackingAllocator;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{BadSample, Draw, Item, Job, Part, Source};
 use plimsoll_types::StepShape;
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{
-    DataError, FusionConfig, FusionModel, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig, Task,
+    Asks, DataError, FusionConfig, FusionModel, Multitask, MultitaskConfig, Sample, SampleBuffer, Samples,
+    SamplesConfig,
 };
+use plimsoll_workloads::{Room, Shares};
+
+use held_out::with_inference;
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const WEIGHTS: [f32; 3] = [0.5, 1.0, 1.5];
 
@@ -115,7 +125,7 @@ fn ids(job: &Multitask, of_each: [usize; 3]) -> Vec<(u64, u32)> {
     let samples = fixtures();
     assert_eq!(samples.train.len() as u64, job.source().n_samples());
     let mut ids = Vec::new();
-    for (task, n) in Task::ALL.into_iter().zip(of_each) {
+    for (task, n) in (0..).zip(of_each) {
         let of_task = samples.train.iter().zip(0..).filter(|(it, _)| it.task == task);
         ids.extend(of_task.map(|(it, id)| (id, it.n_images())).take(n));
     }
@@ -194,23 +204,32 @@ fn padding_changes_no_samples_loss() {
     }
 }
 
+fn count(some: &[Sample], task: u16) -> usize {
+    some.iter().filter(|it| it.task == task).count()
+}
+
 #[test]
-fn no_image_is_on_both_sides_and_every_task_is() {
-    let samples = fixtures();
-    let count = |some: &[plimsoll_workloads::multitask::Sample], task| some.iter().filter(|it| it.task == task).count();
-    for (task, lines) in Task::ALL.into_iter().zip([48, 32, 48]) {
-        let (train, held_out) = (count(&samples.train, task), count(&samples.held_out, task));
-        assert!(0 < held_out && held_out <= train && train <= lines, "{task}: {train} {held_out}");
+fn no_image_is_in_two_parts_and_every_task_is_in_all() {
+    let store = tempfile::tempdir().unwrap();
+    let shares = Shares { validation: 0.2, test: 0.2 };
+    let tested = || Samples::read(&SamplesConfig { shares, ..samples_config(store.path()) }).unwrap();
+    let samples = tested();
+    for (task, lines) in (0..).zip([48, 32, 48]) {
+        let [train, validation, test] = [&samples.train, &samples.validation, &samples.test].map(|it| count(it, task));
+        let is_held = |n: usize| 0 < n && n <= train;
+        assert!(is_held(validation) && is_held(test) && train <= lines, "{task}: {train} {validation} {test}");
     }
-    // One of six drawings of each figure is held out, so the lines of one drawing are on one side each.
-    assert_eq!((count(&samples.train, Task::Single), count(&samples.held_out, Task::Single)), (40, 8));
-    let mut lines: Vec<_> =
-        samples.train.iter().chain(&samples.held_out).filter(|it| it.task == Task::Single).map(|it| it.line).collect();
+    // One of six drawings of each figure is held out for either, so the lines of one drawing are in one part each.
+    let singles = [&samples.train, &samples.validation, &samples.test].map(|it| count(it, 0));
+    assert_eq!(singles, [32, 8, 8]);
+    let all = samples.train.iter().chain(&samples.validation).chain(&samples.test);
+    let mut lines: Vec<_> = all.filter(|it| it.task == 0).map(|it| it.line).collect();
     lines.sort_unstable();
     lines.dedup();
     assert_eq!(lines.len(), 48);
-    let again = fixtures();
-    assert_eq!((samples.train, samples.held_out), (again.train, again.held_out));
+    let again = tested();
+    assert_eq!((&samples.train, &samples.validation, &samples.test), (&again.train, &again.validation, &again.test));
+    assert_eq!(count(&fixtures().validation, 0), 8, "what is validated on does not depend on the test");
 }
 
 /// A copy of the fixtures with another list.
@@ -268,7 +287,9 @@ fn with_line(change: impl Fn(&str) -> String) -> tempfile::TempDir {
 #[test]
 fn a_broken_line_is_refused_or_skipped_by_its_number() {
     refused(with_line(|line| line[..line.len() - 9].to_owned()).path(), &["EOF while parsing"]);
-    refused(with_line(|line| line.replace("subject\"", "several\"")).path(), &["`several` is no task", "`pair`"]);
+    // The first line of the task asks for a subject.
+    let labelled = with_line(|line| line.replace("\"task\": \"subject\"", "\"task\": \"single\", \"label\": \"x\""));
+    refused(labelled.path(), &["it asks which `label` it is, and line 1 of the same task `single` asks which subject"]);
     refused(with_line(|line| line.replace("\"text\"", "\"txt\"")).path(), &["missing field `text`"]);
 }
 
@@ -327,6 +348,57 @@ fn a_folder_with_one_task_or_two_trains_these_alone() {
         assert_eq!(loss.of_tasks.unwrap().dims(), [kept.len()]);
         assert!((0.1..9.0).contains(&loss.mean.into_scalar::<f32>()), "{kept:?}");
     }
+}
+
+#[test]
+fn tasks_are_what_the_data_name_as_many_as_there_are() {
+    // Each figure's drawings are labelled by their number, in one of two ways.
+    let label = |line: &str, task: &str, of: &dyn Fn(usize) -> String| {
+        let at: usize = line[line.find(".png").unwrap() - 1..][..1].parse().unwrap();
+        let task = format!("\"task\": \"{task}\", \"label\": \"{}\"", of(at));
+        line.replace("\"task\": \"single\"", &task)
+    };
+    let folder = folder(|lines| {
+        let singles: Vec<_> = lines.iter().filter(|it| it.contains("\"single\"")).cloned().collect();
+        let half = singles.iter().map(|it| label(it, "half", &|at| (if at < 3 { "low" } else { "high" }).to_owned()));
+        let third = singles.iter().map(|it| label(it, "third", &|at| (at % 3).to_string()));
+        let who = singles.iter().map(|it| it.replace("\"single\"", "\"who is it?\""));
+        half.chain(third).chain(who).chain(lines.iter().filter(|it| it.contains("\"pair\"")).cloned()).collect()
+    });
+    let samples = Arc::new(read(folder.path(), BadSample::Fail).unwrap());
+    let told: Vec<_> = samples.tasks().iter().map(|it| (it.name.as_str(), it.asks, it.answers.len())).collect();
+    let expected = [
+        ("half", Asks::Label, 2),
+        ("third", Asks::Label, 3),
+        ("who is it?", Asks::Subject, 8),
+        ("pair", Asks::Order, 2),
+    ];
+    assert_eq!(told, expected);
+    let job = Multitask::new(MultitaskConfig::new(3), Arc::clone(&samples));
+    assert_eq!(job.tasks(), ["half", "third", "who is it?", "pair"]);
+    let device = Device::flex().autodiff();
+    device.seed(5);
+    let model = job.init(&device);
+    let measured = with_inference(|mut it| job.validate(&model, &device, &mut it)).unwrap().unwrap();
+    let names: Vec<_> = measured.others.iter().map(|it| it.name.as_str()).collect();
+    let expected = ["half", "third", "who is it?", "pair"].map(|it| format!("accuracy of `{it}` (%)"));
+    assert_eq!(names, expected);
+    assert!(measured.others.iter().all(|it| (0.0..=100.0).contains(&it.value) && it.baseline <= 100.0), "{measured:?}");
+    assert!(measured.tasks.iter().all(|it| it.value.is_finite() && 0.0 < it.baseline), "{measured:?}");
+    assert_eq!(measured.others[3].baseline.to_bits(), 50_f64.to_bits());
+    // A label is that of its image: whatever the epoch, no other image of the subject stands for it.
+    let (source, at) = (job.source(), samples.train.iter().position(|it| it.task == 1).unwrap() as u64);
+    assert_eq!(source.read(0, at).unwrap().task(), 1);
+}
+
+#[test]
+fn a_task_with_one_label_alone_is_refused_by_name() {
+    let folder = folder(|lines| {
+        let labelled = |line: &String| line.replace("\"task\": \"single\"", "\"task\": \"mood\", \"label\": \"glad\"");
+        lines.iter().filter(|it| it.contains("\"single\"")).map(labelled).collect()
+    });
+    let error = read(folder.path(), BadSample::Fail).map(|it| it.train.len()).unwrap_err().to_string();
+    assert!(error.contains("task `mood` have \"glad\", at least 2"), "{error}");
 }
 
 #[test]

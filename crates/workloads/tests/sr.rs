@@ -3,28 +3,35 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/held_out.rs"]
+mod held_out;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_probe::TrackingAllocator;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted};
 use plimsoll_types::{Bytes, StepShape};
-use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
+use plimsoll_workloads::{Room, Shares};
 
 use common::check_splits;
+use held_out::with_inference;
+
+#[global_allocator]
+static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const MODEL: EdsrConfig = EdsrConfig { channels: 8, blocks: 2 };
 
 fn photos_config(folder: &Path) -> PhotosConfig {
     PhotosConfig {
         folder: folder.to_owned(),
-        validation_share: 0.2,
+        shares: Shares::validating(0.2),
         bad_image: BadImage::Fail,
         smallest_patch: 16,
         room: Room::boundless(folder),
@@ -124,7 +131,28 @@ fn the_split_is_the_same_every_time() {
     let (first, again) = (fixtures(), fixtures());
     let names = |photos: &Photos| photos.validation.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&first), names(&again));
-    assert_eq!((first.train.len(), first.validation.len()), (16, 4));
+    assert_eq!((first.train.len(), first.validation.len(), first.test.len()), (16, 4, 0));
+    let shares = Shares { validation: 0.2, test: 0.2 };
+    let tested = Photos::read(&PhotosConfig { shares, ..photos_config(&plimsoll_fixtures::dir().join("sr")) }).unwrap();
+    assert_eq!((tested.train.len(), names(&tested)), (12, names(&first)));
+    let all = tested.train.iter().chain(&tested.validation).chain(&tested.test);
+    assert_eq!(all.map(|it| &it.name).collect::<BTreeSet<_>>().len(), 20);
+}
+
+#[test]
+fn a_test_is_of_the_images_that_are_held_out_for_it() {
+    let shares = Shares { validation: 0.2, test: 0.1 };
+    let folder = plimsoll_fixtures::dir().join("sr");
+    let read = |shares| Photos::read(&PhotosConfig { shares, ..photos_config(&folder) }).unwrap();
+    let (tested, untested) = (job(Arc::new(read(shares))), job(Arc::new(read(Shares::validating(0.2)))));
+    let device = Device::flex().autodiff();
+    let model = tested.init(&device);
+    assert!(tested.has_test() && !untested.has_test());
+    let test = with_inference(|mut it| tested.test(&model, &device, &mut it)).unwrap().unwrap().metric;
+    let validation = with_inference(|mut it| tested.validate(&model, &device, &mut it)).unwrap().unwrap().metric;
+    // An untrained model is bicubic upsampling, which is the baseline of the same images.
+    assert!((test.value - test.baseline).abs() < 0.02 && (validation.value - validation.baseline).abs() < 0.02);
+    assert!((test.baseline - validation.baseline).abs() > 0.05, "{test:?} {validation:?}");
 }
 
 #[test]

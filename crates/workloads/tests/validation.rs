@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_train::{Amount, BadSample, Job, Metric, Validation};
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
+use plimsoll_workloads::{Room, Shares};
 
 use held_out::with_inference;
 
@@ -28,7 +28,7 @@ fn data(job: &str) -> PathBuf {
 fn sr(store: &Path) -> Sr {
     let photos = PhotosConfig {
         folder: data("sr"),
-        validation_share: 0.2,
+        shares: Shares::validating(0.2),
         bad_image: BadImage::Fail,
         smallest_patch: 16,
         room: Room::boundless(store),
@@ -74,7 +74,7 @@ fn the_baseline_of_some_tiles_is_of_the_same_tiles() {
 fn the_baseline_of_some_sections_is_of_the_same_sections() {
     let config = CorpusConfig {
         folder: data("text"),
-        validation_share: 0.2,
+        shares: Shares::validating(0.2),
         bad_document: BadSample::Fail,
         vocabulary: 300,
         longest: 32,
@@ -82,7 +82,8 @@ fn the_baseline_of_some_sections_is_of_the_same_sections() {
     };
     let corpus = Arc::new(Corpus::read(&config).unwrap());
     let [all, part] = check(&Text::new(GptConfig { layers: 1, width: 16, heads: 2 }, Arc::clone(&corpus)));
-    assert!((all.baseline - corpus.baseline).abs() < 1e-12);
+    let yardstick = corpus.validation.yardstick((0..).take(corpus.validation.sections.len()));
+    assert!((all.baseline - yardstick.bits_per_byte(yardstick.bigram)).abs() < 1e-9, "{all:?}");
     assert!(
         (part.baseline - all.baseline).abs() > 1e-9 && (part.baseline / all.baseline - 1.0).abs() < 0.2,
         "{part:?} {all:?}"

@@ -12,9 +12,9 @@ use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
 use plimsoll_predict::{Phase, Source as KnownBy};
 use plimsoll_train::{BadSample, EVENTS_FILE, Existing, RunDir, Source, replay};
 use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
+use plimsoll_workloads::{Room, Shares};
 use tempfile::{TempDir, tempdir};
 
 use super::Reader;
@@ -191,7 +191,7 @@ fn samples() {
     let mut read = |input: &[u8]| {
         put(&folder, "samples.jsonl", input);
         let config = SamplesConfig::new(folder.path().to_owned(), Room::boundless(folder.path()));
-        let config = SamplesConfig { image_size: 8, validation_share: 0.5, ..config };
+        let config = SamplesConfig { image_size: 8, shares: Shares::validating(0.5), ..config };
         let lenient = SamplesConfig { bad_sample: BadSample::Skip, ..config.clone() };
         [config, lenient].iter().all(|config| Samples::read(config).is_ok())
     };
@@ -202,7 +202,8 @@ fn samples() {
 fn read_recordings(folder: &Path) -> bool {
     let config = RecordingsConfig {
         folder: folder.to_owned(),
-        validation_share: 0.3,
+        group_column: None,
+        shares: Shares::validating(0.3),
         bad_sample: BadSample::Skip,
         classes: Vec::new(),
         longest: u32::MAX,

@@ -6,7 +6,7 @@ use plimsoll_train::Job;
 use plimsoll_workloads::multitask::{ENOUGH_IMAGES, Multitask, Samples, Scarce};
 
 use super::padded::{About, lengths};
-use super::{SIGNATURE_FILE, padded};
+use super::{SIGNATURE_FILE, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -15,13 +15,13 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let config = settings.samples(loading.room(settings));
     let samples = Arc::new(loading.read(|watch| Samples::read_watched(&config, watch))?);
     let job = Multitask::new(settings.multitask(), Arc::clone(&samples));
-    let (n_train, n_held) = (samples.train.len(), samples.held_out.len());
+    let held_out = held_out(samples.validation.len(), samples.test.len());
     let tasks = job.tasks().join(", ");
     let about = About {
         lengths: lengths(&job),
         validation_edges: Vec::new(),
         skips_held_out: false,
-        lines: vec![format!("{n_train} samples to train on, {n_held} held out; tasks: {tasks}")],
+        lines: vec![format!("{} samples to train on, {held_out}; tasks: {tasks}", samples.train.len())],
         skipped: samples.skipped.clone(),
         files: vec![(SIGNATURE_FILE, samples.signature().to_json())],
     };
@@ -35,7 +35,7 @@ pub(crate) fn scarce(Scarce { subject, n_images, n_subjects }: &Scarce) -> Strin
     let others = if *n_subjects > 1 { format!(", and too few of {} more", n_subjects - 1) } else { String::new() };
     format!(
         "{n_images} image{} of \"{subject}\" to train on{others}: with fewer than {ENOUGH_IMAGES} photographs of a subject \
-         a model ends little better than guessing on others of it; more images, or a smaller `data.validation_share`, \
+         a model ends little better than guessing on others of it; more images, or smaller shares that are held out, \
          would help",
         if *n_images == 1 { "" } else { "s" }
     )

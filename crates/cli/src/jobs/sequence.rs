@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
 use super::padded::About;
-use super::{SIGNATURE_FILE, padded};
+use super::{SIGNATURE_FILE, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -13,19 +13,27 @@ use crate::settings::Settings;
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<SequenceJob>> {
     let config = settings.recordings();
     let recordings = Arc::new(loading.read(|watch| Recordings::read_watched(&config, watch))?);
-    let (n_train, n_held, n_classes) = (recordings.train.len(), recordings.validation.len(), recordings.classes.len());
+    let (n_train, n_classes) = (recordings.train.len(), recordings.classes.len());
+    let held_out = held_out(recordings.validation.len(), recordings.test.len());
     let about = About {
         lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
         validation_edges: recordings.validation_edges(),
         skips_held_out: true,
         lines: vec![format!(
-            "{n_train} recordings of {n_classes} classes to train on, {n_held} held out{}",
+            "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}",
+            grouped(&recordings),
             cut(&recordings)
         )],
         skipped: recordings.skipped.clone(),
         files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
     };
     Ok(padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)?)
+}
+
+/// Says by what the recordings are divided, where that is not one by one.
+fn grouped(recordings: &Recordings) -> String {
+    let column = recordings.group_column.as_ref();
+    column.map_or_else(String::new, |it| format!(", no `{it}` in two of these"))
 }
 
 /// Says how many recordings are cut, where any is.

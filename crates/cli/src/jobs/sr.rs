@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plimsoll_types::Bytes;
 use plimsoll_workloads::sr::{Photos, PhotosConfig, Smallest, Sr};
 
+use super::held_out;
 use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, some_of};
@@ -20,8 +21,9 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         notes.warnings.extend(narrow(settings, of_presets, &smallest)?);
     }
     notes.warnings.extend(waiting(&photos, &config));
-    let (n_train, n_held) = (photos.train.len(), photos.validation.len());
-    let names = some_of(photos.validation.iter().map(|it| it.name.clone()), SHOWN_NAMES, "more");
+    let held_out = held_out(photos.validation.len(), photos.test.len());
+    let names: Vec<_> = photos.validation.iter().chain(&photos.test).map(|it| it.name.clone()).collect();
+    let names = some_of(names.into_iter(), SHOWN_NAMES, "more");
     Ok(Prepared {
         harness: loading.harness,
         loaded: loading.taken(),
@@ -35,7 +37,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         skips_held_out: false,
         inference_edges: vec![settings.sr.validation_tile.min(photos.largest_side())],
         notes,
-        data: vec![format!("{n_train} images to train on, {n_held} held out: {names}")],
+        data: vec![format!("{} images to train on, {held_out}: {names}", photos.train.len())],
         skipped: photos.skipped.clone(),
         files: Vec::new(),
     })

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use plimsoll_workloads::text::{Corpus, Text};
 
-use super::padded;
 use super::padded::{About, lengths};
+use super::{held_out, padded};
 use crate::exit::{describe, user_error};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
@@ -22,13 +22,14 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         Some(row_len) => Text::packed(settings.gpt(), Arc::clone(&corpus), row_len),
         None => Text::new(settings.gpt(), Arc::clone(&corpus)),
     };
-    let (n_train, n_held) = (corpus.train.len(), corpus.validation.len());
+    let n_test = corpus.test.as_ref().map_or(0, |it| it.sections.len());
+    let held_out = held_out(corpus.validation.sections.len(), n_test);
     let vocabulary = corpus.tokenizer.vocabulary();
     let about = About {
         lengths: lengths(&job),
         validation_edges: Vec::new(),
         skips_held_out: false,
-        lines: vec![format!("{n_train} sections to train on, {n_held} held out, {vocabulary} tokens")],
+        lines: vec![format!("{} sections to train on, {held_out}, {vocabulary} tokens", corpus.train.len())],
         skipped: corpus.skipped.clone(),
         files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| user_error(describe(&error)))?)],
     };

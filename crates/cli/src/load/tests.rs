@@ -63,6 +63,8 @@ fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
         ("text.width=0", "1 to 65536"),
         ("text.heads=0", "1 to 65536"),
         ("text.width=126", "a multiple of `text.heads` (4)"),
+        ("data.test_share=0.8", "below 1 − `data.validation_share` (0.2)"),
+        ("data.test_share=1", "from 0 to below 1"),
     ] {
         let (key, value) = set.split_once('=').unwrap();
         refused(&[set], &[], &[&format!("`{key}` is {value}, allowed is {allowed}")]);
@@ -150,12 +152,23 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
             refused(&[&set], &[], allowed);
         }
     }
-    let is_free = |key: &str| ["data.folder", "memory.plan", "sequence.stream"].contains(&key);
+    let is_free = |key: &str| ["data.folder", "data.group_column", "memory.plan", "sequence.stream"].contains(&key);
     let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
     let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
     let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
     let missing = keys.find(|key| !is_listed(key) && !numbers().iter().any(|(it, _)| it == key));
     assert_eq!(missing, None);
+}
+
+#[test]
+fn a_column_of_groups_is_refused_where_no_list_has_columns() {
+    refused(
+        &["data.group_column=speaker"],
+        &[],
+        &["`data.group_column` is \"speaker\", allowed is \"\" but for `sequence`"],
+    );
+    let sets = ["job=sequence", "data.group_column=7"].map(str::to_owned).to_vec();
+    assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
 }
 
 #[test]

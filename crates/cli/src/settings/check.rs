@@ -35,6 +35,7 @@ impl Settings {
             }
         }
         self.check_multiples()?;
+        self.check_data()?;
         if self.job == JobName::Sr && self.batch.effective_unit == EffectiveUnit::Tokens {
             let allowed = "\"samples\" or \"batch\" for `sr`, whose samples have no lengths";
             return refused("batch.effective_unit", "\"tokens\"", allowed);
@@ -95,6 +96,21 @@ impl Settings {
             ("batch.effective_batch_size", (!self.counts_positions()).then_some(batch.effective_batch_size)),
         ];
         numbers.into_iter().filter_map(|(key, value)| Some((key, value?)))
+    }
+
+    /// Something is left to train on, and only lists have columns.
+    fn check_data(&self) -> Result<(), UserError> {
+        let (validation, test) = (self.data.validation_share.get(), self.data.test_share.get());
+        if 1.0 <= validation + test {
+            let allowed =
+                format!("below 1 − `data.validation_share` ({validation}), so that something is left to train on");
+            return refused("data.test_share", test, &allowed);
+        }
+        if self.job != JobName::Sequence && !self.data.group_column.is_empty() {
+            let column = format!("\"{}\"", self.data.group_column);
+            return refused("data.group_column", column, "\"\" but for `sequence`, whose `labels.csv` has columns");
+        }
+        Ok(())
     }
 
     /// Each head of an attention has as many features.

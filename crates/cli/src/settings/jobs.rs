@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use plimsoll_train::BadSample;
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Augmentation, FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
 use plimsoll_workloads::text::{CorpusConfig, GptConfig};
+use plimsoll_workloads::{Room, Shares};
 
 use super::{Multitask, Sequence, Settings, Text};
 use crate::built_in;
@@ -21,6 +21,11 @@ impl Settings {
         built_in::folder(job)
     }
 
+    /// Returns what is held out.
+    pub(super) fn shares(&self) -> Shares {
+        Shares { validation: self.data.validation_share.get(), test: self.data.test_share.get() }
+    }
+
     pub(super) fn bad_sample(&self) -> BadSample {
         match self.data.bad_sample {
             BadSampleSetting::Fail => BadSample::Fail,
@@ -31,7 +36,8 @@ impl Settings {
     pub(crate) fn recordings(&self) -> RecordingsConfig {
         RecordingsConfig {
             folder: self.folder("sequence"),
-            validation_share: self.data.validation_share.get(),
+            shares: self.shares(),
+            group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             longest: self.sequence.longest.0.unwrap_or(u32::MAX),
@@ -49,7 +55,7 @@ impl Settings {
             folder: self.folder("multitask"),
             image_size,
             max_words,
-            validation_share: self.data.validation_share.get(),
+            shares: self.shares(),
             bad_sample: self.bad_sample(),
             room,
         }
@@ -70,7 +76,7 @@ impl Settings {
         let Text { vocabulary, longest, .. } = self.text;
         CorpusConfig {
             folder: self.folder("text"),
-            validation_share: self.data.validation_share.get(),
+            shares: self.shares(),
             bad_document: self.bad_sample(),
             vocabulary,
             longest,

@@ -81,6 +81,7 @@ pub(crate) const RANGES: [(&str, Range); 52] = [
     ("train.keep_checkpoints", Whole(1, MOST_COUNT)),
     ("train.max_restarts", Whole(0, MOST_COUNT)),
     ("data.validation_share", Between(0.0, 1.0)),
+    ("data.test_share", Below(0.0, 1.0)),
     ("data.workers", Whole(0, MOST_WORKERS)),
     ("data.look_ahead", Whole(2, MOST_HELD)),
     ("tasks.alpha", Closed(0.0, 100.0)),

@@ -63,7 +63,7 @@ impl Settings {
             BadSampleSetting::Fail => BadImage::Fail,
             BadSampleSetting::Skip => BadImage::Skip,
         };
-        PhotosConfig { folder, validation_share: self.data.validation_share.get(), bad_image, smallest_patch, room }
+        PhotosConfig { folder, shares: self.shares(), bad_image, smallest_patch, room }
     }
 
     /// Returns the size of the job.

@@ -1,7 +1,7 @@
 //! What the first lines of a report answer.
 
 use plimsoll_monitor::{Restart, RunFacts, StepSettings, TrainingReport};
-use plimsoll_types::{CheckpointSaved, Event, Goal, ItemsMeasured, StepDone, Validated};
+use plimsoll_types::{Bytes, CheckpointSaved, Event, Goal, ItemsMeasured, NamedMetric, StepDone, Validated};
 
 use crate::run;
 
@@ -98,4 +98,25 @@ fn deaths_and_what_they_cost_are_in_the_report() {
     let facts = RunFacts { restarts: Vec::new(), ..facts };
     let text = TrainingReport::new(&validated(&[0.5]), facts).to_markdown();
     assert!(text.contains("| steps done again | 14, 3.5 s of work |") && !text.contains("restarts"), "{text}");
+}
+
+#[test]
+fn the_test_of_the_best_model_is_told_with_all_that_was_measured_and_is_no_validation() {
+    let (Event::Validated(best), Event::Validated(last)) = (run::validated(2), run::validated(3)) else {
+        unreachable!()
+    };
+    let other = NamedMetric { metric_name: "SSIM".into(), metric: 0.875, baseline: 0.5 };
+    let tested = Validated { metric: 30.5, others: vec![other], peak: Bytes::gib(1), ..best.clone() };
+    let worse = Validated { metric: 25.0, ..last };
+    let mut events = run::small();
+    events.retain(|it| !matches!(it, Event::Validated(_)));
+    events.extend([best, worse].map(Event::Validated));
+    let before = TrainingReport::new(&events, RunFacts::default());
+    events.push(Event::Tested(tested));
+    let after = TrainingReport::new(&events, RunFacts::default());
+    let line = "PSNR (dB) 30.50 at step 2, baseline 28.25 on the same samples; SSIM 0.8750, baseline 0.5000\n";
+    assert!(after.to_table().contains(line) && !before.to_table().contains("test of"), "{}", after.to_table());
+    assert_eq!((&before.best_validation, &before.last_validation), (&after.best_validation, &after.last_validation));
+    assert_eq!((before.findings, before.metric), (after.findings, after.metric));
+    assert_eq!((after.peak_bytes, after.usage.validation_peak_bytes), (Some(Bytes::gib(1)), Some(Bytes::gib(1))));
 }

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{Log, LogError, decode, decode_bytes, encode};
-use plimsoll_types::{Event, Phase, SCHEMA_VERSION, StepDone, TaskMetric, Validated};
+use plimsoll_types::{Event, NamedMetric, OLDEST_SCHEMA_VERSION, Phase, SCHEMA_VERSION, StepDone, Validated};
 
 use crate::report::exceeded;
 use crate::run;
@@ -75,6 +75,16 @@ fn a_log_of_another_version_names_both() {
 }
 
 #[test]
+fn a_log_of_an_earlier_version_is_read_as_long_as_nothing_in_it_means_something_else() {
+    let of = |version: u32| {
+        let (now, then) = (format!("\"schema_version\":{SCHEMA_VERSION}"), format!("\"schema_version\":{version}"));
+        decode(&encode(&run::started(6)).replace(&now, &then)).map(|log| log.events.len())
+    };
+    assert_eq!(of(OLDEST_SCHEMA_VERSION), Ok(1));
+    assert!(OLDEST_SCHEMA_VERSION < SCHEMA_VERSION && of(OLDEST_SCHEMA_VERSION - 1).is_err());
+}
+
+#[test]
 fn a_diverged_step_can_be_read_back() {
     let diverged =
         StepDone { loss: f64::NAN, gradient_norm: f64::INFINITY, committed: false, ..run::step(0, run::knobs(16, 4)) };
@@ -90,7 +100,7 @@ fn a_diverged_step_can_be_read_back() {
 
 #[test]
 fn a_validation_without_a_number_can_be_read_back() {
-    let task = TaskMetric { metric_name: "MSE".into(), metric: f64::NAN, baseline: f64::INFINITY };
+    let task = NamedMetric { metric_name: "MSE".into(), metric: f64::NAN, baseline: f64::INFINITY };
     let Event::Validated(validated) = run::validated(3) else { unreachable!() };
     let diverged = Validated { metric: f64::NEG_INFINITY, baseline: f64::NAN, tasks: vec![task], ..validated };
     let log = decode(&encode(&Event::Validated(diverged))).unwrap();

@@ -85,6 +85,7 @@ pub(crate) fn validated(step: u64) -> Event {
         baseline: 28.25,
         goal: Some(Goal::Highest),
         part: None,
+        others: Vec::new(),
         tasks: Vec::new(),
         peak: Bytes::mib(64),
         seconds: 1.5,

@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{RunFacts, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison};
 use plimsoll_types::{
-    Bytes, Decided, Decision, EpochDone, Event, MicroBatch, MoveReason, Resize, RunStarted, StepDone, TaskMetric,
+    Bytes, Decided, Decision, EpochDone, Event, MicroBatch, MoveReason, NamedMetric, Resize, RunStarted, StepDone,
     TaskStep, Validated,
 };
 
@@ -54,16 +54,16 @@ fn step(step: u64, sizes: [u32; 4], vary: bool) -> StepDone {
     }
 }
 
-fn validated(step: u64, tasks: Vec<TaskMetric>) -> Event {
+fn validated(step: u64, tasks: Vec<NamedMetric>) -> Event {
     let Event::Validated(it) = run::validated(step) else { unreachable!("a validation") };
     Event::Validated(Validated { tasks, ..it })
 }
 
-fn metric(name: &str, metric: f64, baseline: f64) -> TaskMetric {
-    TaskMetric { metric_name: name.into(), metric, baseline }
+fn metric(name: &str, metric: f64, baseline: f64) -> NamedMetric {
+    NamedMetric { metric_name: name.into(), metric, baseline }
 }
 
-fn metrics() -> Vec<TaskMetric> {
+fn metrics() -> Vec<NamedMetric> {
     vec![
         metric("cross-entropy (nats)", 0.612, 1.386),
         metric("cross-entropy (nats)", 0.871, 1.099),

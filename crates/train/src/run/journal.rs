@@ -165,16 +165,17 @@ impl<'s> Journal<'s> {
         self.meter.expect_validations(seconds);
     }
 
-    pub(super) fn begin_validation(&mut self) {
+    /// Says that what is held out is measured from here on.
+    pub(super) fn begin_validation(&mut self, doing: Doing) {
         self.meter.begin_validation();
-        self.begin(Doing::Validation);
+        self.begin(doing);
     }
 
-    /// Tells how far a validation is.
-    pub(super) fn validating(&mut self, n_done: u64, n: u64) {
+    /// Tells how far a validation or the test is.
+    pub(super) fn validating(&mut self, doing: Doing, n_done: u64, n: u64) {
         let progress: &Progress = self.meter.validating(n_done, n);
         if let Some(watching) = &mut self.listeners.watching {
-            watching(Doing::Validation, progress);
+            watching(doing, progress);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a run does between its steps, and at its end: it validates and saves.
+//! What a run does between its steps, and at its end: it validates, saves and tests.
 
 use std::time::Instant;
 
@@ -51,10 +51,8 @@ impl<J: Job> Run<'_, '_, J> {
         if !self.standing.is_saved() {
             self.save()?;
         }
-        match reason {
-            _ if !self.is_first() => (),
-            EndReason::Completed | EndReason::StoppedEarly => self.validate_whole_set()?,
-            EndReason::Interrupted => self.validate_at_interruption()?,
+        if self.is_first() {
+            self.measure_at_end(reason)?;
         }
         self.journal.wait_for_checkpoint()?;
         let (step, seconds) = (self.step(), self.journal.seconds());

@@ -83,6 +83,14 @@ impl<M: Module> Training<M> {
         Ok(())
     }
 
+    /// Takes the model alone from a checkpoint, at the end of a run: no step follows.
+    pub(super) fn load_model<J: Job<Model = M>>(&mut self, job: &J, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        let optimizer = || job.optimizer().on(&self.device);
+        self.state.clear(optimizer());
+        self.state = TrainState::new(checkpoint.load_model(job.init(&self.device))?, optimizer());
+        Ok(())
+    }
+
     pub(super) fn model(&self) -> &M {
         self.state.model()
     }

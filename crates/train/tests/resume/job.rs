@@ -58,6 +58,13 @@ fn squared_error(net: &Net, rows: Tensor<2>) -> Tensor<1> {
     (net.out.forward(net.hidden.forward(rows).tanh()) - target).powi_scalar(2).mean()
 }
 
+/// What the test of a model comes to: no noise, so that it tells one model from another.
+pub(crate) fn tested(net: &Net, device: &Device) -> f64 {
+    let rows = (0..32).map(|at| (at * at % 7) as f32 / 7.0).collect();
+    let rows = Tensor::from_data(TensorData::new(rows, [32 / WIDTH, WIDTH]), device);
+    f64::from(squared_error(net, rows).into_scalar::<f32>())
+}
+
 impl Job for Noisy {
     type Source = Rows;
     type Model = Net;
@@ -99,6 +106,14 @@ impl Job for Noisy {
 
     fn blank_forward(&self, net: &Net, shape: StepShape, device: &Device) -> Tensor<1> {
         squared_error(net, self.blank_batch(shape, device))
+    }
+
+    fn has_test(&self) -> bool {
+        true
+    }
+
+    fn test(&self, net: &Net, device: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
+        Ok(Metric { name: "error".to_owned(), value: tested(net, device), baseline: 1.0, goal: Goal::Lowest }.into())
     }
 
     fn validate(&self, net: &Net, device: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {

@@ -7,9 +7,7 @@ use plimsoll_sampler::MixedBatch;
 use plimsoll_train::sent;
 use plimsoll_types::StepShape;
 
-use super::lines::Task;
 use super::source::SampleBuffer;
-use super::tasks::Tasks;
 
 /// Samples on the device.
 ///
@@ -39,20 +37,25 @@ pub struct MixedTensors {
 }
 
 /// What all batches have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Side of an image in pixels.
     pub(crate) image: usize,
     /// Token ids of a text.
     pub(crate) words: usize,
-    pub(crate) subjects: usize,
-    pub(crate) tasks: Tasks,
+    /// Outputs of each task's head.
+    pub(crate) outputs: Vec<usize>,
 }
 
 impl Sizes {
-    /// Returns how many outputs each task's head has.
-    pub(crate) fn outputs(self) -> Vec<usize> {
-        self.tasks.iter().map(|task| if task == Task::Pair { 2 } else { self.subjects }).collect()
+    /// Returns where the outputs of a task are among those of all.
+    pub(crate) fn outputs_of(&self, task: u16) -> Range<usize> {
+        let start = self.outputs[..usize::from(task)].iter().sum();
+        start..start + self.outputs[usize::from(task)]
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.outputs.iter().sum()
     }
 }
 
@@ -70,7 +73,7 @@ impl MixedTensors {
     pub(crate) fn of(
         buffer: &SampleBuffer,
         samples: Range<usize>,
-        sizes: Sizes,
+        sizes: &Sizes,
         smoothing: f32,
         device: &Device,
     ) -> Self {
@@ -84,7 +87,7 @@ impl MixedTensors {
     }
 
     /// Makes a batch of nothing on the device.
-    pub(crate) fn blank(shape: StepShape, sizes: Sizes, device: &Device) -> Self {
+    pub(crate) fn blank(shape: StepShape, sizes: &Sizes, device: &Device) -> Self {
         let (n, edge) = (shape.samples as usize, shape.edge() as usize);
         Self {
             pixels: Tensor::zeros([n * edge, 3, sizes.image, sizes.image], device),
@@ -92,8 +95,8 @@ impl MixedTensors {
             tokens: Tensor::zeros([n, sizes.words], device),
             padding: Tensor::<2, Int>::zeros([n, sizes.words], device).bool(),
             words: Tensor::zeros([n, 1, sizes.words], device),
-            targets: Tensor::zeros([n, sizes.outputs().iter().sum()], device),
-            tasks: Tensor::zeros([n, sizes.tasks.len()], device),
+            targets: Tensor::zeros([n, sizes.n_outputs()], device),
+            tasks: Tensor::zeros([n, sizes.outputs.len()], device),
             shares: Tensor::zeros([n, 1], device),
             n_tasks: 1.0,
         }
@@ -101,10 +104,10 @@ impl MixedTensors {
 }
 
 /// The values of a batch on the host.
-struct Host {
+struct Host<'a> {
     n: usize,
     edge: usize,
-    sizes: Sizes,
+    sizes: &'a Sizes,
     smoothing: f32,
     pixels: Vec<f32>,
     groups: Vec<f32>,
@@ -117,8 +120,8 @@ struct Host {
     n_tasks: f32,
 }
 
-impl Host {
-    fn blank(n: usize, edge: usize, sizes: Sizes, smoothing: f32) -> Self {
+impl<'a> Host<'a> {
+    fn blank(n: usize, edge: usize, sizes: &'a Sizes, smoothing: f32) -> Self {
         Self {
             n,
             edge,
@@ -129,8 +132,8 @@ impl Host {
             tokens: Vec::with_capacity(n * sizes.words),
             padding: Vec::with_capacity(n * sizes.words),
             words: vec![0.0; n * sizes.words],
-            targets: vec![0.0; n * sizes.outputs().iter().sum::<usize>()],
-            tasks: vec![0.0; n * sizes.tasks.len()],
+            targets: vec![0.0; n * sizes.n_outputs()],
+            tasks: vec![0.0; n * sizes.outputs.len()],
             shares: vec![0.0; n],
             n_tasks: 1.0,
         }
@@ -140,7 +143,7 @@ impl Host {
     fn copy(&mut self, row: usize, batch: &MixedBatch<'_>, sample: usize, standards: &[Standard]) {
         let Self { edge, sizes, .. } = *self;
         let image = 3 * sizes.image * sizes.image;
-        let (images, task) = (batch.cell.images as usize, batch.tasks[sample] as usize);
+        let (images, task) = (batch.cell.images as usize, batch.tasks[sample] as u16);
         let pixels = &batch.pixels[sample * images * image..][..edge * image];
         pixels.chunks_exact(image).zip(standards).for_each(|(it, by)| by.standardise(it, &mut self.pixels));
         let [n_first, share, n_tasks] = *batch.metadata[3 * sample..].first_chunk().expect("three numbers a sample");
@@ -152,12 +155,10 @@ impl Host {
         self.padding.extend(batch.attention_mask[sample * sizes.words..][..sizes.words].iter().map(|is_real| !is_real));
         let n_words = batch.lengths[sample].tokens as usize;
         self.words[row * sizes.words..][..n_words].fill(1.0 / n_words as f32);
-        let outputs = sizes.outputs();
-        let start = row * outputs.iter().sum::<usize>() + outputs[..task].iter().sum::<usize>();
-        let targets = &mut self.targets[start..][..outputs[task]];
-        targets.fill(self.smoothing / outputs[task] as f32);
+        let targets = &mut self.targets[row * sizes.n_outputs()..][sizes.outputs_of(task)];
+        targets.fill(self.smoothing / targets.len() as f32);
         targets[batch.labels[sample] as usize] += 1.0 - self.smoothing;
-        self.tasks[row * sizes.tasks.len() + task] = 1.0;
+        self.tasks[row * sizes.outputs.len() + usize::from(task)] = 1.0;
         (self.shares[row], self.n_tasks) = (share as f32, n_tasks as f32);
     }
 
@@ -169,8 +170,8 @@ impl Host {
             tokens: sent(TensorData::new(self.tokens, [n, sizes.words]), device),
             padding: sent(TensorData::new(self.padding, [n, sizes.words]), device),
             words: sent(TensorData::new(self.words, [n, 1, sizes.words]), device),
-            targets: sent(TensorData::new(self.targets, [n, sizes.outputs().iter().sum()]), device),
-            tasks: sent(TensorData::new(self.tasks, [n, sizes.tasks.len()]), device),
+            targets: sent(TensorData::new(self.targets, [n, sizes.n_outputs()]), device),
+            tasks: sent(TensorData::new(self.tasks, [n, sizes.outputs.len()]), device),
             shares: sent(TensorData::new(self.shares, [n, 1]), device),
             n_tasks: self.n_tasks,
         }

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::lines::Task;
 use crate::files::missing;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
@@ -48,13 +47,23 @@ pub enum DataError {
         /// The list.
         path: PathBuf,
         /// The task.
-        task: Task,
+        task: String,
         /// Lines of the task that can be used.
         lines: usize,
         /// Lines to train on.
         train: usize,
         /// Lines to validate on.
         held_out: usize,
+    },
+    /// A task has one label alone.
+    #[error("tell labels apart in {}: all samples of task `{task}` have {label:?}, at least 2 are needed", path.display())]
+    OneLabel {
+        /// The list.
+        path: PathBuf,
+        /// The task.
+        task: String,
+        /// Its label.
+        label: String,
     },
     /// There is nothing to tell apart.
     #[error("tell subjects apart in {}: it names {found}, at least 2 are needed", path.display())]
@@ -79,6 +88,7 @@ pub enum DataError {
 
 impl AboutFolder for DataError {
     fn is_about_folder(&self) -> bool {
-        matches!(self, Self::Io { .. } | Self::NoLines { .. } | Self::NoSamples { .. } | Self::OneSubject { .. })
+        use DataError::{Io, NoLines, NoSamples, OneLabel, OneSubject};
+        matches!(self, Io { .. } | NoLines { .. } | NoSamples { .. } | OneLabel { .. } | OneSubject { .. })
     }
 }

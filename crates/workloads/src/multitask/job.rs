@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
-use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, uploaded};
+use plimsoll_train::{Goal, Inference, Item, Job, Loss, Metric, StepError, Validation, uploaded};
 use plimsoll_types::StepShape;
 
 use super::augment::Augmentation;
-use super::baseline::baseline;
+use super::baseline::Constant;
 use super::batch::{MixedTensors, Sizes};
-use super::lines::Task;
+use super::lines::Asks;
 use super::model::{FusionConfig, FusionModel};
 use super::samples::{Sample, Samples};
 use super::source::{LoadedSample, SampleBuffer, SampleSource};
@@ -40,7 +40,7 @@ impl MultitaskConfig {
     }
 }
 
-/// Up to three tasks on mixed samples.
+/// Tasks on mixed samples.
 #[derive(Debug)]
 pub struct Multitask {
     config: MultitaskConfig,
@@ -53,44 +53,88 @@ impl Multitask {
     /// Trains on these samples.
     pub fn new(config: MultitaskConfig, samples: Arc<Samples>) -> Self {
         let source = Arc::new(SampleSource::new(Arc::clone(&samples), config.augmentation, config.seed));
-        let tasks = samples.tasks().iter().map(|task| task.to_string()).collect();
+        let tasks = samples.tasks().iter().map(|task| task.name.clone()).collect();
         Self { config, samples, source, tasks }
     }
 
-    /// Chooses which held-out samples are measured: all, or a part of each task and number of images.
-    fn chosen(&self, inference: &mut Inference<'_>) -> Vec<Shown<'_>> {
-        let mut shown: Vec<_> = self.samples.held_out.iter().flat_map(Shown::all).collect();
-        shown.sort_by_key(|it| it.sample.n_images());
-        let mut order: Vec<usize> = (0..shown.len()).collect();
-        order.sort_by_key(|it| (shown[*it].sample.n_images(), shown[*it].sample.task));
-        let mut chosen: Vec<_> = inference.choose(shown.len()).into_iter().map(|at| order[at]).collect();
-        chosen.sort_unstable();
-        let mut shown: Vec<_> = shown.into_iter().map(Some).collect();
-        chosen.into_iter().filter_map(|at| shown[at].take()).collect()
+    /// Returns every way in which held-out samples are shown: those whose order is asked for both ways.
+    fn shown<'a>(&self, held_out: &'a [Sample]) -> Vec<Shown<'a>> {
+        let ways =
+            |sample: &Sample| if self.samples.asks(sample) == Asks::Order { &[false, true][..] } else { &[false] };
+        let shown =
+            |sample: &'a Sample| ways(sample).iter().map(move |exchanged| Shown { sample, exchanged: *exchanged });
+        held_out.iter().flat_map(shown).collect()
     }
 
-    /// Returns the loss of each of these samples in its task.
-    fn held_out_losses(
+    /// Measures all held-out samples, or a part of each task and number of images.
+    fn measured(
+        &self,
+        model: &FusionModel,
+        held_out: &[Sample],
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        let all = self.shown(held_out);
+        let shown = chosen(&all, inference);
+        let scores = self.scores(&model.valid(), &shown, device, inference)?;
+        let measured: Vec<&Sample> = match shown.len() {
+            n if n == all.len() => held_out.iter().collect(),
+            _ => shown.iter().map(|it| it.sample).collect(),
+        };
+        let of_task = |(task, name): (u16, &String)| self.of_task((task, name), &measured, &scores);
+        let (tasks, others): (Vec<_>, Vec<_>) = (0..).zip(&self.tasks).map(of_task).unzip();
+        // Of a part, and of what is tested on, a rare task may have none.
+        let is_there = |task: u16| measured.iter().any(|it| it.task == task);
+        let there = || (0..).zip(&tasks).filter(|(task, _)| is_there(*task));
+        let value = there().map(|(_, it)| it.value / it.baseline).sum::<f64>() / there().count() as f64;
+        let of_several = if tasks.len() == 1 { "" } else { ", mean of the tasks" };
+        let name = format!("loss over baseline{of_several}");
+        let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
+        Ok(Some(Validation { metric, tasks, others }))
+    }
+
+    /// Returns the loss of a task, and its accuracy.
+    fn of_task(&self, (task, name): (u16, &String), measured: &[&Sample], scores: &[(u16, Score)]) -> (Metric, Metric) {
+        let of_task = || scores.iter().filter(|(it, _)| *it == task).map(|(_, score)| score);
+        let (n, constant) = (of_task().count() as f64, Constant::of(&self.samples, measured, task));
+        let n_right = of_task().filter(|it| it.is_right).count() as f64;
+        let loss = Metric {
+            name: "cross-entropy (nats)".to_owned(),
+            value: of_task().map(|it| it.nats).sum::<f64>() / n,
+            baseline: constant.nats,
+            goal: Goal::Lowest,
+        };
+        let accuracy = Metric {
+            name: format!("accuracy of `{name}` (%)"),
+            value: 100.0 * n_right / n,
+            baseline: constant.accuracy,
+            goal: Goal::Highest,
+        };
+        (loss, accuracy)
+    }
+
+    /// Returns the task of each of these samples, and how the model does in it.
+    fn scores(
         &self,
         model: &FusionModel,
         shown: &[Shown<'_>],
         device: &Device,
         inference: &mut Inference<'_>,
-    ) -> Result<Vec<(Task, f64)>, StepError> {
-        let mut losses = Vec::with_capacity(shown.len());
+    ) -> Result<Vec<(u16, Score)>, StepError> {
+        let mut scores = Vec::with_capacity(shown.len());
         for group in shown.chunk_by(|a, b| a.sample.n_images() == b.sample.n_images()) {
-            let mut of_group = vec![0.0; group.len()];
+            let mut of_group = vec![Score::default(); group.len()];
             inference.run(group.len(), group[0].sample.n_images(), &mut |range| {
                 of_group[range.clone()].copy_from_slice(&self.forward(model, &group[range], device)?);
                 Ok(())
             })?;
-            losses.extend(group.iter().map(|it| it.sample.task).zip(of_group));
+            scores.extend(group.iter().map(|it| it.sample.task).zip(of_group));
         }
-        Ok(losses)
+        Ok(scores)
     }
 
-    /// Returns the loss of each of these samples, which all have as many images.
-    fn forward(&self, model: &FusionModel, shown: &[Shown<'_>], device: &Device) -> Result<Vec<f64>, StepError> {
+    /// Returns how the model does in each of these samples, which all have as many images.
+    fn forward(&self, model: &FusionModel, shown: &[Shown<'_>], device: &Device) -> Result<Vec<Score>, StepError> {
         let failed = |error: &dyn std::fmt::Display| StepError::Data(format!("read held-out samples: {error}"));
         let load = |it: &Shown<'_>| LoadedSample::held_out(&self.samples, it.sample, it.exchanged);
         let loaded: Result<Vec<_>, _> = shown.iter().map(load).collect();
@@ -98,28 +142,49 @@ impl Multitask {
         let edge = shown[0].sample.n_images();
         let shape = StepShape::new(u32::try_from(shown.len()).unwrap_or(u32::MAX), edge);
         let sizes = self.samples.sizes();
-        let mut buffer = SampleBuffer::with_capacity(sizes, shape);
-        let filled = buffer.fill(sizes, &loaded, shown.iter().map(|_| edge));
+        let mut buffer = SampleBuffer::with_capacity(&sizes, shape);
+        let filled = buffer.fill(&sizes, &loaded, shown.iter().map(|_| edge));
         filled.map_err(|(_, reason)| failed(&reason))?;
         let device = device.clone().inner();
-        let batch = MixedTensors::of(&buffer, 0..shown.len(), sizes, 0.0, &device);
-        let losses = model.losses(uploaded(batch, &device)).sum_dim(1).try_into_data();
-        Ok(losses.map_err(StepError::from)?.iter().collect())
+        let batch = MixedTensors::of(&buffer, 0..shown.len(), &sizes, 0.0, &device);
+        let known = model.log_probabilities(uploaded(batch, &device)).try_into_data().map_err(StepError::from)?;
+        let known: Vec<f64> = known.iter().collect();
+        let rows = known.chunks_exact(known.len() / shown.len());
+        Ok(rows.zip(&loaded).map(|(row, it)| Score::of(&row[sizes.outputs_of(it.task())], it.label())).collect())
+    }
+}
+
+/// Chooses which samples are measured, and puts those of as many images together.
+fn chosen<'a>(all: &[Shown<'a>], inference: &mut Inference<'_>) -> Vec<Shown<'a>> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|it| (all[*it].sample.n_images(), all[*it].sample.task));
+    let mut chosen: Vec<_> = inference.choose(all.len()).into_iter().map(|at| order[at]).collect();
+    chosen.sort_unstable_by_key(|at| (all[*at].sample.n_images(), *at));
+    chosen.into_iter().map(|at| all[at]).collect()
+}
+
+/// How a model does in a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Score {
+    /// Cross-entropy.
+    nats: f64,
+    /// Whether no answer is more probable than the right one, and none before it as probable.
+    is_right: bool,
+}
+
+impl Score {
+    /// Looks at the logarithms of how probable each answer is.
+    fn of(known: &[f64], answer: usize) -> Self {
+        let best = (0..known.len()).rev().max_by(|a, b| known[*a].total_cmp(&known[*b]));
+        Self { nats: -known[answer], is_right: best == Some(answer) }
     }
 }
 
 /// A held-out sample, as it is or with its groups exchanged.
+#[derive(Clone, Copy)]
 struct Shown<'a> {
     sample: &'a Sample,
     exchanged: bool,
-}
-
-impl<'a> Shown<'a> {
-    /// A pair is shown both ways.
-    fn all(sample: &'a Sample) -> Vec<Self> {
-        let ways: &[bool] = if sample.task == Task::Pair { &[false, true] } else { &[false] };
-        ways.iter().map(|exchanged| Self { sample, exchanged: *exchanged }).collect()
-    }
 }
 
 impl Job for Multitask {
@@ -133,14 +198,14 @@ impl Job for Multitask {
 
     fn program(&self) -> String {
         let FusionConfig { channels, features, has_places } = self.config.model;
-        let Sizes { image, words, subjects, tasks } = self.samples.sizes();
-        let of =
-            if tasks.len() < Task::ALL.len() { format!(", {} alone", self.tasks.join(" and ")) } else { String::new() };
+        let Sizes { image, words, outputs } = self.samples.sizes();
+        let outputs: Vec<_> = outputs.iter().map(ToString::to_string).collect();
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
         let pooled = if has_places { "" } else { ", pooled," };
         format!(
             "multitask of {channels} channels{pooled} and {features} features on images of {image} px, {words} of {n_ids} \
-             words and {subjects} subjects, cross-entropy{probes}{of}"
+             words and tasks of {} answers, cross-entropy{probes}",
+            outputs.join(", ")
         )
     }
 
@@ -154,7 +219,7 @@ impl Job for Multitask {
     }
 
     fn init(&self, device: &Device) -> FusionModel {
-        self.config.model.init(self.samples.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
+        self.config.model.init(&self.samples.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
     }
 
     fn unit_of_length(&self) -> &'static str {
@@ -170,11 +235,11 @@ impl Job for Multitask {
     }
 
     fn batch(&self, buffer: &SampleBuffer, samples: Range<usize>, device: &Device) -> MixedTensors {
-        MixedTensors::of(buffer, samples, self.samples.sizes(), self.config.label_smoothing, device)
+        MixedTensors::of(buffer, samples, &self.samples.sizes(), self.config.label_smoothing, device)
     }
 
     fn blank_batch(&self, shape: StepShape, device: &Device) -> MixedTensors {
-        MixedTensors::blank(shape, self.samples.sizes(), device)
+        MixedTensors::blank(shape, &self.samples.sizes(), device)
     }
 
     fn mean_loss(&self, model: &FusionModel, batch: MixedTensors, task_weights: &[f32]) -> Loss {
@@ -187,7 +252,7 @@ impl Job for Multitask {
     }
 
     fn blank_forward(&self, model: &FusionModel, shape: StepShape, device: &Device) -> Tensor<1> {
-        model.losses(uploaded(self.blank_batch(shape, device), device)).sum_dim(1).squeeze_dim(1)
+        model.log_probabilities(uploaded(self.blank_batch(shape, device), device)).flatten(0, 1)
     }
 
     fn validate(
@@ -196,26 +261,31 @@ impl Job for Multitask {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let shown = self.chosen(inference);
-        let losses = self.held_out_losses(&model.valid(), &shown, device, inference)?;
-        let n_all = self.samples.held_out.iter().flat_map(Shown::all).count();
-        let measured: Vec<&Sample> = match shown.len() {
-            n if n == n_all => self.samples.held_out.iter().collect(),
-            _ => shown.iter().map(|it| it.sample).collect(),
-        };
-        let metric = |task: Task| {
-            let of_task = losses.iter().filter(|(it, _)| *it == task).map(|(_, loss)| loss);
-            let value = of_task.clone().sum::<f64>() / of_task.count() as f64;
-            let (name, baseline) = ("cross-entropy (nats)".to_owned(), baseline(&self.samples, &measured, task));
-            Metric { name, value, baseline, goal: Goal::Lowest }
-        };
-        let tasks: Vec<_> = self.samples.tasks().iter().map(metric).collect();
-        // Of a part, a rare task may have none.
-        let ratios = || tasks.iter().map(|it| it.value / it.baseline).filter(|it| shown.len() == n_all || !it.is_nan());
-        let value = ratios().sum::<f64>() / ratios().count() as f64;
-        let of_several = if tasks.len() == 1 { "" } else { ", mean of the tasks" };
-        let name = format!("loss over baseline{of_several}");
-        let metric = Metric { name, value, baseline: 1.0, goal: Goal::Lowest };
-        Ok(Some(Validation { metric, tasks }))
+        self.measured(model, &self.samples.validation, device, inference)
+    }
+
+    fn has_test(&self) -> bool {
+        !self.samples.test.is_empty()
+    }
+
+    fn test(
+        &self,
+        model: &FusionModel,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        self.measured(model, &self.samples.test, device, inference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_right_where_it_is_the_first_of_the_most_probable() {
+        let score = |answer| Score::of(&[-2.0, -0.5, -0.5], answer);
+        assert_eq!([0, 1, 2].map(|answer| score(answer).is_right), [false, true, false]);
+        assert_eq!([0, 1, 2].map(|answer| score(answer).nats), [2.0, 0.5, 0.5]);
     }
 }

@@ -4,52 +4,38 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a sample asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// What a task asks of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// Which subject one image shows.
-    Single,
-    /// Which subject several images show.
+pub enum Asks {
+    /// Which subject the images show.
     Subject,
+    /// Which of the task's labels the images have.
+    Label,
     /// Whether two groups of images are shown in the order of the text.
-    Pair,
+    Order,
 }
 
-impl Task {
-    /// All tasks, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Single, Self::Subject, Self::Pair];
-
-    /// Returns the name in `samples.jsonl`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Subject => "subject",
-            Self::Pair => "pair",
-        }
-    }
-
-    fn of_name(name: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(|task| format!("`{task}`")).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|task| task.name() == name)
-            .ok_or_else(|| format!("`{name}` is no task, the tasks are {}", known()))
-    }
-}
-
-impl fmt::Display for Task {
+impl fmt::Display for Asks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Subject => "which subject is shown",
+            Self::Label => "which `label` it is",
+            Self::Order => "in which order two subjects are shown",
+        })
     }
 }
 
 /// A line, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) task: Task,
-    /// One group, or the two of a pair.
+    /// The name of its task.
+    pub(crate) task: String,
+    pub(crate) asks: Asks,
+    /// One group, or the two whose order is asked for.
     pub(crate) groups: Vec<Group>,
+    /// The answer where it is no subject.
+    pub(crate) label: Option<String>,
     pub(crate) text: String,
 }
 
@@ -68,45 +54,52 @@ struct Raw {
     subjects: Vec<String>,
     images: Vec<String>,
     counts: Option<Vec<usize>>,
+    label: Option<String>,
     text: String,
 }
 
-/// A line that asks, checked.
-pub(crate) struct Asked {
-    pub(crate) task: Task,
-    /// Paths of images, in one group or in the two of a pair.
-    pub(crate) groups: Vec<Vec<String>>,
-    pub(crate) text: Option<String>,
-}
-
-/// A sample without subjects and perhaps without text.
+/// A line that asks: a sample without subjects and perhaps without text.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `task` and `images`")]
-struct RawAsked {
-    task: String,
+pub(crate) struct Asked {
+    /// The name of its task.
+    pub(crate) task: String,
     images: Vec<String>,
     counts: Option<Vec<usize>>,
-    text: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 /// Understands a line, or says what is wrong with it.
 pub(crate) fn parse(line: &[u8]) -> Result<Line, String> {
-    let raw: Raw = object(line)?;
-    let task = Task::of_name(&raw.task)?;
-    let (n_subjects, wanted) = (raw.subjects.len(), n_groups(task));
-    if n_subjects != wanted {
-        return Err(format!("a sample of task `{task}` has {wanted} in `subjects`, not {n_subjects}"));
+    let Raw { task, subjects, images, counts, label, text } = object(line)?;
+    if task.trim().is_empty() {
+        return Err("its `task` is empty".to_owned());
     }
-    let groups = grouped(task, raw.images, raw.counts)?;
-    let groups = raw.subjects.into_iter().zip(groups).map(|(subject, images)| Group { subject, images }).collect();
-    Ok(Line { task, groups, text: raw.text })
+    let asks = match (subjects.len(), &label) {
+        (1, None) => Asks::Subject,
+        (1, Some(label)) if !label.trim().is_empty() => Asks::Label,
+        (1, Some(_)) => return Err("its `label` is empty".to_owned()),
+        (2, None) => Asks::Order,
+        (2, Some(_)) => {
+            return Err("a sample of two `subjects` asks for their order, and has no `label`".to_owned());
+        }
+        (n, _) => return Err(format!("a sample has 1 in `subjects`, or 2 whose order is asked for, not {n}")),
+    };
+    let groups = grouped(asks, images, counts)?;
+    let groups = subjects.into_iter().zip(groups).map(|(subject, images)| Group { subject, images }).collect();
+    Ok(Line { task, asks, groups, label, text })
 }
 
 /// Understands a line that asks, or says what is wrong with it.
 pub(crate) fn ask(line: &[u8]) -> Result<Asked, String> {
-    let raw: RawAsked = object(line)?;
-    let task = Task::of_name(&raw.task)?;
-    Ok(Asked { task, groups: grouped(task, raw.images, raw.counts)?, text: raw.text })
+    object(line)
+}
+
+impl Asked {
+    /// Returns the paths of its images, in one group or in two.
+    pub(crate) fn groups(&self, asks: Asks) -> Result<Vec<Vec<String>>, String> {
+        grouped(asks, self.images.clone(), self.counts.clone())
+    }
 }
 
 fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
@@ -114,20 +107,13 @@ fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn n_groups(task: Task) -> usize {
-    if task == Task::Pair { 2 } else { 1 }
-}
-
 /// Divides the images of a sample into its groups.
-fn grouped(task: Task, images: Vec<String>, counts: Option<Vec<usize>>) -> Result<Vec<Vec<String>>, String> {
-    let (n_groups, n_images) = (n_groups(task), images.len());
-    let counts = counts.filter(|_| task == Task::Pair).unwrap_or_else(|| vec![n_images]);
+fn grouped(asks: Asks, images: Vec<String>, counts: Option<Vec<usize>>) -> Result<Vec<Vec<String>>, String> {
+    let (n_groups, n_images) = (if asks == Asks::Order { 2 } else { 1 }, images.len());
+    let counts = counts.filter(|_| asks == Asks::Order).unwrap_or_else(|| vec![n_images]);
     let sum = counts.iter().try_fold(0, |sum: usize, n| sum.checked_add(*n));
     if counts.len() != n_groups || sum != Some(n_images) || counts.contains(&0) {
         return Err(format!("`counts` divides {n_images} images into {counts:?}, not into {n_groups} groups"));
-    }
-    if task == Task::Single && n_images != 1 {
-        return Err(format!("a sample of task `single` has 1 in `images`, not {n_images}"));
     }
     let mut images = images.into_iter();
     Ok(counts.into_iter().map(|n| images.by_ref().take(n).collect()).collect())
@@ -152,7 +138,8 @@ mod tests {
             images: images.iter().map(|it| (*it).to_owned()).collect(),
         };
         let groups = vec![group("a", &["1", "2"]), group("b", &["3"])];
-        assert_eq!(parse(line.as_bytes()).unwrap(), Line { task: Task::Pair, groups, text: "a by b".to_owned() });
+        let (task, text) = ("pair".to_owned(), "a by b".to_owned());
+        assert_eq!(parse(line.as_bytes()).unwrap(), Line { task, asks: Asks::Order, groups, label: None, text });
     }
 
     #[test]
@@ -162,13 +149,17 @@ mod tests {
         let line = |task: &str, subjects: &str, images: &str, counts: &str| {
             format!(r#"{{"task":"{task}","subjects":[{subjects}],"images":[{images}],{counts}"text":""}}"#)
         };
+        refused(&line(" ", r#""a""#, r#""1""#, ""), "its `task` is empty");
         refused(
-            &line("triple", r#""a""#, r#""1""#, ""),
-            "`triple` is no task, the tasks are `single`, `subject`, `pair`",
+            &line("who", r#""a","b","c""#, r#""1""#, ""),
+            "has 1 in `subjects`, or 2 whose order is asked for, not 3",
         );
-        refused(&line("subject", r#""a","b""#, r#""1""#, ""), "`subject` has 1 in `subjects`, not 2");
-        refused(&line("subject", r#""a""#, "", ""), "divides 0 images into [0], not into 1 groups");
-        refused(&line("single", r#""a""#, r#""1","2""#, ""), "`single` has 1 in `images`, not 2");
+        refused(&line("who", r#""a""#, "", ""), "divides 0 images into [0], not into 1 groups");
+        refused(&line("mood", r#""a""#, r#""1""#, r#""label":"","#), "its `label` is empty");
+        refused(
+            &line("mood", r#""a","b""#, r#""1","2""#, r#""label":"x","#),
+            "asks for their order, and has no `label`",
+        );
         refused(&line("pair", r#""a","b""#, r#""1","2""#, ""), "divides 2 images into [2], not into 2 groups");
         refused(&line("pair", r#""a","b""#, r#""1","2""#, r#""counts":[2,1],"#), "divides 2 images into [2, 1]");
         refused(&line("pair", r#""a","b""#, r#""1","2""#, r#""counts":[2,0],"#), "divides 2 images into [2, 0]");

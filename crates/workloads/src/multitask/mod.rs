@@ -1,31 +1,33 @@
-//! Up to three tasks on samples that differ in their number of images, trained together.
+//! Any number of tasks on samples that differ in their number of images, trained together.
 //!
 //! The data is a folder with a file `samples.jsonl`, one sample a line: its task, its subjects, its images and a text.
+//! The data name the tasks; what a task asks is what its lines have:
 //!
-//! | task | a sample is | what is learnt | loss |
-//! |---|---|---|---|
-//! | `single` | one image of a subject | which subject it is | cross-entropy over the subjects |
-//! | `subject` | several images of one subject | which subject it is | cross-entropy over the subjects |
-//! | `pair` | images of two subjects, in two groups | whether the groups are shown in the order in which the text names them, or the other way round | cross-entropy over the two |
+//! | a line has | what is asked | answers |
+//! |---|---|---|
+//! | one subject | which subject the images show | all subjects of the list |
+//! | one subject and a `label` | which label the images have | all labels of the task |
+//! | two subjects, whose images `counts` divides | whether the two groups are shown in the order in which the text names them, or the other way round | these two |
 //!
-//! A folder may have samples of one task or two; the others then have neither a head nor a part in the loss.
 //! One encoder for images and one for texts serve all tasks, and so does the layer that fuses them; each task has a
 //! head of its own.
-//! The text tells nobody the answer: in the first two tasks the words that tell subjects apart are hidden, and in the
-//! third the groups change places in half of the samples, drawn for every epoch anew, while the text stays.
+//! The text tells nobody the answer: the words that tell subjects or labels apart are hidden from the tasks that ask for
+//! them, and where the order is asked for the groups change places in half of the samples, drawn for every epoch anew,
+//! while the text stays.
 //!
 //! # What is trained on, and what is held out
 //!
-//! Of every subject a fixed share of the images is held out, chosen by a fixed seed.
-//! A line validates with those of its images that are held out.
+//! Of every subject fixed shares of the images are held out to validate and to test on, chosen by a fixed seed.
+//! A line validates with those of its images that are held out for that, and is tested with those for the test.
 //! It trains with as many images as are left of its own, drawn for every epoch anew from all those of its subject that
 //! are not held out, and each a little turned, stretched, coloured, enlarged and blotted: a few dozen images are soon
 //! known by heart, and what an image shows is pooled over its places, which so few teach nothing about
 //! (`FusionConfig::has_places` keeps them).
 //! So no held-out image is ever trained on, while a line with images on both sides serves twice, and its text with it.
 //!
-//! Each task's baseline is the best constant prediction: how often each subject occurs in training, or all subjects
-//! alike where that is better, and an even chance for the order.
+//! Each task is measured by its cross-entropy and by its accuracy.
+//! Its baseline is the best constant prediction: how often each answer occurs in training, or all answers alike where that
+//! is better, the most frequent answer for the accuracy, and an even chance for the order.
 //!
 //! # What a step's loss is
 //!
@@ -58,7 +60,7 @@ pub use batch::MixedTensors;
 pub use encoder::N_HEADS;
 pub use error::DataError;
 pub use job::{Multitask, MultitaskConfig};
-pub use lines::Task;
+pub use lines::Asks;
 pub use model::{FusionConfig, FusionModel};
 pub use question::Question;
 pub use recognizer::{RecognizeError, Recognizer};
@@ -66,3 +68,4 @@ pub use samples::{Sample, Samples, SamplesConfig};
 pub use scarce::{ENOUGH_IMAGES, Scarce};
 pub use signature::Signature;
 pub use source::{LoadedSample, SampleBuffer, SampleSource};
+pub use tasks::Task;

@@ -42,15 +42,15 @@ pub struct FusionModel {
 
 impl FusionConfig {
     /// Creates a model on a device; with probes where the gradients of the tasks are to be told apart.
-    pub(crate) fn init(&self, sizes: Sizes, n_ids: usize, has_probes: bool, device: &Device) -> FusionModel {
+    pub(crate) fn init(&self, sizes: &Sizes, n_ids: usize, has_probes: bool, device: &Device) -> FusionModel {
         let features = self.features;
         let probe = |_| Initializer::Zeros.init([3 * features, features], device);
         FusionModel {
             images: ImageEncoder::new(sizes.image, *self, device),
             texts: TextEncoder::new(n_ids, sizes.words, features, device),
             fusion: LinearConfig::new(3 * features, features).init(device),
-            probes: if has_probes { sizes.tasks.iter().map(probe).collect() } else { Vec::new() },
-            heads: sizes.outputs().iter().map(|n| LinearConfig::new(features, *n).init(device)).collect(),
+            probes: if has_probes { sizes.outputs.iter().map(probe).collect() } else { Vec::new() },
+            heads: sizes.outputs.iter().map(|n| LinearConfig::new(features, *n).init(device)).collect(),
         }
     }
 }
@@ -70,15 +70,20 @@ impl FusionModel {
             start = end;
             -chosen.sum_dim(1)
         };
-        Tensor::cat(self.log_probabilities(batch).map(loss).collect(), 1)
+        Tensor::cat(self.of_heads(batch).map(loss).collect(), 1)
     }
 
-    /// Returns the logarithm of how probable each answer of each task is, from one head after the other.
+    /// Returns the logarithm of how probable each answer of each task is.
     ///
     /// # Shapes
     ///
-    /// - outputs: `[n, n_outputs]` each
-    pub(crate) fn log_probabilities(&self, batch: MixedTensors) -> impl Iterator<Item = Tensor<2>> {
+    /// - output: `[n, n_outputs]`, one task after the other
+    pub(crate) fn log_probabilities(&self, batch: MixedTensors) -> Tensor<2> {
+        Tensor::cat(self.of_heads(batch).collect(), 1)
+    }
+
+    /// Returns the logarithm of how probable each answer of a task is, from one head after the other.
+    fn of_heads(&self, batch: MixedTensors) -> impl Iterator<Item = Tensor<2>> {
         let fused = self.fused(batch);
         self.heads.iter().map(move |head| log_softmax(head.forward(fused.clone()).cast(DType::F32), 1))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_types::Bytes;
 
 use super::album::squared_bytes;
-use super::lines::{Asked, Task, ask};
+use super::lines::{Asks, ask};
 use super::samples::without_mark;
 use super::signature::Signature;
 use crate::image_file::ImageFile;
@@ -16,16 +16,16 @@ use crate::listed::Lines;
 pub struct Question {
     /// The image, or the list and its line.
     pub name: String,
-    /// Its task.
-    pub task: Task,
-    /// One group of images, or the two of a pair; their heads were read.
+    /// The number of its task.
+    pub task: u16,
+    /// One group of images, or the two whose order is asked for; their heads were read.
     pub(super) groups: Vec<Vec<ImageFile>>,
     pub(super) tokens: Vec<u32>,
 }
 
 impl Question {
-    /// Asks what images and lists ask: an image for its subject, and each line of a `.jsonl` list for what its task is
-    /// about; `subjects` may be left out there, and so may the `text` of all but pairs.
+    /// Asks what images and lists ask: an image for its subject or label, and each line of a `.jsonl` list for what its
+    /// task is about; `subjects` may be left out there, and so may the `text` where no order is asked for.
     ///
     /// # Errors
     ///
@@ -57,7 +57,9 @@ impl Question {
 fn of_image(path: &Path, signature: &Signature) -> Result<Question, String> {
     let name = path.display().to_string();
     let Some(task) = signature.task_of_image() else {
-        return Err(format!("ask {name}: this model knows pairs alone; ask it by a list, a `.jsonl` file"));
+        return Err(format!(
+            "ask {name}: this model knows orders of two subjects alone; ask it by a list, a `.jsonl` file"
+        ));
     };
     Ok(Question { groups: vec![vec![looked(path)?]], name, task, tokens: signature.tokens(task, None) })
 }
@@ -81,11 +83,10 @@ fn of_list(path: &Path, signature: &Signature) -> Result<Vec<Question>, String> 
 }
 
 fn of_line(line: &[u8], folder: &Path, name: &str, signature: &Signature) -> Result<Question, String> {
-    let Asked { task, groups, text } = ask(line)?;
-    if !signature.has(task) {
-        return Err(format!("the model has not learnt task `{task}`"));
-    }
-    if task == Task::Pair && text.is_none() {
+    let asked = ask(line)?;
+    let (task, asks) = signature.task(&asked.task)?;
+    let (groups, text) = (asked.groups(asks)?, asked.text);
+    if asks == Asks::Order && text.is_none() {
         return Err("a pair has a `text`, whose order is asked for".to_owned());
     }
     let look = |group: Vec<String>| group.iter().map(|it| looked(&folder.join(it))).collect();

@@ -8,7 +8,6 @@ use plimsoll_types::StepShape;
 use super::album::squared;
 use super::batch::MixedTensors;
 use super::job::MultitaskConfig;
-use super::lines::Task;
 use super::model::FusionModel;
 use super::question::Question;
 use super::signature::Signature;
@@ -56,7 +55,7 @@ impl Recognizer {
         checkpoint: &Checkpoint,
         device: Device,
     ) -> Result<Self, CheckpointError> {
-        let model = config.model.init(signature.sizes(), signature.n_words(), config.measure_tasks, &device);
+        let model = config.model.init(&signature.sizes(), signature.n_words(), config.measure_tasks, &device);
         let model = checkpoint.load_model(model)?;
         Ok(Self { model: model.valid(), signature, device: device.inner() })
     }
@@ -83,15 +82,8 @@ impl Recognizer {
         let values = self.forward(loaded, shape).map_err(fault)?.try_into_data();
         let values: Vec<f32> = values.map_err(|error| fault(error.to_string()))?.iter().collect();
         let rows = values.chunks_exact(values.len() / questions.len().max(1));
-        Ok(questions.iter().zip(rows).map(|(it, row)| self.of_task(it.task, row)).collect())
-    }
-
-    /// Returns the answers of a task among those of all.
-    fn of_task(&self, task: Task, row: &[f32]) -> Vec<f32> {
         let sizes = self.signature.sizes();
-        let (outputs, at) = (sizes.outputs(), usize::from(sizes.tasks.number(task)));
-        let start: usize = outputs[..at].iter().sum();
-        row[start..][..outputs[at]].to_vec()
+        Ok(questions.iter().zip(rows).map(|(it, row)| row[sizes.outputs_of(it.task)].to_vec()).collect())
     }
 
     fn loaded(&self, question: &Question) -> Result<LoadedSample, RecognizeError> {
@@ -102,18 +94,18 @@ impl Recognizer {
         };
         let groups = question.groups.iter().map(|group| group.iter().map(read).collect());
         let groups: Vec<Vec<_>> = groups.collect::<Result<_, _>>()?;
-        Ok(LoadedSample::asked(sizes.tasks.number(question.task), &groups, question.tokens.clone()))
+        Ok(LoadedSample::asked(question.task, &groups, question.tokens.clone()))
     }
 
     /// Returns the probabilities of all answers of all tasks; what is on the host goes before the model runs.
     fn forward(&self, loaded: Vec<LoadedSample>, shape: StepShape) -> Result<Tensor<1>, String> {
         let (sizes, n) = (self.signature.sizes(), loaded.len());
-        let mut buffer = SampleBuffer::with_capacity(sizes, shape);
-        buffer.fill(sizes, &loaded, loaded.iter().map(|_| shape.edge())).map_err(|(_, reason)| reason)?;
+        let mut buffer = SampleBuffer::with_capacity(&sizes, shape);
+        buffer.fill(&sizes, &loaded, loaded.iter().map(|_| shape.edge())).map_err(|(_, reason)| reason)?;
         drop(loaded);
-        let batch = MixedTensors::of(&buffer, 0..n, sizes, 0.0, &self.device);
+        let batch = MixedTensors::of(&buffer, 0..n, &sizes, 0.0, &self.device);
         drop(buffer);
-        Ok(Tensor::cat(self.model.log_probabilities(batch).map(Tensor::exp).collect(), 1).flatten(0, 1))
+        Ok(self.model.log_probabilities(batch).exp().flatten(0, 1))
     }
 }
 

@@ -1,6 +1,6 @@
-//! The samples of a folder, divided into training and validation.
+//! The samples of a folder, divided into training, validation and test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::BadSample;
@@ -8,15 +8,16 @@ use plimsoll_train::BadSample;
 use super::album::Album;
 use super::batch::Sizes;
 use super::error::DataError;
-use super::lines::{Line, Task, parse};
+use super::lines::{Asks, Line, parse};
 use super::scarce::Scarce;
 use super::signature::Signature;
-use super::split::Split;
-use super::tasks::Tasks;
+use super::split::{For, Split};
+use super::tasks::{MOST_TASKS, Task, number, tasks_of};
 use super::words::Words;
 use crate::checksum::Checksum;
 use crate::listed::Lines;
 use crate::room::Room;
+use crate::split::Shares;
 use crate::store::Stored;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
@@ -36,9 +37,8 @@ pub struct SamplesConfig {
     pub image_size: u32,
     /// The most words of a text that are read; 24 by default, more than any text of the data packs has.
     pub max_words: u32,
-    /// The part of each subject's images that is held out, rounded to whole images: at least one, but never the last
-    /// one; 0.2 by default.
-    pub validation_share: f64,
+    /// The parts of each subject's images that are held out; 0.2 to validate on by default, and none to test on.
+    pub shares: Shares,
     /// What becomes of a line that makes no sample, or whose images cannot be used.
     pub bad_sample: BadSample,
     /// What loading may use.
@@ -48,19 +48,22 @@ pub struct SamplesConfig {
 impl SamplesConfig {
     /// Reads this folder as it is done by default.
     pub fn new(folder: PathBuf, room: Room) -> Self {
-        Self { folder, image_size: 32, max_words: 24, validation_share: 0.2, bad_sample: BadSample::Fail, room }
+        let shares = Shares::validating(0.2);
+        Self { folder, image_size: 32, max_words: 24, shares, bad_sample: BadSample::Fail, room }
     }
 }
 
 /// One sample, with its images decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// What it asks for.
-    pub task: Task,
+    /// The number of its task.
+    pub task: u16,
     /// Its line in the list, from 1.
     pub line: usize,
-    /// One group, or the two of a pair.
+    /// One group, or the two whose order is asked for.
     pub(crate) groups: Vec<Shown>,
+    /// The number of its answer; that of an order is drawn.
+    pub(crate) answer: usize,
     /// Its text.
     pub(crate) tokens: Vec<u32>,
 }
@@ -85,13 +88,15 @@ impl Sample {
 pub struct Samples {
     /// Samples to train on, in the order of their lines.
     pub train: Vec<Sample>,
-    /// Samples of images that are held out.
-    pub held_out: Vec<Sample>,
+    /// Samples of images that are held out to validate on.
+    pub validation: Vec<Sample>,
+    /// Samples of images that are held out to test on.
+    pub test: Vec<Sample>,
     /// The subjects, in alphabetical order.
     pub subjects: Vec<String>,
     /// Lines that were left out, each with the reason.
     pub skipped: Vec<String>,
-    tasks: Tasks,
+    tasks: Vec<Task>,
     /// The images of each subject that are trained on.
     pools: Vec<Vec<Stored>>,
     words: Words,
@@ -126,16 +131,20 @@ impl Samples {
     /// Those of [`Self::read_watched`] that show before anything is decoded.
     pub fn survey(config: &SamplesConfig, watch: Watch<'_>) -> Result<(Survey, Option<Scarce>), DataError> {
         let samples = Self::read_into(Album::of_heads(config), config, watch)?;
-        let all = || samples.train.iter().chain(&samples.held_out);
+        let all = || samples.train.iter().chain(&samples.validation).chain(&samples.test);
         let subjects = all().flat_map(|it| &it.groups).map(|it| samples.subjects[it.subject].clone());
         let scarce = samples.scarce();
         let survey = Survey {
             samples: "samples",
             n_train: samples.train.len(),
-            n_held_out: samples.held_out.len(),
+            n_validation: samples.validation.len(),
+            n_test: samples.test.len(),
             unit: "images",
             lengths: samples.train.iter().map(|it| u64::from(it.n_images())).collect(),
-            kinds: vec![("tasks", counted(all().map(|it| it.task.to_string()))), ("subjects", counted(subjects))],
+            kinds: vec![
+                ("tasks", counted(all().map(|it| samples.tasks[usize::from(it.task)].name.clone()))),
+                ("subjects", counted(subjects)),
+            ],
             skipped: samples.skipped,
         };
         Ok((survey, scarce))
@@ -146,7 +155,7 @@ impl Samples {
         let list = config.folder.join(LIST);
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = album.map_err(store_error)?;
-        let (mut listed, mut number, mut n_done) = (open(config)?, 0, 0);
+        let (mut listed, mut number, mut n_done, mut known) = (open(config)?, 0, 0, Known::default());
         let n_bytes = listed.n_bytes();
         let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
         while let Some((n_read, text)) = listed.next().map_err(io_error)? {
@@ -154,7 +163,7 @@ impl Samples {
             (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
-                Ok(text) => usable(without_mark(text, number), &mut album).map_err(store_error)?,
+                Ok(text) => usable(without_mark(text, number), number, &mut known, &mut album).map_err(store_error)?,
                 Err(reason) => Err(reason),
             };
             match (line, config.bad_sample) {
@@ -171,20 +180,22 @@ impl Samples {
     fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Self {
         let subjects = lines.iter().flat_map(|(_, line)| &line.groups).map(|group| group.subject.clone());
         let subjects = Vec::from_iter(subjects.collect::<BTreeSet<_>>());
-        let split = Split::new(lines, config.validation_share, &subjects, &album);
-        let trained = lines.iter().map(|(_, line)| line).filter(|line| split.groups(line, false).is_some());
+        let tasks = tasks_of(lines, &subjects);
+        let split = Split::new(lines, config.shares, &subjects, &album);
+        let trained = lines.iter().map(|(_, line)| line).filter(|line| split.groups(line, For::Training).is_some());
         let words = Words::of(&trained.collect::<Vec<_>>());
-        let part = |is_held: bool| {
-            let of = |(number, line): &(usize, Line)| {
-                let groups = split.groups(line, is_held)?;
-                let tokens = words.ids(line.task, &line.text, config.max_words as usize);
-                Some(Sample { task: line.task, line: *number, groups, tokens })
+        let part = |what: For| {
+            let of = |(line_number, line): &(usize, Line)| {
+                let (groups, task) = (split.groups(line, what)?, number(&tasks, &line.task)?);
+                let answer = tasks[usize::from(task)].answer(line);
+                let tokens = words.ids(line.asks, &line.text, config.max_words as usize);
+                Some(Sample { task, line: *line_number, groups, answer, tokens })
             };
             lines.iter().filter_map(of).collect()
         };
-        let (train, held_out, pools) = (part(false), part(true), split.pools(lines));
-        let (max_words, tasks) = (config.max_words, Tasks::of(lines.iter().map(|(_, line)| line.task)));
-        Self { tasks, train, held_out, subjects, skipped: Vec::new(), pools, words, max_words, album }
+        let (train, validation, test) = (part(For::Training), part(For::Validation), part(For::Test));
+        let (pools, max_words) = (split.pools(lines), config.max_words);
+        Self { tasks, train, validation, test, subjects, skipped: Vec::new(), pools, words, max_words, album }
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
@@ -193,16 +204,24 @@ impl Samples {
         if lines.is_empty() {
             return Err(DataError::NoLines { path });
         }
-        for task in self.tasks.iter() {
-            let lines = lines.iter().filter(|(_, line)| line.task == task).count();
+        for (number, task) in (0..).zip(&self.tasks) {
+            let lines = lines.iter().filter(|(_, line)| line.task == task.name).count();
             let [train, held_out] =
-                [&self.train, &self.held_out].map(|it| it.iter().filter(|it| it.task == task).count());
-            if train == 0 || held_out == 0 {
-                return Err(DataError::NoSamples { path, task, lines, train, held_out });
+                [&self.train, &self.validation].map(|it| it.iter().filter(|it| it.task == number).count());
+            let name = task.name.clone();
+            match &task.answers[..] {
+                [label] if task.asks == Asks::Label => {
+                    return Err(DataError::OneLabel { path, task: name, label: label.clone() });
+                }
+                _ if train == 0 || held_out == 0 => {
+                    return Err(DataError::NoSamples { path, task: name, lines, train, held_out });
+                }
+                _ => (),
             }
         }
+        let asks_for_subjects = self.tasks.iter().any(|it| it.asks == Asks::Subject);
         match self.subjects.len() {
-            found @ 0..2 => Err(DataError::OneSubject { path, found }),
+            found @ 0..2 if asks_for_subjects => Err(DataError::OneSubject { path, found }),
             _ => Ok(()),
         }
     }
@@ -212,9 +231,14 @@ impl Samples {
         Scarce::of(&self.subjects, &self.pools)
     }
 
-    /// Returns the tasks that there are.
-    pub(crate) fn tasks(&self) -> Tasks {
-        self.tasks
+    /// Returns the tasks that there are, in the order of their numbers.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Returns what is asked of a sample.
+    pub(crate) fn asks(&self, sample: &Sample) -> Asks {
+        self.tasks[usize::from(sample.task)].asks
     }
 
     /// Returns the number of token ids.
@@ -225,12 +249,12 @@ impl Samples {
     /// Returns what all batches have in common.
     pub(crate) fn sizes(&self) -> Sizes {
         let (image, words) = (self.album.size() as usize, self.max_words as usize);
-        Sizes { image, words, subjects: self.subjects.len(), tasks: self.tasks }
+        Sizes { image, words, outputs: self.tasks.iter().map(|it| it.answers.len()).collect() }
     }
 
     /// Returns what a model that learns from them takes and gives.
     pub fn signature(&self) -> Signature {
-        Signature::new(self.sizes(), self.subjects.clone(), self.words.clone(), &self.train)
+        Signature::new(&self.sizes(), &self.tasks, self.words.clone(), &self.train)
     }
 
     /// Returns the images of a subject that are trained on.
@@ -243,9 +267,10 @@ impl Samples {
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
         checksum.text(&self.signature().to_json());
-        for Sample { task, line, groups, tokens } in &self.train {
-            checksum.number(*task as u64);
+        for Sample { task, line, groups, answer, tokens } in &self.train {
+            checksum.number(u64::from(*task));
             checksum.number(*line as u64);
+            checksum.number(*answer as u64);
             for Shown { subject, images } in groups {
                 checksum.number(*subject as u64);
                 checksum.number(images.len() as u64);
@@ -276,9 +301,12 @@ pub(crate) fn without_mark(line: &[u8], number: usize) -> &[u8] {
     line.strip_prefix(mark).unwrap_or(line)
 }
 
+/// What each task asks, and the line that said so first.
+type Known = BTreeMap<String, (Asks, usize)>;
+
 /// Understands a line and decodes its images, or says what is wrong.
-fn usable(text: &[u8], album: &mut Album) -> std::io::Result<Result<Line, String>> {
-    let line = match parse(text) {
+fn usable(text: &[u8], number: usize, known: &mut Known, album: &mut Album) -> std::io::Result<Result<Line, String>> {
+    let line = match parse(text).and_then(|line| like_others(line, known)) {
         Ok(line) => line,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -287,5 +315,19 @@ fn usable(text: &[u8], album: &mut Album) -> std::io::Result<Result<Line, String
             return Ok(Err(reason));
         }
     }
+    known.entry(line.task.clone()).or_insert((line.asks, number));
     Ok(Ok(line))
+}
+
+/// Refuses a line that asks something else than others of its task, and a task too many.
+fn like_others(line: Line, known: &Known) -> Result<Line, String> {
+    match known.get(&line.task) {
+        Some((asks, first)) if *asks != line.asks => {
+            Err(format!("it asks {}, and line {first} of the same task `{}` asks {asks}", line.asks, line.task))
+        }
+        None if MOST_TASKS <= known.len() => {
+            Err(format!("`{}` is one task more than the {MOST_TASKS} that a model may have", line.task))
+        }
+        _ => Ok(line),
+    }
 }

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::batch::Sizes;
-use super::lines::Task;
+use super::lines::Asks;
 use super::samples::Sample;
-use super::tasks::Tasks;
+use super::tasks::{Task, number};
 use super::words::Words;
-
-/// What the two orders of a pair are called.
-const ORDERS: [&str; 2] = ["as in the text", "exchanged"];
 
 /// The images and words that a model takes, and the answers of its tasks.
 ///
@@ -23,18 +20,18 @@ pub struct Signature {
     image_size: u32,
     /// The most words of a text that are read.
     max_words: u32,
-    /// The subjects, in the order of the model's outputs.
-    subjects: Vec<String>,
+    /// The tasks, in the order of the model's heads.
+    tasks: Vec<Task>,
     words: Words,
     /// The most frequent text of each task, as token ids.
-    texts: BTreeMap<Task, Vec<u32>>,
+    texts: Vec<Vec<u32>>,
 }
 
 impl Signature {
-    pub(super) fn new(sizes: Sizes, subjects: Vec<String>, words: Words, samples: &[Sample]) -> Self {
+    pub(super) fn new(sizes: &Sizes, tasks: &[Task], words: Words, samples: &[Sample]) -> Self {
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let texts = sizes.tasks.iter().map(|task| (task, most_frequent(samples, task))).collect();
-        Self { image_size: narrow(sizes.image), max_words: narrow(sizes.words), subjects, words, texts }
+        let texts = (0..).zip(tasks).map(|(task, _)| most_frequent(samples, task)).collect();
+        Self { image_size: narrow(sizes.image), max_words: narrow(sizes.words), tasks: tasks.to_vec(), words, texts }
     }
 
     /// Reads what [`Self::to_json`] has written.
@@ -44,15 +41,16 @@ impl Signature {
     /// Says what is wrong with it.
     pub fn from_json(json: &str) -> Result<Self, String> {
         let signature: Self = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let (n_subjects, most) = (signature.subjects.len(), signature.max_words as usize);
-        if n_subjects < 2 {
-            return Err(format!("`subjects` has {n_subjects}, at least 2 are told apart"));
+        let most = signature.max_words as usize;
+        if let Some(Task { name, answers, .. }) = signature.tasks.iter().find(|it| it.answers.len() < 2) {
+            return Err(format!("`answers` of task `{name}` has {}, at least 2 are told apart", answers.len()));
         }
-        if signature.image_size == 0 || most == 0 || signature.texts.is_empty() {
-            return Err("`image_size`, `max_words` or `texts` is empty".to_owned());
+        if signature.image_size == 0 || most == 0 || signature.tasks.is_empty() {
+            return Err("`image_size`, `max_words` or `tasks` is empty".to_owned());
         }
         let is_known = |text: &Vec<u32>| text.len() <= most && text.iter().all(|id| signature.words.has(*id));
-        if !signature.words.is_numbered() || !signature.texts.values().all(is_known) {
+        let has_texts = signature.texts.len() == signature.tasks.len();
+        if !has_texts || !signature.words.is_numbered() || !signature.texts.iter().all(is_known) {
             return Err("the numbers of `words` and `texts` do not belong together".to_owned());
         }
         Ok(signature)
@@ -65,31 +63,39 @@ impl Signature {
     }
 
     /// Returns the answers of a task, in the order of the model's outputs.
-    pub fn answers(&self, task: Task) -> Vec<&str> {
-        if task == Task::Pair { ORDERS.to_vec() } else { self.subjects.iter().map(String::as_str).collect() }
+    ///
+    /// # Panics
+    ///
+    /// When there is no such task.
+    pub fn answers(&self, task: u16) -> Vec<&str> {
+        self.tasks[usize::from(task)].answers.iter().map(String::as_str).collect()
     }
 
     /// Returns the task that a single image is a sample of, if there is one.
-    pub(super) fn task_of_image(&self) -> Option<Task> {
-        [Task::Single, Task::Subject].into_iter().find(|task| self.texts.contains_key(task))
+    pub(super) fn task_of_image(&self) -> Option<u16> {
+        (0..).zip(&self.tasks).find(|(_, task)| task.asks != Asks::Order).map(|(at, _)| at)
     }
 
-    /// Whether there is such a task.
-    pub(super) fn has(&self, task: Task) -> bool {
-        self.texts.contains_key(&task)
+    /// Returns the number of a task of this name, and what it asks.
+    pub(super) fn task(&self, name: &str) -> Result<(u16, Asks), String> {
+        let known = || self.tasks.iter().map(|it| format!("`{}`", it.name)).collect::<Vec<_>>().join(", ");
+        let at = number(&self.tasks, name)
+            .ok_or_else(|| format!("the model has not learnt task `{name}`, but {}", known()))?;
+        Ok((at, self.tasks[usize::from(at)].asks))
     }
 
     /// Returns the ids of a text, or of what is said most often where there is none.
-    pub(super) fn tokens(&self, task: Task, text: Option<&str>) -> Vec<u32> {
+    pub(super) fn tokens(&self, task: u16, text: Option<&str>) -> Vec<u32> {
+        let at = usize::from(task);
         match text {
-            Some(text) => self.words.ids(task, text, self.max_words as usize),
-            None => self.texts.get(&task).cloned().unwrap_or_default(),
+            Some(text) => self.words.ids(self.tasks[at].asks, text, self.max_words as usize),
+            None => self.texts[at].clone(),
         }
     }
 
     pub(super) fn sizes(&self) -> Sizes {
         let (image, words) = (self.image_size as usize, self.max_words as usize);
-        Sizes { image, words, subjects: self.subjects.len(), tasks: Tasks::of(self.texts.keys().copied()) }
+        Sizes { image, words, outputs: self.tasks.iter().map(|it| it.answers.len()).collect() }
     }
 
     pub(super) fn n_words(&self) -> usize {
@@ -98,7 +104,7 @@ impl Signature {
 }
 
 /// Returns the text of most training samples of a task, the first of equals.
-fn most_frequent(samples: &[Sample], task: Task) -> Vec<u32> {
+fn most_frequent(samples: &[Sample], task: u16) -> Vec<u32> {
     let mut counts: BTreeMap<&[u32], usize> = BTreeMap::new();
     for sample in samples.iter().filter(|it| it.task == task) {
         *counts.entry(&sample.tokens).or_default() += 1;
@@ -126,11 +132,12 @@ mod tests {
             change(&mut signature);
             Signature::from_json(&signature.to_json()).unwrap_err()
         };
-        assert!(spoilt(&|it| it.subjects.truncate(1)).contains("`subjects` has 1"));
+        assert!(spoilt(&|it| it.tasks[1].answers.truncate(1)).contains("`answers` of task `subject` has 1"));
+        assert!(spoilt(&|it| it.tasks.clear()).contains("`tasks`"));
         assert!(spoilt(&|it| it.max_words = 0).contains("`max_words`"));
-        assert!(spoilt(&|it| it.texts.clear()).contains("`texts`"));
-        assert!(spoilt(&|it| drop(it.texts.insert(Task::Single, vec![9999]))).contains("belong together"));
-        assert!(spoilt(&|it| drop(it.texts.insert(Task::Single, vec![1; 99]))).contains("belong together"));
+        assert!(spoilt(&|it| it.texts.clear()).contains("belong together"));
+        assert!(spoilt(&|it| it.texts[0] = vec![9999]).contains("belong together"));
+        assert!(spoilt(&|it| it.texts[0] = vec![1; 99]).contains("belong together"));
         assert!(Signature::from_json("{}").unwrap_err().contains("missing field"));
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_types::{Bytes, StepShape};
 
 use super::augment::{Augmentation, Chance, warped};
 use super::batch::{Sizes, Standard};
-use super::lines::Task;
+use super::lines::Asks;
 use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
 use crate::store::Stored;
@@ -57,7 +57,7 @@ impl SampleSource {
     /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds.
     pub fn new(samples: Arc<Samples>, augmentation: Augmentation, seed: u64) -> Self {
         let lengths: Vec<_> = samples.train.iter().map(Sample::n_images).collect();
-        let tasks: Vec<_> = samples.train.iter().map(|it| samples.tasks().number(it.task)).collect();
+        let tasks: Vec<_> = samples.train.iter().map(|it| it.task).collect();
         let index = SampleIndex::try_new([lengths]).and_then(|index| index.with_tasks(tasks));
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
         Self { samples, index, augmentation, seed }
@@ -82,23 +82,32 @@ impl LoadedSample {
         Self { task, n_images: narrow(n_images), n_first: narrow(n_first), pixels, standards, tokens, label: 0 }
     }
 
-    /// Reads a sample with other images of the same subjects, each a little changed; a pair may be exchanged.
+    /// Reads a sample with other images of the same subjects, where its answer is no label, each a little changed; two groups
+    /// whose order is asked for may be exchanged.
     fn trained(samples: &Samples, sample: &Sample, by: Augmentation, mut chance: Chance) -> io::Result<Self> {
-        let (side, exchanged) = (samples.album().size() as usize, sample.task == Task::Pair && chance.flip());
+        let (side, exchanged) = (samples.album().size() as usize, samples.asks(sample) == Asks::Order && chance.flip());
         let mut pixels = Vec::new();
         for group in shown(sample, exchanged) {
-            for stored in chance.some_of(samples.pool(group.subject), group.images.len()) {
+            // A label is that of these images, and not of others of their subject.
+            let is_of_images = samples.asks(sample) == Asks::Label;
+            let pool = if is_of_images { &group.images } else { samples.pool(group.subject) };
+            for stored in chance.some_of(pool, group.images.len()) {
                 pixels.extend(warped(&planes(samples, stored)?, side, by, &mut chance));
             }
         }
         Ok(Self::new(samples, sample, exchanged, pixels))
     }
 
+    /// Returns the number of the right answer.
+    pub(crate) fn label(&self) -> usize {
+        usize::try_from(self.label).unwrap_or(0)
+    }
+
     fn new(samples: &Samples, sample: &Sample, exchanged: bool, pixels: Vec<u8>) -> Self {
         let n_first = shown(sample, exchanged).next().map_or(0, |group| group.images.len());
-        let label = if sample.task == Task::Pair { usize::from(exchanged) } else { sample.groups[0].subject };
+        let label = if samples.asks(sample) == Asks::Order { usize::from(exchanged) } else { sample.answer };
         Self {
-            task: samples.tasks().number(sample.task),
+            task: sample.task,
             n_images: sample.n_images(),
             n_first: narrow(n_first),
             standards: pixels.chunks_exact(3 * (samples.album().size() as usize).pow(2)).map(Standard::of).collect(),
@@ -129,7 +138,7 @@ fn planar(rows: &[u8]) -> impl Iterator<Item = u8> {
 
 impl SampleBuffer {
     /// Allocates room for so many samples of so many images.
-    pub(crate) fn with_capacity(sizes: Sizes, largest: StepShape) -> Self {
+    pub(crate) fn with_capacity(sizes: &Sizes, largest: StepShape) -> Self {
         let mixed = MixedBuffer::with_capacity(CONFIG, &cells(sizes, largest));
         let n_images = most_samples(largest) as usize;
         Self { mixed, edges: Vec::with_capacity(n_images), standards: Vec::with_capacity(n_images) }
@@ -148,7 +157,7 @@ impl SampleBuffer {
     /// The index of the sample that does not fit, with the reason.
     pub(crate) fn fill(
         &mut self,
-        sizes: Sizes,
+        sizes: &Sizes,
         loaded: &[LoadedSample],
         edges: impl Iterator<Item = u32>,
     ) -> Result<(), (usize, String)> {
@@ -157,7 +166,7 @@ impl SampleBuffer {
         self.standards.clear();
         let n_images = self.edges.iter().copied().max().unwrap_or(0);
         self.mixed.begin(cell(sizes, n_images));
-        let mut counts = vec![0; sizes.tasks.len()];
+        let mut counts = vec![0; sizes.outputs.len()];
         for it in loaded {
             counts[usize::from(it.task)] += 1;
         }
@@ -200,7 +209,7 @@ fn push(
 const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, padding_token: PADDING };
 
 /// The largest step, and one of as many images that are samples of their own.
-fn cells(sizes: Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
+fn cells(sizes: &Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
     [(largest.samples, cell(sizes, largest.edge())), (most_samples(largest), cell(sizes, 1))]
 }
 
@@ -208,7 +217,7 @@ fn most_samples(largest: StepShape) -> u32 {
     largest.samples.saturating_mul(largest.edge())
 }
 
-fn cell(sizes: Sizes, images: u32) -> MixedShape {
+fn cell(sizes: &Sizes, images: u32) -> MixedShape {
     let (side, tokens) = (narrow(sizes.image), narrow(sizes.words));
     MixedShape { images, height: side, width: side, tokens, labels: 1 }
 }
@@ -249,18 +258,18 @@ impl Source for SampleSource {
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
-        let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(self.samples.sizes(), largest));
+        let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(&self.samples.sizes(), largest));
         let of_image = size_of::<u32>() + size_of::<Standard>();
         mixed.saturating_add(Bytes(of_image as u64).saturating_mul(most_samples(largest).into()))
     }
 
     fn buffer(&self, largest: StepShape) -> SampleBuffer {
-        SampleBuffer::with_capacity(self.samples.sizes(), largest)
+        SampleBuffer::with_capacity(&self.samples.sizes(), largest)
     }
 
     fn collate(&self, draw: &Draw, items: &[LoadedSample], buffer: &mut SampleBuffer) -> Result<(), SourceError> {
         let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
-        buffer.fill(self.samples.sizes(), items, edges).map_err(|(index, reason)| {
+        buffer.fill(&self.samples.sizes(), items, edges).map_err(|(index, reason)| {
             let ids: Vec<_> = draw.ids().collect();
             SourceError { sample_id: ids[index], reason }
         })

@@ -1,45 +1,105 @@
-//! Which tasks a data set has.
+//! The tasks of a data set, as its lines name them.
 
-use super::lines::Task;
+use std::collections::BTreeSet;
 
-/// The tasks of a data set, numbered from 0 in the order of [`Task::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tasks([bool; Task::ALL.len()]);
+use serde::{Deserialize, Serialize};
 
-impl Tasks {
-    /// Returns those of some samples.
-    pub(crate) fn of(tasks: impl Iterator<Item = Task>) -> Self {
-        let mut has = [false; Task::ALL.len()];
-        tasks.for_each(|task| has[task as usize] = true);
-        Self(has)
+use super::lines::{Asks, Line};
+
+/// The most tasks of a data set: each has a head of its own.
+pub(super) const MOST_TASKS: usize = 256;
+
+/// What the two orders of two groups are called.
+const ORDERS: [&str; 2] = ["as in the text", "exchanged"];
+
+/// A task, with its place among the others in the order in which the list first names them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name in the list.
+    pub name: String,
+    /// What it asks.
+    pub asks: Asks,
+    /// The answers that there are, in the order of the model's outputs.
+    pub answers: Vec<String>,
+}
+
+/// Gathers the tasks of some lines, which name these subjects.
+pub(super) fn tasks_of(lines: &[(usize, Line)], subjects: &[String]) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for (_, line) in lines {
+        if tasks.iter().all(|it| it.name != line.task) {
+            let answers = match line.asks {
+                Asks::Subject => subjects.to_vec(),
+                Asks::Label => labels(lines, &line.task),
+                Asks::Order => ORDERS.map(str::to_owned).to_vec(),
+            };
+            tasks.push(Task { name: line.task.clone(), asks: line.asks, answers });
+        }
     }
+    tasks
+}
 
-    /// Returns them in the order of their numbers.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Task> {
-        Task::ALL.into_iter().filter(move |task| self.0[*task as usize])
-    }
+fn labels(lines: &[(usize, Line)], task: &str) -> Vec<String> {
+    let of_task = lines.iter().filter(|(_, line)| line.task == task).filter_map(|(_, line)| line.label.clone());
+    Vec::from_iter(of_task.collect::<BTreeSet<_>>())
+}
 
-    /// Returns how many there are.
-    pub(crate) fn len(self) -> usize {
-        self.iter().count()
+impl Task {
+    /// Returns the answer to a line: that of an order is drawn anew whenever the line is.
+    pub(super) fn answer(&self, line: &Line) -> usize {
+        let answer = match self.asks {
+            Asks::Subject => Some(&line.groups[0].subject),
+            Asks::Label => line.label.as_ref(),
+            Asks::Order => None,
+        };
+        answer.and_then(|answer| self.answers.binary_search(answer).ok()).unwrap_or(0)
     }
+}
 
-    /// Returns the number of one of them.
-    pub(crate) fn number(self, task: Task) -> u16 {
-        u16::from(self.0[..task as usize].iter().map(|it| u8::from(*it)).sum::<u8>())
-    }
+/// Returns the place of a task of this name.
+pub(super) fn number(tasks: &[Task], name: &str) -> Option<u16> {
+    tasks.iter().position(|it| it.name == name).and_then(|at| u16::try_from(at).ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::multitask::lines::parse;
 
     #[test]
-    fn tasks_that_are_there_are_numbered_without_gaps() {
-        let all = Tasks::of(Task::ALL.into_iter().rev());
-        assert_eq!(all.iter().map(|it| all.number(it)).collect::<Vec<_>>(), [0, 1, 2]);
-        let two = Tasks::of([Task::Pair, Task::Single, Task::Pair].into_iter());
-        assert_eq!(two.iter().map(|it| (it, two.number(it))).collect::<Vec<_>>(), [(Task::Single, 0), (Task::Pair, 1)]);
-        assert_eq!((all.len(), two.len(), Tasks::of([].into_iter()).len()), (3, 2, 0));
+    fn tasks_come_in_the_order_of_the_list_each_with_its_answers() {
+        let of = |task: &str, subjects: &str, label: &str| {
+            let line = format!(
+                r#"{{"task":"{task}","subjects":[{subjects}],"images":["1","2"],"counts":[1,1],{label}"text":""}}"#
+            );
+            parse(line.as_bytes()).unwrap()
+        };
+        let lines = [
+            of("mood", r#""a""#, r#""label":"sad","#),
+            of("who", r#""b""#, ""),
+            of("order", r#""a","b""#, ""),
+            of("mood", r#""b""#, r#""label":"glad","#),
+            of("whose", r#""a""#, ""),
+        ];
+        let lines: Vec<_> = (1..).zip(lines).collect();
+        let subjects = ["a", "b"].map(str::to_owned);
+        let tasks = tasks_of(&lines, &subjects);
+        let told: Vec<_> = tasks.iter().map(|it| (it.name.as_str(), it.asks, it.answers.join(" "))).collect();
+        assert_eq!(
+            told,
+            [
+                ("mood", Asks::Label, "glad sad".to_owned()),
+                ("who", Asks::Subject, "a b".to_owned()),
+                ("order", Asks::Order, "as in the text exchanged".to_owned()),
+                ("whose", Asks::Subject, "a b".to_owned()),
+            ]
+        );
+        let answer = |line: usize| {
+            let line = &lines[line].1;
+            tasks[usize::from(number(&tasks, &line.task).unwrap())].answer(line)
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(answer), [1, 1, 0, 0, 0]);
+        assert_eq!(number(&tasks, "when"), None);
     }
 }

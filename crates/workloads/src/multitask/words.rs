@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::lines::{Line, Task};
+use super::lines::{Asks, Line};
 
 /// Pads a text.
 pub(crate) const PADDING: u32 = 0;
@@ -14,6 +14,25 @@ const UNKNOWN: u32 = 1;
 const HIDDEN: u32 = 2;
 /// The first id of a known word.
 const FIRST: u32 = 3;
+
+/// The answers to what is asked, and to which of them the texts have each word.
+#[derive(Default)]
+struct Answers<'a> {
+    all: BTreeSet<&'a str>,
+    of_words: BTreeMap<String, BTreeSet<&'a str>>,
+}
+
+impl<'a> Answers<'a> {
+    fn note(&mut self, answer: &'a str, text: &str) {
+        self.all.insert(answer);
+        split(text).for_each(|word| _ = self.of_words.entry(word).or_default().insert(answer));
+    }
+
+    /// Returns the share of the answers whose texts have a word, where any has.
+    fn share(&self, word: &str) -> Option<f64> {
+        self.of_words.get(word).map(|it| it.len() as f64 / self.all.len() as f64)
+    }
+}
 
 /// The words of the training texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,23 +45,26 @@ pub(crate) struct Words {
 impl Words {
     /// Learns the words of these lines, numbered in alphabetical order.
     ///
-    /// A word is common if the texts of at least half of the subjects have it; what tells subjects apart is not.
+    /// A word is common if the texts of at least half of the answers have it, of whatever is asked; what tells answers apart
+    /// is not.
     pub(crate) fn of(lines: &[&Line]) -> Self {
-        let mut subjects: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let (mut all, mut singles) = (BTreeSet::new(), BTreeSet::new());
+        let (mut all, mut asked) = (BTreeSet::new(), BTreeMap::<_, Answers<'_>>::new());
         for line in lines {
-            for word in split(&line.text) {
-                all.insert(word.clone());
-                if line.task != Task::Pair {
-                    singles.insert((word, line.groups[0].subject.as_str()));
-                }
+            // All tasks that ask for subjects have the same answers.
+            let asked = match (line.asks, &line.label) {
+                (Asks::Subject, _) => Some((asked.entry("").or_default(), line.groups[0].subject.as_str())),
+                (Asks::Label, Some(label)) => Some((asked.entry(line.task.as_str()).or_default(), label.as_str())),
+                (Asks::Label | Asks::Order, _) => None,
+            };
+            all.extend(split(&line.text));
+            if let Some((answers, answer)) = asked {
+                answers.note(answer, &line.text);
             }
         }
-        let n_subjects = singles.iter().map(|(_, subject)| *subject).collect::<BTreeSet<_>>().len();
-        for (word, subject) in &singles {
-            subjects.entry(word).or_default().insert(subject);
-        }
-        let is_common = |word: &str| subjects.get(word).is_some_and(|it| n_subjects <= 2 * it.len());
+        let is_common = |word: &str| {
+            let mut shares = asked.values().filter_map(|it| it.share(word)).peekable();
+            shares.peek().is_some() && shares.all(|share| 0.5 <= share)
+        };
         let known = all.iter().zip(FIRST..).map(|(word, id)| (word.clone(), (id, is_common(word)))).collect();
         Self { known }
     }
@@ -62,11 +84,11 @@ impl Words {
         self.known.values().map(|(id, _)| *id).eq((FIRST..).take(self.known.len()))
     }
 
-    /// Returns the ids of a text, cut to `most`; a task about the subject sees none of the words that tell it.
-    pub(crate) fn ids(&self, task: Task, text: &str, most: usize) -> Vec<u32> {
-        let id = |word: String| match (self.known.get(&word), task) {
-            (Some((id, true)), _) | (Some((id, false)), Task::Pair) => *id,
-            (None, Task::Pair) => UNKNOWN,
+    /// Returns the ids of a text, cut to `most`; only where the order is asked for are words seen that tell answers apart.
+    pub(crate) fn ids(&self, asks: Asks, text: &str, most: usize) -> Vec<u32> {
+        let id = |word: String| match (self.known.get(&word), asks) {
+            (Some((id, true)), _) | (Some((id, false)), Asks::Order) => *id,
+            (None, Asks::Order) => UNKNOWN,
             _ => HIDDEN,
         };
         let mut ids: Vec<_> = split(text).map(id).collect();
@@ -88,30 +110,45 @@ mod tests {
     use super::*;
     use crate::multitask::lines::Group;
 
-    fn line(task: Task, subject: &str, text: &str) -> Line {
+    fn line(asks: Asks, subject: &str, text: &str) -> Line {
         let group = Group { subject: subject.to_owned(), images: vec!["1".to_owned()] };
-        Line { task, groups: vec![group], text: text.to_owned() }
+        let label = (asks == Asks::Label).then(|| subject.to_owned());
+        Line { task: format!("{asks:?}"), asks, groups: vec![group], label, text: text.to_owned() }
     }
 
     #[test]
     fn words_that_tell_subjects_apart_are_hidden_from_the_tasks_that_ask_for_them() {
         let lines = [
-            line(Task::Single, "cat", "A photo of a cat"),
-            line(Task::Single, "bear", "a photo of a <bear> plush toy"),
-            line(Task::Subject, "cup", "a photo of a cup"),
-            line(Task::Pair, "cup", "a cup beside the cat"),
+            line(Asks::Subject, "cat", "A photo of a cat"),
+            line(Asks::Subject, "bear", "a photo of a <bear> plush toy"),
+            line(Asks::Subject, "cup", "a photo of a cup"),
+            line(Asks::Order, "cup", "a cup beside the cat"),
         ];
         let words = Words::of(&lines.iter().collect::<Vec<_>>());
         // a bear beside cat cup of photo plush the toy
         assert_eq!(words.n_ids(), 3 + 10);
         let [a, of, photo] = [3, 8, 9];
-        for task in [Task::Single, Task::Subject] {
-            let cat = words.ids(task, "a photo of a cat", 9);
+        for asks in [Asks::Subject, Asks::Label] {
+            let cat = words.ids(asks, "a photo of a cat", 9);
             assert_eq!(cat, [a, photo, of, a, HIDDEN]);
-            assert_eq!(words.ids(task, "A photo, of a <bear> plush toy!", 9), cat);
-            assert_eq!(words.ids(task, "a photo of a dragon", 9), cat);
+            assert_eq!(words.ids(asks, "A photo, of a <bear> plush toy!", 9), cat);
+            assert_eq!(words.ids(asks, "a photo of a dragon", 9), cat);
         }
-        assert_eq!(words.ids(Task::Pair, "a photo of the cat", 9), [a, photo, of, 11, 6]);
-        assert_eq!(words.ids(Task::Pair, "a dragon, a cat", 3), [a, UNKNOWN, a]);
+        assert_eq!(words.ids(Asks::Order, "a photo of the cat", 9), [a, photo, of, 11, 6]);
+        assert_eq!(words.ids(Asks::Order, "a dragon, a cat", 3), [a, UNKNOWN, a]);
+    }
+
+    #[test]
+    fn a_word_that_tells_labels_apart_is_hidden_though_every_subject_has_it() {
+        let lines = [
+            line(Asks::Subject, "cat", "a small cat"),
+            line(Asks::Subject, "bear", "a small bear"),
+            line(Asks::Label, "small", "a small one"),
+            line(Asks::Label, "large", "a one"),
+            line(Asks::Label, "huge", "a one"),
+        ];
+        let words = Words::of(&lines.iter().collect::<Vec<_>>());
+        let [hidden, one] = ["small", "one"].map(|word| words.ids(Asks::Label, word, 9));
+        assert!(hidden == [HIDDEN] && one != [HIDDEN], "{hidden:?} {one:?}");
     }
 }

@@ -91,7 +91,11 @@ pub enum Fault {
 
 impl AboutFolder for DataError {
     fn is_about_folder(&self) -> bool {
-        matches!(self, Self::Labels { .. } | Self::Header { .. } | Self::TooFew { .. })
+        use DataError::{GroupColumn, Groups, Header, Labels, OneGroup, TooFew};
+        matches!(
+            self,
+            Labels { .. } | Header { .. } | GroupColumn { .. } | TooFew { .. } | Groups { .. } | OneGroup { .. }
+        )
     }
 }
 
@@ -124,7 +128,21 @@ pub enum DataError {
         /// The list.
         path: PathBuf,
         /// The column.
-        column: &'static str,
+        column: String,
+        /// The first line.
+        found: String,
+    },
+    /// The list of samples has no column of such groups.
+    #[error(
+        "read {}, line 1: `data.group_column` is \"{column}\", and the columns are {found:?}; name one of them, or set \
+         `data.group_column = \"\"` to divide recordings one by one",
+        path.display()
+    )]
+    GroupColumn {
+        /// The list.
+        path: PathBuf,
+        /// The column.
+        column: String,
         /// The first line.
         found: String,
     },
@@ -167,6 +185,41 @@ pub enum DataError {
         lines: usize,
         /// Different labels among the samples that can be used.
         labels: usize,
+    },
+    /// There are too few groups for all parts.
+    #[error(
+        "divide the recordings of {} by `{column}`: with {found} of it, none is left to {lacks}; {needed} are needed at \
+         least, and `data.validation_share` and `data.test_share` must leave one for each part (a `data.test_share` of 0 \
+         asks for none to test on)",
+        folder.display()
+    )]
+    Groups {
+        /// The folder.
+        folder: PathBuf,
+        /// The column of the groups.
+        column: String,
+        /// Different groups.
+        found: usize,
+        /// What a part without any is for.
+        lacks: &'static str,
+        /// Parts.
+        needed: usize,
+    },
+    /// A label has nothing to train on, since all of it is of groups that are held out.
+    #[error(
+        "train on label {label:?} of {}: all of its recordings are of a `{column}` that is held out ({}); add some of \
+         others, or set `data.group_column = \"\"`",
+        folder.display(), groups.join(", ")
+    )]
+    OneGroup {
+        /// The folder.
+        folder: PathBuf,
+        /// The column of the groups.
+        column: String,
+        /// The label.
+        label: String,
+        /// The groups that have it.
+        groups: Vec<String>,
     },
     /// Whoever watches has asked for the end.
     #[error(transparent)]

@@ -10,7 +10,7 @@ use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, 
 use plimsoll_types::StepShape;
 
 use super::model::{Encoder, EncoderConfig};
-use super::recordings::{Recording, Recordings};
+use super::recordings::{Recording, Recordings, by_length};
 use super::source::{FrameBuffer, Placed, RecordingStream};
 
 /// Size and data of the job.
@@ -40,6 +40,53 @@ impl SequenceJob {
     pub fn new(config: SequenceConfig, recordings: Arc<Recordings>) -> Self {
         let stream = Arc::new(RecordingStream::new(Arc::clone(&recordings), config.stream));
         Self { config, recordings, stream }
+    }
+
+    /// Returns the accuracy over recordings that are held out.
+    fn accuracy(
+        &self,
+        model: &Encoder,
+        held_out: &[Recording],
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        let model = model.valid();
+        let (mut n_right, mut n, mut unfit) = (0, 0, None);
+        let mut chosen = inference.choose(held_out.len()).into_iter().peekable();
+        let (mut begins, mut measured_of) = (0, Vec::new());
+        for (mut edge, whole) in by_length(held_out) {
+            let ends = begins + whole.len();
+            let picks = std::iter::from_fn(|| chosen.next_if(|it| *it < ends));
+            let picked: Vec<Recording> = picks.map(|it| whole[it - begins].clone()).collect();
+            let mut group = &picked[..];
+            begins = ends;
+            measured_of.extend(group.iter().map(|it| it.class));
+            while !group.is_empty() {
+                match self.measured(&model, edge, group, device, inference) {
+                    // Those that are as long are left out, and the others are padded to less.
+                    Err(error @ StepError::NeverFits { .. }) if self.recordings.may_skip() => {
+                        unfit = Some(error);
+                        group = &group[..group.partition_point(|it| it.n_frames < edge)];
+                        edge = group.last().map_or(1, |it| it.n_frames);
+                    }
+                    measured => {
+                        let (right, read) = measured?;
+                        (n_right, n) = (n_right + right, n + read);
+                        break;
+                    }
+                }
+            }
+        }
+        if n == 0 {
+            let none = "read recordings that are held out: none can be read any more";
+            return Err(unfit.unwrap_or_else(|| StepError::Data(none.to_owned())));
+        }
+        let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority_of(&measured_of));
+        let name = match &self.recordings.group_column {
+            Some(column) => format!("accuracy, new `{column}` (%)"),
+            None => "accuracy (%)".to_owned(),
+        };
+        Ok(Metric { name, value, baseline, goal: Goal::Highest }.into())
     }
 
     /// Returns about how many of these recordings, padded to the edge, the model is right, and how many can be read.
@@ -188,7 +235,7 @@ impl Job for SequenceJob {
     }
 
     fn describe_validation(&self, edge: u32) -> String {
-        let longest = self.recordings.validation.iter().rfind(|it| it.n_frames <= edge);
+        let longest = self.recordings.all_held_out().filter(|it| it.n_frames <= edge).max_by_key(|it| it.n_frames);
         let name = longest.map_or_else(String::new, ToString::to_string);
         format!("{name}, held out, which a lower `sequence.longest` cuts")
     }
@@ -199,38 +246,19 @@ impl Job for SequenceJob {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let model = model.valid();
-        let (mut n_right, mut n, mut unfit) = (0, 0, None);
-        let mut chosen = inference.choose(self.recordings.validation.len()).into_iter().peekable();
-        let (mut begins, mut measured_of) = (0, Vec::new());
-        for (mut edge, whole) in self.recordings.validation_groups() {
-            let ends = begins + whole.len();
-            let picks = std::iter::from_fn(|| chosen.next_if(|it| *it < ends));
-            let picked: Vec<Recording> = picks.map(|it| whole[it - begins].clone()).collect();
-            let mut group = &picked[..];
-            begins = ends;
-            measured_of.extend(group.iter().map(|it| it.class));
-            while !group.is_empty() {
-                match self.measured(&model, edge, group, device, inference) {
-                    // Those that are as long are left out, and the others are padded to less.
-                    Err(error @ StepError::NeverFits { .. }) if self.recordings.may_skip() => {
-                        unfit = Some(error);
-                        group = &group[..group.partition_point(|it| it.n_frames < edge)];
-                        edge = group.last().map_or(1, |it| it.n_frames);
-                    }
-                    measured => {
-                        let (right, read) = measured?;
-                        (n_right, n) = (n_right + right, n + read);
-                        break;
-                    }
-                }
-            }
-        }
-        if n == 0 {
-            let none = "read recordings that are held out: none can be read any more";
-            return Err(unfit.unwrap_or_else(|| StepError::Data(none.to_owned())));
-        }
-        let (value, baseline) = (100.0 * n_right as f64 / n as f64, 100.0 * self.recordings.majority_of(&measured_of));
-        Ok(Metric { name: "accuracy (%)".to_owned(), value, baseline, goal: Goal::Highest }.into())
+        self.accuracy(model, &self.recordings.validation, device, inference)
+    }
+
+    fn has_test(&self) -> bool {
+        !self.recordings.test.is_empty()
+    }
+
+    fn test(
+        &self,
+        model: &Encoder,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        self.accuracy(model, &self.recordings.test, device, inference)
     }
 }

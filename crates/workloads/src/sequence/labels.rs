@@ -18,6 +18,8 @@ pub(crate) struct Row {
     /// Path below the folder.
     pub(crate) path: String,
     pub(crate) label: String,
+    /// What it must not be parted from, where the list is divided by such groups.
+    pub(crate) group: Option<String>,
 }
 
 /// The list, read.
@@ -28,8 +30,14 @@ pub(crate) struct Labels {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Reads the list of a folder; `classes` are the labels that there may be, all if there are none.
-pub(crate) fn read(folder: &Path, classes: &[String], bad_sample: BadSample) -> Result<Labels, DataError> {
+/// Reads the list of a folder; `classes` are the labels that there may be, all if there are none, and `group_column` names
+/// the column of the groups.
+pub(crate) fn read(
+    folder: &Path,
+    classes: &[String],
+    group_column: Option<&str>,
+    bad_sample: BadSample,
+) -> Result<Labels, DataError> {
     if !folder.is_dir() {
         return Err(DataError::NoFolder(folder.to_owned()));
     }
@@ -39,9 +47,12 @@ pub(crate) fn read(folder: &Path, classes: &[String], bad_sample: BadSample) -> 
     let header = text(lines.next()).map_err(unread)?.unwrap_or(Ok(""));
     let header = header.map_err(|reason| DataError::Line { path: path.clone(), line: 1, reason })?;
     let header = header.trim_start_matches('\u{feff}');
-    let columns = Columns::find(header).map_err(|column| {
-        let found = header.to_owned();
-        DataError::Header { path: path.clone(), column, found }
+    let columns = Columns::find(header, group_column).map_err(|column| {
+        let (path, found) = (path.clone(), header.to_owned());
+        match group_column.filter(|it| *it == column) {
+            Some(_) => DataError::GroupColumn { path, column, found },
+            None => DataError::Header { path, column, found },
+        }
     })?;
     let (mut labels, mut seen, mut at) = (Labels::default(), BTreeMap::new(), 1);
     while let Some(line) = text(lines.next()).map_err(unread)? {
@@ -81,15 +92,18 @@ fn text(line: io::Result<Option<(usize, Listed<'_>)>>) -> io::Result<Text<'_>> {
 struct Columns {
     path: usize,
     label: usize,
+    group: Option<(String, usize)>,
     n: usize,
 }
 
 impl Columns {
     /// Finds the columns by their names, or returns the name of the one that is missing.
-    fn find(header: &str) -> Result<Self, &'static str> {
+    fn find(header: &str, group: Option<&str>) -> Result<Self, String> {
         let names = fields(header).unwrap_or_default();
-        let find = |name: &'static str| names.iter().position(|it| it.trim() == name).ok_or(name);
-        Ok(Self { path: find("path")?, label: find("label")?, n: names.len() })
+        let find = |name: &str| names.iter().position(|it| it.trim() == name).ok_or_else(|| name.to_owned());
+        let (path, label) = (find("path")?, find("label")?);
+        let group = group.map(|name| find(name).map(|at| (name.to_owned(), at))).transpose()?;
+        Ok(Self { path, label, group, n: names.len() })
     }
 
     fn row(&self, line: &str) -> Result<Row, String> {
@@ -97,12 +111,13 @@ impl Columns {
         if fields.len() != self.n {
             return Err(format!("it has {} fields, and the first line names {} columns", fields.len(), self.n));
         }
-        let row = Row { path: fields[self.path].trim().to_owned(), label: fields[self.label].trim().to_owned() };
-        match (row.path.is_empty(), row.label.is_empty()) {
-            (false, false) => Ok(row),
-            (true, _) => Err("its path is empty".to_owned()),
-            (_, true) => Err("its label is empty".to_owned()),
-        }
+        let field = |name: &str, at: usize| match fields[at].trim() {
+            "" => Err(format!("its {name} is empty")),
+            field => Ok(field.to_owned()),
+        };
+        let (path, label) = (field("path", self.path)?, field("label", self.label)?);
+        let group = self.group.as_ref().map(|(name, at)| field(name, *at)).transpose()?;
+        Ok(Row { path, label, group })
     }
 }
 
@@ -149,11 +164,18 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name() {
-        let columns = Columns::find("speaker,label,path").unwrap();
-        let row = columns.row("x, 7 ,a.wav").unwrap();
-        assert_eq!(row, Row { path: "a.wav".to_owned(), label: "7".to_owned() });
+        let row = |group: Option<&str>, line| Columns::find("speaker,label,path", group).unwrap().row(line);
+        let expected = |group: Option<&str>| {
+            Ok(Row { path: "a.wav".to_owned(), label: "7".to_owned(), group: group.map(str::to_owned) })
+        };
+        assert_eq!(row(None, "x, 7 ,a.wav"), expected(None));
+        assert_eq!(row(Some("speaker"), "x, 7 ,a.wav"), expected(Some("x")));
+        assert_eq!(row(None, ",7,a.wav"), expected(None));
+        assert_eq!(row(Some("speaker"), ",7,a.wav").unwrap_err(), "its speaker is empty");
+        let columns = Columns::find("speaker,label,path", None).unwrap();
         assert_eq!(columns.row("x,7").unwrap_err(), "it has 2 fields, and the first line names 3 columns");
         assert_eq!(columns.row("x,,a.wav").unwrap_err(), "its label is empty");
-        assert_eq!(Columns::find("path,text").err(), Some("label"));
+        assert_eq!(Columns::find("path,text", None).err(), Some("label".to_owned()));
+        assert_eq!(Columns::find("path,label", Some("voice")).err(), Some("voice".to_owned()));
     }
 }

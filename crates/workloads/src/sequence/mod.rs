@@ -15,10 +15,12 @@
 //!
 //! Files stay on disk: each is looked at once to know that it can be used and how long it is, and is read and decoded by the
 //! loader's threads in every epoch.
-//! The metric is the accuracy in per cent over the recordings held out, and the baseline is the accuracy of always saying
+//! The metric is the accuracy in per cent over the recordings that are held out, of speakers of their own where
+//! `RecordingsConfig::group_column` asks for that, and the baseline is the accuracy of always saying
 //! the label that is most frequent in training.
 
 mod classifier;
+mod division;
 mod fault;
 mod form;
 mod job;

@@ -1,18 +1,19 @@
-//! A folder of recordings, split into training and validation.
+//! A folder of recordings, split into training, validation and test.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::{BadSample, Item};
 
+use super::division::divided;
 use super::fault::{DataError, Fault};
 use super::form::{Form, Seen};
 use super::labels::{self, Row};
 use super::signature::Signature;
 use super::source::Frames;
 use crate::checksum::Checksum;
-use crate::split::held_out_of;
+use crate::split::{Divided, Shares};
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
 
@@ -24,8 +25,11 @@ const VALIDATION_EDGES: usize = 4;
 pub struct RecordingsConfig {
     /// The folder with `labels.csv`.
     pub folder: PathBuf,
-    /// The part of each label's recordings that is held out, rounded to whole recordings.
-    pub validation_share: f64,
+    /// The parts of each label's recordings that are held out, or of the groups.
+    pub shares: Shares,
+    /// The column of `labels.csv` that names what each recording is of, such as a speaker: no two parts have recordings
+    /// of the same.
+    pub group_column: Option<String>,
     /// What becomes of a line of `labels.csv` or a file that cannot be used.
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
@@ -57,12 +61,16 @@ pub struct Recordings {
     pub classes: Vec<String>,
     /// Recordings to train on, by class and in the order of `labels.csv`.
     pub train: Vec<Recording>,
-    /// Recordings that are held out, shortest first.
+    /// Recordings that are held out to validate on, shortest first.
     pub validation: Vec<Recording>,
+    /// Recordings that are held out to test on, shortest first.
+    pub test: Vec<Recording>,
     /// Lines and files that were left out, each with the reason.
     pub skipped: Vec<String>,
     /// Recordings that are cut.
     pub n_cut: usize,
+    /// The column of the groups of which each lies in one part, where there are such.
+    pub group_column: Option<String>,
     folder: PathBuf,
     form: Form,
     longest: u32,
@@ -85,7 +93,7 @@ impl Recordings {
     ///
     /// Those of [`Self::read`], and [`DataError::Interrupted`].
     pub fn read_watched(config: &RecordingsConfig, watch: Watch<'_>) -> Result<Self, DataError> {
-        let labels = labels::read(&config.folder, &config.classes, config.bad_sample)?;
+        let labels = labels::read(&config.folder, &config.classes, config.group_column.as_deref(), config.bad_sample)?;
         let lines = labels.rows.len() + labels.skipped.len();
         let mut scan = Scan { folder: &config.folder, bad_sample: config.bad_sample, skipped: labels.skipped };
         let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
@@ -97,12 +105,12 @@ impl Recordings {
         let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
         let (usable, labels, folder) = (found.len(), names.len(), config.folder.clone());
         let classes = if config.classes.is_empty() { names.into_iter().collect() } else { config.classes.clone() };
-        let (train, validation) = split(found, &classes, config.validation_share);
+        let Divided { train, validation, test } = divided(found, &classes, config)?;
         if labels < 2 || validation.is_empty() {
             return Err(DataError::TooFew { folder, usable, lines, labels });
         }
-        let (skipped, bad_sample) = (scan.skipped, config.bad_sample);
-        Ok(Self { classes, train, validation, skipped, n_cut, folder, form, longest, bad_sample })
+        let (skipped, bad_sample, group_column) = (scan.skipped, config.bad_sample, config.group_column.clone());
+        Ok(Self { classes, train, validation, test, skipped, n_cut, group_column, folder, form, longest, bad_sample })
     }
 
     /// Returns what a run sees of them.
@@ -111,10 +119,11 @@ impl Recordings {
         Survey {
             samples: "recordings",
             n_train: self.train.len(),
-            n_held_out: self.validation.len(),
+            n_validation: self.validation.len(),
+            n_test: self.test.len(),
             unit: self.form.unit(),
             lengths: self.train.iter().map(|it| u64::from(it.n_frames)).collect(),
-            kinds: vec![("labels", counted(self.train.iter().chain(&self.validation).map(label)))],
+            kinds: vec![("labels", counted(self.train.iter().chain(self.all_held_out()).map(label)))],
             skipped: self.skipped.clone(),
         }
     }
@@ -139,13 +148,13 @@ impl Recordings {
 
     /// Returns the lengths that held-out recordings are padded to, shortest first.
     pub fn validation_edges(&self) -> Vec<u32> {
-        self.validation_groups().map(|(edge, _)| edge).collect()
+        let edges = [&self.validation, &self.test].into_iter().flat_map(|it| by_length(it)).map(|(edge, _)| edge);
+        Vec::from_iter(edges.collect::<BTreeSet<_>>())
     }
 
-    /// Returns the held-out recordings in groups of similar length, each with the length of its longest.
-    pub(crate) fn validation_groups(&self) -> impl Iterator<Item = (u32, &[Recording])> {
-        let groups = self.validation.chunks(self.validation.len().div_ceil(VALIDATION_EDGES));
-        groups.map(|group| (group.last().map_or(1, |it| it.n_frames), group))
+    /// Returns the recordings that are held out, to validate or to test on.
+    pub(crate) fn all_held_out(&self) -> impl Iterator<Item = &Recording> {
+        self.validation.iter().chain(&self.test)
     }
 
     /// Returns the share of the held-out recordings whose label is the most frequent one in training.
@@ -198,6 +207,12 @@ impl Recordings {
     }
 }
 
+/// Divides recordings, shortest first, into a few of similar length, each with the length of its longest.
+pub(crate) fn by_length(recordings: &[Recording]) -> impl Iterator<Item = (u32, &[Recording])> {
+    let groups = recordings.chunks(recordings.len().div_ceil(VALIDATION_EDGES).max(1));
+    groups.map(|group| (group.last().map_or(1, |it| it.n_frames), group))
+}
+
 /// The first look at every file.
 struct Scan<'a> {
     folder: &'a Path,
@@ -226,22 +241,4 @@ impl Scan<'_> {
         }
         Ok(kept)
     }
-}
-
-/// Holds out a share of each label's recordings, so that no label lacks on either side by chance.
-fn split(found: Vec<(Row, u32)>, classes: &[String], share: f64) -> (Vec<Recording>, Vec<Recording>) {
-    let mut of_class: BTreeMap<usize, Vec<Recording>> = BTreeMap::new();
-    for (row, n_frames) in found {
-        let class = classes.iter().position(|it| *it == row.label).unwrap_or(0);
-        of_class.entry(class).or_default().push(Recording { name: row.path, class, n_frames });
-    }
-    let (mut train, mut validation) = (Vec::new(), Vec::new());
-    for (class, recordings) in of_class {
-        let is_held = held_out_of(class as u64, recordings.len(), share);
-        for (recording, is_held) in recordings.into_iter().zip(is_held) {
-            if is_held { validation.push(recording) } else { train.push(recording) }
-        }
-    }
-    validation.sort_by_key(|it: &Recording| it.n_frames);
-    (train, validation)
 }

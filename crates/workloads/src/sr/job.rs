@@ -42,6 +42,30 @@ impl Sr {
         Self { config, photos, crops }
     }
 
+    /// Returns the mean PSNR of images that are held out.
+    fn measured(
+        &self,
+        model: &Edsr,
+        photos: &[Photo],
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        let model = burn::module::Module::valid(model);
+        let tiles: Vec<_> = photos.iter().map(|photo| self.tiles(photo)).collect();
+        // A photo may have to be decoded for a tile of it.
+        let chosen = inference.choose_in(&tiles.iter().map(Vec::len).collect::<Vec<_>>());
+        let (mut value, mut baseline) = (0.0, 0.0);
+        for (photo, of_photo) in &chosen {
+            let (photo, all) = (&photos[*photo], &tiles[*photo]);
+            let (is_whole, of_photo) = (of_photo.len() == all.len(), of_photo.iter().map(|it| all[*it]));
+            let measured = self.psnr_of(&model, photo, &of_photo.collect::<Vec<_>>(), is_whole, device, inference)?;
+            (value, baseline) = (value + measured.0, baseline + measured.1);
+        }
+        let n = chosen.len() as f64;
+        let (value, baseline) = (value / n, baseline / n);
+        Ok(Metric { name: "PSNR (dB)".to_owned(), value, baseline, goal: Goal::Highest }.into())
+    }
+
     /// Covers an image with tiles.
     fn tiles(&self, photo: &Photo) -> Vec<Tile> {
         let edge = self.config.validation_tile.min(photo.low.0).min(photo.low.1);
@@ -215,21 +239,20 @@ impl Job for Sr {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let model = burn::module::Module::valid(model);
-        let photos = &self.photos.validation;
-        let tiles: Vec<_> = photos.iter().map(|photo| self.tiles(photo)).collect();
-        // A photo may have to be decoded for a tile of it.
-        let chosen = inference.choose_in(&tiles.iter().map(Vec::len).collect::<Vec<_>>());
-        let (mut value, mut baseline) = (0.0, 0.0);
-        for (photo, of_photo) in &chosen {
-            let (photo, all) = (&photos[*photo], &tiles[*photo]);
-            let (is_whole, of_photo) = (of_photo.len() == all.len(), of_photo.iter().map(|it| all[*it]));
-            let measured = self.psnr_of(&model, photo, &of_photo.collect::<Vec<_>>(), is_whole, device, inference)?;
-            (value, baseline) = (value + measured.0, baseline + measured.1);
-        }
-        let n = chosen.len() as f64;
-        let (value, baseline) = (value / n, baseline / n);
-        Ok(Metric { name: "PSNR (dB)".to_owned(), value, baseline, goal: Goal::Highest }.into())
+        self.measured(model, &self.photos.validation, device, inference)
+    }
+
+    fn has_test(&self) -> bool {
+        !self.photos.test.is_empty()
+    }
+
+    fn test(
+        &self,
+        model: &Edsr,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        self.measured(model, &self.photos.test, device, inference)
     }
 }
 

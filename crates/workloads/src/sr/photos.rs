@@ -1,4 +1,4 @@
-//! A folder of images as pairs of resolutions, split into training and validation.
+//! A folder of images as pairs of resolutions, split into training, validation and test.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use crate::files::files;
 use crate::image_file::ImageFile;
 use crate::resample::{Filter, Resampler, Size};
 use crate::room::Room;
-use crate::split::held_out;
+use crate::split::{Divided, Shares};
 use crate::store::Window;
 use crate::survey::Survey;
 use crate::watch::{Watch, tell, unwatched};
@@ -26,8 +26,8 @@ pub(crate) const BORDER: u32 = 2;
 pub struct PhotosConfig {
     /// The folder, read recursively.
     pub folder: PathBuf,
-    /// The part of the images that is held out, rounded to whole images, at least one.
-    pub validation_share: f64,
+    /// The parts of the images that are held out.
+    pub shares: Shares,
     /// What to do about damaged images.
     pub bad_image: BadImage,
     /// The smallest patch that will be cut, in pixels at the input resolution.
@@ -77,8 +77,10 @@ impl Smallest {
 pub struct Photos {
     /// Images to train on, in the order of their paths.
     pub train: Vec<Photo>,
-    /// Images that are held out.
+    /// Images that are held out to validate on.
     pub validation: Vec<Photo>,
+    /// Images that are held out to test on.
+    pub test: Vec<Photo>,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
     gallery: Gallery,
@@ -124,8 +126,9 @@ impl Photos {
         if photos.len() < 2 {
             return Err(too_few(config, photos.len(), n_files, skipped));
         }
-        let mut photos = Self { train: photos, validation: Vec::new(), skipped, gallery, n_waiting, stored };
-        photos.hold_out(config, watch)?;
+        let Divided { train, validation, test } = config.shares.divide(0, photos);
+        let photos = Self { train, validation, test, skipped, gallery, n_waiting, stored };
+        photos.measure_baselines(config, watch)?;
         Ok(photos)
     }
 
@@ -148,7 +151,7 @@ impl Photos {
 
     /// Returns the longest smaller side among the images held out, at the input resolution.
     pub fn largest_side(&self) -> u32 {
-        self.validation.iter().map(|it| it.low.0.min(it.low.1)).max().unwrap_or(0)
+        self.held_out().map(|it| it.low.0.min(it.low.1)).max().unwrap_or(0)
     }
 
     /// Returns a number that differs, but for chance, when images of other names or sizes are trained on.
@@ -212,16 +215,17 @@ impl Photos {
         compared.map(|()| squares)
     }
 
-    fn hold_out(&mut self, config: &PhotosConfig, watch: Watch<'_>) -> Result<(), DataError> {
-        let mut held = held_out(self.train.len(), config.validation_share).into_iter();
-        let is_held = |_: &mut Photo| held.next() == Some(true);
-        self.validation = self.train.extract_if(.., is_held).collect();
+    fn held_out(&self) -> impl Iterator<Item = &Photo> {
+        self.validation.iter().chain(&self.test)
+    }
+
+    fn measure_baselines(&self, config: &PhotosConfig, watch: Watch<'_>) -> Result<(), DataError> {
         // Where photos are decoded when they are needed, this waits for the first validation.
         if self.n_waiting > 0 {
             return Ok(());
         }
-        for (at, photo) in self.validation.iter().enumerate() {
-            tell(watch, at, self.validation.len())?;
+        for (at, photo) in self.held_out().enumerate() {
+            tell(watch, at, self.validation.len() + self.test.len())?;
             self.baseline(photo).map_err(|reason| store_error(config, std::io::Error::other(reason)))?;
         }
         Ok(())
@@ -264,15 +268,15 @@ pub fn survey(config: &PhotosConfig, watch: Watch<'_>) -> Result<(Survey, Option
     if images.len() < 2 {
         return Err(too_few(config, images.len(), n_files, skipped));
     }
-    let held = held_out(images.len(), config.validation_share);
-    let train: Vec<_> = images.into_iter().zip(&held).filter(|(_, held)| !**held).map(|(image, _)| image).collect();
+    let Divided { train, validation, test } = config.shares.divide(0, images);
     let lengths = train.iter().map(|(_, _, file)| u64::from(file.width.min(file.height))).collect();
     let smallest = train.iter().min_by_key(|(_, _, file)| file.width.min(file.height));
     let smallest = smallest.map(|(name, _, file)| Smallest::of(name, (file.width, file.height)));
     let survey = Survey {
         samples: "images",
         n_train: train.len(),
-        n_held_out: held.len() - train.len(),
+        n_validation: validation.len(),
+        n_test: test.len(),
         unit: "pixels of the smaller side",
         lengths,
         kinds: Vec::new(),
@@ -349,7 +353,7 @@ mod tests {
         RgbImage::from_pixel(40, 40, image::Rgb([90; 3])).save(folder.path().join("flat.png")).unwrap();
         let config = PhotosConfig {
             folder: folder.path().to_owned(),
-            validation_share: 0.5,
+            shares: Shares::validating(0.5),
             bad_image: BadImage::Fail,
             smallest_patch: 8,
             room: Room::boundless(folder.path()),

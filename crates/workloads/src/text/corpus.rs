@@ -1,15 +1,17 @@
-//! Documents as sections of tokens, split into training and validation.
+//! Documents as sections of tokens, split into training, validation and test.
 
 use std::path::PathBuf;
 
 use plimsoll_train::BadSample;
 
+use super::baseline::Baselines;
 use super::documents::Documents;
 use super::error::TextError;
+use super::held_out::HeldOut;
 use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
-use super::unigram::unigram_cross_entropy;
 use crate::room::Room;
+use crate::split::{Divided, Shares};
 use crate::watch::{Interrupted, Watch, tell, unwatched};
 
 /// How to read a folder.
@@ -17,9 +19,8 @@ use crate::watch::{Interrupted, Watch, tell, unwatched};
 pub struct CorpusConfig {
     /// The folder, read recursively; or one file.
     pub folder: PathBuf,
-    /// The part of the documents that is held out, rounded to whole documents, at least one; of one file, of its
-    /// sections.
-    pub validation_share: f64,
+    /// The parts of the documents that are held out; of one file, of its sections.
+    pub shares: Shares,
     /// What becomes of documents that are no UTF-8, or too large.
     pub bad_document: BadSample,
     /// Tokens that the tokenizer may have.
@@ -37,12 +38,12 @@ pub struct Corpus {
     pub tokenizer: Tokenizer,
     /// Sections to train on.
     pub train: Sections,
-    /// Sections of the documents that are held out.
-    pub validation: Sections,
+    /// Sections of the documents that are held out to validate on.
+    pub validation: HeldOut,
+    /// Sections of those that are held out to test on, where there are any.
+    pub test: Option<HeldOut>,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
-    /// Cross entropy in nats of the tokens held out under the frequencies of the training tokens.
-    pub baseline: f64,
 }
 
 impl Corpus {
@@ -81,13 +82,20 @@ impl Corpus {
         if config.longest == 0 {
             return Err(TextError::Longest(config.longest));
         }
-        let documents = Documents::read(config, watch)?;
-        let (train, validation) = documents.split(config.validation_share);
+        let mut documents = Documents::read(config, watch)?;
+        let skipped = std::mem::take(&mut documents.skipped);
+        let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
-        let train = Sections::try_new(&tokenizer, &train, config.longest, watch)?;
-        let validation = Sections::try_new(&tokenizer, &validation, config.longest, watch)?;
-        let baseline = unigram_cross_entropy(train.targets(), validation.targets(), tokenizer.vocabulary());
-        Ok(Self { tokenizer, train, validation, skipped: documents.skipped, baseline })
+        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
+        let (train, validation) = (sections(&train)?, sections(&validation)?);
+        let test = if test.is_empty() { None } else { Some(sections(&test)?) };
+        // What follows has the memory of the texts.
+        drop(documents);
+        let baselines = Baselines::of(&train, [&validation].into_iter().chain(&test), tokenizer.vocabulary());
+        let byte_lengths = tokenizer.byte_lengths();
+        let held_out = |sections| HeldOut::new(sections, &baselines, &byte_lengths);
+        let (validation, test) = (held_out(validation), test.map(held_out));
+        Ok(Self { tokenizer, train, validation, test, skipped })
     }
 }
 

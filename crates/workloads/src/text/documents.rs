@@ -12,7 +12,7 @@ use super::error::TextError;
 use super::sections::sections;
 use crate::files::{files, open_file};
 use crate::room::Room;
-use crate::split::held_out;
+use crate::split::{Divided, Shares};
 use crate::watch::{Watch, tell};
 
 /// What some editors write before a text.
@@ -86,15 +86,11 @@ impl Documents {
     }
 
     /// Returns the sections to train on and those that are held out, by whole documents where there are several.
-    pub(crate) fn split(&self, validation_share: f64) -> (Vec<&str>, Vec<&str>) {
+    pub(crate) fn split(&self, shares: Shares) -> Divided<&str> {
         let of_documents = self.read.iter().map(Document::sections);
         let parts: Vec<_> =
             if self.is_single { of_documents.flatten().map(|it| vec![it]).collect() } else { of_documents.collect() };
-        let (mut train, mut validation) = (Vec::new(), Vec::new());
-        for (part, is_held) in parts.iter().zip(held_out(parts.len(), validation_share)) {
-            if is_held { validation.extend(part) } else { train.extend(part) }
-        }
-        (train, validation)
+        shares.divide(0, parts).map(|parts| parts.into_iter().flatten().collect())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The job.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -11,9 +11,10 @@ use plimsoll_types::StepShape;
 
 use super::buffer::{TokenBuffer, Tokens};
 use super::corpus::Corpus;
+use super::held_out::HeldOut;
 use super::model::{Gpt, GptConfig};
 use super::source::TextSource;
-use super::unigram::unigram_cross_entropy;
+use super::tokenized::Sections;
 
 /// Edges of validation batches: with eight, a validation pads about a tenth.
 const VALIDATION_EDGES: u32 = 8;
@@ -26,8 +27,6 @@ pub struct Text {
     /// Tokens of a row, where sections are packed.
     row_len: Option<u32>,
     source: Arc<TextSource>,
-    /// The baseline on some of what is held out.
-    baseline: Mutex<Option<(Vec<u32>, f64)>>,
 }
 
 impl Text {
@@ -43,7 +42,7 @@ impl Text {
 
     fn made(model: GptConfig, corpus: Arc<Corpus>, row_len: Option<u32>) -> Self {
         let source = Arc::new(TextSource::new(Arc::clone(&corpus), row_len));
-        Self { model, corpus, row_len, source, baseline: Mutex::default() }
+        Self { model, corpus, row_len, source }
     }
 
     fn size(&self) -> String {
@@ -51,37 +50,58 @@ impl Text {
         format!("text with {layers} layers of {heads} heads, {width} features and {n} tokens")
     }
 
-    /// Returns the baseline on some of what is held out; that of the same ones is known.
-    fn baseline(&self, mut ids: Vec<u32>) -> f64 {
-        let Corpus { train, validation, tokenizer, .. } = &*self.corpus;
-        if ids.len() == validation.len() {
-            return self.corpus.baseline;
+    /// Returns what the model makes of sections that are held out.
+    fn measured(
+        &self,
+        model: &Gpt,
+        held_out: &HeldOut,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        let model = model.valid();
+        let sections = &held_out.sections;
+        let lengths: Vec<_> = (0..).take(sections.len()).map(|id| sections.index().lengths(id)[0]).collect();
+        let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
+        let mut all: Vec<u32> = (0..).take(lengths.len()).collect();
+        let edge_of = |id: u32| edges.edges.partition_point(|edge| *edge < lengths[id as usize]);
+        // Those of one edge stay in the order of their documents.
+        all.sort_by_key(|id| edge_of(*id));
+        let chosen: Vec<u32> = inference.choose(all.len()).into_iter().map(|at| all[at]).collect();
+        let mut sum = 0.0;
+        for ids in chosen.chunk_by(|a, b| edge_of(*a) == edge_of(*b)) {
+            let edge = edges.edges[edge_of(ids[0])];
+            let mut sums = vec![0.0; ids.len()];
+            inference.run(ids.len(), edge, &mut |range: Range<usize>| {
+                sums[range.clone()].copy_from_slice(&self.sums(&model, sections, (&ids[range], edge), device)?);
+                Ok(())
+            })?;
+            sum += sums.iter().sum::<f64>();
         }
-        ids.sort_unstable();
-        let mut known = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, baseline)) = &*known
-            && *of == ids
-        {
-            return *baseline;
-        }
-        let targets = ids.iter().flat_map(|id| validation.piece(*id)[1..].iter().copied());
-        let baseline = unigram_cross_entropy(train.targets(), targets, tokenizer.vocabulary());
-        *known = Some((ids, baseline));
-        baseline
+        let yardstick = held_out.yardstick(chosen);
+        let (bits, nats) = (|it| yardstick.bits_per_byte(it), |it| yardstick.per_token(it));
+        let of = |name: &str, value, baseline| Metric { name: name.to_owned(), value, baseline, goal: Goal::Lowest };
+        let others = vec![
+            of("bits per byte (against a unigram)", bits(sum), bits(yardstick.unigram)),
+            of("loss (nats/token)", nats(sum), nats(yardstick.bigram)),
+        ];
+        let metric = of("bits per byte", bits(sum), bits(yardstick.bigram));
+        Ok(Some(Validation { metric, tasks: Vec::new(), others }))
     }
 
     /// Returns the summed negative logarithm of the probability of each section held out of some, in nats.
-    fn sums(&self, model: &Gpt, ids: &[u32], edge: u32, device: &Device) -> Result<Vec<f64>, StepError> {
+    fn sums(
+        &self,
+        model: &Gpt,
+        sections: &Sections,
+        (ids, edge): (&[u32], u32),
+        device: &Device,
+    ) -> Result<Vec<f64>, StepError> {
         let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
         let mut buffer = TokenBuffer::with_capacity(shape, false);
-        buffer.push(edge, ids.iter().map(|id| [self.corpus.validation.piece(*id)]));
+        buffer.push(edge, ids.iter().map(|id| [sections.piece(*id)]));
         let device = device.clone().inner();
         let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
-        let n_real = ids
-            .iter()
-            .filter_map(|id| self.corpus.validation.index().get((*id).into()))
-            .map(|[length]| length)
-            .sum::<u32>();
+        let n_real = ids.iter().map(|id| sections.index().lengths(*id)[0]).sum::<u32>();
         let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
         let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
         Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
@@ -154,28 +174,19 @@ impl Job for Text {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let model = model.valid();
-        let sections = &self.corpus.validation;
-        let lengths: Vec<_> = sections.index().iter().map(|[length]| length).collect();
-        let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
-        let mut all: Vec<u32> = (0..).take(lengths.len()).collect();
-        let edge_of = |id: u32| edges.edges.partition_point(|edge| *edge < lengths[id as usize]);
-        // Those of one edge stay in the order of their documents.
-        all.sort_by_key(|id| edge_of(*id));
-        let chosen: Vec<u32> = inference.choose(all.len()).into_iter().map(|at| all[at]).collect();
-        let mut sum = 0.0;
-        for ids in chosen.chunk_by(|a, b| edge_of(*a) == edge_of(*b)) {
-            let edge = edges.edges[edge_of(ids[0])];
-            let mut sums = vec![0.0; ids.len()];
-            inference.run(ids.len(), edge, &mut |range: Range<usize>| {
-                sums[range.clone()].copy_from_slice(&self.sums(&model, &ids[range], edge, device)?);
-                Ok(())
-            })?;
-            sum += sums.iter().sum::<f64>();
-        }
-        let n_tokens = chosen.iter().map(|id| u64::from(lengths[*id as usize])).sum::<u64>() as f64;
-        let (name, value) = ("loss (nats/token)".to_owned(), sum / n_tokens);
-        let metric = Metric { name, value, baseline: self.baseline(chosen), goal: Goal::Lowest };
-        Ok(metric.into())
+        self.measured(model, &self.corpus.validation, device, inference)
+    }
+
+    fn has_test(&self) -> bool {
+        self.corpus.test.is_some()
+    }
+
+    fn test(
+        &self,
+        model: &Gpt,
+        device: &Device,
+        inference: &mut Inference<'_>,
+    ) -> Result<Option<Validation>, StepError> {
+        self.corpus.test.as_ref().map_or(Ok(None), |held_out| self.measured(model, held_out, device, inference))
     }
 }

@@ -4,6 +4,7 @@ use super::corpus::{Corpus, CorpusConfig, learnt};
 use super::documents::Documents;
 use super::error::TextError;
 use super::tokenized::Sections;
+use crate::split::Divided;
 use crate::survey::Survey;
 use crate::watch::Watch;
 
@@ -33,21 +34,25 @@ impl Corpus {
     /// Those of [`Self::read_watched`].
     pub fn survey(config: &CorpusConfig, watch: Watch<'_>) -> Result<TextSurvey, TextError> {
         let documents = Documents::read(config, watch)?;
-        let (train, validation) = documents.split(config.validation_share);
-        let n_bytes: usize = train.iter().chain(&validation).map(|it| it.len()).sum();
+        let Divided { train, validation, test } = documents.split(config.shares);
+        let n_bytes: usize = train.iter().chain(&validation).chain(&test).map(|it| it.len()).sum();
         let is_all = n_bytes <= LOOKED_AT;
         let looked_at = if is_all { train.clone() } else { spread(&train) };
         let tokenizer = learnt(&looked_at, config.vocabulary, watch)?;
         let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
         let found = sections(&looked_at)?;
-        let (n_train, n_held_out) =
-            if is_all { (found.len(), sections(&validation)?.len()) } else { (train.len(), validation.len()) };
+        let mut n_of = |texts: &[&str]| {
+            if is_all && !texts.is_empty() { sections(texts).map(|it| it.len()) } else { Ok(texts.len()) }
+        };
+        let (n_validation, n_test) = (n_of(&validation)?, n_of(&test)?);
+        let n_train = if is_all { found.len() } else { train.len() };
         let length = |id: usize| found.index().get(id as u64).map_or(0, |[length]| u64::from(length));
         let sampled = (!is_all).then_some((looked_at.len(), train.len()));
         let survey = Survey {
             samples: "sections",
             n_train,
-            n_held_out,
+            n_validation,
+            n_test,
             unit: "tokens",
             lengths: (0..found.len()).map(length).collect(),
             kinds: Vec::new(),
@@ -70,12 +75,13 @@ mod tests {
 
     use super::*;
     use crate::room::Room;
+    use crate::split::Shares;
     use crate::watch::unwatched;
 
     fn config(folder: &std::path::Path) -> CorpusConfig {
         CorpusConfig {
             folder: folder.to_owned(),
-            validation_share: 0.2,
+            shares: Shares { validation: 0.2, test: 0.2 },
             bad_document: BadSample::Fail,
             vocabulary: 400,
             longest: 64,
@@ -95,7 +101,11 @@ mod tests {
         let (told, seen) = (Corpus::survey(&config, &mut unwatched).unwrap(), Corpus::read(&config).unwrap());
         let lengths = seen.train.index().iter().map(|[length]| u64::from(length));
         assert_eq!(told.survey.lengths, lengths.collect::<Vec<_>>());
-        assert_eq!((told.survey.n_train, told.survey.n_held_out), (seen.train.len(), seen.validation.len()));
+        let n_test = seen.test.unwrap().sections.len();
+        assert_eq!(
+            (told.survey.n_train, told.survey.n_validation, told.survey.n_test),
+            (seen.train.len(), seen.validation.sections.len(), n_test)
+        );
         assert_eq!((told.vocabulary, told.sampled), (seen.tokenizer.vocabulary(), None));
         assert_eq!(told.survey.unit, "tokens");
     }

@@ -90,6 +90,16 @@ impl Tokenizer {
         self.0.get_vocab_size(true)
     }
 
+    /// Returns how many bytes of text each token is; the boundary is none.
+    pub(crate) fn byte_lengths(&self) -> Vec<u32> {
+        let n_bytes = |id: u32| match id {
+            id if id == u32::from(BOUNDARY) => 0,
+            // A character for each byte.
+            id => self.0.id_to_token(id).map_or(0, |it| u32::try_from(it.chars().count()).unwrap_or(u32::MAX)),
+        };
+        (0..).take(self.vocabulary()).map(n_bytes).collect()
+    }
+
     /// Turns a text into tokens, without boundaries.
     ///
     /// # Errors
@@ -145,6 +155,15 @@ fn tokenizer_error(error: &dyn std::error::Error) -> TextError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_of_its_tokens_are_those_of_the_text() {
+        let text = "the tide comes in, the tide goes out: préface, \u{6f6e}\u{6f6e} <|endoftext|>\n".repeat(3);
+        let tokenizer = Tokenizer::train(std::iter::once(&*text), 300).unwrap();
+        let (tokens, lengths) = (tokenizer.encode(&text).unwrap(), tokenizer.byte_lengths());
+        assert!(tokens.len() < text.len() && lengths[usize::from(BOUNDARY)] == 0);
+        assert_eq!(tokens.iter().map(|it| lengths[usize::from(*it)] as usize).sum::<usize>(), text.len());
+    }
 
     #[test]
     fn runs_are_cut_at_characters_and_nothing_is_lost() {

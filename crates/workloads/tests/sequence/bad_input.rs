@@ -8,6 +8,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use plimsoll_train::{BadSample, Item, Job, Source, SourceError};
+use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{DataError, RecordingStream, Recordings, RecordingsConfig};
 
 use crate::{config, job, validate};
@@ -250,7 +251,7 @@ fn sounds_of_other_rates_and_formats_are_used_beside_the_rest() {
     wav(&folder.path().join("fast.wav"), 44_100, 22_050);
     let others = "a,stereo.flac,z\nb,mono.ogg,z\na,mono.mp3,z\nb,fast.wav,z\n";
     fs::write(folder.path().join("labels.csv"), format!("{LABELS}{others}")).unwrap();
-    let config = RecordingsConfig { validation_share: 0.1, ..config(folder.path()) };
+    let config = RecordingsConfig { shares: Shares::validating(0.1), ..config(folder.path()) };
     let recordings = Arc::new(Recordings::read(&config).unwrap());
     let stream = RecordingStream::new(Arc::clone(&recordings), false);
     let mut n_others = 0;
@@ -264,4 +265,48 @@ fn sounds_of_other_rates_and_formats_are_used_beside_the_rest() {
         }
     }
     assert!(3 <= n_others, "{:?}", recordings.train);
+}
+
+#[test]
+fn groups_that_cannot_be_divided_are_refused_with_what_there_is() {
+    let folder = folder();
+    let read = |column: &str, shares| {
+        let group_column = Some(column.to_owned());
+        let config = RecordingsConfig { shares, group_column, ..config(folder.path()) };
+        Recordings::read(&config).map(|it| (it.train.len(), it.validation.len(), it.test.len()))
+    };
+    let (validating, testing) = (Shares::validating(0.2), Shares { validation: 0.2, test: 0.2 });
+    let refused = |column: &str, shares, parts: &[&str]| {
+        let error = read(column, shares).unwrap_err();
+        assert!(plimsoll_workloads::AboutFolder::is_about_folder(&error), "{error}");
+        let error = error.to_string();
+        assert!(parts.iter().all(|it| error.contains(it)), "{error}");
+    };
+    refused("voice", validating, &["line 1", "`data.group_column` is \"voice\"", "label,path,speaker"]);
+    // Two speakers are too few for three parts, and one of them for two.
+    let line = ["by `speaker`: with 2 of it, none is left to test on; 3 are needed", "`data.test_share`"];
+    refused("speaker", testing, &line);
+    assert_eq!(read("speaker", validating).unwrap(), (2, 2, 0));
+    let list = folder.path().join("labels.csv");
+    fs::write(&list, LABELS.replace(",y\n", ",x\n")).unwrap();
+    refused("speaker", validating, &["with 1 of it, none is left to validate on; 2 are needed"]);
+    // Who is held out is the only one that says b.
+    for (a, b) in [("x", "y"), ("y", "x")] {
+        let lines =
+            format!("label,path,speaker\na,one.wav,{a}\nb,two.wav,{b}\na,three.wav,{a}\na,below/four.wav,{b}\n");
+        fs::write(&list, lines).unwrap();
+        match read("speaker", validating) {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("train on label \"b\"") && error.contains(&format!("held out ({b})")),
+                    "{error}"
+                );
+            }
+            Ok(parts) => assert_eq!(parts, (2, 2, 0)),
+        }
+    }
+    fs::write(&list, LABELS.replace(",y\n", ",\n")).unwrap();
+    let error = read("speaker", validating).unwrap_err().to_string();
+    assert!(error.contains("line 4: its speaker is empty"), "{error}");
 }

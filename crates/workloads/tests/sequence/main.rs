@@ -10,6 +10,7 @@ mod held_out;
 #[path = "../common/parts.rs"]
 mod parts;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,10 @@ use plimsoll_sampler::EpochCursor;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{BadSample, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
 use plimsoll_types::{Bytes, StepShape};
-use plimsoll_workloads::sequence::{Encoder, EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
+use plimsoll_workloads::Shares;
+use plimsoll_workloads::sequence::{
+    Encoder, EncoderConfig, Recording, Recordings, RecordingsConfig, SequenceConfig, SequenceJob,
+};
 
 use common::check_splits;
 use held_out::with_inference;
@@ -34,7 +38,14 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 fn config(folder: &Path) -> RecordingsConfig {
     let folder = folder.to_owned();
     let bad_sample = BadSample::Fail;
-    RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes: Vec::new(), longest: u32::MAX }
+    RecordingsConfig {
+        folder,
+        group_column: None,
+        shares: Shares::validating(0.2),
+        bad_sample,
+        classes: Vec::new(),
+        longest: u32::MAX,
+    }
 }
 
 fn tones() -> Recordings {
@@ -123,6 +134,39 @@ fn reading_and_splitting_are_the_same_every_time() {
     for id in 0..first.n_samples() {
         assert_eq!(first.read(0, id).unwrap(), again.read(3, id).unwrap());
     }
+}
+
+/// Sounds of the fixtures, divided by their speakers where a column says whose they are.
+fn divided(group_column: Option<&str>) -> Recordings {
+    let shares = Shares { validation: 0.2, test: 0.2 };
+    let folder = plimsoll_fixtures::dir().join("sequence");
+    let group_column = group_column.map(str::to_owned);
+    Recordings::read(&RecordingsConfig { shares, group_column, ..config(&folder) }).unwrap()
+}
+
+#[test]
+fn no_speaker_is_in_two_parts_where_recordings_are_divided_by_them() {
+    let parts = |it: &Recordings| [it.train.clone(), it.validation.clone(), it.test.clone()];
+    let speaker = |it: &Recording| {
+        let at: u64 = it.name.trim_start_matches("wav/")[..2].parse().unwrap();
+        plimsoll_fixtures::sound_of(at).1
+    };
+    let speakers =
+        |parts: &[Vec<Recording>; 3]| parts.each_ref().map(|it| it.iter().map(speaker).collect::<BTreeSet<_>>());
+    let (by_speaker, one_by_one) = (divided(Some("speaker")), divided(None));
+    let grouped = speakers(&parts(&by_speaker));
+    assert_eq!(grouped.each_ref().map(BTreeSet::len), [4, 1, 1]);
+    assert_eq!(grouped.iter().flatten().collect::<BTreeSet<_>>().len(), 6, "{grouped:?}");
+    assert_eq!(parts(&by_speaker).map(|it| it.len()), [40, 10, 10]);
+    assert!(parts(&by_speaker) == parts(&divided(Some("speaker"))), "the same every time");
+    let alone = parts(&one_by_one);
+    assert_eq!(alone.each_ref().map(Vec::len), [40, 10, 10]);
+    assert!(speakers(&alone)[1..].iter().all(|it| 1 < it.len()), "speakers are mixed: {:?}", speakers(&alone));
+    let names = alone.iter().flatten().map(|it| &it.name).collect::<BTreeSet<_>>();
+    assert_eq!(names.len(), 60, "each recording is in one part");
+    let (device, grouped) = (Device::flex().autodiff(), job(by_speaker, false));
+    let measured = with_inference(|mut it| grouped.test(&grouped.init(&device), &device, &mut it)).unwrap().unwrap();
+    assert_eq!(measured.metric.name, "accuracy, new `speaker` (%)");
 }
 
 #[test]

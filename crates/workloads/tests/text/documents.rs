@@ -45,7 +45,7 @@ fn a_folder_is_read_recursively_and_what_is_no_document_is_named() {
     fs::write(folder.path().join("blank.md"), "\u{feff} \n\n").unwrap();
     fs::create_dir(folder.path().join("folder.txt")).unwrap();
     let corpus = Corpus::read(&config(folder.path())).unwrap();
-    assert_eq!((corpus.train.len(), corpus.validation.len()), (3, 1));
+    assert_eq!((corpus.train.len(), corpus.validation.sections.len()), (3, 1));
     assert_eq!(corpus.skipped, ["blank.md: empty", "table.csv: neither .txt nor .md"]);
 }
 
@@ -68,8 +68,8 @@ fn a_file_alone_is_divided_by_its_sections() {
     let days: Vec<_> = (0..20).map(tide).collect();
     fs::write(&file, days.join("\n\n")).unwrap();
     let corpus = Corpus::read(&CorpusConfig { longest: 400, ..config(&file) }).unwrap();
-    assert_eq!((corpus.train.len(), corpus.validation.len()), (16, 4));
-    let mut read: Vec<_> = [&corpus.train, &corpus.validation]
+    assert_eq!((corpus.train.len(), corpus.validation.sections.len()), (16, 4));
+    let mut read: Vec<_> = [&corpus.train, &corpus.validation.sections]
         .into_iter()
         .flat_map(|side| (0..).take(side.len()).map(|id| corpus.tokenizer.decode(side.piece(id)).unwrap()))
         .collect();

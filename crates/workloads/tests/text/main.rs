@@ -12,6 +12,7 @@ mod held_out;
 mod parts;
 mod tokenizer;
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,10 +22,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
-use plimsoll_train::{BadSample, Draw, Item, Job, Lengths, Metric, Part, Source};
+use plimsoll_train::{BadSample, Draw, Item, Job, Lengths, Part, Source, Validation};
 use plimsoll_types::StepShape;
-use plimsoll_workloads::Room;
-use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Text, blank_generation};
+use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Sections, Text, blank_generation};
+use plimsoll_workloads::{Room, Shares};
 
 use common::check_splits;
 use held_out::with_inference;
@@ -38,7 +39,7 @@ const MODEL: GptConfig = GptConfig { layers: 2, width: 32, heads: 4 };
 fn config(folder: &Path) -> CorpusConfig {
     CorpusConfig {
         folder: folder.to_owned(),
-        validation_share: 0.2,
+        shares: Shares::validating(0.2),
         bad_document: BadSample::Fail,
         vocabulary: 300,
         longest: 96,
@@ -183,8 +184,8 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
     model
 }
 
-fn validate(job: &Text, model: &Gpt, device: &Device) -> Metric {
-    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().unwrap().metric
+fn validate(job: &Text, model: &Gpt, device: &Device) -> Validation {
+    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().unwrap()
 }
 
 #[test]
@@ -192,27 +193,32 @@ fn the_default_model_is_far_better_than_the_baseline_after_a_hundred_steps() {
     let corpus = CorpusConfig { vocabulary: 512, longest: 256, ..config(&plimsoll_fixtures::dir().join("text")) };
     let job = Text::new(GptConfig::default(), Arc::new(Corpus::read(&corpus).unwrap()));
     let device = Device::flex().autodiff();
-    let Metric { name, value, baseline, .. } = validate(&job, &trained(&job, 100, &device), &device);
-    assert_eq!(name, "loss (nats/token)");
-    assert!(value < 0.7 * baseline, "{value} {baseline}");
+    let Validation { metric, others, .. } = validate(&job, &trained(&job, 100, &device), &device);
+    let names = [&metric, &others[0], &others[1]].map(|it| it.name.as_str());
+    assert_eq!(names, ["bits per byte", "bits per byte (against a unigram)", "loss (nats/token)"]);
+    assert!(metric.value < metric.baseline && metric.baseline < 0.8 * others[0].baseline, "{metric:?} {others:?}");
+    assert!(others[0].value < 0.7 * others[0].baseline, "{others:?}");
 }
 
 #[test]
-fn a_validation_is_the_mean_over_tokens() {
+fn a_validation_is_the_mean_over_tokens_and_over_bytes() {
     let (corpus, device) = (Arc::new(fixtures()), Device::flex());
     let job = Text::new(MODEL, Arc::clone(&corpus));
     let model = model(&job, &device.clone().autodiff());
     let (valid, mut sum, mut n) = (model.valid(), 0.0, 0);
-    for id in (0..).take(corpus.validation.len()) {
-        let piece = corpus.validation.piece(id);
+    let (sections, mut n_bytes) = (&corpus.validation.sections, 0);
+    for id in (0..).take(sections.len()) {
+        let piece = sections.piece(id);
+        n_bytes += corpus.tokenizer.decode(&piece[1..]).unwrap().len();
         let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
         let nats = values(valid.surprise(valid.forward(inputs), targets));
         sum += nats.iter().map(|it| f64::from(*it)).sum::<f64>();
         n += nats.len();
     }
-    let metric = validate(&job, &model, &device.autodiff());
-    assert!((metric.value - sum / n as f64).abs() < 1e-5, "{metric:?} {}", sum / n as f64);
-    assert!((metric.baseline - corpus.baseline).abs() < 1e-12);
+    let Validation { metric, others, .. } = validate(&job, &model, &device.autodiff());
+    assert!((others[1].value - sum / n as f64).abs() < 1e-5, "{others:?} {}", sum / n as f64);
+    let bits = sum / std::f64::consts::LN_2 / n_bytes as f64;
+    assert!((metric.value - bits).abs() < 1e-5, "{metric:?} {bits}");
 }
 
 #[test]
@@ -255,11 +261,43 @@ fn a_section_longer_than_its_edge_is_an_error() {
 #[test]
 fn reading_is_the_same_every_time_and_splits_documents() {
     let (first, again) = (fixtures(), fixtures());
-    assert_eq!((&first.train, &first.validation, first.baseline), (&again.train, &again.validation, again.baseline));
+    assert_eq!((&first.train, &first.validation, &first.test), (&again.train, &again.validation, &again.test));
     assert_eq!(first.tokenizer.to_json().unwrap(), again.tokenizer.to_json().unwrap());
-    let n_held = (0..).take(first.validation.len()).filter(|id| first.validation.piece(*id)[0] == BOUNDARY).count();
-    assert!(8 < n_held && first.validation.len() < first.train.len(), "{n_held}");
+    let held = &first.validation.sections;
+    let n_held = (0..).take(held.len()).filter(|id| held.piece(*id)[0] == BOUNDARY).count();
+    assert!(8 < n_held && held.len() < first.train.len(), "{n_held}");
     assert_ne!(job().fingerprint(), Text::new(MODEL, Arc::new(shorter())).fingerprint());
+}
+
+#[test]
+fn what_is_tested_on_is_seen_by_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each document has a word of its own, which only a tokenizer that has seen it makes one token.
+    let word = |at: usize| format!("tide{}", char::from(b'a' + u8::try_from(at).unwrap()).to_string().repeat(6));
+    let write = |at: usize, word: &str| {
+        fs::write(folder.path().join(format!("{at:02}.txt")), format!("{word} {word} {word} comes in. ").repeat(9))
+            .unwrap();
+    };
+    (0..10).for_each(|at| write(at, &word(at)));
+    let shares = Shares { validation: 0.2, test: 0.2 };
+    let read = || Corpus::read(&CorpusConfig { shares, vocabulary: 2000, ..config(folder.path()) }).unwrap();
+    let corpus = read();
+    let test = corpus.test.as_ref().unwrap();
+    let text = |sections: &Sections| {
+        (0..).take(sections.len()).map(|id| corpus.tokenizer.decode(sections.piece(id)).unwrap()).collect::<String>()
+    };
+    let of = |sections: &Sections| (0..10).filter(|at| text(sections).contains(&word(*at))).collect::<Vec<_>>();
+    let parts = [of(&corpus.train), of(&corpus.validation.sections), of(&test.sections)];
+    assert_eq!(parts.each_ref().map(Vec::len), [6, 2, 2], "{parts:?}");
+    let n_tokens = |at: usize| corpus.tokenizer.encode(&format!(" {}", word(at))).unwrap().len();
+    assert!(parts[0].iter().all(|at| n_tokens(*at) == 1));
+    assert!(parts[1].iter().chain(&parts[2]).all(|at| n_tokens(*at) > 1));
+    // Other documents to test on change nothing else.
+    parts[2].iter().for_each(|at| write(*at, "lighthouse"));
+    let other = read();
+    assert_eq!((&other.train, &other.validation), (&corpus.train, &corpus.validation));
+    assert_eq!(other.tokenizer.to_json().unwrap(), corpus.tokenizer.to_json().unwrap());
+    assert_ne!(other.test.unwrap(), *test);
 }
 
 /// The same documents in shorter pieces.

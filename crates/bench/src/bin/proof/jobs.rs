@@ -7,11 +7,11 @@ use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
 use plimsoll_bench::proof::Edges;
 use plimsoll_train::{BadSample, Job};
-use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
+use plimsoll_workloads::{Room, Shares};
 
 use crate::Failed;
 use crate::foreign::{ForeignJob, NormalisedNet, SequenceModel, UNet, VisionTransformer};
@@ -79,7 +79,8 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
     }
     let room = Room::boundless(folder);
     let folder = folder.to_owned();
-    let config = PhotosConfig { folder, validation_share: 0.25, bad_image: BadImage::Fail, smallest_patch: 16, room };
+    let config =
+        PhotosConfig { folder, shares: Shares::validating(0.25), bad_image: BadImage::Fail, smallest_patch: 16, room };
     let photos = Arc::new(Photos::read(&config)?);
     let model = EdsrConfig { channels: 16, blocks: 4 };
     Ok(Sr::new(SrConfig { model, crops_per_image: 32, validation_tile: 64, seed: 0 }, photos))
@@ -89,7 +90,7 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
 pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
     let (room, folder) = (Room::boundless(folder), folder.to_owned());
     let (bad_document, vocabulary, longest) = (BadSample::Skip, 2048, 512);
-    let corpus = CorpusConfig { folder, validation_share: 0.1, bad_document, vocabulary, longest, room };
+    let corpus = CorpusConfig { folder, shares: Shares::validating(0.1), bad_document, vocabulary, longest, room };
     let corpus = Arc::new(Corpus::read(&corpus)?);
     Ok(Text::new(GptConfig::default(), corpus))
 }
@@ -98,7 +99,14 @@ pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
 pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
     let folder = folder.to_owned();
     let (bad_sample, classes) = (BadSample::Fail, Vec::new());
-    let config = RecordingsConfig { folder, validation_share: 0.2, bad_sample, classes, longest: u32::MAX };
+    let config = RecordingsConfig {
+        folder,
+        group_column: None,
+        shares: Shares::validating(0.2),
+        bad_sample,
+        classes,
+        longest: u32::MAX,
+    };
     let recordings = Arc::new(Recordings::read(&config)?);
     Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
 }

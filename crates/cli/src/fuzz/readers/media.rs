@@ -6,8 +6,8 @@ use std::path::Path;
 use plimsoll_fixtures::{SEED, image};
 use plimsoll_probe::HeapCounters;
 use plimsoll_types::Bytes;
-use plimsoll_workloads::Room;
 use plimsoll_workloads::sr::{BadImage, Photos, PhotosConfig};
+use plimsoll_workloads::{Room, Shares};
 use tempfile::tempdir;
 
 use super::{Reader, dir, put, read_recordings};
@@ -54,7 +54,7 @@ fn picture() {
         let in_use = Bytes(HeapCounters::of_program().current() as u64);
         let config = PhotosConfig {
             folder: folder.path().to_owned(),
-            validation_share: 0.3,
+            shares: Shares::validating(0.3),
             bad_image: BadImage::Skip,
             smallest_patch: 8,
             room: Room { capacity: in_use.saturating_add(CAPACITY), in_use, ..Room::boundless(store.path()) },
