@@ -10,8 +10,8 @@ use crate::work::Work;
 
 /// Turns events into the bytes of an event file, a step at a time; in the steady state without taking memory.
 ///
-/// The file begins with [`TensorBoard::head`], and what [`TensorBoard::hear`] returns follows. A run that goes on begins
-/// another file in the same folder, whose head tells TensorBoard to forget what it knows of the steps from there on.
+/// What is returned for one event after the other is a file. A run that goes on begins another file in the same folder: its
+/// first record, and one wherever steps are done again, tells TensorBoard to forget what it knows of the steps from there on.
 ///
 /// # Sources
 ///
@@ -21,6 +21,8 @@ use crate::work::Work;
 #[derive(Clone, Debug, Default)]
 pub struct TensorBoard {
     records: Records,
+    /// The step after the last one in the file.
+    next: Option<u64>,
     /// The tags of the loss and of the weight of each task.
     tasks: Vec<[String; 2]>,
     /// Attempts that ran out of memory.
@@ -28,25 +30,37 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Returns how a file begins whose first step is `step`; `wall_time` is in seconds since 1970.
-    pub fn head(step: u64, wall_time: f64) -> Vec<u8> {
-        let mut records = Records::default();
-        records.version(wall_time);
-        records.begin(step, wall_time);
-        records.bytes().to_vec()
-    }
-
-    /// Returns what an event adds to the file: nothing, where it has no number.
+    /// Returns what an event adds to the file, `wall_time` seconds after 1970: nothing, where it has no number.
+    ///
+    /// A validation is shown at the step after which it was made.
     pub fn hear(&mut self, event: &Event, wall_time: f64) -> &[u8] {
         self.records.clear();
         match event {
             Event::RunStarted(it) => self.tasks = it.tasks.iter().map(|it| tags(it)).collect(),
             Event::StepFailed(_) => self.n_failed += 1,
-            Event::StepDone(it) => self.step(it, wall_time),
-            Event::Validated(it) => self.validation(it, wall_time),
+            Event::StepDone(it) => {
+                self.begin(it.step, wall_time);
+                self.next = Some(it.step + 1);
+                self.step(it, wall_time);
+            }
+            Event::Validated(it) => {
+                self.begin(it.step, wall_time);
+                self.validation(it, wall_time);
+            }
             _ => {}
         }
         self.records.bytes()
+    }
+
+    /// Begins the file, or a step that comes again.
+    fn begin(&mut self, step: u64, wall_time: f64) {
+        if self.next.is_none() {
+            self.records.version(wall_time);
+        }
+        if self.next.is_none_or(|next| step < next) {
+            self.records.begin(step, wall_time);
+            self.next = Some(step);
+        }
     }
 
     fn step(&mut self, step: &StepDone, wall_time: f64) {
@@ -88,7 +102,7 @@ impl TensorBoard {
             Scalar { tag: "validation/seconds", value: it.seconds },
             Scalar { tag: "validation/peak_bytes", value: it.peak.as_f64() },
         ];
-        self.records.scalars(it.step, wall_time, scalars.into_iter());
+        self.records.scalars(it.step.saturating_sub(1), wall_time, scalars.into_iter());
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Log, decode, decode_bytes, encode};
+use plimsoll_monitor::{Log, decode, decode_bytes, encode_into};
 use plimsoll_types::Event;
 
 use super::{RunDirError, io_error, sync_folder};
@@ -20,6 +20,8 @@ pub(super) struct EventLog {
     path: PathBuf,
     file: File,
     n_bytes: u64,
+    /// The lines of the last events, in room that is used again.
+    lines: Vec<u8>,
 }
 
 impl EventLog {
@@ -32,23 +34,24 @@ impl EventLog {
             _ => io_error("write", &path, source),
         })?;
         let n_bytes = file.metadata().map_err(|source| io_error("read", &path, source))?.len();
-        Ok(Self { path, file, n_bytes })
+        Ok(Self { path, file, n_bytes, lines: Vec::new() })
     }
 
     pub(super) fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
 
-    /// Appends events in one write; where that fails, nothing of them stays.
-    pub(super) fn append(&mut self, events: &[Event]) -> Result<(), RunDirError> {
-        let lines: String = events.iter().map(encode).collect();
-        self.file.write_all(lines.as_bytes()).map_err(|source| {
+    /// Appends events in one write, and returns their lines; where that fails, nothing of them stays.
+    pub(super) fn append(&mut self, events: &[Event]) -> Result<&[u8], RunDirError> {
+        self.lines.clear();
+        events.iter().for_each(|it| encode_into(&mut self.lines, it));
+        self.file.write_all(&self.lines).map_err(|source| {
             // What cannot be cut off now is cut off when the run goes on.
             drop(self.file.set_len(self.n_bytes));
             io_error("write", &self.path, source)
         })?;
-        self.n_bytes += lines.len() as u64;
-        Ok(())
+        self.n_bytes += self.lines.len() as u64;
+        Ok(&self.lines)
     }
 
     /// Reads everything; a last line that a kill cut short is left out.
