@@ -167,11 +167,19 @@ impl RunDir {
     ///
     /// [`RunDirError::Io`]; the log ends with a whole line then, as it did before.
     pub fn log(&mut self, events: &[Event]) -> Result<&[u8], RunDirError> {
-        let lines = self.log.append(events)?;
+        self.log.append(events)?;
         if events.iter().any(|it| matches!(it, Event::StepDone(_) | Event::RunEnded(_))) {
-            keep(&mut self.undo);
+            self.keep();
         }
-        Ok(lines)
+        Ok(self.log.last_lines())
+    }
+
+    /// The run has begun: what it replaces goes for good.
+    fn keep(&mut self) {
+        if let Some(replaced) = self.undo.take().and_then(|it| it.replaced) {
+            // What cannot be deleted stays under its other name, where it is in nobody's way.
+            drop(fs::remove_dir_all(replaced));
+        }
     }
 
     /// Whether a process writes to the run of a directory, as far as the file system tells.
@@ -222,14 +230,6 @@ impl RunDir {
     /// [`RunDirError::Io`].
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), RunDirError> {
         write_atomically(&self.path.join(name), content)
-    }
-}
-
-/// The run has begun: what it replaces goes for good.
-fn keep(undo: &mut Option<Undo>) {
-    if let Some(replaced) = undo.take().and_then(|it| it.replaced) {
-        // What cannot be deleted stays under its other name, where it is in nobody's way.
-        drop(fs::remove_dir_all(replaced));
     }
 }
 

@@ -108,12 +108,16 @@ impl Value {
     /// Returns what is measured, and compares as a ratio.
     fn measured(&self) -> Option<Measured> {
         match self {
-            Self::PerSecond(it) | Self::Seconds(it) => Some(Measured(*it)),
+            Self::PerSecond(it) => Some(Measured(*it)),
+            Self::Seconds(it) => (SHORTEST <= *it).then_some(Measured(*it)),
             Self::Size(it) => Some(Measured(it.as_f64())),
             _ => None,
         }
     }
 }
+
+/// Seconds below which a time is noise, and its ratio to another says nothing.
+const SHORTEST: f64 = 1.0;
 
 /// A measured quantity, of which nothing is zero.
 #[derive(Clone, Copy)]

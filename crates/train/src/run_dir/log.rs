@@ -41,8 +41,8 @@ impl EventLog {
         self.n_bytes
     }
 
-    /// Appends events in one write, and returns their lines; where that fails, nothing of them stays.
-    pub(super) fn append(&mut self, events: &[Event]) -> Result<&[u8], RunDirError> {
+    /// Appends events in one write; where that fails, nothing of them stays.
+    pub(super) fn append(&mut self, events: &[Event]) -> Result<(), RunDirError> {
         self.lines.clear();
         events.iter().for_each(|it| encode_into(&mut self.lines, it));
         self.file.write_all(&self.lines).map_err(|source| {
@@ -51,7 +51,12 @@ impl EventLog {
             io_error("write", &self.path, source)
         })?;
         self.n_bytes += self.lines.len() as u64;
-        Ok(&self.lines)
+        Ok(())
+    }
+
+    /// Returns the lines of what was appended last.
+    pub(super) fn last_lines(&self) -> &[u8] {
+        &self.lines
     }
 
     /// Reads everything; a last line that a kill cut short is left out.
