@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_files::write_whole;
 use plimsoll_monitor::TensorBoard;
-use plimsoll_train::EVENTS_FILE;
+use plimsoll_train::log_files;
 use plimsoll_types::Event;
 
 use crate::exit::UserError;
@@ -75,7 +75,7 @@ fn now() -> f64 {
 pub(crate) fn of_log(folder: &Path, run: &Recorded) -> Result<PathBuf, UserError> {
     let name_of_run = fs::canonicalize(&run.path).ok().and_then(|it| Some(it.file_name()?.to_owned()));
     let folder = folder.join(name_of_run.unwrap_or_else(|| "run".into()));
-    let modified = fs::metadata(run.path.join(EVENTS_FILE)).and_then(|it| it.modified()).ok();
+    let modified = log_files(&run.path).last().and_then(|it| fs::metadata(it).ok()?.modified().ok());
     let end = modified.and_then(|it| Some(it.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())).unwrap_or_else(now);
     let seconds = |event: &Event| match event {
         Event::StepDone(it) => it.seconds,

@@ -17,8 +17,6 @@ use plimsoll_types::{EndReason, Event};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::beat::Beat;
-use crate::display::Display;
-use crate::event_file::EventFile;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
 use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
@@ -26,7 +24,6 @@ use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, open_probe};
 use crate::ranks::{Common, Other, fit_beside};
-use crate::report::facts::FACTS_FILE;
 use crate::scrape::{Endpoint, Scraped};
 use crate::settings::Settings;
 use crate::step_settings::Asked;
@@ -195,12 +192,8 @@ impl<J: Job> Prepared<J> {
             warnings: warnings.clone(),
             ..RunFacts::default()
         };
-        if is_first {
-            let json = report::facts::to_json(&facts);
-            signals::uncut(|| run_dir.write(FACTS_FILE, json.as_bytes())).map_err(TrainError::from)?;
-        }
-        let tensorboard = (is_first && settings.monitor.tensorboard).then(|| EventFile::create(out)).transpose()?;
-        let told = RefCell::new(Told { display: Display::new(), scraped, tensorboard });
+        let told = if is_first { Told::first(&run_dir, &facts, settings, scraped)? } else { Told::new() };
+        let told = RefCell::new(told);
         let mut observer = |event: &Event, progress: &Progress| told.borrow_mut().hear(event, progress);
         let mut watching = |doing: Doing, progress: &Progress| told.borrow_mut().display.watch(doing, progress);
         let mut warn = |warning: &str| {

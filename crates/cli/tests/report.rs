@@ -141,6 +141,34 @@ fn runs_are_compared_side_by_side_whatever_their_jobs() {
     assert!(!table.contains("training loss,"), "{table}");
 }
 
+#[test]
+fn a_log_in_several_files_is_read_replayed_and_gone_on_with_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = trained(folder.path(), "run", "6", &["--set", "train.checkpoint_every=4"]);
+    let whole = said(&report(&[run.to_str().unwrap()]));
+    let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let lines: Vec<_> = log.split_inclusive('\n').collect();
+    for (at, part) in lines.chunks(lines.len().div_ceil(3)).enumerate() {
+        let name = if at == 0 { "events.jsonl".to_owned() } else { format!("events.{at}.jsonl") };
+        fs::write(run.join(name), part.concat()).unwrap();
+    }
+    assert_eq!(said(&report(&[run.to_str().unwrap()])), whole);
+    let replayed = |log: &str| command(&["replay", run.join(log).to_str().unwrap()]).output().unwrap();
+    let n_decisions = lines.iter().filter(|it| it.contains(r#""event":"decided""#)).count();
+    assert!(said(&replayed("events.jsonl")).contains(&format!("{n_decisions} decisions, 0 differ")));
+    // A checkpoint knows how long the log was in all of its files.
+    let output = train(&run, "8", &["--resume"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("damaged"), "{}", text(&output.stderr));
+    let last = fs::read_to_string(run.join("events.2.jsonl")).unwrap();
+    assert!(last.lines().last().unwrap().contains("run_ended"));
+    said(&report(&[run.to_str().unwrap(), "--csv"]));
+    let steps = fs::read_to_string(run.join("steps.csv")).unwrap();
+    let numbers: Vec<_> = steps.lines().skip(1).map(|it| it.split(',').next().unwrap().to_owned()).collect();
+    assert_eq!(numbers, (0..8).map(|it| it.to_string()).collect::<Vec<_>>());
+    assert!(said(&replayed("events.jsonl")).contains(" 0 differ"));
+}
+
 /// Counts the records of event files in a folder.
 fn n_records(folder: &Path) -> usize {
     let count = |path: PathBuf| {

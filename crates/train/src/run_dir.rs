@@ -4,6 +4,7 @@ mod error;
 mod files;
 mod lock;
 mod log;
+mod parts;
 mod processes;
 mod undo;
 
@@ -17,7 +18,9 @@ use plimsoll_types::Event;
 pub use self::error::RunDirError;
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
-pub use self::log::{EVENTS_FILE, UNDONE_FILE};
+pub use self::log::UNDONE_FILE;
+pub(crate) use self::parts::log_bytes;
+pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
 
@@ -193,7 +196,7 @@ impl RunDir {
     ///
     /// [`RunDirError::Log`] for a damaged line before the last.
     pub fn events(&self) -> Result<Vec<Event>, RunDirError> {
-        self.log.events()
+        Ok(read_log(&self.path)?.events)
     }
 
     /// Returns the length of the log in bytes: the mark that a checkpoint notes.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{RankReport, Restart, RunFacts, decode_bytes};
-use plimsoll_train::{EVENTS_FILE, Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks};
+use plimsoll_monitor::{RankReport, Restart, RunFacts};
+use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log};
 use plimsoll_types::{Event, StepDone};
 
 /// What the log does not say, inside a run directory.
@@ -47,10 +47,7 @@ pub(crate) fn read(run_dir: &Path) -> Result<RunFacts, String> {
 
 /// Sums up the logs of the other ranks, of those too that took part for a time; what cannot be read is left out.
 fn other_ranks(run_dir: &Path) -> Vec<RankReport> {
-    let of_rank = |(rank, folder): (u32, PathBuf)| {
-        let log = decode_bytes(&fs::read(folder.join(EVENTS_FILE)).ok()?).ok()?;
-        Some(RankReport::new(rank, &log.events))
-    };
+    let of_rank = |(rank, folder): (u32, PathBuf)| Some(RankReport::new(rank, &read_log(&folder).ok()?.events));
     folders_of_ranks(run_dir).into_iter().filter_map(of_rank).collect()
 }
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{ComparedRun, Log, RunFacts, decode_bytes};
-use plimsoll_train::{CONFIG_FILE, EVENTS_FILE, RunDir};
+use plimsoll_monitor::{ComparedRun, Log, RunFacts};
+use plimsoll_train::{CONFIG_FILE, EVENTS_FILE, RunDir, read_log};
 use plimsoll_types::Event;
 
 use super::facts;
@@ -71,15 +71,11 @@ pub(super) fn check(path: &Path) -> Result<(), UserError> {
 /// Reads the log of a run directory, which must have begun.
 fn log(run: &Path) -> Result<Log, UserError> {
     check(run)?;
-    let path = run.join(EVENTS_FILE);
     let wrong = |what: &str| user_error(format!("read the run {}: {what}", run.display()));
-    let bytes = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(wrong("it is no run directory: it holds no `events.jsonl`"));
-        }
-        bytes => bytes.map_err(|error| user_error(format!("read {}: {error}", path.display())))?,
-    };
-    let log = decode_bytes(&bytes).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    if !run.join(EVENTS_FILE).is_file() {
+        return Err(wrong("it is no run directory: it holds no `events.jsonl`"));
+    }
+    let log = read_log(run).map_err(|error| user_error(error.to_string()))?;
     match log.events.first() {
         None => Err(wrong("its `events.jsonl` is empty: the run had not begun")),
         Some(Event::RunStarted(_)) => Ok(log),

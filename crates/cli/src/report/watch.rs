@@ -1,15 +1,14 @@
 //! A run that another process writes, followed.
 
-use std::fmt::Display as Shown;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_monitor::{Pace, Progress, decode_bytes};
-use plimsoll_train::{EVENTS_FILE, RunDir};
+use plimsoll_train::{RunDir, log_files};
 use plimsoll_types::{EndReason, Event};
 
 use super::recorded::check;
@@ -29,11 +28,7 @@ pub(super) fn watch(run: &Path) -> anyhow::Result<ExitCode> {
     let (mut last, mut is_first) = (Instant::now(), true);
     let ended = loop {
         let events = tail.more()?;
-        if is_first || tail.has_gone_back {
-            watched.catch_up(&events);
-        } else {
-            events.iter().for_each(|it| watched.hear(it));
-        }
+        watched.see(&events, is_first || tail.has_gone_back);
         if let Some(Event::RunEnded(ended)) = events.last() {
             break *ended;
         }
@@ -76,10 +71,22 @@ impl Watched {
         Self { display: Display::of_another(), progress: None, pace: Pace::default(), work: (0, 0.0) }
     }
 
+    /// Shows what is new; of what was before, or comes again, only where it ends.
+    fn see(&mut self, events: &[Event], is_before: bool) {
+        if is_before {
+            return self.catch_up(events);
+        }
+        for event in events {
+            self.hear(event);
+        }
+    }
+
     /// Takes over what was before, and shows only where the run stands.
     fn catch_up(&mut self, events: &[Event]) {
         (self.progress, self.pace, self.work) = (None, Pace::default(), (0, 0.0));
-        events.iter().for_each(|it| self.take(it));
+        for event in events {
+            self.take(event);
+        }
         let last_step = events.iter().rev().find(|it| matches!(it, Event::StepDone(_)));
         if let (Some(progress), Some(event)) = (&self.progress, last_step) {
             self.display.show(event, progress);
@@ -112,8 +119,10 @@ impl Watched {
 
 /// The end of a log that grows.
 struct Tail {
-    path: PathBuf,
-    /// Bytes that were read.
+    run: PathBuf,
+    /// Files of the log that were read to their end.
+    n_files: usize,
+    /// Bytes that were read of the one after them.
     n_read: u64,
     /// A line that is not whole yet.
     rest: Vec<u8>,
@@ -123,42 +132,53 @@ struct Tail {
 
 impl Tail {
     fn of(run: &Path) -> Self {
-        Self { path: run.join(EVENTS_FILE), n_read: 0, rest: Vec::new(), has_gone_back: false }
+        Self { run: run.to_owned(), n_files: 0, n_read: 0, rest: Vec::new(), has_gone_back: false }
     }
 
     /// Returns what was added since; a run that has not begun yet has no log.
     fn more(&mut self) -> Result<Vec<Event>, UserError> {
         self.has_gone_back = false;
-        let failed = |what: &dyn Shown| user_error(format!("read {}: {what}", self.path.display()));
-        let mut file = match File::open(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file.map_err(|error| failed(&error))?,
-        };
-        if file.metadata().map_err(|error| failed(&error))?.len() < self.n_read {
+        let files = log_files(&self.run);
+        let length = |at: usize| files.get(at).and_then(|it| it.metadata().ok()).map_or(0, |it| it.len());
+        let is_gone = 0 < self.n_files && files.len() <= self.n_files;
+        if is_gone || length(self.n_files) < self.n_read {
             self.go_back();
         }
-        match self.read(&mut file) {
+        match self.read(&files) {
             // One that went back and has grown again since is in the middle of a line.
-            Err(_) if 0 < self.n_read && !self.has_gone_back => self.go_back(),
+            Err(_) if (0, 0) != (self.n_files, self.n_read) && !self.has_gone_back => self.go_back(),
             events => return events,
         }
-        self.read(&mut file)
+        self.read(&files)
     }
 
     fn go_back(&mut self) {
-        (self.n_read, self.has_gone_back) = (0, true);
+        (self.n_files, self.n_read, self.has_gone_back) = (0, 0, true);
         self.rest.clear();
     }
 
-    fn read(&mut self, file: &mut File) -> Result<Vec<Event>, UserError> {
-        let failed = |what: &dyn Shown| user_error(format!("read {}: {what}", self.path.display()));
-        let read = file.seek(SeekFrom::Start(self.n_read)).and_then(|_| file.read_to_end(&mut self.rest));
-        let n_new = read.map_err(|error| failed(&error))? as u64;
-        let whole = self.rest.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
-        let log = decode_bytes(&self.rest[..whole]).map_err(|error| failed(&error))?;
-        self.n_read += n_new;
-        self.rest.drain(..whole);
-        Ok(log.events)
+    /// Reads on in files that are in order; only the last of them grows.
+    fn read(&mut self, files: &[PathBuf]) -> Result<Vec<Event>, UserError> {
+        let mut events = Vec::new();
+        while let Some(path) = files.get(self.n_files) {
+            self.n_read += self.take(path).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+            let whole = self.rest.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
+            let log = decode_bytes(&self.rest[..whole]);
+            events.extend(log.map_err(|error| user_error(format!("read {}: {error}", path.display())))?.events);
+            self.rest.drain(..whole);
+            if self.n_files + 1 == files.len() {
+                break;
+            }
+            (self.n_files, self.n_read) = (self.n_files + 1, 0);
+        }
+        Ok(events)
+    }
+
+    /// Takes what is new in a file; returns its length.
+    fn take(&mut self, path: &Path) -> io::Result<u64> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.n_read))?;
+        Ok(file.read_to_end(&mut self.rest)? as u64)
     }
 }
 
@@ -167,6 +187,7 @@ mod tests {
     use std::io::Write;
 
     use plimsoll_monitor::encode;
+    use plimsoll_train::EVENTS_FILE;
     use plimsoll_types::EpochDone;
 
     use super::*;
@@ -199,6 +220,21 @@ mod tests {
         file.rewind().unwrap();
         write!(file, "{}{first}", encode(&epoch(4_000_000))).unwrap();
         assert_eq!(tail.more().unwrap(), [epoch(4_000_000), epoch(1)]);
+        assert!(tail.has_gone_back);
+    }
+
+    #[test]
+    fn a_log_that_goes_on_in_another_file_is_followed_there_and_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join(EVENTS_FILE), folder.path().join("events.1.jsonl"));
+        let mut tail = Tail::of(folder.path());
+        std::fs::write(&first, encode(&epoch(1)) + &encode(&epoch(2))).unwrap();
+        assert_eq!(tail.more().unwrap(), [epoch(1), epoch(2)]);
+        std::fs::write(&second, encode(&epoch(3))).unwrap();
+        assert_eq!(tail.more().unwrap(), [epoch(3)]);
+        assert_eq!(tail.more().unwrap(), []);
+        std::fs::remove_file(&second).unwrap();
+        assert_eq!(tail.more().unwrap(), [epoch(1), epoch(2)]);
         assert!(tail.has_gone_back);
     }
 
