@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::process::{plimsoll, run_instead};
 
 pub(crate) const HELP: &str = "\
-train, plan, find, generate, upscale, predict, plan-batches, data, probe, config [ARGS..]
+train, plan, find, generate, upscale, predict, plan-batches, data, probe, report, config [ARGS..]
     Builds plimsoll in release and runs that command of it; `train --help` lists its arguments.
     Devices build the features of their names: those of --device, --set, PLIMSOLL__DEVICE, --config, or of a run that goes on.
 ";
 
 /// Commands of the program that are passed on as they are.
-pub(crate) const COMMANDS: [&str; 10] =
-    ["train", "plan", "find", "generate", "upscale", "predict", "plan-batches", "data", "probe", "config"];
+pub(crate) const COMMANDS: [&str; 11] =
+    ["train", "plan", "find", "generate", "upscale", "predict", "plan-batches", "data", "probe", "report", "config"];
 
 /// Tells the program how it was called, for what it advises.
 const CALLED_AS: &str = "PLIMSOLL_CALLED_AS";

@@ -1,10 +1,10 @@
-//! How long does a line of the log take to write, and a log to read?
+//! How long does it take to record a step, and a log to read?
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use plimsoll_bench::{run, step_done};
-use plimsoll_monitor::{decode, encode};
+use plimsoll_monitor::{Exposition, TensorBoard, decode, encode_into};
 use plimsoll_types::{Event, Knobs};
 
 /// Four micro-batches for the 32 samples of a step.
@@ -14,13 +14,34 @@ const N_LINES: u64 = 1000;
 
 fn main() {
     run(|criterion: &mut Criterion| {
+        record(criterion);
         let mut group = criterion.benchmark_group("monitor");
-        let event = Event::StepDone(step_done(1000, RUNG));
-        group.bench_function("encode/step_done", |b| b.iter(|| encode(black_box(&event))));
-
-        let log: String = (0..N_LINES).map(|step| encode(&Event::StepDone(step_done(step, RUNG)))).collect();
+        let mut log = Vec::new();
+        for step in 0..N_LINES {
+            encode_into(&mut log, &Event::StepDone(step_done(step, RUNG)));
+        }
+        let log = String::from_utf8(log).expect("lines are text");
         group.throughput(Throughput::Elements(N_LINES));
         group.bench_function(BenchmarkId::new("decode", N_LINES), |b| b.iter(|| decode(black_box(&log))));
         group.finish();
     });
+}
+
+/// What a step costs in the log, at the endpoint of Prometheus and in an event file, without the writes themselves.
+fn record(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("record");
+    let event = Event::StepDone(step_done(1000, RUNG));
+    let mut line = Vec::new();
+    group.bench_function("log", |b| {
+        b.iter(|| {
+            line.clear();
+            encode_into(&mut line, black_box(&event));
+        });
+    });
+    let mut exposition = Exposition::default();
+    group.bench_function("prometheus", |b| b.iter(|| exposition.hear(black_box(&event))));
+    let mut records = TensorBoard::default();
+    group.bench_function("tensorboard", |b| b.iter(|| records.hear(black_box(&event), 1.5).len()));
+    group.bench_function("exposition/to_text", |b| b.iter(|| exposition.to_text()));
+    group.finish();
 }

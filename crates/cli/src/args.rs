@@ -2,7 +2,9 @@
 
 mod batches;
 mod layers;
+mod report;
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -10,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
 pub(crate) use self::batches::{Ends, Format, Outside, PlanBatchesArgs};
+pub(crate) use self::report::ReportArgs;
 use crate::exit::CODES;
 
 /// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
@@ -65,6 +68,12 @@ pub(crate) enum Command {
     /// Show every device that can be seen, and why others cannot, and what a run on some of them would have.
     #[command(after_help = CODES)]
     Probe(ProbeArgs),
+    /// Make the report of a run again, compare several runs, or look on while one goes on.
+    ///
+    /// Of one run directory the report and its pictures are written anew from what its log holds; several are compared side by
+    /// side, and the first is what the others are held against.
+    #[command(after_help = CODES)]
+    Report(ReportArgs),
     /// Feed a run's log to the policy again and compare its decisions.
     #[command(after_help = CODES)]
     Replay {
@@ -153,6 +162,9 @@ pub(crate) struct TrainArgs {
     /// Train in this process, instead of in a worker that is started again when it dies.
     #[arg(long)]
     pub(crate) no_supervise: bool,
+    /// Show Prometheus at this address what the run does, such as 127.0.0.1:9464; whoever reaches it may read.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) metrics_addr: Option<SocketAddr>,
 }
 
 #[derive(Debug, Args)]
@@ -297,6 +309,11 @@ const MOST_BATCH: i64 = 1 << 20;
 
 /// A million epochs: more is a typing error.
 const MOST_EPOCHS: f64 = 1e6;
+
+/// Reads an address with its port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "allowed is an address with a port, such as 127.0.0.1:9464 or [::1]:9464".to_owned())
+}
 
 /// Reads a number in a range; NaN is outside of any.
 fn within(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {

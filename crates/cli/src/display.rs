@@ -47,9 +47,18 @@ pub(crate) struct Display {
 impl Display {
     /// Begins to show what a run does.
     pub(crate) fn new() -> Self {
+        Self::of("training", "preparing")
+    }
+
+    /// Begins to show what a run of another process does.
+    pub(crate) fn of_another() -> Self {
+        Self::of("watching", "waiting for a step")
+    }
+
+    fn of(what: &'static str, place: &'static str) -> Self {
         let columns = || terminal_size::terminal_size().map_or(80, |it| usize::from(it.0.0));
-        let beat = Beat::start("training");
-        beat.under_way("preparing", 0, 0);
+        let beat = Beat::start(what);
+        beat.under_way(place, 0, 0);
         let width = stderr().is_terminal().then(columns);
         Self { width, beat, last: None, asked: None, drawn: 0, alarmed: false }
     }

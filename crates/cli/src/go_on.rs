@@ -23,6 +23,9 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
     if let Some(ranks) = args.ranks {
         words.extend(["--ranks".to_owned(), ranks.to_string()]);
     }
+    if let Some(address) = args.metrics_addr {
+        words.extend(["--metrics-addr".to_owned(), address.to_string()]);
+    }
     if args.no_supervise {
         words.push("--no-supervise".to_owned());
     }
@@ -48,6 +51,7 @@ mod tests {
         check(&["--device", "cuda:1"], "a b", "plimsoll train --out 'a b' --resume --device cuda:1");
         check(&["--no-supervise"], "it's", "plimsoll train --out 'it'\\''s' --resume --no-supervise");
         check(&[], "ภาพ$x", "plimsoll train --out 'ภาพ$x' --resume");
+        check(&["--metrics-addr", "[::1]:1"], "a", "plimsoll train --out a --resume --metrics-addr [::1]:1");
         check(&[], "-x", "plimsoll train --out ./-x --resume");
         check(&[], "~/x", "plimsoll train --out '~/x' --resume");
     }

@@ -28,6 +28,7 @@ mod begins;
 mod built_in;
 mod data;
 mod display;
+mod event_file;
 mod exit;
 mod find;
 #[cfg(test)]
@@ -50,8 +51,9 @@ mod probe;
 mod program;
 mod ranks;
 mod replay;
-mod reports;
+mod report;
 mod runs;
+mod scrape;
 mod settings;
 mod shell;
 mod signals;
@@ -59,6 +61,7 @@ mod soundings;
 mod step_settings;
 #[cfg(unix)]
 mod supervise;
+mod told;
 mod train;
 mod trained;
 mod upscale;

@@ -6,6 +6,7 @@ mod known;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, ConfigError, File, FileFormat, FileSourceString, Map, Value, ValueKind};
 use plimsoll_policy::Bounds;
+use plimsoll_train::CONFIG_FILE;
 use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 pub(crate) use self::given::Given;
@@ -157,6 +159,15 @@ fn checked(values: Map<String, Value>, known: &Known, origins: &Origins) -> Resu
         Ok((key, Value::new(None, taken)))
     };
     values.into_iter().map(take).collect()
+}
+
+/// Returns every key of a configuration as it was written, with its value.
+pub(crate) fn flat(toml: &str) -> Result<BTreeMap<String, String>, UserError> {
+    refuse_deep(CONFIG_FILE, nesting(toml))?;
+    let config = Config::builder().add_source(File::from_str(toml, FileFormat::Toml)).build();
+    let tables =
+        config.and_then(Config::try_deserialize).map_err(|error| user_error(format!("read {CONFIG_FILE}: {error}")))?;
+    Ok(flatten(tables).into_iter().map(|(key, value)| (key, value.to_string())).collect())
 }
 
 /// Says where a key comes from.

@@ -8,7 +8,9 @@ use plimsoll_probe::TrackingAllocator;
 use crate::args::{Cli, Command};
 use crate::exit::Interrupted;
 use crate::harness::Harness;
-use crate::{data, exit, find, generate, plan, plan_batches, predict, probe, ranks, replay, say, train, upscale};
+use crate::{
+    data, exit, find, generate, plan, plan_batches, predict, probe, ranks, replay, report, say, train, upscale,
+};
 
 /// Counts what the process allocates, so that the CPU's memory can be measured.
 #[global_allocator]
@@ -26,6 +28,7 @@ pub fn run(harness: &'static dyn Harness) -> ExitCode {
         Command::PlanBatches(args) => plan_batches::plan_batches(&args),
         Command::Data(args) => data::data(&args, harness),
         Command::Probe(args) => probe::probe(&args),
+        Command::Report(args) => report::report(&args),
         Command::Replay { logs } => replay::replay(&logs),
         Command::Config(args) => args.layers(None).and_then(|it| it.load()).map_err(Into::into).map(|loaded| {
             print!("{}", loaded.to_toml());

@@ -1,14 +1,15 @@
 //! `plimsoll replay`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_monitor::decode_bytes;
-use plimsoll_train::{Incident, Mismatch, Replay};
+use plimsoll_monitor::{Log, decode_bytes};
+use plimsoll_train::{EVENTS_FILE, Incident, Mismatch, Replay, read_log};
 use plimsoll_types::Decision;
 
 use crate::beat::Beat;
-use crate::exit::user_error;
+use crate::exit::{UserError, user_error};
 
 pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut same = true;
@@ -28,23 +29,33 @@ pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
 }
 
 fn replay_one(path: &Path, beat: &Beat) -> anyhow::Result<Replay> {
-    let bytes = std::fs::read(path);
-    let bytes = bytes.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    let failed = |what: &dyn Display| user_error(format!("read {}: {what}", path.display()));
     if is_incident(path) {
-        let incident = Incident::parse(&String::from_utf8_lossy(&bytes));
-        let incident = incident.map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+        let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+        let incident = Incident::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| failed(&error))?;
         beat.clear();
         println!("{}: at step {}, {}", path.display(), incident.step, incident.failure);
         let replay = plimsoll_train::replay_incident(&incident);
         return Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?);
     }
-    let log = decode_bytes(&bytes).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
+    let log = log(path)?;
     if log.truncated {
         beat.clear();
         println!("{}: the last line is cut short and left out", path.display());
     }
     let replay = plimsoll_train::replay(&log.events);
     Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?)
+}
+
+/// Reads a log, which goes on in other files beside it where it has the name that a run gives it.
+fn log(path: &Path) -> Result<Log, UserError> {
+    if path.ends_with(EVENTS_FILE) {
+        let run = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return read_log(run).map_err(|error| user_error(error.to_string()));
+    }
+    let failed = |what: &dyn Display| user_error(format!("read {}: {what}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+    decode_bytes(&bytes).map_err(|error| failed(&error))
 }
 
 /// An incident is one JSON document, a log one for each line.

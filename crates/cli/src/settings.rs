@@ -38,6 +38,7 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     pub(crate) train: Train,
     pub(crate) data: Data,
+    pub(crate) monitor: Monitor,
     pub(crate) tasks: Tasks,
     pub(crate) sr: SrSettings,
     pub(crate) sequence: Sequence,
@@ -125,6 +126,12 @@ pub(crate) struct Data {
     pub(crate) buffer_limit: AutoSize,
     pub(crate) store_limit: AutoSize,
     look_ahead: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Monitor {
+    pub(crate) tensorboard: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

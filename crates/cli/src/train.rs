@@ -5,19 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_finder::{FinderConfig, FinderError};
-use plimsoll_monitor::{Progress, TrainingReport};
+use plimsoll_monitor::{Progress, RunFacts, TrainingReport};
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag,
-    TrainError, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, RunDirError, Shell,
+    StopFlag, TrainError, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event};
 
 use crate::args::{FindObjective, TrainArgs};
 use crate::beat::Beat;
-use crate::display::Display;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
 use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
@@ -25,10 +24,12 @@ use crate::load::Loaded;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, open_probe};
 use crate::ranks::{Common, Other, fit_beside};
+use crate::scrape::{Endpoint, Scraped};
 use crate::settings::Settings;
 use crate::step_settings::Asked;
+use crate::told::Told;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
-use crate::{find, go_on, ranks, reports, signals, use_it, worker};
+use crate::{find, go_on, ranks, report, signals, use_it, worker};
 
 pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -49,7 +50,9 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     // Before anything is written: a signal from here on ends the run and not only the process.
     let stop = StopFlag::default();
     signals::watch(&stop)?;
-    let mut on_wait = |it: &plimsoll_train::RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
+    let address = args.metrics_addr.filter(|_| fleet.rank() == 0);
+    let scraped = address.map(|it| Endpoint::bind(it)?.serve()).transpose()?;
+    let mut on_wait = |it: &RunDirError| eprintln!("waiting     for up to 10 s to {}", describe(it));
     let beat = Beat::start("waiting");
     let machines = ranks::machines(&mut *fleet)?;
     loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, &machines, harness)?;
@@ -57,7 +60,11 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     run_dir.set_machines(machines);
     drop(beat);
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
-    with_loaded(&loaded.settings, loading, Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet })
+    with_loaded(
+        &loaded.settings,
+        loading,
+        Train { args, loaded: &loaded, run_dir, existing, death, stop, fleet, scraped },
+    )
 }
 
 /// Whether the run is a worker's, and this process only looks after it; there are no process groups but on Unix.
@@ -73,6 +80,7 @@ struct Train<'a> {
     death: Option<Death>,
     stop: StopFlag,
     fleet: Box<dyn Fleet>,
+    scraped: Option<Scraped>,
 }
 
 impl WithJob for Train<'_> {
@@ -150,7 +158,7 @@ fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
 impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
         let (settings, harness) = (&loaded.settings, self.harness);
-        let Train { args, mut run_dir, existing, death, stop, fleet, .. } = run;
+        let Train { args, mut run_dir, existing, death, stop, fleet, scraped, .. } = run;
         let step_settings = self.step_settings(settings, Asked(run.loaded.settings.batch.size));
         // Dropped before the run directory: one of them alone leaves the place as it was.
         let at_once = at_once;
@@ -165,7 +173,7 @@ impl<J: Job> Prepared<J> {
         let own = self.of_thread(settings, 0)?;
         let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
         let request = self.plan_request(&own)?;
-        let (display, config_text) = (RefCell::new(Display::new()), loaded.to_toml());
+        let config_text = loaded.to_toml();
         let device = open_device(settings.device());
         let device = device.map_err(|error| user_error(describe(&error)))?;
         if 1 < n_devices {
@@ -176,11 +184,20 @@ impl<J: Job> Prepared<J> {
         for (name, content) in self.files.iter().filter(|(name, _)| is_due(name)) {
             signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
         }
-        let mut observer = |event: &Event, progress: &Progress| display.borrow_mut().show(event, progress);
-        let mut watching = |doing: Doing, progress: &Progress| display.borrow_mut().watch(doing, progress);
         let mut warnings = self.notes.warnings;
+        let facts = RunFacts {
+            step_settings,
+            skipped_files: self.skipped,
+            loading_peak: self.loaded.peak,
+            warnings: warnings.clone(),
+            ..RunFacts::default()
+        };
+        let told = if is_first { Told::first(&run_dir, &facts, settings, scraped)? } else { Told::new() };
+        let told = RefCell::new(told);
+        let mut observer = |event: &Event, progress: &Progress| told.borrow_mut().hear(event, progress);
+        let mut watching = |doing: Doing, progress: &Progress| told.borrow_mut().display.watch(doing, progress);
         let mut warn = |warning: &str| {
-            display.borrow_mut().clear();
+            told.borrow_mut().display.clear();
             eprintln!("warning: {warning}");
             warnings.push(warning.to_owned());
         };
@@ -212,14 +229,14 @@ impl<J: Job> Prepared<J> {
             stop: &stop,
         };
         let outcome = fit_beside(&self.job, (&config, shell), others, &common);
-        display.borrow_mut().end();
+        told.borrow_mut().display.end();
         let outcome = outcome?;
         if !is_first {
             return Ok(exit_code(&outcome, &stop));
         }
-        let facts = reports::facts(&run_dir, &outcome, step_settings, warnings, self.skipped, self.loaded);
-        let report = reports::write(&run_dir, &outcome, &facts);
-        drop(display);
+        let facts = report::facts::at_end(facts, &outcome, warnings);
+        let report = report::outputs::of_run(&run_dir, &outcome, facts);
+        drop(told);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
     }
 

@@ -58,6 +58,7 @@ fn a_run_leaves_everything_behind_and_its_log_replays() {
         "memory_timeline.svg",
         "memory_timeline.png",
         "overhead.json",
+        "facts.json",
         "processes.jsonl",
         "checkpoints/best.json",
         "checkpoints/step-00000020/model.bpk",

@@ -178,6 +178,9 @@ impl Elsewhere {
             (_, "PLAN") => "plan.bin".to_owned(),
             ("generate", "RUN") => "text".to_owned(),
             ("predict", "RUN") => "sequence".to_owned(),
+            ("report", "OTHER") => "text".to_owned(),
+            // Any port will do, and that of the page may be taken.
+            (_, "127.0.0.1:9464") => "127.0.0.1:0".to_owned(),
             // An incident takes a fault: a log stands for one.
             ("replay", "incident-N.json") => log(),
             (_, word) => word.replace("RUN", "sr"),

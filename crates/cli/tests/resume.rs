@@ -31,7 +31,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 108] = [
+const CASES: [Case; 109] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -109,6 +109,7 @@ const CASES: [Case; 108] = [
     ("sequence", "data.buffer_limit", "9 MiB", GOES_ON),
     ("sequence", "data.look_ahead", "40", GOES_ON),
     ("sr", "data.store_limit", "1 GiB", GOES_ON),
+    ("sr", "monitor.tensorboard", "true", GOES_ON),
     ("multitask", "tasks.balance", "fixed", Some("`job`")),
     ("multitask", "tasks.alpha", "1.0", Some("`tasks.alpha`")),
     ("multitask", "tasks.learning_rate", "0.01", Some("`tasks.learning_rate`")),

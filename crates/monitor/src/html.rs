@@ -16,13 +16,7 @@ impl TrainingReport {
     /// run as it is shown.
     pub fn to_html(&self, events: &[Event], facts: &RunFacts, config: &str) -> String {
         let run = Run::new(events);
-        let title = escaped(&format!("Training report: {}", self.job.as_deref().unwrap_or("unknown job")));
-        let mut page = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-             <style>\n{STYLE}{}}}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
-            dark()
-        );
+        let mut page = head(&format!("Training report: {}", self.job.as_deref().unwrap_or("unknown job")));
         self.write_head(&mut page, &run);
         page += "<h2>Over the run</h2>\n";
         figures(&mut page, "wide", &wide_pictures(&run, facts));
@@ -116,8 +110,18 @@ impl TrainingReport {
     }
 }
 
+/// Begins a page with its title.
+pub(crate) fn head(title: &str) -> String {
+    let (title, dark) = (escaped(title), dark());
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}{dark}}}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    )
+}
+
 /// Writes pictures as figures; those of a grid have a heading, the others a title of their own.
-fn figures(page: &mut String, class: &str, pictures: &[Inline]) {
+pub(crate) fn figures(page: &mut String, class: &str, pictures: &[Inline]) {
     let _ = writeln!(page, "<div class=\"{class}\">");
     for Inline { title, svg } in pictures {
         let heading = if class == "grid" { format!("<h3>{title}</h3>\n") } else { String::new() };
@@ -143,7 +147,7 @@ fn table<const N: usize>(page: &mut String, title: &str, names: &[&str], rows: &
 }
 
 /// Writes a row of a table, each cell in an element of this name.
-fn row(page: &mut String, element: &str, cells: &[impl AsRef<str>]) {
+pub(crate) fn row(page: &mut String, element: &str, cells: &[impl AsRef<str>]) {
     *page += "<tr>";
     for it in cells {
         let _ = write!(page, "<{element}>{}</{element}>", escaped(it.as_ref()));

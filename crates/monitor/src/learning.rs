@@ -176,7 +176,7 @@ fn has_learnt_nothing(run: &Run<'_>, last: &Validated) -> Option<String> {
 const AVERAGED: usize = 32;
 
 /// Returns the mean training loss of the steps before one.
-fn loss_before(run: &Run<'_>, step: u64) -> Option<f64> {
+pub(crate) fn loss_before(run: &Run<'_>, step: u64) -> Option<f64> {
     let losses: Vec<f64> = run.steps().filter(|it| it.step < step && it.loss.is_finite()).map(|it| it.loss).collect();
     let of_late = &losses[losses.len().saturating_sub(AVERAGED)..];
     (!of_late.is_empty()).then(|| of_late.iter().sum::<f64>() / of_late.len() as f64)

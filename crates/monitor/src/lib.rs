@@ -1,7 +1,7 @@
 //! What happened?
 //!
 //! Turns the events of a run into the lines of its log, and a log into metrics, a report, a page, pictures and a progress
-//! line; and a memory plan, which says what will happen, into a picture and tables.
+//! line, what other tools read, and several logs into a comparison; and a memory plan, which says what will happen, into a picture and tables.
 //!
 //! # Invariants
 //!
@@ -39,6 +39,9 @@
 
 mod adjustment;
 mod change;
+mod comparison;
+mod csv;
+mod exposition;
 mod facts;
 mod gain;
 mod html;
@@ -59,6 +62,7 @@ mod run;
 mod summary;
 mod table;
 mod task;
+mod tensorboard;
 mod text;
 mod usage;
 mod verdict;
@@ -66,10 +70,13 @@ mod work;
 
 pub use adjustment::{Adjustment, Setting};
 pub use change::SettingChange;
+pub use comparison::{ComparedRun, Comparison};
+pub use csv::steps_csv;
+pub use exposition::Exposition;
 pub use facts::{Restart, RunFacts};
 pub use learning::ValidationReport;
 pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
-pub use log::{Log, LogError, decode, decode_bytes, encode};
+pub use log::{Log, LogError, decode, decode_bytes, encode, encode_into};
 pub use metrics::{batch_metrics, epoch_metrics};
 pub use outlook::Outlook;
 pub use pace::{Ahead, Pace};
@@ -79,5 +86,6 @@ pub use progress::{Progress, Validating};
 pub use ranks::RankReport;
 pub use summary::TrainingReport;
 pub use task::TaskReport;
+pub use tensorboard::TensorBoard;
 pub use usage::Usage;
 pub use work::Work;

@@ -3,8 +3,6 @@
 use plimsoll_types::{Event, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 use serde::Deserialize;
 
-use crate::text::json;
-
 /// What a log says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
@@ -49,8 +47,24 @@ pub enum LogError {
 ///
 /// JSON has no NaN and no infinity: a loss, norm or metric that is not finite is written as `null`, and [`decode`]
 /// reads it as NaN.
+///
+/// # Panics
+///
+/// Never: an event is plain data.
 pub fn encode(event: &Event) -> String {
-    json(event) + "\n"
+    let mut line = Vec::new();
+    encode_into(&mut line, event);
+    String::from_utf8(line).expect("JSON is text")
+}
+
+/// Appends an event as one line of JSON, as [`encode`] writes it: a buffer that is used again takes no memory.
+///
+/// # Panics
+///
+/// Never: an event is plain data.
+pub fn encode_into(lines: &mut Vec<u8>, event: &Event) {
+    serde_json::to_writer(&mut *lines, event).expect("plain data with text keys always serialises");
+    lines.push(b'\n');
 }
 
 /// Reads the lines that [`encode`] wrote.

@@ -1,6 +1,9 @@
 //! Where a run stands, on two lines or one.
 
-use plimsoll_types::{Bytes, Knobs};
+use plimsoll_types::{Bytes, Event, Knobs, RunStarted};
+
+use crate::policy::Policy;
+use crate::run::Run;
 
 use crate::text::{percent, short, time};
 
@@ -56,6 +59,43 @@ const BAR_CELLS: usize = 6;
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 impl Progress {
+    /// Describes a run that begins, as the head of its log says.
+    pub fn of(start: &RunStarted) -> Self {
+        let head = [Event::RunStarted(start.clone())];
+        Self {
+            step: 0,
+            n_steps: start.n_steps,
+            epoch: 0,
+            loss: f64::NAN,
+            metric_name: String::new(),
+            metric: None,
+            metric_step: 0,
+            validating: None,
+            knobs: start.knobs,
+            has_lengths: !Policy::of(&Run::new(&head)).edges.is_empty(),
+            unit_of_length: start.unit_of_length.clone(),
+            samples_per_second: 0.0,
+            peak: Bytes::ZERO,
+            budget: start.budget.budget,
+            seconds_left: None,
+        }
+    }
+
+    /// Takes over what an event says; what takes a clock is the caller's.
+    pub fn hear(&mut self, event: &Event) {
+        match event {
+            Event::StepDone(done) => {
+                (self.step, self.epoch, self.loss) = (done.step + 1, done.epoch, done.loss);
+                (self.knobs, self.peak, self.budget) = (done.rung, done.peak, done.budget);
+            }
+            Event::Validated(validated) => {
+                self.metric_name.clone_from(&validated.metric_name);
+                (self.metric, self.metric_step) = (Some(validated.metric), validated.step);
+            }
+            _ => {}
+        }
+    }
+
     /// Writes two lines of at most `width` characters each, for a terminal where they replace the ones before.
     ///
     /// Both fit into 80 characters as a rule; what matters least goes first when there is no room.

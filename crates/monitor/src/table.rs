@@ -29,23 +29,51 @@ impl PlanView {
             let (batch, edge) = (it.shape.samples.to_string(), it.shape.extent().to_string());
             [batch, edge, size(it.reserved), size(it.in_use), share, fits.to_owned(), it.source.to_string()]
         });
-        let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(cells).collect();
+        let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(cells).map(Vec::from).collect();
         columns(&rows, 5)
     }
 }
 
 /// Writes rows with their columns aligned: the first `n_right` at the right, the others at the left.
-fn columns<const N: usize>(rows: &[[String; N]], n_right: usize) -> String {
-    let widths: [usize; N] = std::array::from_fn(|it| rows.iter().map(|row| width(&row[it])).max().unwrap_or(0));
-    let line = |row: &[String; N]| {
-        let aligned = |(index, (text, width)): (usize, (&String, usize))| match index {
+fn columns(rows: &[Vec<String>], n_right: usize) -> String {
+    let widths = widths(rows);
+    let line = |row: &Vec<String>| {
+        let aligned = |(index, (text, width)): (usize, (&String, &usize))| match index {
             _ if index < n_right => format!("{text:>width$}"),
             _ => format!("{text:<width$}"),
         };
-        let texts: Vec<String> = row.iter().zip(widths).enumerate().map(aligned).collect();
+        let texts: Vec<String> = row.iter().zip(&widths).enumerate().map(aligned).collect();
         texts.join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()
+}
+
+/// Writes rows below their names with the columns aligned at the left: as many beside the first as have room, and the others
+/// below, each time beside the first.
+pub(crate) fn columns_wrapped(names: &[String], rows: &[Vec<String>], width: usize) -> String {
+    let rows: Vec<Vec<String>> = std::iter::once(names.to_vec()).chain(rows.iter().cloned()).collect();
+    let widths = widths(&rows);
+    let (mut tables, mut from) = (Vec::new(), 1);
+    while from < names.len() {
+        let mut taken = widths[0];
+        let fits = |column: &usize| {
+            taken += GAP + column;
+            taken <= width
+        };
+        let n = widths[from..].iter().copied().take_while(fits).count().max(1);
+        let part = |row: &Vec<String>| std::iter::once(&row[0]).chain(&row[from..from + n]).cloned().collect();
+        tables.push(columns(&rows.iter().map(part).collect::<Vec<_>>(), 0));
+        from += n;
+    }
+    tables.join("\n")
+}
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let n = rows.first().map_or(0, Vec::len);
+    (0..n).map(|at| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0)).collect()
 }
 
 fn width(text: &str) -> usize {

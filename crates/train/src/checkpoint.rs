@@ -20,7 +20,7 @@ use crate::controller::Controller;
 use crate::loader::LoaderPosition;
 use crate::resume::{Change, Kept};
 use crate::run::Unfit;
-use crate::run_dir::{EVENTS_FILE, RunDirError, io_error};
+use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, log_bytes};
 use crate::validation::ValidationState;
 
 pub(crate) use self::background::{Background, Unpublished};
@@ -183,7 +183,7 @@ impl RunState {
 
     /// Says what is wrong with the log that this state belongs to, if anything is.
     fn check_log(&self, run_dir: &Path) -> Result<(), String> {
-        let found = fs::metadata(run_dir.join(EVENTS_FILE)).map_or(0, |it| it.len());
+        let found = log_bytes(run_dir);
         if self.log_bytes <= found {
             return Ok(());
         }

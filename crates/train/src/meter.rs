@@ -109,31 +109,21 @@ impl Meter {
                 self.pace.step(seconds);
                 self.is_validated = false;
                 (self.samples, self.n_steps) = (self.samples + done.n_samples(), self.n_steps + 1);
-                let progress = &mut self.progress;
-                progress.step = done.step + 1;
-                progress.epoch = done.epoch;
-                progress.loss = done.loss;
-                progress.knobs = done.rung;
-                progress.peak = done.peak;
-                progress.budget = done.budget;
-                progress.samples_per_second = self.samples as f64 / self.began.elapsed().as_secs_f64();
+                self.progress.samples_per_second = self.samples as f64 / self.began.elapsed().as_secs_f64();
             }
             Event::Decided(it) if matches!(it.decision, Decision::Move(_) | Decision::Resize(_)) => self.pace.change(),
             Event::CheckpointSaved(_) => {
                 let seconds = self.lap();
                 self.pace.checkpoint(seconds);
             }
-            Event::Validated(validated) => {
+            Event::Validated(_) => {
                 let seconds = self.lap();
                 self.pace.validation(seconds);
                 self.is_validated = true;
-                let progress = &mut self.progress;
-                progress.metric_name.clone_from(&validated.metric_name);
-                progress.metric = Some(validated.metric);
-                progress.metric_step = validated.step;
             }
             _ => return,
         }
+        self.progress.hear(event);
         self.progress.seconds_left = self.pace.seconds_left(self.ahead());
     }
 

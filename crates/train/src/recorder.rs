@@ -1,6 +1,5 @@
 //! The last steps of a run, kept in memory for the case of a failure.
 
-use plimsoll_monitor::encode;
 use plimsoll_types::Event;
 
 use crate::controller::Controller;
@@ -28,13 +27,21 @@ pub(crate) struct Recorder {
 struct Span {
     controller: Controller,
     n_steps: u64,
-    events: Vec<Event>,
+    /// The events as the log has them, so that noting one takes no memory once there is room for two spans.
+    lines: Vec<u8>,
     surroundings: Vec<Surroundings>,
 }
 
 impl Span {
     fn new(controller: Controller) -> Self {
-        Self { controller, n_steps: 0, events: Vec::new(), surroundings: Vec::new() }
+        Self { controller, n_steps: 0, lines: Vec::new(), surroundings: Vec::new() }
+    }
+
+    /// Begins anew where another span was, in its room.
+    fn again(mut self, controller: Controller) -> Self {
+        self.lines.clear();
+        self.surroundings.clear();
+        Self { controller, n_steps: 0, ..self }
     }
 }
 
@@ -44,10 +51,10 @@ impl Recorder {
         Self { older: None, newer: Span::new(controller), reported: None }
     }
 
-    /// Notes an event.
-    pub(crate) fn note(&mut self, event: &Event) {
-        self.newer.n_steps += u64::from(matches!(event, Event::StepDone(_)));
-        self.newer.events.push(event.clone());
+    /// Notes events and the lines that the log has of them.
+    pub(crate) fn note(&mut self, events: &[Event], lines: &[u8]) {
+        self.newer.n_steps += events.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
+        self.newer.lines.extend_from_slice(lines);
     }
 
     /// Between two steps: looks around now and then, and begins a new span when one is full.
@@ -56,7 +63,11 @@ impl Recorder {
             self.newer.surroundings.push(look());
         }
         if STEPS <= self.newer.n_steps {
-            let full = std::mem::replace(&mut self.newer, Span::new(controller.clone()));
+            let next = match self.older.take() {
+                Some(oldest) => oldest.again(controller.clone()),
+                None => Span::new(controller.clone()),
+            };
+            let full = std::mem::replace(&mut self.newer, next);
             self.older = Some(full);
         }
     }
@@ -73,7 +84,10 @@ impl Recorder {
     /// Describes a failure.
     pub(crate) fn incident(&self, failure: String, step: u64, samples: Vec<u64>, now: Surroundings) -> Incident {
         let spans = || self.older.iter().chain([&self.newer]);
-        let value = |event: &Event| serde_json::from_str(&encode(event)).unwrap_or_default();
+        let values = |span: &Span| {
+            let lines = span.lines.split(|it| *it == b'\n').filter(|it| !it.is_empty());
+            lines.map(|it| serde_json::from_slice(it).unwrap_or_default()).collect::<Vec<_>>()
+        };
         Incident {
             version: Incident::VERSION,
             failure,
@@ -81,7 +95,7 @@ impl Recorder {
             samples,
             surroundings: spans().flat_map(|it| it.surroundings.iter().copied()).chain([now]).collect(),
             controller: spans().next().unwrap_or(&self.newer).controller.clone(),
-            events: spans().flat_map(|it| &it.events).map(value).collect(),
+            events: spans().flat_map(values).collect(),
         }
     }
 }

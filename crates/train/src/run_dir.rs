@@ -4,6 +4,7 @@ mod error;
 mod files;
 mod lock;
 mod log;
+mod parts;
 mod processes;
 mod undo;
 
@@ -17,7 +18,9 @@ use plimsoll_types::Event;
 pub use self::error::RunDirError;
 pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
-pub use self::log::{EVENTS_FILE, UNDONE_FILE};
+pub use self::log::UNDONE_FILE;
+pub(crate) use self::parts::log_bytes;
+pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
 
@@ -161,17 +164,17 @@ impl RunDir {
         }
     }
 
-    /// Appends events to the log, in one write.
+    /// Appends events to the log, in one write, and returns the lines that it has of them.
     ///
     /// # Errors
     ///
     /// [`RunDirError::Io`]; the log ends with a whole line then, as it did before.
-    pub fn log(&mut self, events: &[Event]) -> Result<(), RunDirError> {
+    pub fn log(&mut self, events: &[Event]) -> Result<&[u8], RunDirError> {
         self.log.append(events)?;
         if events.iter().any(|it| matches!(it, Event::StepDone(_) | Event::RunEnded(_))) {
             self.keep();
         }
-        Ok(())
+        Ok(self.log.last_lines())
     }
 
     /// The run has begun: what it replaces goes for good.
@@ -182,13 +185,18 @@ impl RunDir {
         }
     }
 
+    /// Whether a process writes to the run of a directory, as far as the file system tells.
+    pub fn is_being_written(path: &Path) -> bool {
+        lock::is_taken(path)
+    }
+
     /// Reads the log back; a last line that a kill cut short is left out.
     ///
     /// # Errors
     ///
     /// [`RunDirError::Log`] for a damaged line before the last.
     pub fn events(&self) -> Result<Vec<Event>, RunDirError> {
-        self.log.events()
+        Ok(read_log(&self.path)?.events)
     }
 
     /// Returns the length of the log in bytes: the mark that a checkpoint notes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Most axes along which a sample can extend: height, width and tokens, say.
 pub const MAX_AXES: usize = 3;
@@ -11,8 +11,8 @@ pub const MAX_AXES: usize = 3;
 /// side in pixels of a square patch, images of a group.
 ///
 /// Written as a list, `[128]` or `[12, 64]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "Vec<u32>")]
 pub struct Extent {
     /// Axes that are not used have 0.
     edges: [u32; MAX_AXES],
@@ -88,9 +88,10 @@ impl TryFrom<Vec<u32>> for Extent {
     }
 }
 
-impl From<Extent> for Vec<u32> {
-    fn from(extent: Extent) -> Self {
-        extent.edges().to_vec()
+/// As a list, which takes no memory: a log has one for each micro-batch.
+impl Serialize for Extent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.edges().serialize(serializer)
     }
 }
 

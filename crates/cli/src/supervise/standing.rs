@@ -1,11 +1,10 @@
 //! Where a run stands, as its directory tells a process that does not train.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use plimsoll_train::{EVENTS_FILE, PROCESSES_FILE, Process};
+use plimsoll_train::{EVENTS_FILE, PROCESSES_FILE, Process, log_tail};
 use plimsoll_types::{Bytes, Decision, Event, Knobs};
 
 /// The end of the log that is read: a step is a line, seldom of more than some KiB.
@@ -32,7 +31,7 @@ impl Standing {
     /// Reads what there is; a run that has written nothing stands nowhere.
     pub(super) fn of(run: &Path) -> Self {
         let mut standing = Self { checkpoint: last_checkpoint(run), ..Self::default() };
-        let tail = tail(&run.join(EVENTS_FILE)).unwrap_or_default();
+        let tail = log_tail(run, TAIL).unwrap_or_default();
         // The first line and the last may be parts of lines.
         let events = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         events.for_each(|event| standing.follow(&event));
@@ -67,17 +66,9 @@ pub(super) fn identity(run: &Path) -> Option<(u64, u64)> {
 
 /// Returns the machine of each rank of the last process that worked on a run.
 pub(super) fn machines_of(run: &Path) -> Vec<String> {
-    let notes = tail(&run.join(PROCESSES_FILE)).unwrap_or_default();
+    let notes = fs::read(run.join(PROCESSES_FILE)).unwrap_or_default();
     let lines = notes.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     lines.map(|it: Process| it.machines).next().unwrap_or_default()
-}
-
-fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(TAIL)))?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail)?;
-    Ok(tail)
 }
 
 fn last_checkpoint(run: &Path) -> Option<u64> {

@@ -13,6 +13,7 @@ mod knobs;
 mod memory;
 mod panel;
 mod ratios;
+mod runs;
 mod series;
 mod sizes;
 mod steps;
@@ -21,6 +22,7 @@ mod training;
 
 use plimsoll_types::Event;
 
+use crate::metrics::rate;
 use crate::run::Run;
 use crate::{PlanView, RunFacts};
 use canvas::Canvas;
@@ -124,6 +126,22 @@ pub(crate) fn small_pictures(run: &Run<'_>) -> Vec<Inline> {
         curve("Learning rate", &steps::ALL[2..]),
     ];
     [foreseen, rates, edges].into_iter().chain(padding).chain(curves).collect()
+}
+
+/// Draws what several runs reached on the same axes; what only runs of one job have in common only where they are.
+pub(crate) fn compared_pictures(runs: &[(String, Run<'_>)], is_one_job: bool) -> Vec<Inline> {
+    let picture = |title, heading, value| {
+        let beside = runs::Beside { runs, heading, value };
+        Inline { title, svg: svg(&beside, SMALL) }
+    };
+    let of_a_job = || {
+        [
+            picture("Training loss", "loss", |it| Some(it.loss)),
+            picture("Throughput", "samples per second", |it| rate(it.n_samples(), it.seconds)),
+        ]
+    };
+    let memory = picture("Memory", "peak, % of the budget", |it| Some(100.0 * it.peak.share_of(it.budget)));
+    is_one_job.then(of_a_job).into_iter().flatten().chain([memory]).collect()
 }
 
 fn render(figure: &impl Figure) -> Plot {

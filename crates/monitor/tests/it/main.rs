@@ -2,6 +2,9 @@
 
 mod answers;
 mod changes;
+mod comparison;
+mod csv;
+mod exposition;
 mod heat;
 mod html;
 mod log;
@@ -12,4 +15,5 @@ mod report;
 mod run;
 mod settings;
 mod tasks;
+mod tensorboard;
 mod verdicts;

@@ -10,7 +10,7 @@ use plimsoll_probe::count_beside;
 
 use super::folder::{self, Best, prune};
 use super::{CheckpointError, STATE, WEIGHTS, checksums};
-use crate::run_dir::{EVENTS_FILE, RunDirError, io_error};
+use crate::run_dir::{EVENTS_FILE, RunDirError, io_error, log_files};
 
 /// A checkpoint whose files are written, and are on the disk only once they are flushed; it has no name yet.
 ///
@@ -41,7 +41,8 @@ impl Unpublished {
     }
 
     fn named(&self) -> Result<(), RunDirError> {
-        let log = self.run_dir.join(EVENTS_FILE);
+        // The files of the log before its last one are on the disk already.
+        let log = log_files(&self.run_dir).pop().unwrap_or_else(|| self.run_dir.join(EVENTS_FILE));
         for path in [log, self.folder.join(WEIGHTS), self.folder.join(STATE)] {
             sync_file(&path).map_err(|source| io_error("flush", &path, source))?;
         }

@@ -70,9 +70,8 @@ impl<'s> Journal<'s> {
     pub(super) fn log(&mut self, events: &[Event]) -> Result<(), RunDirError> {
         let Self { dir, listeners, meter, recorder, stopwatch, .. } = self;
         stopwatch.time(Lap::Monitor, || {
-            dir.log(events)?;
+            recorder.note(events, dir.log(events)?);
             for event in events {
-                recorder.note(event);
                 meter.update(event);
                 (listeners.observer)(event, meter.progress());
             }

@@ -48,6 +48,12 @@ pub(super) fn take(
     }
 }
 
+/// Whether somebody writes to a folder; where nobody can tell, nobody is said to.
+pub(super) fn is_taken(folder: &Path) -> bool {
+    // Held for a moment only, which whoever wants to write waits for.
+    File::open(folder.join(FILE)).is_ok_and(|it| matches!(it.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Names the process that holds the lock, where it has left its number.
 fn locked(folder: &Path) -> RunDirError {
     let process = fs::read_to_string(folder.join(FILE)).ok().and_then(|it| it.trim().parse().ok());
@@ -62,7 +68,9 @@ mod tests {
     fn a_second_writer_waits_and_is_refused_by_the_name_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let quiet = &mut |_: &RunDirError| ();
+        assert!(!is_taken(folder.path()), "there is nothing yet");
         let first = take(folder.path(), Duration::ZERO, quiet).unwrap();
+        assert!(is_taken(folder.path()));
         let mut told = Vec::new();
         let error = take(folder.path(), 3 * PAUSE, &mut |it| told.push(it.to_string())).unwrap_err().to_string();
         assert!(error.contains(&folder.path().display().to_string()), "{error}");
@@ -75,5 +83,7 @@ mod tests {
             second.join().unwrap()
         });
         assert!(waits.is_ok(), "{waits:?}");
+        drop(waits);
+        assert!(!is_taken(folder.path()));
     }
 }

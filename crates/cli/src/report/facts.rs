@@ -1,50 +1,53 @@
-//! What a run leaves behind, besides its log and its checkpoints.
+//! What the log of a run does not say, and where that is kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{
-    RankReport, Restart, RunFacts, StepSettings, TrainingReport, batch_metrics, decode_bytes, epoch_metrics,
-    memory_timeline, step_curves, task_comparison, training_curves,
-};
-use plimsoll_train::{
-    CONFIG_FILE, EVENTS_FILE, Outcome, PROCESSES_FILE, Process, RunDir, RunDirError, UNDONE_FILE, Why, folders_of_ranks,
-};
+use plimsoll_monitor::{RankReport, Restart, RunFacts};
+use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log};
 use plimsoll_types::{Event, StepDone};
 
-use crate::loading::Loaded;
+/// What the log does not say, inside a run directory.
+pub(crate) const FACTS_FILE: &str = "facts.json";
 
-/// Gathers what the log does not say.
-pub(crate) fn facts(
-    run_dir: &RunDir,
-    outcome: &Outcome,
-    step_settings: StepSettings,
-    warnings: Vec<String>,
-    skipped_files: Vec<String>,
-    loaded: Loaded,
-) -> RunFacts {
+/// Adds what the end of a run has shown to what was known at its beginning.
+pub(crate) fn at_end(facts: RunFacts, outcome: &Outcome, warnings: Vec<String>) -> RunFacts {
     RunFacts {
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
         waiting_for_ranks: outcome.overhead.and_then(|it| it.ranks).map(|it| (it.seconds, it.ratio)),
-        other_ranks: other_ranks(run_dir.path()),
-        loading_peak: loaded.peak,
-        step_settings,
-        restarts: restarts(run_dir.path()),
-        undone: undone(run_dir.path()),
         warnings,
-        skipped_files,
         seconds: outcome.seconds,
-        out_dir: run_dir.path().display().to_string(),
+        ..facts
     }
+}
+
+/// Adds what other files of the run directory say.
+pub(crate) fn with_others(facts: RunFacts, run_dir: &Path) -> RunFacts {
+    RunFacts {
+        other_ranks: other_ranks(run_dir),
+        restarts: restarts(run_dir),
+        undone: undone(run_dir),
+        out_dir: run_dir.display().to_string(),
+        ..facts
+    }
+}
+
+/// Writes what is kept of the facts.
+pub(crate) fn to_json(facts: &RunFacts) -> String {
+    serde_json::to_string_pretty(facts).unwrap_or_else(|_| unreachable!("numbers and texts are always JSON")) + "\n"
+}
+
+/// Reads what was kept, or says why that cannot be.
+pub(crate) fn read(run_dir: &Path) -> Result<RunFacts, String> {
+    let path = run_dir.join(FACTS_FILE);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Sums up the logs of the other ranks, of those too that took part for a time; what cannot be read is left out.
 fn other_ranks(run_dir: &Path) -> Vec<RankReport> {
-    let of_rank = |(rank, folder): (u32, PathBuf)| {
-        let log = decode_bytes(&fs::read(folder.join(EVENTS_FILE)).ok()?).ok()?;
-        Some(RankReport::new(rank, &log.events))
-    };
+    let of_rank = |(rank, folder): (u32, PathBuf)| Some(RankReport::new(rank, &read_log(&folder).ok()?.events));
     folders_of_ranks(run_dir).into_iter().filter_map(of_rank).collect()
 }
 
@@ -64,37 +67,6 @@ fn undone(run_dir: &Path) -> Vec<StepDone> {
     let text = fs::read_to_string(run_dir.join(UNDONE_FILE)).unwrap_or_default();
     let step = |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done) } else { None };
     text.lines().filter_map(step).collect()
-}
-
-/// Writes reports and pictures from the log, and returns the report.
-pub(crate) fn write(run_dir: &RunDir, outcome: &Outcome, facts: &RunFacts) -> Result<TrainingReport, RunDirError> {
-    let events = run_dir.events()?;
-    let report = TrainingReport::new(&events, facts.clone());
-    run_dir.write("batch_metrics.json", batch_metrics(&events).as_bytes())?;
-    run_dir.write("epoch_metrics.json", epoch_metrics(&events).as_bytes())?;
-    run_dir.write("training_report.json", report.to_json().as_bytes())?;
-    run_dir.write("training_report.md", report.to_markdown().as_bytes())?;
-    let config = fs::read_to_string(run_dir.path().join(CONFIG_FILE)).unwrap_or_default();
-    run_dir.write("training_report.html", report.to_html(&events, facts, &config).as_bytes())?;
-    write_pictures(run_dir, &events, facts)?;
-    if let Some(overhead) = outcome.overhead {
-        run_dir.write("overhead.json", overhead.to_json().as_bytes())?;
-    }
-    Ok(report)
-}
-
-fn write_pictures(run_dir: &RunDir, events: &[Event], facts: &RunFacts) -> Result<(), RunDirError> {
-    let tasks = task_comparison(events).map(|plot| ("task_comparison", plot));
-    let plots = [
-        ("training_curves", training_curves(events)),
-        ("step_curves", step_curves(events)),
-        ("memory_timeline", memory_timeline(events, facts)),
-    ];
-    for (name, plot) in plots.into_iter().chain(tasks) {
-        run_dir.write(&format!("{name}.svg"), plot.svg.as_bytes())?;
-        run_dir.write(&format!("{name}.png"), &plot.png)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
