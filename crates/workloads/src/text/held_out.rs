@@ -47,7 +47,7 @@ impl HeldOut {
         for id in ids {
             let (n_bytes, Nats { unigram, bigram }) = self.known[id as usize];
             sum.n_bytes += u64::from(n_bytes);
-            sum.n_tokens += u64::from(self.sections.index().lengths(id)[0]);
+            sum.n_tokens += self.sections.index().get(id.into()).map_or(0, |[length]| u64::from(length));
             sum.unigram += unigram;
             sum.bigram += bigram;
         }

@@ -60,7 +60,7 @@ impl Text {
     ) -> Result<Option<Validation>, StepError> {
         let model = model.valid();
         let sections = &held_out.sections;
-        let lengths: Vec<_> = (0..).take(sections.len()).map(|id| sections.index().lengths(id)[0]).collect();
+        let lengths: Vec<_> = sections.index().iter().map(|[length]| length).collect();
         let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
         let mut all: Vec<u32> = (0..).take(lengths.len()).collect();
         let edge_of = |id: u32| edges.edges.partition_point(|edge| *edge < lengths[id as usize]);
@@ -101,7 +101,7 @@ impl Text {
         buffer.push(edge, ids.iter().map(|id| [sections.piece(*id)]));
         let device = device.clone().inner();
         let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
-        let n_real = ids.iter().map(|id| sections.index().lengths(*id)[0]).sum::<u32>();
+        let n_real = ids.iter().filter_map(|id| sections.index().get((*id).into())).map(|[length]| length).sum::<u32>();
         let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
         let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
         Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
