@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 52] = [
+pub(crate) const RANGES: [(&str, Range); 53] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
