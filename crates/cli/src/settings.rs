@@ -18,8 +18,8 @@ pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision, Reduction,
-    RowLen, ScalingSetting,
+    EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision,
+    Reduction, RowLen, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -154,6 +154,8 @@ pub(crate) struct Tasks {
     weights: PerTask,
     shares: PerTask,
     normalize_shares: bool,
+    temperature: f64,
+    ends: EpochEnds,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -298,3 +298,4 @@ word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fi
 word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
 word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });
 word!(pub(crate) ScalingSetting { None = "none", Sqrt = "sqrt", Linear = "linear" });
+word!(pub(crate) EpochEnds { AllOnce = "all-once", First = "first", Last = "last" });

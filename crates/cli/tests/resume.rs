@@ -31,7 +31,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 109] = [
+const CASES: [Case; 111] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -117,6 +117,8 @@ const CASES: [Case; 109] = [
     ("multitask", "tasks.diversity_weight", "0.25", Some("`tasks.diversity_weight`")),
     ("multitask", "tasks.homogeneous", "true", Some("`tasks.homogeneous`")),
     ("multitask", "tasks.shares", "0.5, 0.25, 0.25", Some("`tasks.shares`")),
+    ("multitask", "tasks.temperature", "2.0", Some("`tasks.shares`")),
+    ("multitask", "tasks.ends", "first", Some("`tasks.ends`")),
     ("multitask", "tasks.normalize_shares", "true", Some("`tasks.normalize_shares`")),
     ("sr", "sr.channels", "3", Some("`job`")),
     ("sr", "sr.blocks", "2", Some("`job`")),

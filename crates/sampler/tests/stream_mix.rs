@@ -115,7 +115,8 @@ fn any_twenty_batches_of_a_stream_have_the_shares_of_its_sources() {
             most = most.max((n as f64 - share * ids.len() as f64).abs());
         }
     }
-    assert!(most < 2.0 * largest, "off by {most} samples, the largest batch has {largest}");
+    // A batch of the shortest samples has hundreds.
+    assert!(most < 4.0 && largest > 200.0, "off by {most} samples, the largest batch has {largest}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use plimsoll_sampler::{
-    Lattice, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamBatch, StreamLimits,
+    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamBatch, StreamLimits,
     StreamPlanner, StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,
 };
 use plimsoll_types::{Bytes, Fraction};
@@ -24,9 +24,16 @@ struct Case {
 fn config() -> impl Strategy<Value = PlanConfig<1>> {
     let lattices = prop_oneof![Just(vec![]), Just(vec![4, 9, 16, LONGEST])];
     let mix = (0.0..=1.0, any::<bool>());
-    (lattices, mix, 1u32..3, any::<u64>()).prop_map(|(edges, (weight, homogeneous), multiple_of, seed)| PlanConfig {
+    // Only the fewest batches may be multiples.
+    let goals = prop_oneof![
+        2 => (1u32..3).prop_map(|multiple_of| (multiple_of, Objective::FewestBatches)),
+        1 => Just((1, Objective::LeastTime { batch_overhead: 30.0 })),
+    ];
+    let all = (lattices, mix, goals, any::<u64>());
+    all.prop_map(|(edges, (weight, homogeneous), (multiple_of, objective), seed)| PlanConfig {
         seed,
         multiple_of,
+        objective,
         lattice: Lattice::try_new([edges]).unwrap(),
         // A budget may become smaller than the longest sample.
         oversize: Oversize::Truncate,
@@ -248,6 +255,20 @@ fn other_samples_wait_until_those_of_a_position_are_there() {
     // The end of the stream is no end of the wait.
     planner.finish();
     assert!(planner.next_batch().is_none() && planner.missing().count() == 13);
+}
+
+#[test]
+fn what_a_position_holds_has_room_in_a_smaller_buffer() {
+    let limits = StreamLimits { samples: 4, bytes: Bytes(1) };
+    let planner = StreamPlanner::try_new(PaddedBudget([100]), PlanConfig::default(), limits);
+    assert!(planner.is_err());
+    let limits = StreamLimits { samples: 4, bytes: Bytes(2) };
+    let planner = StreamPlanner::try_new(PaddedBudget([100]), PlanConfig::default(), limits).unwrap();
+    let mut planner = planner.resume(&stopped()).unwrap();
+    (0..14)
+        .for_each(|id| assert_eq!(planner.push(StreamSample { bytes: Bytes(2), ..sample(id) }).unwrap(), Pushed::Held));
+    assert_eq!(planner.push(sample(14)).unwrap(), Pushed::Full);
+    assert_eq!(std::iter::from_fn(|| planner.next_batch()).map(|batch| batch.ids.len()).sum::<usize>(), 14);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use self::folder::list;
 pub(crate) use self::folder::{name, note_best, noted_best, prune, remove_after};
 pub(crate) use self::rank::RankState;
 
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";

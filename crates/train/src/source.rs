@@ -161,12 +161,6 @@ impl Part {
     }
 }
 
-impl From<StepBatch> for Part {
-    fn from(StepBatch { ids, edge }: StepBatch) -> Self {
-        Self::new(ids, edge)
-    }
-}
-
 /// The samples of one optimizer step, and the edges that they get.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draw {
@@ -177,6 +171,11 @@ pub struct Draw {
 }
 
 impl Draw {
+    /// Describes batches of samples with a row each.
+    pub fn of_batches(epoch: u64, batches: impl IntoIterator<Item = StepBatch>) -> Self {
+        Self { epoch, parts: batches.into_iter().map(|StepBatch { ids, edge }| Part::new(ids, edge)).collect() }
+    }
+
     /// Describes samples of an epoch that all get one edge.
     pub fn of_edge(epoch: u64, ids: Vec<u64>, edge: u32) -> Self {
         Self { epoch, parts: vec![Part::new(ids, edge)] }

@@ -43,7 +43,9 @@ pub(super) fn prepare<J: Job>(
         None => format!("up to {batch_max}, padded to {}", told(&edges)),
     };
     let chosen = format!("{rows}, {}", settings.step());
-    let loader = settings.loader(largest, edges.clone());
+    let mut loader = settings.loader(largest, edges.clone());
+    let shares = settings.shares_by_temperature(job.source().lengths().index())?;
+    loader.tasks.shares = loader.tasks.shares.or(shares);
     check_tasks(settings, &job, &loader)?;
     Ok(Prepared {
         job: loading.watched(job),

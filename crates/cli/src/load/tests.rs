@@ -109,7 +109,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 32] = [
+const WORDS: [(&str, &[&str], &[&str]); 33] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -138,6 +138,7 @@ const WORDS: [(&str, &[&str], &[&str]); 32] = [
     ("tasks.homogeneous", &["", "maybe"], &["true or false"]),
     ("tasks.weights", &["", "1, x", "-1", "nan", "2e6"], &["one number from 0 to 1000000 for each task", "default"]),
     ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
+    ("tasks.ends", &["", "once"], &["all-once, first, last"]),
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
     ("sequence.longest", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "none"]),
     ("multitask.places", &["", "maybe", "2"], &["true or false"]),

@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 53] = [
+pub(crate) const RANGES: [(&str, Range); 54] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -84,6 +84,7 @@ pub(crate) const RANGES: [(&str, Range); 53] = [
     ("data.test_share", Below(0.0, 1.0)),
     ("data.workers", Whole(0, MOST_WORKERS)),
     ("data.look_ahead", Whole(2, MOST_HELD)),
+    ("tasks.temperature", Closed(0.01, 1000.0)),
     ("tasks.alpha", Closed(0.0, 100.0)),
     ("tasks.learning_rate", Above(0.0, MOST_RATE)),
     ("tasks.diversity_weight", Closed(0.0, 1.0)),

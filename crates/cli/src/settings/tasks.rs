@@ -1,6 +1,6 @@
 //! What is configured of tasks, held against those that there are.
 
-use plimsoll_sampler::{PlanError, SamplerError, StreamError};
+use plimsoll_sampler::{PlanError, SampleIndex, SamplerError, StreamError, temperature_shares};
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
@@ -21,6 +21,27 @@ impl Settings {
             return Ok(());
         }
         Err(refused("weights", weights, &format!("a number above 0 {}, or \"default\"", for_each(names))))
+    }
+
+    /// Returns the share of each task that `tasks.temperature` makes of how many samples it has, unless it is 1.
+    pub(crate) fn shares_by_temperature(&self, index: Option<&SampleIndex<1>>) -> Result<Option<Vec<f64>>, UserError> {
+        let temperature = self.tasks.temperature;
+        if (temperature - 1.0).abs() < f64::EPSILON {
+            return Ok(None);
+        }
+        let refused = |allowed: &str| {
+            user_error(format!("use the configuration: `tasks.temperature` is {temperature}, allowed is {allowed}"))
+        };
+        if self.tasks.shares.0.is_some() {
+            return Err(refused("1 where `tasks.shares` are given"));
+        }
+        let (tasks, n_tasks) = index.map_or((None, 1), |it| (it.tasks(), it.n_tasks()));
+        let tasks = tasks.ok_or_else(|| refused("1 for samples of one task, or that are streamed"))?;
+        let mut sizes = vec![0; n_tasks];
+        tasks.iter().for_each(|task| sizes[usize::from(*task)] += 1);
+        temperature_shares(&sizes, temperature)
+            .map(Some)
+            .map_err(|error| refused(&format!("a number above 0: {error}")))
     }
 
     /// Says why samples of these tasks cannot be mixed as they are asked to be.

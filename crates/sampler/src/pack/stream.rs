@@ -89,13 +89,13 @@ impl PackStream {
         if length == 0 {
             return Err(IndexError::ZeroLength { id, axis: 0 }.into());
         }
-        self.limits.check_sample(id, bytes)?;
         self.check_pieces(id, length)?;
         if let Some(resuming) = &mut self.resuming {
             resuming.push(sample)?;
             self.rebuild();
             return Ok(Pushed::Held);
         }
+        self.limits.check_sample(id, bytes)?;
         let (n_held, held) = self.held();
         let is_full = n_held >= self.limits.samples || held.saturating_add(bytes) > self.limits.bytes;
         if is_full || self.finished && n_held > 0 {

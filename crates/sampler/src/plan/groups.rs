@@ -116,29 +116,9 @@ impl Groups {
         rule: R,
         config: PlanConfig<1>,
     ) -> Result<BatchPlanner<GroupRule<R>, 2>, PlanError> {
-        if config.oversize == Oversize::Truncate {
-            return Err(PlanError::NotForGroups { key: "oversize", value: "truncate" });
-        }
-        if config.multiple_of > 1 {
-            return Err(PlanError::NotForGroups { key: "multiple_of", value: "above 1" });
-        }
-        let lattice = Lattice::try_new([Vec::new(), config.lattice.edges(0).to_vec()])?;
         let rule = GroupRule { rule, most_samples: config.most_samples };
-        self.check_budget(&rule, &lattice, config.oversize)?;
-        let PlanConfig { seed, window, most_mates_kept, drop_last, objective, oversize, tasks, .. } = config;
-        let most_samples = u32::MAX;
-        let config = PlanConfig {
-            seed,
-            window,
-            most_mates_kept,
-            most_samples,
-            multiple_of: 1,
-            drop_last,
-            lattice,
-            objective,
-            oversize,
-            tasks,
-        };
+        let config = of_groups(config)?;
+        self.check_budget(&rule, &config)?;
         let groups = || 0..narrow(self.len());
         let n_members: Vec<u32> = groups().map(|group| narrow(self.members(group).len())).collect();
         let longest: Vec<u32> = groups().map(|group| self.longest(group)).collect();
@@ -194,17 +174,12 @@ impl Groups {
     }
 
     /// Refuses a group that does not fit even alone.
-    fn check_budget(
-        &self,
-        rule: &impl CapacityRule<2>,
-        lattice: &Lattice<2>,
-        oversize: Oversize,
-    ) -> Result<(), PlanError> {
-        let n_groups = if oversize == Oversize::Refuse { narrow(self.len()) } else { 0 };
+    fn check_budget(&self, rule: &impl CapacityRule<2>, config: &PlanConfig<2>) -> Result<(), PlanError> {
+        let n_groups = if config.oversize == Oversize::Refuse { narrow(self.len()) } else { 0 };
         for group in 0..n_groups {
             let (n_samples, length) = (narrow(self.members(group).len()), self.longest(group));
             // One of a single sample has room for as many as fit.
-            let capacity = lattice.cell([1, length]).map_or(0, |cell| rule.capacity(cell));
+            let capacity = config.lattice.cell([1, length]).map_or(0, |cell| rule.capacity(cell));
             if capacity < n_samples {
                 let group = self.names[group as usize];
                 return Err(PlanError::GroupAboveBudget { group, n_samples, length, capacity });
@@ -212,4 +187,27 @@ impl Groups {
         }
         Ok(())
     }
+}
+
+/// What is wanted of batches of groups, where that is wanted of batches of samples.
+fn of_groups(config: PlanConfig<1>) -> Result<PlanConfig<2>, PlanError> {
+    let not = |key, value| Err(PlanError::NotForGroups { key, value });
+    let PlanConfig { seed, window, most_mates_kept, drop_last, objective, oversize, tasks, .. } = config;
+    match oversize {
+        Oversize::Truncate => return not("oversize", "truncate"),
+        _ if config.multiple_of > 1 => return not("multiple_of", "above 1"),
+        _ => {}
+    }
+    Ok(PlanConfig {
+        seed,
+        window,
+        most_mates_kept,
+        most_samples: u32::MAX,
+        multiple_of: 1,
+        drop_last,
+        lattice: Lattice::try_new([Vec::new(), config.lattice.edges(0).to_vec()])?,
+        objective,
+        oversize,
+        tasks,
+    })
 }

@@ -13,11 +13,13 @@ pub(crate) struct Resuming<P, const AXES: usize> {
     pub(crate) position: P,
     pub(crate) missing: BTreeSet<u64>,
     pub(crate) held: BTreeMap<u64, StreamSample<AXES>>,
+    /// Memory of those that are held.
+    bytes: Bytes,
 }
 
 impl<P, const AXES: usize> Resuming<P, AXES> {
     pub(crate) fn new(position: P, ids: impl IntoIterator<Item = u64>) -> Self {
-        Self { position, missing: ids.into_iter().collect(), held: BTreeMap::new() }
+        Self { position, missing: ids.into_iter().collect(), held: BTreeMap::new(), bytes: Bytes::ZERO }
     }
 
     pub(crate) fn push(&mut self, sample: StreamSample<AXES>) -> Result<(), StreamError> {
@@ -26,6 +28,7 @@ impl<P, const AXES: usize> Resuming<P, AXES> {
             return Err(StreamError::NotPending { id, n_missing: self.missing.len() as u64 });
         }
         self.held.insert(id, sample);
+        self.bytes = self.bytes.saturating_add(sample.bytes);
         Ok(())
     }
 
@@ -34,7 +37,8 @@ impl<P, const AXES: usize> Resuming<P, AXES> {
         self.held.contains_key(&id) || self.missing.contains(&id)
     }
 
+    /// Samples that are held, and their memory.
     pub(crate) fn n_held(&self) -> (usize, Bytes) {
-        (self.held.len(), self.held.values().map(|sample| sample.bytes).sum())
+        (self.held.len(), self.bytes)
     }
 }

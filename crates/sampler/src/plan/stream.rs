@@ -19,6 +19,27 @@ use crate::{CapacityRule, IndexError, StreamError};
 /// The batches depend on which samples come after which half alone, not on when they are pushed or taken.
 /// A stream that has ended may begin again: the first sample after the end begins the next epoch.
 /// The window, and the share of mates that may be kept, have no meaning here.
+///
+/// ```
+/// use plimsoll_sampler::{PaddedBudget, PlanConfig, StreamLimits, StreamPlanner, StreamSample};
+/// use plimsoll_types::Bytes;
+///
+/// let limits = StreamLimits { samples: 200, bytes: Bytes::mib(1) };
+/// let fresh = || StreamPlanner::try_new(PaddedBudget([500]), PlanConfig::default(), limits);
+/// let sample = |id: u64| StreamSample { id, lengths: [1 + (id * 7919 % 89) as u32], task: 0, bytes: Bytes(320) };
+/// let mut planner = fresh()?;
+/// for id in 0..150 {
+///     planner.push(sample(id))?;
+/// }
+/// // A checkpoint keeps the position, and a resumed stream reads what that holds again.
+/// let position = planner.position();
+/// let mut resumed = fresh()?.resume(&position)?;
+/// for id in position.pending.ids() {
+///     resumed.push(sample(id))?;
+/// }
+/// assert_eq!(resumed.next_batch(), planner.next_batch());
+/// # Ok::<(), plimsoll_sampler::SamplerError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPlanner<R, const AXES: usize> {
     pub(super) fit: Fit<R, AXES>,
@@ -86,13 +107,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         if let Some(axis) = lengths.iter().position(|length| *length == 0) {
             return Err(IndexError::ZeroLength { id, axis }.into());
         }
-        self.limits.check_sample(id, bytes)?;
         if let Some(resuming) = &mut self.resuming {
+            // It had room before.
             resuming.push(sample)?;
             self.count();
             self.rebuild()?;
             return Ok(Pushed::Held);
         }
+        self.limits.check_sample(id, bytes)?;
         let (n_held, held) = self.held();
         if n_held >= self.limits.samples || held.saturating_add(bytes) > self.limits.bytes {
             self.stats.times_full += 1;

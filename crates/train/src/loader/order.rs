@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::packed::{Packed, PackedPosition};
 use super::stream::{Stream, StreamedPosition, StreamedStep};
 use super::{LoaderConfig, LoaderError};
-use crate::source::{Draw, Lengths, Part, Source};
+use crate::source::{Draw, Lengths, Source};
 
 /// What the policy wants of the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,7 +283,7 @@ impl<T> NextStep<T> {
 }
 
 fn drawn(PlannedStep { epoch, batches, ends_epoch, .. }: PlannedStep) -> (Draw, bool) {
-    (Draw { epoch, parts: batches.into_iter().map(Part::from).collect() }, ends_epoch)
+    (Draw::of_batches(epoch, batches), ends_epoch)
 }
 
 fn plan(config: &LoaderConfig) -> Result<PlanConfig<1>, LoaderError> {

@@ -166,7 +166,7 @@ impl<J: Job> Compared<'_, J> {
 /// Returns the length of every sample.
 pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
-        Lengths::Known(index) => Ok(index.iter().map(|[length]| length).collect()),
+        Lengths::Known(index) | Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
         Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.length())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
     }
@@ -182,7 +182,7 @@ fn steady<J: Job>(trials: &mut Trials<'_, J>, shape: StepShape) -> Result<PartRe
 }
 
 fn draws(turn: Turn) -> impl Iterator<Item = Draw> {
-    turn.steps.into_iter().map(move |parts| Draw { epoch: turn.epoch, parts })
+    turn.steps.into_iter().map(move |parts| Draw::of_batches(turn.epoch, parts))
 }
 
 /// Runs the next step, and returns how often there was not enough memory.

@@ -90,7 +90,8 @@ fn own_loop<J: Job>(
     };
     let source = job.source();
     let turns = division.schedule()?.filter(|it| it.method == Method::Fixed);
-    let draws = turns.flat_map(|Turn { epoch, steps, .. }| steps.into_iter().map(move |parts| Draw { epoch, parts }));
+    let draws =
+        turns.flat_map(|Turn { epoch, steps, .. }| steps.into_iter().map(move |parts| Draw::of_batches(epoch, parts)));
     let buffers = ahead::buffers(&*source, StepShape::new(u32::try_from(n_samples)? + most, longest));
     let ((give, free), (filled, ready)) = (channel(), sync_channel(buffers.len()));
     buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;
