@@ -140,6 +140,15 @@ impl ValidationState {
         self.seconds + all <= share.get() * (run_seconds + all)
     }
 
+    /// Returns how many items may be measured once at the end of a run that took so long, whatever was measured before; `usual`
+    /// are those of a validation, and the least.
+    pub(crate) fn once(&self, usual: Amount, share: Fraction, run_seconds: f64) -> Amount {
+        let (Amount::AtMost(usual), Some(item)) = (usual, self.expected(1)) else { return usual };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and a cast saturates")]
+        let n = (share.get() / (1.0 - share.get()) * run_seconds / item) as u64;
+        Amount::AtMost(n.max(usual))
+    }
+
     /// Returns what a validation of so many items is expected to take in seconds, once one was measured.
     pub(crate) fn expected(&self, n: u64) -> Option<f64> {
         self.last.map(|(measured, seconds)| seconds / measured.n.max(1) as f64 * n as f64)
@@ -286,6 +295,18 @@ mod tests {
             state.amount(share(0.1), true, Clock { step: Some(0.2), ..BEFORE })
         };
         assert_eq!((most(0.1), most(1000.0)), (Amount::AtMost(512), Amount::AtMost(512)));
+    }
+
+    #[test]
+    fn a_test_has_its_own_share_of_the_run_and_never_less_than_a_validation() {
+        let mut state = ValidationState::default();
+        let (usual, all) = (Amount::AtMost(340), Amount::All);
+        assert_eq!(state.once(usual, share(0.1), 900.0), usual, "nothing was measured");
+        state.note(Some(of(340, 3400)), 6.8);
+        // 20 ms for each, and a tenth of a run that takes 1000 s with it.
+        let Amount::AtMost(n) = state.once(usual, share(0.1), 900.0) else { panic!("{state:?}") };
+        assert!((4990..=5000).contains(&n), "{n}");
+        assert_eq!((state.once(usual, share(0.1), 9.0), state.once(all, share(0.1), 9.0)), (usual, all));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub trait Hooks: Send + Sync + 'static {
         let _ = shape;
     }
 
-    /// A validation is about to begin, or has ended.
+    /// A validation or the test is about to begin, or has ended.
     fn on_validation(&self, is_running: bool) {
         let _ = is_running;
     }
@@ -83,6 +83,18 @@ impl<B> HookedBuffer<B> {
         let edge = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(0, |(_, edge)| edge);
         let shape = StepShape::new(u32::try_from(samples.len()).unwrap_or(u32::MAX), edge);
         HookedPart { shape, samples, n_samples: Some(self.draw.n_rows()) }
+    }
+}
+
+impl<J, H: Hooks + ?Sized> Hooked<J, H> {
+    /// Measures what is held out, and tells of it.
+    fn watched<T>(&self, inference: &mut Inference<'_>, measure: impl FnOnce(&mut Inference<'_>) -> T) -> T {
+        let hooks = Arc::clone(&self.hooks);
+        inference.on_batch(Box::new(move |shape| hooks.on_forward(shape)));
+        self.hooks.on_validation(true);
+        let measured = measure(inference);
+        self.hooks.on_validation(false);
+        measured
     }
 }
 
@@ -175,12 +187,7 @@ impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let hooks = Arc::clone(&self.hooks);
-        inference.on_batch(Box::new(move |shape| hooks.on_forward(shape)));
-        self.hooks.on_validation(true);
-        let validation = self.job.validate(model, device, inference);
-        self.hooks.on_validation(false);
-        validation
+        self.watched(inference, |inference| self.job.validate(model, device, inference))
     }
 
     fn has_test(&self) -> bool {
@@ -193,9 +200,7 @@ impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        let hooks = Arc::clone(&self.hooks);
-        inference.on_batch(Box::new(move |shape| hooks.on_forward(shape)));
-        self.job.test(model, device, inference)
+        self.watched(inference, |inference| self.job.test(model, device, inference))
     }
 }
 

@@ -21,7 +21,9 @@ impl<J: Job> Run<'_, '_, J> {
             let amount = self.amount();
             return if self.is_quick() { self.test(amount, Some(until)) } else { Ok(()) };
         }
-        let amount = if self.validate_whole_set()? { Amount::All } else { self.amount() };
+        self.validate_whole_set()?;
+        let (run, step) = (self.standing.seconds(self.journal.seconds()), self.journal.seconds_of_step());
+        let amount = self.validations.amount_of_test(self.config, run, step);
         self.test(amount, None)
     }
 

@@ -56,15 +56,13 @@ impl<J: Job> Run<'_, '_, J> {
         is_quick && !self.validations.is_broken_off()
     }
 
-    /// Measures the whole set once at the end, where only a part of it was so far and the time for it is there; returns
-    /// whether it did.
-    pub(super) fn validate_whole_set(&mut self) -> Result<bool, TrainError> {
+    /// Measures the whole set once at the end, where only a part of it was so far and the time for it is there.
+    pub(super) fn validate_whole_set(&mut self) -> Result<(), TrainError> {
         let seconds = self.standing.seconds(self.journal.seconds());
-        let has_room = self.validations.has_room_for_all(self.config, seconds);
-        if has_room {
+        if self.validations.has_room_for_all(self.config, seconds) {
             self.validate_on(Occasion::WholeSet)?;
         }
-        Ok(has_room)
+        Ok(())
     }
 
     /// Returns how many items the next validation has.

@@ -75,6 +75,17 @@ impl Validations {
         self.state.amount(config.validation_share, config.deterministic, clock)
     }
 
+    /// Returns how many items the test has at the end of a run that took so long.
+    pub(super) fn amount_of_test(
+        &mut self,
+        config: &FitConfig,
+        run_seconds: f64,
+        seconds_of_step: Option<f64>,
+    ) -> Amount {
+        let usual = self.amount(config, seconds_of_step);
+        if config.deterministic { usual } else { self.state.once(usual, config.validation_share, run_seconds) }
+    }
+
     /// Returns what so many are expected to take, in seconds, once that is known.
     pub(super) fn expected(&self, amount: Amount) -> Option<f64> {
         self.state.expected_next(amount)
