@@ -299,3 +299,14 @@ word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
 word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });
 word!(pub(crate) ScalingSetting { None = "none", Sqrt = "sqrt", Linear = "linear" });
 word!(pub(crate) EpochEnds { AllOnce = "all-once", First = "first", Last = "last" });
+
+impl EpochEnds {
+    /// Returns the name that the user gives it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::AllOnce => "all-once",
+            Self::First => "first",
+            Self::Last => "last",
+        }
+    }
+}

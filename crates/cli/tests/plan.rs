@@ -37,7 +37,7 @@ fn a_plan_says_of_every_cell_what_it_needs_and_a_run_begins_with_it() {
     let plan = folder.path().join("memory_plan.json");
     let path = plan.to_str().unwrap();
     let shown = succeeded(&run("plan", &["--out", path, "--epochs", "3", "--time"]));
-    for part in ["share of budget", "certificate", "memo", "epochs            3", "samples           1024"] {
+    for part in ["share of budget", "certificate", "memo", "epochs            3", "samples           768"] {
         assert!(shown.contains(part), "`{shown}` lacks `{part}`");
     }
     assert!(!shown.contains("unknown until"), "a step was timed: {shown}");

@@ -116,6 +116,7 @@ impl Kept {
             // What was not there yet when a run began is as it was then.
             Value::Null if path == "batch.pack" || path == "batch.drop_last" => false.to_string(),
             Value::Null if path == "batch.multiple_of" => 1.to_string(),
+            Value::Null if path == "tasks.ends" => "all-once".to_owned(),
             value => shown(value),
         };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
@@ -173,8 +174,8 @@ fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Valu
         // Runs that began when there was no other end have this one.
         match ends {
             EpochEnd::AllOnce => {}
-            EpochEnd::FirstExhausted => kept["ends"] = json!("first_exhausted"),
-            EpochEnd::LastExhausted => kept["ends"] = json!("last_exhausted"),
+            EpochEnd::FirstExhausted => kept["ends"] = json!("first"),
+            EpochEnd::LastExhausted => kept["ends"] = json!("last"),
         }
     }
     kept
@@ -196,7 +197,7 @@ fn value(settings: &impl Serialize) -> Value {
 }
 
 /// What decides much else comes before it.
-const FIRST: [&str; 5] = ["job", "train", "kind", "balance", "pack"];
+const FIRST: [&str; 6] = ["job", "train", "kind", "balance", "pack", "ends"];
 
 /// Finds the path of the first value that differs, and both values; what one of them lacks is null.
 fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {

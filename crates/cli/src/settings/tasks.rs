@@ -4,7 +4,7 @@ use plimsoll_sampler::{PlanError, SampleIndex, SamplerError, StreamError, temper
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
-use crate::values::BalanceKind;
+use crate::values::{BalanceKind, EpochEnds};
 
 impl Settings {
     /// Refuses weights of other tasks than these, and those that would not count.
@@ -23,20 +23,28 @@ impl Settings {
         Err(refused("weights", weights, &format!("a number above 0 {}, or \"default\"", for_each(names))))
     }
 
-    /// Returns the share of each task that `tasks.temperature` makes of how many samples it has, unless it is 1.
+    /// Returns the share of each task that `tasks.temperature` makes of how many samples it has, where that is 1 only if
+    /// `tasks.ends` asks for shares.
     pub(crate) fn shares_by_temperature(&self, index: Option<&SampleIndex<1>>) -> Result<Option<Vec<f64>>, UserError> {
         let temperature = self.tasks.temperature;
-        if (temperature - 1.0).abs() < f64::EPSILON {
+        let is_own = (temperature - 1.0).abs() < f64::EPSILON;
+        let refused = |allowed: &str| {
+            let (key, value) = if is_own {
+                ("ends", format!("{:?}", self.tasks.ends.word()))
+            } else {
+                ("temperature", temperature.to_string())
+            };
+            user_error(format!("use the configuration: `tasks.{key}` is {value}, allowed is {allowed}"))
+        };
+        if is_own && (self.tasks.ends == EpochEnds::AllOnce || self.tasks.shares.0.is_some()) {
             return Ok(None);
         }
-        let refused = |allowed: &str| {
-            user_error(format!("use the configuration: `tasks.temperature` is {temperature}, allowed is {allowed}"))
-        };
         if self.tasks.shares.0.is_some() {
             return Err(refused("1 where `tasks.shares` are given"));
         }
         let (tasks, n_tasks) = index.map_or((None, 1), |it| (it.tasks(), it.n_tasks()));
-        let tasks = tasks.ok_or_else(|| refused("1 for samples of one task, or that are streamed"))?;
+        let usual = if is_own { "\"all-once\"" } else { "1" };
+        let tasks = tasks.ok_or_else(|| refused(&format!("{usual} for samples of one task, or that are streamed")))?;
         let mut sizes = vec![0; n_tasks];
         tasks.iter().for_each(|task| sizes[usize::from(*task)] += 1);
         temperature_shares(&sizes, temperature)

@@ -1,7 +1,8 @@
 //! Steps out of packed rows.
 
 use plimsoll_sampler::{
-    PackConfig, PackLoad, PackPlanner, PackStepPosition, PackSteps, PackedRows, PackedStep, SampleIndex, StepSize,
+    PackConfig, PackLoad, PackPlanner, PackStepPosition, PackSteps, PackedRows, PackedStep, Piece, SampleIndex,
+    StepSize,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ pub(super) struct Packed {
     most_rows: u32,
     /// The most rows of a micro-batch, whatever the memory holds.
     most: u32,
+    /// The least micro-batches of a step that has as many rows.
+    least: usize,
     steps: PackSteps,
     wanted: Vec<u32>,
 }
@@ -48,6 +51,7 @@ impl Packed {
             size,
             most_rows,
             most: config.batch_of(row_len),
+            least: config.batches_per_step.max(1) as usize,
             wanted: sizes.to_vec(),
         };
         if let Some(position) = position {
@@ -65,12 +69,21 @@ impl Packed {
     }
 
     /// Returns the next step, and whether the epoch ends with it.
+    ///
+    /// Its batches have as many rows each, or one more: who runs some of them at once waits for none.
     pub(super) fn next(&mut self) -> Result<(Draw, bool), LoaderError> {
         // A policy allows one row at least.
         let most = self.wanted.first().map_or(1, |it| self.most.min(*it).max(1));
-        let PackedStep { epoch, batches, ends_epoch, .. } =
-            self.steps.next_step(&|load: PackLoad| load.rows <= most)?;
-        Ok((Draw { epoch, parts: batches.iter().map(part).collect() }, ends_epoch))
+        let is_one_batch = self.size == StepSize::Batch;
+        let fits = |load: PackLoad| !is_one_batch || load.rows <= most;
+        let PackedStep { epoch, batches, ends_epoch, .. } = self.steps.next_step(&fits)?;
+        let rows: Vec<_> = batches.iter().flat_map(PackedRows::iter).collect();
+        let least = if is_one_batch { 1 } else { self.least.min(rows.len()) };
+        let n_batches = rows.len().div_ceil(most as usize).max(least).max(1);
+        let row_len = self.planner.config().row_len;
+        let share = |at: usize| at * rows.len() / n_batches;
+        let parts = (0..n_batches).map(|at| part(row_len, &rows[share(at)..share(at + 1)])).collect();
+        Ok((Draw { epoch, parts }, ends_epoch))
     }
 
     pub(super) fn position(&self) -> PackedPosition {
@@ -89,11 +102,11 @@ impl Packed {
 }
 
 /// Rows whose pieces are whole samples.
-fn part(rows: &PackedRows) -> Part {
-    let size = |row: &[_]| u32::try_from(row.len()).unwrap_or(u32::MAX);
+fn part(row_len: u32, rows: &[&[Piece]]) -> Part {
+    let size = |row: &&[Piece]| u32::try_from(row.len()).unwrap_or(u32::MAX);
     Part {
-        ids: rows.iter().flatten().map(|piece| piece.id.into()).collect(),
-        edge: rows.row_len(),
+        ids: rows.iter().copied().flatten().map(|piece| piece.id.into()).collect(),
+        edge: row_len,
         packed: Some(rows.iter().map(size).collect()),
     }
 }
