@@ -93,20 +93,14 @@ fn ready<J: Job>(settings: &Settings, prepared: Prepared<J>) -> anyhow::Result<P
     }
     let mut prepared = below_line(prepared)?;
     let (source, loader) = (prepared.job.source(), &mut prepared.loader);
+    let memory = host_memory(settings, prepared.capacity);
     let checked = match settings.data.buffer_limit.0 {
-        Some(_) => loader.check_limit(&*source),
-        None => {
-            let memory = host_memory(settings, prepared.capacity);
-            // The batches of a stream depend on how much of it is looked at.
-            let limit = if settings.train.deterministic {
-                loader.least_limit(&*source, memory)
-            } else {
-                loader.ample_limit(&*source, memory)
-            };
-            limit.map(|it| loader.buffer_limit = it)
-        }
+        Some(limit) => loader.check_limit(&*source).map(|()| limit),
+        // The batches of a stream depend on how much of it is looked at.
+        None if settings.train.deterministic => loader.least_limit(&*source, memory),
+        None => loader.ample_limit(&*source, memory),
     };
-    checked.map_err(TrainError::from)?;
+    loader.buffer_limit = checked.map_err(TrainError::from)?;
     drop(beat);
     Ok(prepared)
 }

@@ -43,13 +43,13 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         }
     }
     match <[Recorded; 1]>::try_from(runs) {
-        Ok([run]) => of_one(args, run),
+        Ok([run]) => of_one(args, &run),
         Err(runs) => of_several(args, runs),
     }
 }
 
 /// Makes the report of a run again.
-fn of_one(args: &ReportArgs, run: Recorded) -> anyhow::Result<ExitCode> {
+fn of_one(args: &ReportArgs, run: &Recorded) -> anyhow::Result<ExitCode> {
     for note in &run.notes {
         eprintln!("warning: {note}");
     }

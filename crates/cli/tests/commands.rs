@@ -176,9 +176,8 @@ impl Elsewhere {
             ("predict", "FILE") => recording().display().to_string(),
             ("plan-batches", "FILE") => "lengths.txt".to_owned(),
             (_, "PLAN") => "plan.bin".to_owned(),
-            ("generate", "RUN") => "text".to_owned(),
+            ("generate", "RUN") | ("report", "OTHER") => "text".to_owned(),
             ("predict", "RUN") => "sequence".to_owned(),
-            ("report", "OTHER") => "text".to_owned(),
             // Any port will do, and that of the page may be taken.
             (_, "127.0.0.1:9464") => "127.0.0.1:0".to_owned(),
             // An incident takes a fault: a log stands for one.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
     Admit, Admitted, BatchPlanner, EpochEnd, Oversize, PackBudget, PackConfig, PackPlanner, PaddedBudget, PlanConfig,
-    SampleIndex, Split, TaskMix,
+    SampleIndex, SamplerError, Split, TaskMix,
 };
 
 use super::lengths::{read_lengths, read_tasks};
@@ -20,18 +20,20 @@ pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), User
         return args.of_columns(columns);
     };
     let admitted = args.admit().all(&column).map_err(refused)?;
-    match args.row_len {
-        Some(row_len) => args.packed(row_len, admitted),
-        None => {
-            let left_out = LeftOut::of(&admitted);
-            let Admitted { index, ids, .. } = admitted;
-            args.padded(index, Some(ids), left_out)
-        }
+    if let Some(row_len) = args.row_len {
+        return args.packed(row_len, admitted);
     }
+    let left_out = LeftOut::of(&admitted);
+    let Admitted { index, ids, .. } = admitted;
+    args.padded(index, Some(ids), left_out)
 }
 
-fn refused(error: impl ToString) -> UserError {
-    user_error(error.to_string())
+fn refused(error: impl Into<SamplerError>) -> UserError {
+    user_error(error.into().to_string())
+}
+
+fn no_budget(n_columns: usize) -> UserError {
+    user_error(format!("plan batches: a budget for each of {n_columns} columns is expected"))
 }
 
 impl PlanBatchesArgs {
@@ -69,7 +71,7 @@ impl PlanBatchesArgs {
         match <[Vec<u32>; 2]>::try_from(columns) {
             Ok(columns) => self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None),
             Err(columns) => {
-                let columns = <[Vec<u32>; 3]>::try_from(columns).map_err(|_| refused("plan batches: no columns"))?;
+                let columns = <[Vec<u32>; 3]>::try_from(columns).map_err(|it| no_budget(it.len()))?;
                 self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None)
             }
         }
@@ -82,7 +84,7 @@ impl PlanBatchesArgs {
         ids: Option<Vec<u64>>,
         left_out: Option<LeftOut>,
     ) -> Result<(Box<dyn List>, Said), UserError> {
-        let budget = <[u64; AXES]>::try_from(self.budget.as_slice()).map_err(|_| refused("plan batches: no budget"))?;
+        let budget = <[u64; AXES]>::try_from(self.budget.as_slice()).map_err(|_| no_budget(AXES))?;
         let mut names = Vec::new();
         if let Some(path) = &self.tasks {
             let n_read = left_out.as_ref().map_or(index.n_samples(), |it| it.n_read);

@@ -31,20 +31,20 @@ impl Recorded {
         let Log { events, truncated } = log(path)?;
         let mut notes = Vec::new();
         notes.extend(state(path, &events, truncated));
-        let mut noted = |problem: String, without: &str| notes.push(format!("{problem}; {without}"));
+        let mut lack = |problem: String, without: &str| notes.push(format!("{problem}; {without}"));
         let facts = facts::read(path).unwrap_or_else(|problem| {
-            noted(problem, "without it the report does not say who chose the sizes, nor what was waited for");
+            lack(problem, "without it the report does not say who chose the sizes, nor what was waited for");
             RunFacts::default()
         });
         let facts = facts::with_others(facts, path);
         let facts = if 0.0 < facts.seconds { facts } else { RunFacts { seconds: seconds(&events), ..facts } };
         let config = fs::read_to_string(path.join(CONFIG_FILE)).unwrap_or_default();
         let settings = flat(&config).unwrap_or_else(|error| {
-            noted(error.to_string(), "its settings are not shown");
+            lack(error.to_string(), "its settings are not shown");
             BTreeMap::new()
         });
         if config.is_empty() {
-            noted(format!("there is no {CONFIG_FILE}"), "its settings are not shown");
+            lack(format!("there is no {CONFIG_FILE}"), "its settings are not shown");
         }
         Ok(Self { path: path.to_owned(), events, facts, config, settings, notes })
     }

@@ -46,7 +46,9 @@ impl Settings {
         let usual = if is_own { "\"all-once\"" } else { "1" };
         let tasks = tasks.ok_or_else(|| refused(&format!("{usual} for samples of one task, or that are streamed")))?;
         let mut sizes = vec![0; n_tasks];
-        tasks.iter().for_each(|task| sizes[usize::from(*task)] += 1);
+        for task in tasks {
+            sizes[usize::from(*task)] += 1;
+        }
         temperature_shares(&sizes, temperature)
             .map(Some)
             .map_err(|error| refused(&format!("a number above 0: {error}")))

@@ -21,7 +21,7 @@ pub(super) fn part(run_dir: &Path, n: usize) -> PathBuf {
 
 /// Returns the files of the log of a run directory, in order; none where there is no log.
 pub fn log_files(run_dir: &Path) -> Vec<PathBuf> {
-    (0..).map(|n| part(run_dir, n)).take_while(|it| it.is_file()).collect()
+    std::iter::successors(Some(0), |n| Some(n + 1)).map(|n| part(run_dir, n)).take_while(|it| it.is_file()).collect()
 }
 
 /// Returns the length of a log in bytes, in all of its files.

@@ -256,11 +256,11 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
         match Attention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let state = [prep.checkpoint(&query), prep.checkpoint(&key), prep.checkpoint(&value)];
-                let [query, key, value] = [query, key, value].map(|it| it.into_primitive());
+                let (query, key, value) = (query.into_primitive(), key.into_primitive(), value.into_primitive());
                 prep.finish((state, runs.clone()), Flex::mixed(query, key, value, runs))
             }
             OpsKind::UnTracked(prep) => {
-                let [query, key, value] = [query, key, value].map(|it| it.into_primitive());
+                let (query, key, value) = (query.into_primitive(), key.into_primitive(), value.into_primitive());
                 prep.finish(Flex::mixed(query, key, value, runs))
             }
         }

@@ -142,6 +142,14 @@ impl Job for Own {
     fn validate(&self, _: &Linear, _: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
         Ok(Metric { name: "own".to_owned(), value: 1.0, baseline: 0.0, goal: Goal::Lowest }.into())
     }
+
+    fn has_test(&self) -> bool {
+        true
+    }
+
+    fn test(&self, _: &Linear, _: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
+        Ok(Metric { name: "own test".to_owned(), value: 1.0, baseline: 0.0, goal: Goal::Lowest }.into())
+    }
 }
 
 struct Silent;
@@ -161,7 +169,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
         format!("{} {} {}", job.name(), job.program(), job.fingerprint()),
         format!("{:?} {:?} {:?}", job.features(), job.unit(), job.tasks()),
         format!("{} {:?}", job.optimizer().name(), job.max_norm()),
-        format!("{:?} {}", job.task_probes(model), job.describe_validation(7)),
+        format!("{:?} {} {}", job.task_probes(model), job.describe_validation(7), job.has_test()),
         format!("{} {}", loss(job.batch(&buffer, 0..2, &device)), loss(job.blank_batch(shape, &device))),
         number(job.blank_forward(model, shape, &device)),
         format!("{} {:?} {}", source.n_samples(), source.lengths(), source.describe(2)),

@@ -35,7 +35,9 @@ pub(super) fn divided(
 
 fn by_label(found: Vec<Found>, config: &RecordingsConfig) -> Divided<Found> {
     let mut of_label: BTreeMap<String, Vec<Found>> = BTreeMap::new();
-    found.into_iter().for_each(|it| of_label.entry(it.0.label.clone()).or_default().push(it));
+    for it in found {
+        of_label.entry(it.0.label.clone()).or_default().push(it);
+    }
     let mut divided = Divided::default();
     for (group, of_label) in (0..).zip(of_label.into_values()) {
         divided.extend(config.shares.divide(group, of_label));

@@ -46,12 +46,12 @@ impl Attention {
     /// # Shapes
     ///
     /// - `x` and output: `[batch_size · edge, width]`
-    pub(crate) fn forward(&self, x: Tensor<2>, look: &mut Look<'_>) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: &Tensor<2>, look: &mut Look<'_>) -> Tensor<2> {
         let parts = [&self.query, &self.key, &self.value].map(|it| it.forward(x.clone()));
-        let mixed = attend(parts, &look.runs).unwrap_or_else(|[query, key, value]| {
-            let [query, key, value] = [query, key, value].map(|it| self.divide(it, look.sight.shape()));
-            let biases = look.biases.get_or_insert_with(|| look.sight.biases(self.heads, &x));
-            self.mix(query, (key, value), biases)
+        let mixed = attend(&parts, &look.runs).unwrap_or_else(|| {
+            let [query, key, value] = parts.map(|it| self.divide(it, look.sight.shape()));
+            let biases = look.biases.get_or_insert_with(|| look.sight.biases(self.heads, x));
+            mix(query, (key, value), biases)
         });
         self.output.forward(mixed)
     }
@@ -65,7 +65,7 @@ impl Attention {
     /// - output: `[batch_size · n_new, width]`
     pub(crate) fn extend(
         &self,
-        x: Tensor<2>,
+        x: &Tensor<2>,
         shape: [usize; 2],
         biases: &[Tensor<4>],
         cache: &mut LayerCache,
@@ -73,16 +73,7 @@ impl Attention {
         let [query, key, value] =
             [&self.query, &self.key, &self.value].map(|it| self.divide(it.forward(x.clone()), shape));
         let seen = cache.extend(key, value);
-        self.output.forward(self.mix(query, seen, biases))
-    }
-
-    /// Mixes the values by scores: `[batch_size · edge, width]`.
-    fn mix(&self, query: Tensor<4>, (key, value): (Tensor<4>, Tensor<4>), biases: &[Tensor<4>]) -> Tensor<2> {
-        let [n, heads, edge, head_width] = query.dims();
-        let scores = (query / (head_width as f64).sqrt()).matmul(key.swap_dims(2, 3));
-        let dtype = scores.dtype();
-        let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone().cast(dtype));
-        softmax(scores).matmul(value).swap_dims(1, 2).reshape([n * edge, heads * head_width])
+        self.output.forward(mix(query, seen, biases))
     }
 
     /// Gives each head its share of the features: `[batch_size, heads, edge, width / heads]`.
@@ -90,4 +81,13 @@ impl Attention {
         let [_, width] = x.dims();
         x.reshape([n, edge, self.heads, width / self.heads]).swap_dims(1, 2)
     }
+}
+
+/// Mixes the values by scores: `[batch_size · edge, width]`.
+fn mix(query: Tensor<4>, (key, value): (Tensor<4>, Tensor<4>), biases: &[Tensor<4>]) -> Tensor<2> {
+    let [n, heads, edge, head_width] = query.dims();
+    let scores = (query / (head_width as f64).sqrt()).matmul(key.swap_dims(2, 3));
+    let dtype = scores.dtype();
+    let scores = biases.iter().fold(scores, |scores, bias| scores + bias.clone().cast(dtype));
+    softmax(scores).matmul(value).swap_dims(1, 2).reshape([n * edge, heads * head_width])
 }

@@ -53,9 +53,13 @@ impl Baselines {
         let tuned_by = || tuning.iter().flat_map(|id| pairs(train.piece(*id))).take(ENOUGH);
         counts.ask(tuned_by());
         held_out.for_each(|it| (0..).take(it.len()).for_each(|id| counts.ask(pairs(it.piece(id)))));
-        fitted.iter().for_each(|id| counts.add(train.piece(*id)));
+        for id in &fitted {
+            counts.add(train.piece(*id));
+        }
         let weights = tuned(&tuned_by().map(|pair| counts.guess(pair)).collect::<Vec<_>>());
-        tuning.iter().for_each(|id| counts.add(train.piece(*id)));
+        for id in &tuning {
+            counts.add(train.piece(*id));
+        }
         Self { counts, weights }
     }
 

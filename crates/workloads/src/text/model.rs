@@ -98,7 +98,7 @@ impl Gpt {
     /// The same for other samples than rows: what lies in none has features that mean nothing.
     pub fn forward_seeing(&self, tokens: Tensor<2, Int>, sight: &Sight) -> Tensor<2> {
         let mut look = Look::new(sight, self.heads);
-        self.run(tokens, |block, _, x| block.attention.forward(x, &mut look))
+        self.run(tokens, |block, _, x| block.attention.forward(&x, &mut look))
     }
 
     /// Goes on where a cache ends, and adds to it.
@@ -116,7 +116,7 @@ impl Gpt {
         let rows = cache.advance(n_new);
         let biases = [bias(self.heads, rows.clone(), &tokens.device()), cache.padding(rows.end)];
         let shape = tokens.dims();
-        self.run(tokens, |block, at, x| block.attention.extend(x, shape, &biases, &mut cache.layers[at]))
+        self.run(tokens, |block, at, x| block.attention.extend(&x, shape, &biases, &mut cache.layers[at]))
     }
 
     /// Returns an empty cache for `positions` positions, of which the first `n_padding` of each sample are padding.

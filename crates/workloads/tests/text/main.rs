@@ -282,12 +282,12 @@ fn what_is_tested_on_is_seen_by_nothing_else() {
     let shares = Shares { validation: 0.2, test: 0.2 };
     let read = || Corpus::read(&CorpusConfig { shares, vocabulary: 2000, ..config(folder.path()) }).unwrap();
     let corpus = read();
-    let test = corpus.test.as_ref().unwrap();
+    let tested = corpus.test.as_ref().unwrap();
     let text = |sections: &Sections| {
         (0..).take(sections.len()).map(|id| corpus.tokenizer.decode(sections.piece(id)).unwrap()).collect::<String>()
     };
     let of = |sections: &Sections| (0..10).filter(|at| text(sections).contains(&word(*at))).collect::<Vec<_>>();
-    let parts = [of(&corpus.train), of(&corpus.validation.sections), of(&test.sections)];
+    let parts = [of(&corpus.train), of(&corpus.validation.sections), of(&tested.sections)];
     assert_eq!(parts.each_ref().map(Vec::len), [6, 2, 2], "{parts:?}");
     let n_tokens = |at: usize| corpus.tokenizer.encode(&format!(" {}", word(at))).unwrap().len();
     assert!(parts[0].iter().all(|at| n_tokens(*at) == 1));
@@ -297,7 +297,7 @@ fn what_is_tested_on_is_seen_by_nothing_else() {
     let other = read();
     assert_eq!((&other.train, &other.validation), (&corpus.train, &corpus.validation));
     assert_eq!(other.tokenizer.to_json().unwrap(), corpus.tokenizer.to_json().unwrap());
-    assert_ne!(other.test.unwrap(), *test);
+    assert_ne!(other.test.unwrap(), *tested);
 }
 
 /// The same documents in shorter pieces.
