@@ -10,6 +10,7 @@ use plimsoll_monitor::{Outlook, PlanCell, PlanSource, PlanView, plan_heat_map};
 use plimsoll_plan::{Fit, FleetPlan, MemoryPlan, PlannedCell, RealSteps};
 use plimsoll_predict::{Phase, Source};
 use plimsoll_probe::DeviceKind;
+use plimsoll_sampler::StepSize;
 use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
 use plimsoll_types::{Bytes, StepShape};
 
@@ -259,7 +260,11 @@ fn outlook<J: Job>(
     let shape = StepShape::new(u32::try_from(taken.samples).unwrap_or(u32::MAX), taken.edge);
     let samples = prepared.job.source().n_samples();
     let per_step = request.loader.samples_of(cell.edge);
-    let steps_per_epoch = samples.div_ceil(u64::from(per_step));
+    let positions: u64 = prepared.lengths.iter().copied().map(u64::from).sum();
+    let steps_per_epoch = match request.loader.step_size() {
+        StepSize::Positions(n) if 0 < positions => positions.div_ceil(n),
+        _ => samples.div_ceil(u64::from(per_step)),
+    };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps below 2^53")]
     let steps = args.epochs.map_or(settings.train.steps, |it| (it * steps_per_epoch as f64).ceil() as u64);
     let epochs = args.epochs.unwrap_or(settings.train.steps as f64 / steps_per_epoch as f64);
