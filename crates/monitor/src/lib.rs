@@ -24,6 +24,7 @@
 //!     goal: Some(Goal::Highest),
 //!     part: None,
 //!     tasks: Vec::new(),
+//!     others: Vec::new(),
 //!     peak: Bytes::mib(64),
 //!     seconds: 0.5,
 //! }));
