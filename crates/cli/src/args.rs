@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
 
-pub(crate) use self::batches::{Ends, Format, Outside, PlanBatchesArgs};
+pub(crate) use self::batches::{Format, Outside, PlanBatchesArgs};
 pub(crate) use self::report::ReportArgs;
 use crate::exit::CODES;
 

@@ -4,6 +4,8 @@ mod devices;
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+use plimsoll_sampler::EpochEnd;
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
@@ -298,15 +300,43 @@ word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fi
 word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
 word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });
 word!(pub(crate) ScalingSetting { None = "none", Sqrt = "sqrt", Linear = "linear" });
-word!(pub(crate) EpochEnds { AllOnce = "all-once", First = "first", Last = "last" });
+
+/// What ends an epoch of tasks with shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(try_from = "String")]
+pub(crate) enum EpochEnds {
+    /// Every sample comes once: a task that has no more is left to the others.
+    AllOnce,
+    /// The first task that has no more ends it.
+    First,
+    /// The last task of which every sample has come ends it; samples of smaller ones come again.
+    Last,
+}
 
 impl EpochEnds {
+    const WORDS: [&str; 3] = ["all-once", "first", "last"];
+
     /// Returns the name that the user gives it.
     pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::AllOnce => "all-once",
-            Self::First => "first",
-            Self::Last => "last",
+        Self::WORDS[self as usize]
+    }
+}
+
+impl TryFrom<String> for EpochEnds {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        let refused = |_| format!("`{word}` is not one of {}{}", Self::WORDS.join(", "), hint(&word, Self::WORDS));
+        Self::from_str(&word, false).map_err(refused)
+    }
+}
+
+impl From<EpochEnds> for EpochEnd {
+    fn from(ends: EpochEnds) -> Self {
+        match ends {
+            EpochEnds::AllOnce => Self::AllOnce,
+            EpochEnds::First => Self::FirstExhausted,
+            EpochEnds::Last => Self::LastExhausted,
         }
     }
 }

@@ -12,7 +12,6 @@ use std::process::{Command, Output};
 
 use common::{json, refused, text};
 use image::{Rgb, RgbImage};
-use plimsoll_train::BadSample;
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
 
@@ -109,15 +108,8 @@ fn as_many_of_the_held_out_files_are_named_right_as_the_run_has_measured() {
     let run = train("sequence", &data, &folder.path().join("run"), &small);
     let epochs = json(&Path::new(&run).join("epoch_metrics.json"));
     let measured = epochs.as_array().unwrap().last().unwrap()["metric"].as_f64().unwrap();
-    let (classes, longest, bad_sample) = (Vec::new(), u32::MAX, BadSample::Fail);
-    let config = RecordingsConfig {
-        folder: data.clone(),
-        group_column: None,
-        shares: Shares { validation: 0.2, test: 0.2 },
-        bad_sample,
-        classes,
-        longest,
-    };
+    let config =
+        RecordingsConfig { shares: Shares { validation: 0.2, test: 0.2 }, ..RecordingsConfig::new(data.clone()) };
     let recordings = Recordings::read(&config).unwrap();
     let files: Vec<_> = recordings.validation.iter().map(|it| data.join(&it.name).display().to_string()).collect();
     let found = predicted(&run, &files.iter().map(String::as_str).collect::<Vec<_>>());

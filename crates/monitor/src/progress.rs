@@ -59,26 +59,32 @@ const BAR_CELLS: usize = 6;
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 impl Progress {
-    /// Describes a run that begins, as the head of its log says.
-    pub fn of(start: &RunStarted) -> Self {
-        let head = [Event::RunStarted(start.clone())];
+    /// Describes a run before its first step.
+    pub fn new(n_steps: u64, knobs: Knobs, budget: Bytes, unit_of_length: &str, has_lengths: bool) -> Self {
         Self {
             step: 0,
-            n_steps: start.n_steps,
+            n_steps,
             epoch: 0,
             loss: f64::NAN,
             metric_name: String::new(),
             metric: None,
             metric_step: 0,
             validating: None,
-            knobs: start.knobs,
-            has_lengths: !Policy::of(&Run::new(&head)).edges.is_empty(),
-            unit_of_length: start.unit_of_length.clone(),
+            knobs,
+            has_lengths,
+            unit_of_length: unit_of_length.to_owned(),
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
-            budget: start.budget.budget,
+            budget,
             seconds_left: None,
         }
+    }
+
+    /// Describes a run that begins, as the head of its log says.
+    pub fn of(start: &RunStarted) -> Self {
+        let head = [Event::RunStarted(start.clone())];
+        let has_lengths = !Policy::of(&Run::new(&head)).edges.is_empty();
+        Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, has_lengths)
     }
 
     /// Takes over what an event says; what takes a clock is the caller's.

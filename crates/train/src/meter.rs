@@ -29,23 +29,9 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(first_step: u64, config: &FitConfig, knobs: Knobs, budget: Bytes, unit: &str) -> Self {
-        let progress = Progress {
-            step: first_step,
-            n_steps: config.n_steps,
-            epoch: 0,
-            loss: f64::NAN,
-            metric_name: String::new(),
-            metric: None,
-            metric_step: 0,
-            validating: None,
-            knobs,
-            has_lengths: !config.loader.edges.is_empty(),
-            unit_of_length: unit.to_owned(),
-            samples_per_second: 0.0,
-            peak: Bytes::ZERO,
-            budget,
-            seconds_left: None,
-        };
+        let has_lengths = !config.loader.edges.is_empty();
+        let progress = Progress::new(config.n_steps, knobs, budget, unit, has_lengths);
+        let progress = Progress { step: first_step, ..progress };
         let (validate_every, checkpoint_every) = (config.validate_every, config.checkpoint_every);
         let (pace, now) = (Pace::default(), Instant::now());
         Self {

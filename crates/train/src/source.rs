@@ -140,6 +140,12 @@ impl Part {
         self.packed.as_ref().map_or(self.ids.len(), Vec::len)
     }
 
+    /// Returns the first sample of each row.
+    fn first_of_rows(&self) -> impl Iterator<Item = u64> {
+        let starts = self.row_sizes().scan(0, |end, size| Some(std::mem::replace(end, *end + size)));
+        starts.filter_map(|start| self.ids.get(start).copied())
+    }
+
     /// Returns how many samples each row has.
     pub fn row_sizes(&self) -> impl Iterator<Item = usize> {
         let sizes = self.packed.iter().flatten().map(|n| *n as usize);
@@ -197,7 +203,7 @@ impl Draw {
 
     /// Returns the first sample of each row.
     pub(crate) fn first_of_rows(&self) -> impl Iterator<Item = u64> {
-        self.rows().filter_map(|samples| self.id(samples.start))
+        self.parts.iter().flat_map(Part::first_of_rows)
     }
 
     /// Removes samples, and the parts that have no more.

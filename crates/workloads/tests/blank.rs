@@ -55,15 +55,7 @@ fn a_blank_step_of_super_resolution_is_finite() {
 #[test]
 fn a_blank_step_of_sequences_is_finite() {
     let recordings = with("sequence", |folder, _| {
-        let (folder, bad_sample) = (folder.to_owned(), BadSample::Fail);
-        let config = RecordingsConfig {
-            folder,
-            group_column: None,
-            shares: Shares::validating(0.2),
-            bad_sample,
-            classes: Vec::new(),
-            longest: u32::MAX,
-        };
+        let config = RecordingsConfig::new(folder.to_owned());
         Recordings::read(&config).unwrap()
     });
     let model = EncoderConfig { heads: 2, head_width: 8, blocks: 1 };

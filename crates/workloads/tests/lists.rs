@@ -6,11 +6,10 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
-use plimsoll_train::BadSample;
 use plimsoll_types::Bytes;
+use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
-use plimsoll_workloads::{Room, Shares};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -35,15 +34,7 @@ fn a_list_without_ends_of_lines_is_refused_and_not_held() {
     let list = folder.path().join("labels.csv");
     fs::write(&list, "path,label\n").unwrap();
     lengthen(&list);
-    let bad_sample = BadSample::Fail;
-    let config = RecordingsConfig {
-        folder: folder.path().to_owned(),
-        group_column: None,
-        shares: Shares::validating(0.2),
-        bad_sample,
-        classes: Vec::new(),
-        longest: 1,
-    };
+    let config = RecordingsConfig { longest: 1, ..RecordingsConfig::new(folder.path().to_owned()) };
     let (read, held) = held_for(|| Recordings::read(&config).err().unwrap().to_string());
     assert!(read.contains("labels.csv, line 2: it is longer than 1048576 bytes"), "{read}");
     assert!(held < Bytes::mib(4), "{held}");

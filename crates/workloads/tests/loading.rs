@@ -263,14 +263,8 @@ fn a_long_recording_is_read_in_blocks() {
         silence(&folder.path().join(name), rate, 300);
     }
     fs::write(folder.path().join("labels.csv"), "path,label\na.wav,x\nb.wav,x\nc.wav,y\nd.wav,z\n").unwrap();
-    let config = RecordingsConfig {
-        folder: folder.path().to_owned(),
-        group_column: None,
-        shares: Shares::validating(0.1),
-        bad_sample: BadSample::Fail,
-        classes: Vec::new(),
-        longest: u32::MAX,
-    };
+    let config =
+        RecordingsConfig { shares: Shares::validating(0.1), ..RecordingsConfig::new(folder.path().to_owned()) };
     let before = in_use();
     let (recordings, peak) = measured(|| Recordings::read(&config).unwrap());
     assert!(peak <= before.saturating_add(Bytes::mib(2)), "{peak} to look at the files");
@@ -314,14 +308,7 @@ fn whoever_watches_ends_the_loading_of_any_job_at_any_piece() {
     check_interrupted("sr", &|watch| Photos::read_watched(&photos, watch).map(drop));
     let samples = SamplesConfig::new(fixtures.join("multitask"), Room::boundless(store.path()));
     check_interrupted("multitask", &|watch| Samples::read_watched(&samples, watch).map(drop));
-    let recordings = RecordingsConfig {
-        folder: fixtures.join("sequence"),
-        group_column: None,
-        shares: Shares::validating(0.2),
-        bad_sample: BadSample::Fail,
-        classes: Vec::new(),
-        longest: u32::MAX,
-    };
+    let recordings = RecordingsConfig::new(fixtures.join("sequence"));
     check_interrupted("sequence", &|watch| Recordings::read_watched(&recordings, watch).map(drop));
     let corpus = corpus_config(&fixtures.join("text"), Bytes::MAX, BadSample::Fail);
     check_interrupted("text", &|watch| Corpus::read_watched(&corpus, watch).map(drop));

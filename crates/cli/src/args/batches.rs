@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
 
+use crate::values::EpochEnds;
+
 #[derive(Debug, Args)]
 pub(crate) struct PlanBatchesArgs {
     /// The length of each sample, a whole number on a line of its own, or up to three of them, one for each axis that is padded
@@ -46,7 +48,7 @@ pub(crate) struct PlanBatchesArgs {
     pub(crate) shares: Vec<(String, f64)>,
     /// What ends the epoch of tasks with shares.
     #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "shares")]
-    pub(crate) ends: Ends,
+    pub(crate) ends: EpochEnds,
     /// Deal the batches to so many ranks, one after the other: batch 0 to rank 0, batch 1 to rank 1, and so on.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65536))]
     pub(crate) ranks: u32,
@@ -79,16 +81,6 @@ pub(crate) enum Outside {
     Skip,
     /// Longer ones are cut to the greatest length, shorter ones left out, and both are counted.
     Truncate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ends {
-    /// Every sample comes once: a task that has no more is left to the others.
-    AllOnce,
-    /// The first task that has no more ends it.
-    First,
-    /// The last task of which every sample has come ends it; samples of smaller ones come again.
-    Last,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -201,12 +201,9 @@ fn samples() {
 /// Reads a folder of recordings, and all that it lists.
 fn read_recordings(folder: &Path) -> bool {
     let config = RecordingsConfig {
-        folder: folder.to_owned(),
-        group_column: None,
         shares: Shares::validating(0.3),
         bad_sample: BadSample::Skip,
-        classes: Vec::new(),
-        longest: u32::MAX,
+        ..RecordingsConfig::new(folder.to_owned())
     };
     let Ok(recordings) = Recordings::read(&config) else { return false };
     let is_whole = recordings.skipped.is_empty();

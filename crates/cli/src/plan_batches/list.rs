@@ -1,8 +1,9 @@
 //! How a plan is written.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 
-use plimsoll_sampler::{Batches, PackedRows};
+use plimsoll_sampler::{Batches, PackedRows, Piece};
 use serde_json::json;
 
 /// The batches of a plan, in order.
@@ -20,9 +21,10 @@ pub(super) struct Edges<const AXES: usize> {
     pub(super) ids: Option<Vec<u64>>,
 }
 
-/// Batches of packed rows, and what their samples are called.
+/// Packed rows, how many of them a batch has, and what their samples are called.
 pub(super) struct Rows {
-    pub(super) batches: Vec<PackedRows>,
+    pub(super) all: PackedRows,
+    pub(super) of_batch: NonZeroUsize,
     pub(super) ids: Vec<u64>,
 }
 
@@ -58,10 +60,11 @@ impl List for Rows {
     }
 
     fn json(&self, n_ranks: u32, out: &mut dyn Write) -> io::Result<()> {
-        self.batches.iter().zip((0..n_ranks).cycle()).try_for_each(|(batch, rank)| {
-            let piece = |it: &plimsoll_sampler::Piece| [self.ids[it.id as usize], it.start.into(), it.end.into()];
+        let piece = |it: &Piece| [self.ids[it.id as usize], it.start.into(), it.end.into()];
+        let rows: Vec<_> = self.all.iter().collect();
+        rows.chunks(self.of_batch.get()).zip((0..n_ranks).cycle()).try_for_each(|(batch, rank)| {
             let rows: Vec<Vec<_>> = batch.iter().map(|row| row.iter().map(piece).collect()).collect();
-            writeln!(out, "{}", json!({ "rank": rank, "row_len": batch.row_len(), "rows": rows }))
+            writeln!(out, "{}", json!({ "rank": rank, "row_len": self.all.row_len(), "rows": rows }))
         })
     }
 }

@@ -1,23 +1,24 @@
 //! From flags to a plan.
 
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, EpochEnd, Oversize, PackBudget, PackConfig, PackPlanner, PaddedBudget, PlanConfig,
-    SampleIndex, SamplerError, Split, TaskMix,
+    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex,
+    SamplerError, Split, TaskMix,
 };
 
 use super::lengths::{read_lengths, read_tasks};
 use super::list::{Edges, List, Rows};
 use super::said::{LeftOut, Quality, Said, TaskCount};
-use crate::args::{Ends, Outside, PlanBatchesArgs};
+use crate::args::{Outside, PlanBatchesArgs};
 use crate::exit::{UserError, user_error};
 
 /// Plans the batches that are asked for.
 pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), UserError> {
-    let columns = read_lengths(&args.lengths, args.least(), &args.most())?;
-    let Ok([column]) = <[Vec<u32>; 1]>::try_from(columns.clone()) else {
-        return args.of_columns(columns);
+    let column = match <[Vec<u32>; 1]>::try_from(read_lengths(&args.lengths, args.least(), &args.most())?) {
+        Ok([column]) => column,
+        Err(columns) => return args.of_columns(columns),
     };
     let admitted = args.admit().all(&column).map_err(refused)?;
     if let Some(row_len) = args.row_len {
@@ -95,7 +96,7 @@ impl PlanBatchesArgs {
             index = index.with_tasks(ids.as_ref().map_or_else(|| tasks.clone(), kept)).map_err(refused)?;
             names = found;
         }
-        let mix = TaskMix { shares: self.shares_of(&names)?, ends: self.ends(), ..TaskMix::default() };
+        let mix = TaskMix { shares: self.shares_of(&names)?, ends: self.ends.into(), ..TaskMix::default() };
         let config = PlanConfig {
             seed: self.seed,
             window: self.window(),
@@ -116,13 +117,13 @@ impl PlanBatchesArgs {
 
     /// Plans packed rows.
     fn packed(&self, row_len: u32, admitted: Admitted) -> Result<(Box<dyn List>, Said), UserError> {
-        let rows = u32::try_from(self.budget[0] / u64::from(row_len)).unwrap_or(u32::MAX);
-        if rows == 0 {
+        let rows = usize::try_from(self.budget[0] / u64::from(row_len)).unwrap_or(usize::MAX);
+        let Some(rows) = NonZeroUsize::new(rows) else {
             let budget = self.budget[0];
             return Err(user_error(format!(
                 "plan batches: the budget is {budget}, a row alone has {row_len} positions"
             )));
-        }
+        };
         let split = self.overlap.map_or(Split::Refuse, |overlap| Split::Cut { overlap });
         let config = PackConfig { split, seed: self.seed, window: self.window(), ..PackConfig::new(row_len) };
         let (left_out, Admitted { index, ids, .. }) = (LeftOut::of(&admitted), admitted);
@@ -131,23 +132,11 @@ impl PlanBatchesArgs {
         let all = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
         let quality = Quality::Packed(planner.report(self.epoch, &all));
-        let mut epoch = planner.epoch(self.epoch);
-        let budget = PackBudget { rows, squares: u64::MAX };
-        let batches = std::iter::from_fn(|| epoch.next_batch(&budget).transpose()).collect::<Result<_, _>>();
-        let list = Rows { batches: batches.map_err(refused)?, ids };
-        Ok((Box::new(list), self.said(quality, Vec::new(), left_out, took)))
+        Ok((Box::new(Rows { all, of_batch: rows, ids }), self.said(quality, Vec::new(), left_out, took)))
     }
 
     fn window(&self) -> Option<usize> {
         self.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
-    }
-
-    fn ends(&self) -> EpochEnd {
-        match self.ends {
-            Ends::AllOnce => EpochEnd::AllOnce,
-            Ends::First => EpochEnd::FirstExhausted,
-            Ends::Last => EpochEnd::LastExhausted,
-        }
     }
 
     /// Returns the share of each task by its name; each has to be named once.

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
 use plimsoll_predict::{Dtype, Platform, PredictorConfig, edges};
 use plimsoll_probe::DeviceKind;
-use plimsoll_sampler::{EpochEnd, TaskMix};
+use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
     StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
@@ -16,8 +16,8 @@ use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::prepare::{Buckets, Sizes};
 use crate::values::{
-    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, EpochEnds, JobName, OptimizerRecoverySetting, PolicyKind,
-    Precision, ScalingSetting,
+    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, Precision,
+    ScalingSetting,
 };
 
 /// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
@@ -150,11 +150,7 @@ impl Settings {
                 normalize_shares,
                 diversity_weight,
                 homogeneous,
-                ends: match ends {
-                    EpochEnds::AllOnce => EpochEnd::AllOnce,
-                    EpochEnds::First => EpochEnd::FirstExhausted,
-                    EpochEnds::Last => EpochEnd::LastExhausted,
-                },
+                ends: ends.into(),
             },
             look_ahead,
             workers,

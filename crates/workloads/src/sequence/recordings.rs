@@ -38,6 +38,20 @@ pub struct RecordingsConfig {
     pub longest: u32,
 }
 
+impl RecordingsConfig {
+    /// Reads this folder as it is done by default.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            shares: Shares::validating(0.2),
+            group_column: None,
+            bad_sample: BadSample::Fail,
+            classes: Vec::new(),
+            longest: u32::MAX,
+        }
+    }
+}
+
 /// One file with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {

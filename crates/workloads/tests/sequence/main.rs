@@ -21,7 +21,7 @@ use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::EpochCursor;
 use plimsoll_step::WeightedAccumulator;
-use plimsoll_train::{BadSample, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
+use plimsoll_train::{Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{
@@ -36,16 +36,7 @@ use parts::{collated, length, parts};
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 fn config(folder: &Path) -> RecordingsConfig {
-    let folder = folder.to_owned();
-    let bad_sample = BadSample::Fail;
-    RecordingsConfig {
-        folder,
-        group_column: None,
-        shares: Shares::validating(0.2),
-        bad_sample,
-        classes: Vec::new(),
-        longest: u32::MAX,
-    }
+    RecordingsConfig::new(folder.to_owned())
 }
 
 fn tones() -> Recordings {

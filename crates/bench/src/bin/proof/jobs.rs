@@ -97,17 +97,7 @@ pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
 
 /// The classifier of a run by default, on the recordings of a folder, whose lengths are known.
 pub(crate) fn sequence(folder: &Path) -> Result<SequenceJob, Failed> {
-    let folder = folder.to_owned();
-    let (bad_sample, classes) = (BadSample::Fail, Vec::new());
-    let config = RecordingsConfig {
-        folder,
-        group_column: None,
-        shares: Shares::validating(0.2),
-        bad_sample,
-        classes,
-        longest: u32::MAX,
-    };
-    let recordings = Arc::new(Recordings::read(&config)?);
+    let recordings = Arc::new(Recordings::read(&RecordingsConfig::new(folder.to_owned()))?);
     Ok(SequenceJob::new(SequenceConfig { stream: false, ..SequenceConfig::default() }, recordings))
 }
 

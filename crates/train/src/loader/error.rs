@@ -1,0 +1,104 @@
+//! What keeps a loader from going on.
+
+use plimsoll_sampler::SamplerError;
+use plimsoll_types::Bytes;
+
+use crate::source::SourceError;
+
+/// Lets `?` turn the sampler's answers to any of its questions into an error that has one variant for all of them.
+macro_rules! from_sampler {
+    ($error:ty: $($answer:ident),+) => {$(
+        impl From<plimsoll_sampler::$answer> for $error {
+            fn from(error: plimsoll_sampler::$answer) -> Self {
+                Self::Sampler(error.into())
+            }
+        }
+    )+};
+}
+pub(crate) use from_sampler;
+
+from_sampler!(LoaderError: IndexError, PlanError, PositionError, PackError, StreamError, DealError);
+
+/// What keeps a loader from going on.
+#[derive(Debug, thiserror::Error)]
+pub enum LoaderError {
+    /// The samples cannot be planned.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// A sample cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Fewer than two steps fit into the limit.
+    #[error(
+        "load ahead: `data.buffer_limit` is {limit}, and two steps of {step} each{} need {needed}; \
+         `data.buffer_limit = \"{needed}\"` or \"auto\" would do",
+        halves(*.is_streamed)
+    )]
+    BufferLimit {
+        /// What one step needs.
+        step: Bytes,
+        /// Whether as much again is for samples that are read before they are planned.
+        is_streamed: bool,
+        /// What would do.
+        needed: Bytes,
+        /// The limit.
+        limit: Bytes,
+    },
+    /// Two steps take more of the host's memory than they may unless somebody says so.
+    #[error(
+        "load ahead: two steps of {step} each{} need {needed}, more than half of the {capacity} that {}; a smaller \
+         `batch.effective_batch_size`, {} {enough} or `data.buffer_limit = \"{needed}\"` would help",
+        halves(*.is_streamed), there_are(*.is_on_host), more_memory(*.is_on_host)
+    )]
+    BufferCapacity {
+        /// What one step needs.
+        step: Bytes,
+        /// Whether as much again is for samples that are read before they are planned.
+        is_streamed: bool,
+        /// What two steps need.
+        needed: Bytes,
+        /// What there is.
+        capacity: Bytes,
+        /// Whether that is the host's, beside a device that has its own, whose capacity has no part in it.
+        is_on_host: bool,
+        /// As much memory as they take half of.
+        enough: Bytes,
+    },
+    /// A worker thread panicked.
+    #[error("collate a step: a worker panicked: {0}")]
+    WorkerPanicked(String),
+    /// Every buffer is with the caller.
+    #[error("load the next step: every buffer is in use; give one back with `recycle`")]
+    NoBuffer,
+    /// A checkpoint of samples of another kind.
+    #[error("go on with the samples: the checkpoint was made of samples with lengths of another kind")]
+    OtherPosition,
+    /// Steps of which none is whole.
+    #[error(
+        "plan the steps: an epoch of {n_samples} samples makes no whole step, and `batch.drop_last` leaves out what is none; a \
+         smaller `batch.effective_batch_size` or `batch.drop_last = false` would help"
+    )]
+    DropsAll {
+        /// Samples of an epoch.
+        n_samples: u64,
+    },
+    /// Samples of several tasks that are packed.
+    #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
+    PackedTasks,
+    /// The policy chooses edges for samples that have lengths, or the other way round.
+    #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
+    OtherSamples,
+}
+
+/// Says what a stream takes besides.
+fn halves(is_streamed: bool) -> &'static str {
+    if is_streamed { ", and as much again for samples that are read before they are planned," } else { "" }
+}
+
+fn there_are(is_on_host: bool) -> &'static str {
+    if is_on_host { "the host has free, beside the device's own" } else { "there are" }
+}
+
+fn more_memory(is_on_host: bool) -> &'static str {
+    if is_on_host { "a host with" } else { "a capacity of" }
+}
