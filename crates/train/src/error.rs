@@ -4,7 +4,7 @@ use plimsoll_guard::GuardError;
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
 use plimsoll_step::StepError;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
 use crate::balance::BalanceError;
 use crate::checkpoint::CheckpointError;
@@ -94,7 +94,7 @@ pub enum TrainError {
     },
     /// One sample alone does not fit, whatever was tried.
     #[error(
-        "take step {step}: {source}: {} at {edge} {}{}; a capacity{}, {}{} would help{}",
+        "take step {step}: {source}: {} at {extent} {}{}; a capacity{}, {}{} would help{}",
         sample.name, sample.unit, largest(*.largest_allocation), enough(source), sample.smaller, others(*.is_checkpointing),
         skip(*.may_skip)
     )]
@@ -108,7 +108,7 @@ pub enum TrainError {
         /// Whether it could be left out instead.
         may_skip: bool,
         /// What it was cut or padded to.
-        edge: u32,
+        extent: Extent,
         /// The largest single allocation of the last attempt, where it is known.
         largest_allocation: Option<Bytes>,
         /// Whether activations were recomputed already.

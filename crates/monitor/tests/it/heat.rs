@@ -114,7 +114,7 @@ fn plans_that_make_no_sense_are_drawn() {
     let plans = [
         PlanView { budget: Bytes::ZERO, ..all.clone() },
         PlanView { cells: vec![vast], ..all.clone() },
-        PlanView { edges: vec![0, u32::MAX, 7, 7], batches: vec![0], ..all },
+        PlanView { extents: [0, u32::MAX, 7, 7].map(Extent::new).to_vec(), batches: vec![0], ..all },
         twice,
     ];
     for plan in plans {

@@ -20,7 +20,7 @@ fn plan(batches: &[u32], edges: &[u32], source: impl Fn(u32, u32) -> Option<Plan
         edge_name: "patch size (px)".into(),
         capacity: Bytes::mib(192),
         budget: Bytes(181_193_932),
-        edges: edges.to_vec(),
+        extents: edges.iter().map(|it| Extent::new(*it)).collect(),
         batches: batches.to_vec(),
         cells: shapes.filter_map(|(batch, edge)| Some(cell(batch, edge, source(batch, edge)?))).collect(),
     }

@@ -234,8 +234,8 @@ impl Job for SequenceJob {
         model.forward(frames, mask).flatten(0, 1)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
-        let longest = self.recordings.all_held_out().filter(|it| it.n_frames <= edge).max_by_key(|it| it.n_frames);
+    fn describe_validation(&self, extent: Extent) -> String {
+        let longest = self.recordings.all_held_out().filter(|it| it.n_frames <= extent.edge()).max_by_key(|it| it.n_frames);
         let name = longest.map_or_else(String::new, ToString::to_string);
         format!("{name}, held out, which a lower `sequence.longest` cuts")
     }

@@ -114,7 +114,7 @@ impl Source for RecordingStream {
     fn lengths(&self) -> Lengths {
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
         match SampleIndex::try_new([lengths]) {
-            Ok(index) if !self.is_streamed => Lengths::Known(index),
+            Ok(index) if !self.is_streamed => Lengths::Known(index.into()),
             _ => Lengths::Streamed { longest: self.longest },
         }
     }
@@ -157,7 +157,7 @@ impl Source for RecordingStream {
     fn collate(&self, draw: &Draw, items: &[Frames], buffer: &mut FrameBuffer) -> Result<(), SourceError> {
         buffer.values.clear();
         buffer.samples.clear();
-        let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|id| (*id, part.edge)));
+        let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|id| (*id, part.extent.edge())));
         for ((id, edge), frames) in edges.zip(items) {
             buffer.push(frames, edge).map_err(|fault| self.error(id, &fault))?;
         }

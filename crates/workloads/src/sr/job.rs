@@ -229,7 +229,8 @@ impl Job for Sr {
         model.forward(uploaded(blank(shape, 1, device), device)).flatten(0, 3)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
+    fn describe_validation(&self, extent: Extent) -> String {
+        let edge = extent.edge();
         format!("a tile of {edge} × {edge} pixels, which `sr.validation_tile` makes smaller")
     }
 

@@ -64,7 +64,7 @@ impl Source for TextSource {
         let index = self.sections().index().clone();
         match self.row_len {
             Some(row_len) => Lengths::Packed { index, row_len },
-            None => Lengths::Known(index),
+            None => Lengths::Known(index.into()),
         }
     }
 
@@ -102,14 +102,14 @@ impl Source for TextSource {
                 (row, rest) = rest.split_at(size);
                 (row_ids, ids) = ids.split_at(size);
                 let n_tokens: u32 = row.iter().map(Item::length).sum();
-                if part.edge < n_tokens {
+                if part.extent.edge() < n_tokens {
                     let what = if row.len() == 1 { "it" } else { "its row" };
-                    let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.edge);
+                    let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.extent.edge());
                     return Err(SourceError { sample_id: row_ids[0], reason });
                 }
                 rows.push(row.iter().map(|item| &item.0[..]));
             }
-            buffer.push(part.edge, rows.into_iter());
+            buffer.push(part.extent.edge(), rows.into_iter());
         }
         Ok(())
     }
