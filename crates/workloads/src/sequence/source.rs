@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::fault::Fault;
 use super::recordings::{Recording, Recordings};
@@ -31,11 +31,16 @@ impl Frames {
         let length = u32::try_from(values.len() / n_values).unwrap_or(u32::MAX);
         Self { values, length, class }
     }
+
+    /// Returns how many frames there are.
+    pub(crate) const fn length(&self) -> u32 {
+        self.length
+    }
 }
 
 impl Item for Frames {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 
     fn bytes(&self) -> Bytes {

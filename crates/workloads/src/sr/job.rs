@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::gallery::Resolution;
 use super::model::{Edsr, EdsrConfig, SCALE};
