@@ -35,8 +35,8 @@ impl<J: Job> Prepared<J> {
         };
         StepSettings {
             effective_unit: counted.to_owned(),
-            batches_per_step: (!loader.edges.is_empty()).then_some(loader.batches_per_step),
-            lacks_edges: settings.batch.n_edges as usize <= loader.edges.len(),
+            batches_per_step: (!loader.cells.is_empty()).then_some(loader.batches_per_step),
+            lacks_edges: settings.batch.n_edges as usize <= loader.cells.len(),
             is_batch_a_step,
             is_capacity_set: settings.capacity().is_some(),
             chosen_by: chosen_by(settings, asked),

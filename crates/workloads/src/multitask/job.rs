@@ -236,6 +236,10 @@ impl Job for Multitask {
         "images × words"
     }
 
+    fn describe_validation(&self, extent: Extent) -> String {
+        format!("a sample of {extent} images × words, held out")
+    }
+
     fn tasks(&self) -> &[String] {
         &self.tasks
     }

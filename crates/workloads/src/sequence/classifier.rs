@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{BlankForward, Checkpoint, CheckpointError, Item};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::StepShape;
 
 use super::fault::Fault;
