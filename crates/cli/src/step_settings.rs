@@ -25,7 +25,7 @@ impl<J: Job> Prepared<J> {
         let (patch_max, batch_max) = match &self.sizes {
             Sizes::Cut(bounds) => {
                 let preset = Preset::for_capacity(settings.capacity_of_presets(self.capacity)).bounds();
-                let origins = origins(bounds, preset, self.largest_sample, settings.is_batch_max_set());
+                let origins = origins(bounds, preset, self.largest_sample.edge(), settings.is_batch_max_set());
                 (Some(origins.0), Some(origins.1))
             }
             Sizes::Padded(buckets) => {

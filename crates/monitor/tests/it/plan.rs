@@ -1,7 +1,7 @@
 //! Memory plans that nobody made, the same at every call.
 
 use plimsoll_monitor::{PlanCell, PlanSource, PlanView};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 /// What a small convolutional net would need: a constant, and planes of so many bytes per pixel.
 fn cell(batch: u32, edge: u32, source: PlanSource) -> PlanCell {

@@ -15,7 +15,7 @@ use plimsoll_train::{
     Controller, ControllerConfig, Draw, Existing, FitConfig, Goal, Inference, Item, Job, Lengths, LoaderConfig, Loss,
     Metric, Source, SourceError, StepError, Trials, Validation, beside_tensors, small_batch_regime,
 };
-use plimsoll_types::{Bytes, Event, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
+use plimsoll_types::{Bytes, Event, Extent, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
 
 use crate::common::{alone, run, steps};
 use crate::tiny;
@@ -38,8 +38,8 @@ struct Row {
 }
 
 impl Item for Row {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 }
 
@@ -56,7 +56,7 @@ impl Source for Rows {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES.into()).map(length).collect::<Vec<_>>()]).unwrap())
+        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES.into()).map(length).collect::<Vec<_>>()]).unwrap().into())
     }
 
     fn buffer_bytes(&self, _largest: StepShape) -> Bytes {
@@ -146,7 +146,7 @@ fn config(n_steps: u64) -> FitConfig {
     let tiny = tiny::config(n_steps, policy);
     let predictor = PredictorConfig { beside: beside_tensors(DeviceKind::Flex), ..tiny.controller.predictor };
     let small_batch = small_batch_regime(DeviceKind::Flex);
-    let loader = LoaderConfig { edges: vec![LONG, LONG + 1], ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
+    let loader = LoaderConfig { cells: vec![LONG, LONG + 1].into(), ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
     FitConfig { controller: ControllerConfig { predictor, small_batch, ..tiny.controller }, loader, ..tiny }
 }
 

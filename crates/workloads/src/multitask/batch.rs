@@ -54,15 +54,14 @@ impl Sizes {
         start..start + self.outputs[usize::from(task)]
     }
 
-    /// Returns how many images and words samples are padded to; where nothing is said of words, the most that there are.
-    pub(crate) fn padded(&self, extent: Extent) -> [usize; 2] {
-        let words = extent.edges().get(1).map_or(self.words, |it| *it as usize);
-        [extent.edge() as usize, words]
-    }
-
     fn n_outputs(&self) -> usize {
         self.outputs.iter().sum()
     }
+}
+
+/// Returns how many images and words samples of an extent are padded to.
+pub(crate) fn images_and_words(extent: Extent) -> [usize; 2] {
+    [0, 1].map(|axis| extent.edges().get(axis).map_or(1, |edge| *edge as usize))
 }
 
 /// Returns the extent of samples that are padded to so many images and words, at least one of each.
@@ -89,7 +88,7 @@ impl MixedTensors {
         smoothing: f32,
         device: &Device,
     ) -> Self {
-        let padded = sizes.padded(buffer.extents[samples.start]);
+        let padded = images_and_words(buffer.extents[samples.start]);
         let mut host = Host::blank(samples.len(), padded, sizes, smoothing);
         let batch = buffer.mixed.batch();
         for (row, sample) in samples.enumerate() {
@@ -100,7 +99,7 @@ impl MixedTensors {
 
     /// Makes a batch of nothing on the device.
     pub(crate) fn blank(shape: StepShape, sizes: &Sizes, device: &Device) -> Self {
-        let (n, [images, words]) = (shape.samples as usize, sizes.padded(shape.extent()));
+        let (n, [images, words]) = (shape.samples as usize, images_and_words(shape.extent()));
         Self {
             pixels: Tensor::zeros([n * images, 3, sizes.image, sizes.image], device),
             groups: Tensor::zeros([n, 2, images], device),

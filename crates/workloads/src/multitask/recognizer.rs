@@ -6,7 +6,7 @@ use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::{Extent, StepShape};
 
 use super::album::squared;
-use super::batch::MixedTensors;
+use super::batch::{MixedTensors, images_and_words};
 use super::job::MultitaskConfig;
 use super::model::FusionModel;
 use super::question::Question;
@@ -114,7 +114,7 @@ impl BlankForward for Recognizer {
     /// Does what questions of this shape do, without any.
     fn blank(&self, shape: StepShape) -> Tensor<1> {
         let sizes = self.signature.sizes();
-        let [images, words] = sizes.padded(shape.extent());
+        let [images, words] = images_and_words(shape.extent());
         let group = vec![vec![0; 3 * sizes.image * sizes.image]; images];
         let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; words]);
         let loaded = (0..shape.samples).map(|_| blank()).collect();

@@ -8,7 +8,7 @@ use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::augment::{Augmentation, Chance, warped};
-use super::batch::{Sizes, Standard, of_images_and_words};
+use super::batch::{Sizes, Standard, images_and_words, of_images_and_words};
 use super::lines::Asks;
 use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
@@ -166,7 +166,7 @@ impl SampleBuffer {
         self.extents.extend(extents);
         self.standards.clear();
         let largest = self.extents.iter().copied().reduce(Extent::joined).unwrap_or(of_images_and_words(0, 0));
-        let [n_images, _] = sizes.padded(largest);
+        let [n_images, _] = images_and_words(largest);
         self.mixed.begin(cell(sizes, largest));
         let mut counts = vec![0; sizes.outputs.len()];
         for it in loaded {
@@ -213,7 +213,7 @@ const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, p
 
 /// The largest step, and one of as many images that are samples of their own.
 fn cells(sizes: &Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
-    let [_, words] = sizes.padded(largest.extent());
+    let [_, words] = images_and_words(largest.extent());
     let one = of_images_and_words(1, narrow(words));
     [(largest.samples, cell(sizes, largest.extent())), (most_samples(largest), cell(sizes, one))]
 }
@@ -223,7 +223,7 @@ fn most_samples(largest: StepShape) -> u32 {
 }
 
 fn cell(sizes: &Sizes, extent: Extent) -> MixedShape {
-    let (side, [images, tokens]) = (narrow(sizes.image), sizes.padded(extent).map(narrow));
+    let (side, [images, tokens]) = (narrow(sizes.image), images_and_words(extent).map(narrow));
     MixedShape { images, height: side, width: side, tokens, labels: 1 }
 }
 
