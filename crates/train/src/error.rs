@@ -41,14 +41,16 @@ pub enum TrainError {
     Loader(#[from] LoaderError),
     /// The job's shapes are not those that loaders and planners make.
     #[error(
-        "train `{job}`: its features are over {n_axes} axes, and samples are cut or padded along one; name features of \
-         one axis"
+        "train `{job}`: its features are over {n_axes} axes, and samples are cut or padded along {of_cells}; name features \
+         of as many"
     )]
     Axes {
         /// The job.
         job: &'static str,
         /// The axes of its features.
         n_axes: usize,
+        /// Those of what samples are cut or padded to.
+        of_cells: usize,
     },
     /// A run that goes on was asked for fewer steps than it has done.
     #[error("resume: `train.steps` is {asked}, and {done} steps are done; ask for {done} or more, or start a new run")]

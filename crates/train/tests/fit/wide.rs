@@ -249,7 +249,7 @@ fn parts(done: &StepDone) -> Vec<PartReading> {
 }
 
 #[test]
-fn a_job_of_more_axes_than_a_loader_pads_is_refused_before_its_first_step() {
+fn a_job_of_other_axes_than_its_samples_are_padded_along_is_refused_before_its_first_step() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let job = Wide { features: Features::complete(2) };
@@ -257,7 +257,7 @@ fn a_job_of_more_axes_than_a_loader_pads_is_refused_before_its_first_step() {
     let text = ran.outcome.unwrap_err().to_string();
     assert_eq!(
         text,
-        "train `wide`: its features are over 2 axes, and samples are cut or padded along one; name features of one axis"
+        "train `wide`: its features are over 2 axes, and samples are cut or padded along 1; name features of as many"
     );
     assert!(ran.events.is_empty() && is_empty(folder.path()), "something was left behind");
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::cells;
-use plimsoll_train::{Existing, FitConfig, Job, LoaderConfig, StepUnit, TrainError, replay};
-use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, Extent, MicroBatch};
+use plimsoll_train::{Existing, FitConfig, Job, Loader, LoaderConfig, StepUnit, Wanted, replay};
+use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, MicroBatch};
 
 use super::common::{self, Ran, alone, needed, run, steps};
 use super::{config, ids};
@@ -119,15 +119,9 @@ fn a_sample_counts_as_many_positions_as_the_product_of_its_lengths() {
 
 #[test]
 fn cells_of_other_axes_than_the_samples_have_are_refused() {
-    let (_alone, job) = (alone(), Pairs::default());
-    let mut config = of_pairs(&job, 4, StepUnit::Samples, 16);
-    config.loader.cells = vec![8, 40].into();
-    config.loader.largest_extent = Extent::new(40);
-    config.controller.policy =
-        PolicyConfig::Bucketed(BucketedConfig { cells: vec![8, 40].into(), ..BucketedConfig::default() });
-    let folder = tempfile::tempdir().unwrap();
-    let error = run(&job, &config, Bytes::mib(64), folder.path(), Existing::Refuse, None).outcome.unwrap_err();
-    assert!(matches!(error, TrainError::Loader(_)), "{error}");
+    let config = LoaderConfig { cells: vec![8, 40].into(), ..LoaderConfig::cut(3, 16, 40, Bytes::mib(16)) };
+    let loader = Loader::try_new(&Pairs::default().source(), None, &Wanted::Batches(vec![1; 2]), &config);
+    let Err(error) = loader else { panic!("it was taken") };
     let expected = "plan the steps: samples have lengths along 2 axes, and the cells that they are padded to 1";
     assert_eq!(error.to_string(), expected);
 }
