@@ -115,7 +115,7 @@ pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
     if policy.kind == "fixed" {
         return Some(of_fixed(tops, settings));
     }
-    let is_of_lengths = !policy.edges.is_empty();
+    let is_of_lengths = !policy.cells.is_empty();
     if is_of_lengths && policy.is_all_at_bound() {
         return Some(filled(&policy, &tail, settings).unwrap_or_else(|| at_bound(&policy, run, settings)));
     }
@@ -195,7 +195,7 @@ fn filled(policy: &Policy, tail: &Run<'_>, settings: &StepSettings) -> Option<Li
 /// Whether most micro-batches are so, by the number of their samples and how many they might have.
 fn mostly(policy: &Policy, tail: &Run<'_>, is: impl Fn(u32, u32) -> bool) -> bool {
     let batches = || tail.committed().flat_map(|it| &it.micro_batches);
-    let is_so = |it: &&MicroBatch| policy.allowed(it.edges.edge()).is_some_and(|most| is(it.shape().samples, most));
+    let is_so = |it: &&MicroBatch| policy.allowed(it.edges).is_some_and(|most| is(it.shape().samples, most));
     batches().count() < 2 * batches().filter(is_so).count()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
+use plimsoll_types::{Bytes, Event, Extent, StepDone, TaskStep, edge_or_edges};
 use serde::Serialize;
 
 use crate::run::Run;
@@ -67,10 +67,10 @@ struct BatchRow<'a> {
     patch_size: u32,
     micro_batch_sizes: Vec<u32>,
     /// Edge of the largest micro-batch, which may be less than the patch size that was asked for.
-    edge: Option<u32>,
+    edge: Option<Edge>,
     /// Edge of each micro-batch, where they differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    edges: Vec<u32>,
+    edges: Vec<Edge>,
     resident_bytes: Bytes,
     in_use_bytes: Bytes,
     reserved_bytes: Bytes,
@@ -101,7 +101,7 @@ impl<'a> BatchRow<'a> {
             learning_rate: step.learning_rate,
             patch_size: step.rung.patch_size,
             micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
-            edge: step.largest_shape().map(StepShape::edge),
+            edge: step.largest_shape().map(|it| Edge(it.extent())),
             edges: several_edges(step),
             resident_bytes: step.resident,
             in_use_bytes: step.in_use,
@@ -128,8 +128,13 @@ struct TaskRow<'a> {
     step: TaskStep,
 }
 
-fn several_edges(step: &StepDone) -> Vec<u32> {
-    let edges: Vec<u32> = step.micro_batches.iter().map(|it| it.edges.edge()).collect();
+/// What samples are padded or cut to: a number along one axis, and a list along several.
+#[derive(PartialEq, Serialize)]
+#[serde(transparent)]
+struct Edge(#[serde(serialize_with = "edge_or_edges::serialize")] Extent);
+
+fn several_edges(step: &StepDone) -> Vec<Edge> {
+    let edges: Vec<Edge> = step.micro_batches.iter().map(|it| Edge(it.edges)).collect();
     if edges.iter().all(|it| Some(it) == edges.first()) { Vec::new() } else { edges }
 }
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
-use plimsoll_predict::{Platform, PredictorConfig};
+use plimsoll_predict::{Platform, PredictorConfig, cells};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
-    RunDir, Scaling, Shell, StopFlag, fit,
+    BalanceConfig, ControllerConfig, Existing, FitConfig, Job, LearningRate, LoaderConfig, LongestEdges,
+    OptimizerRecovery, RunDir, Scaling, Shell, Source, StopFlag, fit,
 };
 use plimsoll_types::{Bytes, Event, Fraction, Recompute, StepDone, Validated};
 use plimsoll_workloads::Room;
@@ -22,10 +22,13 @@ use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, Samples
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
-const EDGES: [u32; 4] = [1, 2, 4, 6];
+/// The most cells of images and words.
+const MOST_CELLS: u32 = 9;
 
-fn config(n_steps: u64) -> FitConfig {
-    let bucketed = BucketedConfig { edges: EDGES.to_vec(), batch_max: 16, ..BucketedConfig::default() };
+fn config(job: &Multitask, n_steps: u64) -> FitConfig {
+    let extents: Vec<_> = job.source().lengths().index().unwrap().iter().collect();
+    let cells = cells(&extents, MOST_CELLS, &[1, 1]).unwrap();
+    let bucketed = BucketedConfig { cells: cells.clone(), batch_max: 16, ..BucketedConfig::default() };
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
@@ -38,7 +41,7 @@ fn config(n_steps: u64) -> FitConfig {
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },
         target: Fraction::ONE,
         controller: ControllerConfig {
-            predictor: PredictorConfig::default(),
+            predictor: PredictorConfig { features: job.features(), ..PredictorConfig::default() },
             policy: PolicyConfig::Bucketed(bucketed),
             recompute: Recompute::NEVER,
             platform: Platform::default(),
@@ -48,7 +51,11 @@ fn config(n_steps: u64) -> FitConfig {
             small_batch: 0,
         },
         tasks: BalanceConfig::GradNorm { alpha: 1.5, learning_rate: 0.025 },
-        loader: LoaderConfig { edges: EDGES.to_vec(), ..LoaderConfig::cut(3, 32, 6, Bytes::mib(16)) },
+        loader: LoaderConfig {
+            largest_extent: *cells.last().unwrap(),
+            cells,
+            ..LoaderConfig::cut(3, 32, 1, Bytes::mib(16))
+        },
         validate_every: 1000,
         validation_share: Fraction::ONE,
         checkpoint_every: 1000,
@@ -81,7 +88,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, n_steps: u64, stop_afte
         fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
-    fit(job, &config(n_steps), shell).unwrap();
+    fit(job, &config(job, n_steps), shell).unwrap();
     run_dir.events().unwrap()
 }
 

@@ -61,10 +61,10 @@ impl Knobs<'_> {
         panel.line(canvas, &high, Stroke::solid(palette::GREEN, 2.4));
     }
 
-    /// The shortest and the longest edge of each step.
+    /// The fewest and the most positions that a sample of each step was padded or cut to: its edge, where it has one axis.
     fn edges(&self) -> Vec<Range> {
         let edges = |step: &StepDone| {
-            let edges = || step.micro_batches.iter().map(|it| it.edges.edge());
+            let edges = || step.micro_batches.iter().map(|it| u32::try_from(it.edges.positions()).unwrap_or(u32::MAX));
             Some((step.step as f64, [edges().min()?, edges().max()?]))
         };
         self.run.steps().filter_map(edges).collect()
@@ -74,7 +74,7 @@ impl Knobs<'_> {
     ///
     /// What it allows at a length is not what runs: a step need not hold as many samples of it.
     fn sizes(&self) -> Vec<Range> {
-        if !self.run.moves().any(|(_, it)| matches!(it, Move::Sizes(_))) && Policy::of(self.run).edges.is_empty() {
+        if !self.run.moves().any(|(_, it)| matches!(it, Move::Sizes(_))) && Policy::of(self.run).cells.is_empty() {
             return Vec::new();
         }
         let sizes = |step: &StepDone| {

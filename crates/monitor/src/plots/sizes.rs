@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::StepDone;
+use plimsoll_types::{Extent, StepDone};
 
 use super::Figure;
 use super::axis::Axis;
@@ -37,7 +37,7 @@ impl Figure for Rates<'_> {
         let x = Axis::whole(0.0, 1.1 * all().map(|it| it.0).chain(chosen).fold(1.0, f64::max), 6);
         let y = Axis::linear(0.0, 1.1 * all().map(|it| it.1).fold(0.0, f64::max), 5);
         let panel = Panel::new("samples per second", &x, y, place);
-        let of_longest = if Policy::of(self.0).edges.is_empty() { "" } else { " of the longest" };
+        let of_longest = if Policy::of(self.0).cells.is_empty() { "" } else { " of the longest" };
         panel.frame_over(canvas, Some(&format!("micro-batch size{of_longest} (samples)")), true);
         if all().next().is_none() {
             return panel.remark(canvas, "no step was timed");
@@ -65,9 +65,9 @@ pub(super) struct Edges<'a>(pub(super) &'a Run<'a>);
 
 impl Figure for Edges<'_> {
     fn draw(&self, canvas: &Canvas) {
-        let mut samples: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut samples: BTreeMap<Extent, u64> = BTreeMap::new();
         for it in self.0.committed().flat_map(|it| &it.micro_batches) {
-            *samples.entry(it.edges.edge()).or_default() += it.ids.len() as u64;
+            *samples.entry(it.edges).or_default() += it.ids.len() as u64;
         }
         let [place] = stack(canvas, 0.0, [1.0]);
         let x = Axis::whole(0.0, samples.len() as f64, 6).without_ticks();
