@@ -3,8 +3,6 @@
 use plimsoll_types::{Bytes, Event, Knobs, RunStarted};
 
 use crate::policy::Policy;
-use crate::run::Run;
-
 use crate::text::{percent, short, time};
 
 /// What a progress line says.
@@ -82,8 +80,7 @@ impl Progress {
 
     /// Describes a run that begins, as the head of its log says.
     pub fn of(start: &RunStarted) -> Self {
-        let head = [Event::RunStarted(start.clone())];
-        let has_lengths = !Policy::of(&Run::new(&head)).edges.is_empty();
+        let has_lengths = !Policy::of(start).edges.is_empty();
         Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, has_lengths)
     }
 

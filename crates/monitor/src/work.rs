@@ -23,20 +23,40 @@ pub struct Work {
     pub real_positions_per_second: Option<f64>,
 }
 
-impl Work {
-    /// Sums up steps; `None` where nobody knows how long the samples are.
-    pub(crate) fn of<'a>(steps: impl Iterator<Item = &'a StepDone>) -> Option<Self> {
-        let known = steps.filter_map(|it| Some((it.padded_positions(), it.real_positions?, it.seconds)));
-        let add = |sum: (u64, u64, f64), it: (u64, u64, f64)| {
-            (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1), sum.2 + it.2)
-        };
-        let (padded_positions, real_positions, seconds) = known.reduce(add).filter(|it| 0 < it.0)?;
-        Some(Self {
+/// Positions and time of steps of which the log says how long the samples are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WorkSum {
+    padded_positions: u64,
+    real_positions: u64,
+    seconds: f64,
+}
+
+impl WorkSum {
+    pub(crate) fn hear(&mut self, step: &StepDone) {
+        let Some(real) = step.real_positions else { return };
+        self.padded_positions = self.padded_positions.saturating_add(step.padded_positions());
+        self.real_positions = self.real_positions.saturating_add(real);
+        self.seconds += step.seconds;
+    }
+
+    /// Returns what they come to; `None` where nobody knows how long the samples are.
+    pub(crate) fn work(self) -> Option<Work> {
+        let Self { padded_positions, real_positions, seconds } = self;
+        (0 < padded_positions).then(|| Work {
             padded_positions,
             real_positions,
             padding: (1.0 - real_positions as f64 / padded_positions as f64).max(0.0),
             real_positions_per_second: rate(real_positions, seconds),
         })
+    }
+}
+
+impl Work {
+    /// Returns that of one step; `None` where nobody knows how long its samples are.
+    pub(crate) fn of(step: &StepDone) -> Option<Self> {
+        let mut sum = WorkSum::default();
+        sum.hear(step);
+        sum.work()
     }
 
     /// Writes it in one line, in the samples' unit of length.

@@ -1,12 +1,12 @@
 //! What the report says to change, and why.
 
-use plimsoll_monitor::{RunFacts, StepSettings, TrainingReport};
+use plimsoll_monitor::{History, RunFacts, StepSettings, TrainingReport};
 use plimsoll_types::{Event, StepDone};
 
 use crate::run;
 
 fn changes(events: &[Event], facts: RunFacts) -> Vec<[String; 2]> {
-    let report = TrainingReport::new(events, facts);
+    let report = TrainingReport::new(&History::of(events), facts);
     report.changes.into_iter().map(|it| [it.setting, it.figure]).collect()
 }
 
@@ -44,7 +44,7 @@ fn padding_names_the_edges_where_more_of_them_would_pad_less() {
     };
     assert_eq!(changes(&events, facts(true)), [["batch.n_edges", "41 % of the positions were padding"]]);
     assert_eq!(changes(&events, facts(false)), [] as [[String; 2]; 0]);
-    let findings = |lacks_edges| TrainingReport::new(&events, facts(lacks_edges)).findings.join(" ");
+    let findings = |lacks_edges| TrainingReport::new(&History::of(&events), facts(lacks_edges)).findings.join(" ");
     assert!(findings(true).contains("a larger `batch.n_edges` pads less"));
     assert!(findings(false).contains("there are edges enough"));
 }

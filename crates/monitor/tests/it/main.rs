@@ -6,6 +6,7 @@ mod comparison;
 mod csv;
 mod exposition;
 mod heat;
+mod history;
 mod html;
 mod log;
 mod plan;
