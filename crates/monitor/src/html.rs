@@ -68,7 +68,7 @@ impl TrainingReport {
 
     /// Returns the figures that say whether all went well, and whether each is bad.
     fn cards(&self, history: &History) -> Vec<(&'static str, String, bool)> {
-        let dash = || "–".to_owned();
+        let (dash, planned) = (|| "–".to_owned(), self.planned_padding);
         let ([failures, ended], above) = (history.incidents.steps_that_failed(), self.bounds_exceeded);
         // The last death has no restart where nobody took the run up again.
         let deaths = ended.max(self.restarts.len() as u64);
@@ -77,7 +77,11 @@ impl TrainingReport {
         let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
         vec![
             ("budget used, median", self.steady_budget_share.map_or_else(dash, share), false),
-            ("padding", self.work.map_or_else(dash, |it| share(it.padding)), false),
+            (
+                "padding",
+                self.work.map_or_else(dash, |it| it.against(planned)),
+                self.work.is_some_and(|it| it.is_above(planned)),
+            ),
             ("failures", failed, 0 < failures + deaths),
             ("peaks above their bound", above.to_string(), 0 < above),
             ("time lost", time_lost(self), 0.0 < self.undone_seconds),

@@ -59,6 +59,9 @@ pub struct TrainingReport {
     /// What of the work was real, where samples are padded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    /// The padding that the edges make of the samples, from 0 to 1, where the log says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_padding: Option<f64>,
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
@@ -173,6 +176,7 @@ impl TrainingReport {
         let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
         let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, history));
         let work = history.work.work();
+        let planned_padding = start.and_then(|it| it.planned_padding);
         let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
         Self {
             version: Self::VERSION,
@@ -181,7 +185,7 @@ impl TrainingReport {
             findings: findings(history)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(work, &facts.step_settings))
+                .chain(much_padding(work, planned_padding, &facts.step_settings))
                 .collect(),
             limit: limit(history, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
@@ -193,6 +197,7 @@ impl TrainingReport {
             epochs: counts.epochs,
             samples_seen,
             work,
+            planned_padding,
             samples_skipped: counts.skipped,
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),

@@ -5,6 +5,7 @@ mod error;
 mod fill;
 mod order;
 mod packed;
+mod padding;
 mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +23,7 @@ use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
+pub(crate) use self::padding::planned_padding;
 pub use self::stream::StreamedPosition;
 use crate::job::Unit;
 use crate::source::{Draw, Item, Source};
