@@ -18,3 +18,4 @@ mod settings;
 mod tasks;
 mod tensorboard;
 mod verdicts;
+mod view;

@@ -207,7 +207,7 @@ fn booked<S: Source, T>(
     work: impl FnOnce(&mut Loader<S>) -> Result<T, LoaderError>,
 ) -> Result<T, LoaderError> {
     let (begun, before) = (Instant::now(), loader.waited());
-    let done = work(loader);
+    let done = Lap::Sampler.span().in_scope(|| work(loader));
     let (all, waiting) = (begun.elapsed(), loader.waited().saturating_sub(before));
     journal.book(Lap::Sampler, all.saturating_sub(waiting));
     journal.book(Lap::Waiting, waiting);
