@@ -223,7 +223,7 @@ impl History {
         let what = self.start.as_ref().map_or_else(String::new, |it| format!("{} on {}", it.job, it.device));
         match self.curves.steps_per_point() {
             1 => what,
-            n => format!("{what} · lowest and highest of each {n} steps"),
+            n => format!("{what} · lowest and highest of up to {n} steps each"),
         }
     }
 

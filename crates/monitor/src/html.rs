@@ -46,8 +46,10 @@ impl TrainingReport {
         self.write_changes(page);
         if 1 < self.steps_per_point {
             let n = self.steps_per_point;
-            let _ =
-                writeln!(page, "<p class=\"quiet\">Of each {n} steps the curves show the lowest and the highest.</p>");
+            let _ = writeln!(
+                page,
+                "<p class=\"quiet\">Of up to {n} steps each the curves show the lowest and the highest.</p>"
+            );
         }
         for it in self.findings.iter().chain(&self.warnings) {
             let _ = writeln!(page, "<p>{}</p>", marked(it));

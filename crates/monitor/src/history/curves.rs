@@ -7,6 +7,7 @@ use plimsoll_types::{Bytes, StepDone};
 use super::cloud::Cloud;
 use super::series::Series;
 use crate::metrics::rate;
+use crate::plots::MAX_POINTS;
 use crate::work::Work;
 
 /// Tasks of which curves are kept: more colours are not told apart.
@@ -92,9 +93,14 @@ impl Curves {
         }
     }
 
-    /// Returns how many steps a point of a curve stands for: one where all are kept.
+    /// Returns for how many steps two points of a drawn curve stand at most, the lowest and the highest of them: one where
+    /// all steps are kept.
     pub(crate) fn steps_per_point(&self) -> u64 {
-        self.memory.peak.values_per_group()
+        let peak = &self.memory.peak;
+        match peak.values_per_group() {
+            1 => 1,
+            n => n * peak.points().len().div_ceil(MAX_POINTS / 2) as u64,
+        }
     }
 }
 

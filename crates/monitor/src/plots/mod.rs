@@ -24,6 +24,7 @@ use crate::history::{History, Series};
 use crate::{PlanView, RunFacts};
 use canvas::Canvas;
 pub(crate) use canvas::{DARK, escaped};
+pub(crate) use series::MAX_POINTS;
 
 /// Size of a picture in pixels.
 const SIZE: (f64, f64) = (1200.0, 800.0);

@@ -63,17 +63,18 @@ fn a_long_run_is_summed_up_exactly() {
 fn a_picture_of_a_long_run_says_for_how_many_steps_a_point_stands_and_keeps_the_highest() {
     let (history, facts) = (long(30_000), RunFacts::default());
     let report = TrainingReport::new(&history, facts.clone());
-    assert_eq!(report.steps_per_point, 8);
+    // Groups of eight steps, ten points of which are two that are drawn.
+    assert_eq!(report.steps_per_point, 80);
     for svg in [memory_timeline(&history, &facts).svg, step_curves(&history).svg] {
-        assert!(svg.contains("lowest and highest of each 8 steps"));
+        assert!(svg.contains("lowest and highest of up to 80 steps each"));
         assert!(svg.len() < 400_000, "{} bytes", svg.len());
     }
     assert!(memory_timeline(&history, &facts).svg.contains(">800<"), "the axis reaches the highest peak");
-    assert!(report.to_html(&history, &facts, "").contains("Of each 8 steps"));
-    assert!(report.to_json().contains("\"steps_per_point\": 8"));
+    assert!(report.to_html(&history, &facts, "").contains("Of up to 80 steps each"));
+    assert!(report.to_json().contains("\"steps_per_point\": 80"));
     let short = long(4000);
     assert!(!TrainingReport::new(&short, facts.clone()).to_json().contains("steps_per_point"));
-    assert!(!memory_timeline(&short, &facts).svg.contains("of each"));
+    assert!(!memory_timeline(&short, &facts).svg.contains("of up to"));
 }
 
 #[test]
