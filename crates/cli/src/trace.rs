@@ -1,7 +1,7 @@
 //! What each phase of a step takes, in a file.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -65,7 +65,12 @@ fn every_phase_of_a_step_is_traced_and_together_they_are_the_step() {
     }
     let of = |phase: &str| phases.iter().filter(|it| it["phase"] == phase).cloned().collect::<Vec<_>>();
     assert_eq!(of("step").iter().map(|it| it["step"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-    assert!(of("attempt").iter().all(|it| it["shape"].as_str().unwrap().contains('×') && it["in"] == "step"), "{trace}");
+    // What is rehearsed before the run belongs to no step.
+    let attempts: Vec<Value> = of("attempt").into_iter().filter(|it| it["in"] == "step").collect();
+    assert!(
+        N_STEPS <= attempts.len() && attempts.iter().all(|it| it["shape"].as_str().unwrap().contains('×')),
+        "{trace}"
+    );
     let seconds = |of: &[Value]| of.iter().map(|it| it["seconds"].as_f64().unwrap()).sum::<f64>();
     let inside: Vec<Value> = phases.iter().filter(|it| it["in"] == "step").cloned().collect();
     let (parts, whole) = (seconds(&inside), seconds(&of("step")));
@@ -92,4 +97,32 @@ fn a_trace_is_appended_to_and_one_that_cannot_be_written_is_refused_before_anyth
     let output = train(elsewhere.path(), &["--no-supervise", "--trace", "missing/trace.jsonl"]);
     refused(&output, &["write the trace missing/trace.jsonl"]);
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_head_of_a_log_says_what_the_edges_pad_and_the_report_holds_the_padding_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+        let output = train(folder.path(), &["--job", "sequence", "--set", stream]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let log = fs::read_to_string(folder.path().join("run/events.jsonl")).unwrap();
+        let planned = lines(&log)[0]["planned_padding"].as_f64().unwrap();
+        assert!((0.0..0.3).contains(&planned), "{stream}: {planned}");
+        let report = common::json(&folder.path().join("run/training_report.json"));
+        assert_eq!(report["planned_padding"].as_f64(), Some(planned));
+        assert!(planned <= report["work"]["padding"].as_f64().unwrap() + 0.05, "{report}");
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_names_its_tasks_to_tensorboard() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = ["--job", "multitask", "--set", "monitor.tensorboard=true"];
+    assert!(train(folder.path(), &tasks).status.success());
+    let mut again = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    again.args(["train", "--out", "run", "--resume", "--steps", "8"]).current_dir(folder.path());
+    assert!(again.output().unwrap().status.success());
+    let files = fs::read_dir(folder.path().join("run/tensorboard")).unwrap();
+    let named = files.map(|it| text(&fs::read(it.unwrap().path()).unwrap()).contains("task_loss/"));
+    assert_eq!(named.collect::<Vec<_>>(), [true, true]);
 }

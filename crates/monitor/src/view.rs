@@ -107,7 +107,10 @@ impl View {
         line.push(tone, format!("{} {} of {}", bar::bar(used), percent(used), progress.budget));
         let room = width.saturating_sub(line.width(NAMED <= width) + line::GAP);
         let last = self.shares.len().saturating_sub(room.min(KEPT));
-        line.push(Tone::Plain, bar::history(self.shares.iter().skip(last).copied()));
+        let history = bar::history(self.shares.iter().skip(last).copied());
+        if !history.is_empty() {
+            line.push(Tone::Plain, history);
+        }
         line
     }
 

@@ -13,7 +13,7 @@ fn view() -> View {
     view.hear(&Event::RunStarted(RunStarted { tasks, planned_padding: Some(0.04), ..start }));
     let task = |loss| TaskStep { samples: 8, loss: Some(loss), gradient_norm: None, weight: 1.0 };
     for n in 0..90 {
-        let rung = run::knobs(16 + 16 * u32::try_from(n / 20).unwrap(), 4);
+        let rung = run::knobs([16, 32, 48, 64, 80][usize::try_from(n / 20).unwrap_or(4)], 4);
         let real_positions = Some(run::step(n, rung).padded_positions() * 9 / 10);
         let tasks = vec![task(0.5 / (n + 1) as f64), task(1.25)];
         view.hear(&Event::StepDone(StepDone { real_positions, tasks, ..run::step(n, rung) }));
@@ -97,7 +97,8 @@ fn what_is_amiss_is_coloured() {
 #[test]
 fn a_run_that_has_not_begun_and_one_that_validates_are_shown() {
     let young = Progress::new(600, run::knobs(16, 4), Bytes::mib(170), "pixels", false);
-    assert_eq!(View::default().lines(&young, 80, Colors::Off).len(), 3);
+    let lines = View::default().lines(&young, 80, Colors::Off);
+    assert_eq!((lines.len(), lines[1].as_str()), (3, "▕          ▏ 0 % of 170.00 MiB"));
     let validating = Some(Validating { n_done: 120, n: 3400, seconds_left: Some(64.0) });
     let lines = view().lines(&Progress { validating, ..progress() }, 80, Colors::Off);
     assert_eq!(lines[0], "step 120/600 · validating: 120 of 3400, 1m 04s left");

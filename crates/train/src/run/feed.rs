@@ -58,7 +58,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the part of the positions that the edges make padding, where it is known.
     pub(super) fn planned_padding(&self) -> Option<f64> {
-        planned_padding(&self.source.lengths(), &self.config.edges, self.known)
+        planned_padding(&*self.source, &self.config.edges, self.known)
     }
 
     /// Leaves out what is known to be too long for this budget.
