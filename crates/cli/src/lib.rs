@@ -62,6 +62,7 @@ mod step_settings;
 #[cfg(unix)]
 mod supervise;
 mod told;
+mod trace;
 mod train;
 mod trained;
 mod upscale;

@@ -11,6 +11,7 @@ use burn::optim::GradientsParams;
 use plimsoll_guard::{Ahead, Failure, Happened};
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading};
+use tracing::info_span;
 
 use crate::beside::{Beside, Made};
 use crate::elsewhere::Elsewhere;
@@ -130,6 +131,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     pub(super) fn run(&mut self, samples: &Range<usize>) -> Result<Happened, StepError> {
         let start = Instant::now();
         let part = self.request.part(samples);
+        let _span = info_span!("attempt", shape = %part.shape()).entered();
         let tried = if let Some(made) = self.made_beside(&part)? {
             self.take(made)
         } else {
@@ -325,7 +327,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
 
     fn check_time<R>(&mut self, work: impl FnOnce(&mut GuardedStep) -> R) -> R {
         let start = Instant::now();
-        let result = work(self.guarded);
+        let result = info_span!("check").in_scope(|| work(self.guarded));
         (self.times.check, self.times.n_reads) = (self.times.check + start.elapsed(), self.times.n_reads + 1);
         result
     }

@@ -105,6 +105,7 @@ impl GuardedStep {
         update: impl FnOnce(&mut S),
     ) -> Result<Commit, StepError> {
         note_work(format_args!("the optimizer's step"));
+        let _span = tracing::info_span!("optimizer").entered();
         let kept = recovery.kept(state);
         let has_copy = kept.is_some();
         let mut updated = self.updated(state, model, (capacity, has_copy), update);

@@ -167,7 +167,10 @@ fn lengths_are_known_unless_they_are_streamed() {
     let source = job(recordings, false).source();
     let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
     for (id, length) in (0..).zip(&lengths) {
-        assert_eq!((index.get(id), source.read(0, id).unwrap().extent()), (Some(Extent::new(*length)), Extent::new(*length)));
+        assert_eq!(
+            (index.get(id), source.read(0, id).unwrap().extent()),
+            (Some(Extent::new(*length)), Extent::new(*length))
+        );
     }
     let longest = *lengths.iter().max().unwrap();
     assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });

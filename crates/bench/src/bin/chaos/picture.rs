@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use plimsoll_monitor::loss_comparison;
+use plimsoll_monitor::{History, loss_comparison};
 use plimsoll_types::{Event, StepDone};
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     }
     let failures = failures(&log);
     let ooms = failures.values().sum::<usize>();
-    let plot = loss_comparison(&calm.log.events, &log.events);
+    let plot = loss_comparison(&History::of(&calm.log.events), &History::of(&log.events));
     fs::write(out.join("chaos.svg"), plot.svg)?;
     fs::write(out.join("chaos.png"), plot.png)?;
     let distance = Weights::of_run(&course.run)?.distance(&calm.weights);

@@ -168,9 +168,7 @@ pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
         Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
         Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
-        Lengths::Streamed { .. } => {
-            (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect()
-        }
+        Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
     }
 }
