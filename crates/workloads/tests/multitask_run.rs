@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -159,4 +160,45 @@ fn a_folder_with_one_task_or_two_trains_and_validates_these_alone() {
             "{validated:?}"
         );
     }
+}
+
+/// A copy of the drawings whose texts have 5 to 11 words, whatever the number of images.
+fn with_longer_texts(folder: &Path) -> Samples {
+    let data = folder.join("data");
+    copy_folder(&plimsoll_fixtures::dir().join("multitask"), &data).unwrap();
+    let list = data.join("samples.jsonl");
+    let longer = |(at, line): (usize, &str)| {
+        line.replace("\"text\": \"", &format!("\"text\": \"{}", "rather ".repeat(at * 5 % 7)))
+    };
+    let lines: Vec<_> = fs::read_to_string(&list).unwrap().lines().enumerate().map(longer).collect();
+    fs::write(&list, lines.join("\n")).unwrap();
+    Samples::read(&SamplesConfig::new(data, Room::boundless(folder))).unwrap()
+}
+
+#[test]
+fn texts_are_padded_to_the_words_of_their_cell_and_an_interrupted_run_draws_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = Multitask::new(MultitaskConfig::new(3), Arc::new(with_longer_texts(folder.path())));
+    let [whole, parts] = ["whole", "parts"].map(|it| folder.path().join(it));
+    let undisturbed = run(&job, &whole, Existing::Refuse, 16, None);
+    run(&job, &parts, Existing::Refuse, 16, Some(6));
+    let events = run(&job, &parts, Existing::Resume, 16, None);
+    let drawn = |events: &[Event]| {
+        let of_step = |it: &StepDone| it.micro_batches.iter().map(|it| (it.edges, it.ids.clone())).collect();
+        steps(events).into_iter().map(of_step).collect::<Vec<Vec<_>>>()
+    };
+    assert_eq!(drawn(&undisturbed), drawn(&events));
+    let index = job.source().lengths().index().unwrap();
+    let (mut words, mut times) = (BTreeSet::new(), BTreeMap::<(u64, u64), u32>::new());
+    for done in steps(&events) {
+        assert!(done.peak <= done.capacity, "step {}", done.step);
+        assert!(done.step < 2 || done.upper.is_some_and(|upper| done.peak <= upper), "step {}", done.step);
+        for batch in &done.micro_batches {
+            assert!(batch.ids.iter().all(|id| batch.edges.covers(index.get(*id).unwrap())), "{batch:?}");
+            words.insert(batch.edges.edges()[1]);
+            batch.ids.iter().for_each(|id| *times.entry((done.epoch, *id)).or_default() += 1);
+        }
+    }
+    assert!(1 < words.len() && words.last().is_some_and(|most| *most < 24), "{words:?}");
+    assert!(times.values().all(|n| *n == 1) && times.len() as u64 > 2 * job.source().n_samples());
 }
