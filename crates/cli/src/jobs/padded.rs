@@ -6,8 +6,9 @@ use plimsoll_types::Bytes;
 
 use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, Sizes, thinned, told};
+use crate::prepare::{Prepared, thinned, told};
 use crate::settings::{Notes, Settings};
+use crate::sizes::{Buckets, Sizes};
 
 /// Edges of validation batches that are planned; a batch between two of them is held against the longer one.
 const INFERENCE_EDGES: usize = 3;
