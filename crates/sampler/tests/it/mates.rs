@@ -1,10 +1,6 @@
 //! How many mates may be kept, can be, and are.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Numbers, chats, images_and_tokens, speech};
+use crate::common::{Numbers, chats, images_and_tokens, speech};
 use plimsoll_sampler::{BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex, TaskMix};
 use plimsoll_types::Fraction;
 

@@ -1,10 +1,6 @@
 //! Several tasks, and samples that do not fit.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Numbers, images_and_tokens};
+use crate::common::{Numbers, images_and_tokens};
 use plimsoll_sampler::{
     BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix,
     mates_kept, task_entropy_ratio,

@@ -1,7 +1,5 @@
 //! Streams that are packed.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 
 use plimsoll_sampler::{

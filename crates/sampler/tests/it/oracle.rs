@@ -2,11 +2,9 @@
 //!
 //! `PLIMSOLL_ORACLE_CASES` says how many; 10 000 (2.5 s without optimization) unless it is set.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says of what")]
+#![expect(clippy::print_stderr, reason = "a test says of what it fails")]
 
-mod common;
-
-use common::Numbers;
+use crate::common::Numbers;
 use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanError, SampleIndex, TaskMix};
 
 const N_CASES: u64 = 10_000;

@@ -2,7 +2,7 @@
 
 use plimsoll_predict::edges;
 
-use crate::rng::{Rng, ceil};
+use super::rng::{Rng, ceil};
 
 const MULTIPLE: u32 = 32;
 

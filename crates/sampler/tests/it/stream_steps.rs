@@ -1,7 +1,5 @@
 //! Optimizer steps out of streams.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_sampler::{

@@ -1,7 +1,5 @@
 //! What every plan keeps, whatever is planned.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 
 use plimsoll_sampler::{

@@ -1,10 +1,6 @@
 //! How good plans are on lengths like those of real data, with the defaults.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{chats, speech};
+use crate::common::{chats, speech};
 use plimsoll_sampler::{
     BatchPlanner, Batches, CapacityRule, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex,
     rank_correlation,

@@ -1,7 +1,5 @@
 //! What every sequence of optimizer steps keeps, whatever happens to it.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_sampler::{

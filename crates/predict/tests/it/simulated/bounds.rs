@@ -8,9 +8,9 @@ use plimsoll_predict::{
 };
 use plimsoll_types::{Bytes, Features, StepShape};
 
-use crate::arena::Arena;
-use crate::program::{MAX_EDGE, Program};
-use crate::rng::Rng;
+use super::arena::Arena;
+use super::program::{MAX_EDGE, Program};
+use super::rng::Rng;
 
 const N_PROGRAMS: u64 = 200;
 const N_SEEN: usize = 10;

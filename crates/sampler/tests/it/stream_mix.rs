@@ -1,7 +1,5 @@
 //! Streams of several sources.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::HashMap;
 
 use plimsoll_sampler::{

@@ -1,7 +1,5 @@
 //! Which device takes how many samples of each batch of a step.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{BatchToDeal, DealError, deal_batches};
 use proptest::prelude::*;
 

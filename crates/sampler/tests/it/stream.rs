@@ -1,7 +1,5 @@
 //! Streams of unknown length.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{
     Oversize, PaddedBudget, PlanConfig, Pushed, StreamBatch, StreamLimits, StreamPlanner, StreamSample, TaskMix,
 };

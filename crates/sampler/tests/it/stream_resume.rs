@@ -1,7 +1,5 @@
 //! Streams that go on where they were interrupted.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{
     Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamBatch, StreamLimits,
     StreamPlanner, StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,

@@ -1,10 +1,6 @@
 //! What a position holds, whatever happened before it.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Numbers, chats, speech};
+use crate::common::{Numbers, chats, speech};
 use plimsoll_sampler::{
     BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PositionError, SampleIndex, StepPlanner, StepPosition,
     StepSize, TaskMix,

@@ -1,7 +1,5 @@
 //! Mixtures of sources of different size.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{
     BatchPlanner, EpochEnd, IndexError, PaddedBudget, PlanConfig, PlanError, PlanPosition, SampleIndex, TaskMix,
 };

@@ -3,8 +3,8 @@
 use plimsoll_predict::{Explorer, Key, Phase, Platform, Predictor, PredictorConfig, Probe, StopReason};
 use plimsoll_types::{Bytes, Observation, Prediction, StepShape};
 
-use crate::program::{MAX_EDGE, Program};
-use crate::rng::Rng;
+use super::program::{MAX_EDGE, Program};
+use super::rng::Rng;
 
 const MAX_BATCH: u32 = 256;
 

@@ -1,10 +1,6 @@
 //! Packed rows, over random configurations.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Numbers, chats, speech};
+use crate::common::{Numbers, chats, speech};
 use plimsoll_sampler::{
     PackBudget, PackConfig, PackPlanner, PackPosition, PackReport, PackSteps, PackedRows, Piece, SampleIndex, Split,
     StepSize,

@@ -28,5 +28,5 @@ fn the_costliest_leaves_the_others_to_those_who_have_less_to_do() {
     assert_eq!(deal(&[5, 5, 5, 5], 2), [vec![0, 2], vec![1, 3]]);
     assert_eq!(deal(&[5, 5], 4), [vec![0], vec![1], vec![], vec![]], "a share may be empty");
     assert_eq!(deal(&[1, 2, 3], 1), [vec![2, 1, 0]]);
-    assert_eq!(deal(&[], 2), [vec![], vec![]]);
+    assert_eq!(deal(&[], 2), [Vec::<usize>::new(), vec![]]);
 }

@@ -1,10 +1,6 @@
 //! How far the steps of a mixture are from the shares of its sources.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::chats;
+use crate::common::chats;
 use plimsoll_sampler::{BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix};
 use plimsoll_types::Fraction;
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Ten million samples, of which one is as long as a length can be.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::sync::LazyLock;
 
 use plimsoll_sampler::{

@@ -1,7 +1,5 @@
 //! How fast devices are.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use plimsoll_sampler::{BatchToDeal, Speeds, Worked, deal_batches};

@@ -1,5 +1,4 @@
 //! Generated lengths and tasks.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 /// A generator of numbers for tests.
 pub(crate) struct Numbers(u64);

@@ -1,10 +1,6 @@
 //! What a position of samples over two axes holds, whatever happened before it.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Numbers, chats};
+use crate::common::{Numbers, chats};
 use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanPosition, SampleIndex};
 
 type Planner = BatchPlanner<PaddedBudget<2>, 2>;
