@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::check::job_tests;
+use crate::files::write_whole;
 use crate::process::{Stop, root, run as run_command};
 
 pub(crate) const HELP: &str = "\
@@ -41,8 +42,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let readers = gather(&figures)?;
     let report =
         serde_json::json!({ "seconds_each": seconds, "seed": seed, "passed": ran.is_ok(), "readers": readers });
-    fs::create_dir_all(root().join("target/bench"))?;
-    fs::write(&out, serde_json::to_string_pretty(&report)? + "\n")?;
+    write_whole(&out, &(serde_json::to_string_pretty(&report)? + "\n"))?;
     println!("{}{}", table(&readers)?, out.display());
     ran
 }

@@ -9,6 +9,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the person who started it")]
 
+mod files;
 mod networks;
 mod process;
 mod proof;
@@ -44,6 +45,10 @@ fn main() -> ExitCode {
         Some(Stop::Usage(_)) => {
             eprintln!("error: {error}\n`cargo xtask help` lists the tasks");
             ExitCode::from(2)
+        }
+        Some(Stop::Worse { .. }) => {
+            eprintln!("error: {error}");
+            ExitCode::from(3)
         }
         None => {
             eprintln!("error: {error:#}");
@@ -128,6 +133,8 @@ mod tests {
         check(&["check", "--all"], Some("`check` takes nothing but --quick or --cuda"));
         check(&["logs", "--all"], Some("`logs` takes nothing but --accept"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
+        let only = "`bench all` takes nothing but --compare BASE.json, --now FILE.json and --above RATIO";
+        check(&["bench", "all", "base.json"], Some(only));
         check(&["bench", "scaling", "a"], Some("`bench scaling` takes nothing but --lengths DIR and --events FILE"));
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";

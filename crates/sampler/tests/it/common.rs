@@ -1,4 +1,16 @@
-//! Generated lengths and tasks.
+//! How many cases are tried; generated lengths and tasks.
+
+use proptest::test_runner::Config;
+
+/// Proptest's own number of cases.
+const CASES: u32 = 256;
+
+/// Returns `n` cases where `PROPTEST_CASES` is not set, and as many times more or fewer as it asks for of others.
+pub(crate) fn cases(n: u32) -> Config {
+    let asked = u64::from(Config::default().cases);
+    let n = (u64::from(n) * asked / u64::from(CASES)).max(1);
+    Config::with_cases(u32::try_from(n).unwrap_or(u32::MAX))
+}
 
 /// A generator of numbers for tests.
 pub(crate) struct Numbers(u64);

@@ -1,8 +1,9 @@
 //! How many mates may be kept, can be, and are.
 
-use crate::common::{Numbers, chats, images_and_tokens, speech};
 use plimsoll_sampler::{BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex, TaskMix};
 use plimsoll_types::Fraction;
+
+use crate::common::{Numbers, chats, images_and_tokens, speech};
 
 /// Plans an epoch; it keeps no more mates than is said to be reachable.
 #[track_caller]

@@ -1,13 +1,21 @@
 //! Plans of random configurations, held against an oracle that knows lengths and budget alone.
 //!
-//! `PLIMSOLL_ORACLE_CASES` says how many; 10 000 (2.5 s without optimization) unless it is set.
+//! 100 000 cases of each kind, or 25 000 in `cargo xtask check --quick`, which sets `PROPTEST_CASES` to 64; with
+//! `PROPTEST_CASES=25600` it is ten million.
 
 #![expect(clippy::print_stderr, reason = "a test says of what it fails")]
 
-use crate::common::Numbers;
-use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanError, SampleIndex, TaskMix};
+mod rows;
 
-const N_CASES: u64 = 10_000;
+use std::fmt::Debug;
+use std::mem::replace;
+use std::panic::{RefUnwindSafe, catch_unwind, resume_unwind};
+
+use plimsoll_sampler::{BatchPlanner, Lattice, OwnedBatch, PaddedBudget, PlanConfig, PlanError, SampleIndex, TaskMix};
+
+use crate::common::{Numbers, cases};
+
+const N_CASES: u32 = 100_000;
 
 fn below(numbers: &mut Numbers, n: u32) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a number of 32 bits")]
@@ -15,7 +23,19 @@ fn below(numbers: &mut Numbers, n: u32) -> u32 {
     number
 }
 
+/// Checks the cases of as many seeds, and shows the one that fails.
+fn hold<C: Debug + RefUnwindSafe>(case: fn(u64) -> C, check: fn(&C)) {
+    for seed in 0..u64::from(cases(N_CASES).cases) {
+        let case = case(seed);
+        if let Err(panic) = catch_unwind(|| check(&case)) {
+            eprintln!("case {seed}: {case:?}");
+            resume_unwind(panic);
+        }
+    }
+}
+
 /// What is planned, and how.
+#[derive(Debug)]
 struct Case {
     lengths: Vec<u32>,
     tasks: Vec<u16>,
@@ -65,22 +85,37 @@ impl Case {
             planner => planner.unwrap(),
         };
         assert!(k <= self.capacity(longest));
-        let epoch = self.config.seed % 3;
-        let mut seen = vec![false; self.lengths.len()];
-        let (mut n_ragged, mut n_whole) = (0, 0);
-        for batch in planner.batches(epoch) {
+        let batches: Vec<_> = planner.batches(self.epoch()).collect();
+        self.check_budget(&batches);
+        self.check_samples(&batches);
+        self.check_resumed(&planner, &batches);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.config.seed % 3
+    }
+
+    #[track_caller]
+    fn check_budget(&self, batches: &[OwnedBatch<1>]) {
+        for batch in batches {
             let n = batch.ids.len() as u64;
             let longest = batch.ids.iter().map(|id| self.lengths[usize::try_from(*id).unwrap()]).max().unwrap();
             assert!(n > 0 && n <= self.capacity(longest), "{n} samples of length {longest}");
             assert!(n * u64::from(batch.cell[0]) <= self.budget && longest <= batch.cell[0], "{batch:?}");
-            for id in &batch.ids {
-                assert!(!std::mem::replace(&mut seen[usize::try_from(*id).unwrap()], true), "{id} twice");
-            }
-            if n.is_multiple_of(k) { n_whole += 1 } else { n_ragged += 1 }
         }
-        // What is left beyond a multiple of each task, or of all of them.
+    }
+
+    /// Each sample comes once, but for what is left beyond a multiple of each task, or of all of them.
+    #[track_caller]
+    fn check_samples(&self, batches: &[OwnedBatch<1>]) {
+        let mut seen = vec![false; self.lengths.len()];
+        for id in batches.iter().flat_map(|batch| &batch.ids) {
+            assert!(!replace(&mut seen[usize::try_from(*id).unwrap()], true), "{id} twice");
+        }
+        let k = u64::from(self.config.multiple_of);
+        let n_ragged = batches.iter().filter(|batch| !(batch.ids.len() as u64).is_multiple_of(k)).count() as u64;
         let n_lines = if self.config.tasks.homogeneous { 3 } else { 1 };
-        assert!(n_ragged <= n_lines, "{n_ragged} ragged batches, {n_whole} multiples of {k}");
+        assert!(n_ragged <= n_lines, "{n_ragged} ragged batches of {}", batches.len());
         let n_missing = seen.iter().filter(|seen| !**seen).count() as u64;
         if self.config.drop_last {
             assert!(n_ragged == 0, "{n_ragged} ragged batches");
@@ -90,17 +125,20 @@ impl Case {
             assert_eq!(n_missing, 0);
         }
     }
+
+    /// An epoch that is interrupted somewhere goes on with the same batches.
+    #[track_caller]
+    fn check_resumed(&self, planner: &BatchPlanner<PaddedBudget<1>, 1>, batches: &[OwnedBatch<1>]) {
+        let n_before = usize::try_from(self.config.seed).unwrap() % (batches.len() + 1);
+        let mut epoch = planner.epoch(self.epoch());
+        assert_eq!(epoch.by_ref().take(n_before).count(), n_before);
+        let saved = serde_json::to_string(&epoch.position()).unwrap();
+        let resumed = planner.resume(&serde_json::from_str(&saved).unwrap()).unwrap();
+        assert!(resumed.eq(batches[n_before..].iter().cloned()), "resumed after {n_before} batches");
+    }
 }
 
 #[test]
-fn every_plan_keeps_budget_multiples_and_samples() {
-    let n_cases = std::env::var("PLIMSOLL_ORACLE_CASES").map_or(N_CASES, |n| n.parse().unwrap());
-    for seed in 0..n_cases {
-        let case = case(seed);
-        if let Err(panic) = std::panic::catch_unwind(|| case.check()) {
-            let Case { lengths, tasks, budget, config } = case;
-            eprintln!("case {seed}: {lengths:?} {tasks:?} {budget} {config:?}");
-            std::panic::resume_unwind(panic);
-        }
-    }
+fn every_plan_keeps_budget_multiples_samples_and_positions() {
+    hold(case, Case::check);
 }

@@ -1,11 +1,12 @@
 //! Packed rows, over random configurations.
 
-use crate::common::{Numbers, chats, speech};
 use plimsoll_sampler::{
     PackBudget, PackConfig, PackPlanner, PackPosition, PackReport, PackSteps, PackedRows, Piece, SampleIndex, Split,
     StepSize,
 };
 use proptest::prelude::*;
+
+use crate::common::{Numbers, chats, speech};
 
 fn planner(lengths: Vec<u32>, config: PackConfig) -> PackPlanner {
     PackPlanner::try_new(SampleIndex::try_new([lengths]).unwrap(), config).unwrap()
@@ -34,7 +35,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// All pieces, by sample and place.
-fn pieces(rows: &PackedRows) -> Vec<Piece> {
+pub(crate) fn pieces(rows: &PackedRows) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = rows.iter().flatten().copied().collect();
     pieces.sort_unstable();
     pieces
@@ -42,7 +43,7 @@ fn pieces(rows: &PackedRows) -> Vec<Piece> {
 
 /// Each sample is whole, and every further piece repeats as much as was asked for.
 #[track_caller]
-fn check_whole(pieces: &[Piece], lengths: &[u32], overlap: u32) {
+pub(crate) fn check_whole(pieces: &[Piece], lengths: &[u32], overlap: u32) {
     let mut all = pieces.chunk_by(|a, b| a.id == b.id);
     for (id, length) in (0..).zip(lengths) {
         let of = all.next().unwrap();

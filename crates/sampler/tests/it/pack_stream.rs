@@ -9,6 +9,8 @@ use plimsoll_sampler::{
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 type Steps = PackStreamSteps<PackBudget>;
 
 #[derive(Clone, Debug)]
@@ -153,7 +155,7 @@ impl Run<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn steps_of_rows_are_the_same_however_often_a_stream_is_interrupted(case in case()) {

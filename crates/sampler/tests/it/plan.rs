@@ -8,6 +8,8 @@ use plimsoll_sampler::{
 use plimsoll_types::Fraction;
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 /// A data set with everything that can be wanted of its plan.
 #[derive(Clone, Debug)]
 struct Case {
@@ -103,7 +105,7 @@ fn owned<const AXES: usize>(batch: Batch<'_, AXES>) -> (Vec<u32>, [u32; AXES], [
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn every_sample_comes_once_and_no_batch_is_over_budget(case in case()) {

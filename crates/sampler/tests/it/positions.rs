@@ -1,10 +1,11 @@
 //! What a position holds, whatever happened before it.
 
-use crate::common::{Numbers, chats, speech};
 use plimsoll_sampler::{
     BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, PositionError, SampleIndex, StepPlanner, StepPosition,
     StepSize, TaskMix,
 };
+
+use crate::common::{Numbers, chats, speech};
 
 type Planner = BatchPlanner<PaddedBudget<1>, 1>;
 

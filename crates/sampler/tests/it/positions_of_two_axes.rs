@@ -1,7 +1,8 @@
 //! What a position of samples over two axes holds, whatever happened before it.
 
-use crate::common::{Numbers, chats};
 use plimsoll_sampler::{BatchPlanner, Lattice, PaddedBudget, PlanConfig, PlanPosition, SampleIndex};
+
+use crate::common::{Numbers, chats};
 
 type Planner = BatchPlanner<PaddedBudget<2>, 2>;
 

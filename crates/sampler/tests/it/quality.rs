@@ -1,11 +1,12 @@
 //! How good plans are on lengths like those of real data, with the defaults.
 
-use crate::common::{chats, speech};
 use plimsoll_sampler::{
     BatchPlanner, Batches, CapacityRule, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex,
     rank_correlation,
 };
 use plimsoll_types::Fraction;
+
+use crate::common::{chats, speech};
 
 type Planner = BatchPlanner<PaddedBudget<1>, 1>;
 

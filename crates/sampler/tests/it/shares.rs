@@ -1,9 +1,10 @@
 //! How far the steps of a mixture are from the shares of its sources.
 
-use crate::common::chats;
 use plimsoll_sampler::{BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix};
 use plimsoll_types::Fraction;
 use proptest::prelude::*;
+
+use crate::common::{cases, chats};
 
 /// Steps of a stretch at most.
 const STRETCH: usize = 20;
@@ -77,7 +78,7 @@ impl Mixture {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(cases(128))]
 
     // Of 700 such mixtures, half were off by 0.73 of the largest batch at most, and the worst by 1.76; none of 12 000 by 2.
     #[test]

@@ -8,6 +8,8 @@ use plimsoll_sampler::{
 };
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 const LONGEST: u32 = 40;
 
 type Planner = BatchPlanner<PaddedBudget<1>, 1>;
@@ -141,7 +143,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn every_sample_comes_once_in_every_epoch_whatever_happens(case in case()) {

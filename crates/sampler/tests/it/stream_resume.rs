@@ -7,6 +7,8 @@ use plimsoll_sampler::{
 use plimsoll_types::{Bytes, Fraction};
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 const LONGEST: u32 = 40;
 
 #[derive(Clone, Debug)]
@@ -153,7 +155,7 @@ impl Run<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn steps_are_the_same_however_often_a_stream_is_interrupted(case in case()) {

@@ -9,6 +9,8 @@ use plimsoll_sampler::{
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 const LONGEST: u32 = 40;
 
 type Steps = StreamSteps<PaddedBudget<1>>;
@@ -159,7 +161,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn every_sample_comes_once_in_its_epoch_whatever_happens(case in case()) {

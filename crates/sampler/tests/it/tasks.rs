@@ -1,11 +1,12 @@
 //! Several tasks, and samples that do not fit.
 
-use crate::common::{Numbers, images_and_tokens};
 use plimsoll_sampler::{
     BatchPlanner, Batches, Lattice, Oversize, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix,
     mates_kept, task_entropy_ratio,
 };
 use plimsoll_types::Fraction;
+
+use crate::common::{Numbers, images_and_tokens};
 
 fn mix(weight: f64) -> TaskMix {
     TaskMix { diversity_weight: Fraction::try_new(weight).unwrap(), ..TaskMix::default() }
