@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use plimsoll_bench::arguments;
-
 use crate::Failed;
 
 pub(crate) const USAGE: &str = "write `PROGRAM OUT [--rounds N] [--seed S] [--round K] \
@@ -26,16 +24,19 @@ pub(crate) struct Args {
 impl Args {
     /// Reads the command line; none where somebody asks how it is written.
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Self>, Failed> {
-        let (mut words, mut numbers) = (Vec::new(), [None; 4]);
+        let (mut words, mut numbers, mut has_picture) = (Vec::new(), [None; 4], true);
         let names = ["--rounds", "--seed", "--round", "--threads"];
-        let Some(args) = arguments(args, &[&names[..], &["--no-picture"]].concat(), USAGE)? else { return Ok(None) };
-        let mut args = args.into_iter();
-        let mut has_picture = true;
+        let mut args = args.collect::<Vec<_>>().into_iter();
+        if args.as_slice().iter().any(|it| it == "--help" || it == "-h") {
+            return Ok(None);
+        }
         while let Some(arg) = args.next() {
             if let Some(at) = names.iter().position(|it| *it == arg) {
                 numbers[at] = Some(args.next().and_then(|it| it.parse::<u64>().ok()).ok_or(USAGE)?);
             } else if arg == "--no-picture" {
                 has_picture = false;
+            } else if arg.starts_with('-') {
+                return Err(format!("understand the command line: there is no flag `{arg}`; {USAGE}").into());
             } else {
                 words.push(PathBuf::from(arg));
             }
