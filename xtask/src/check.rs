@@ -6,12 +6,13 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, docs, layers, networks, readmes, tidy, vulkan};
+use crate::{chaos, docs, fuzz, layers, networks, readmes, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
-    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
-    runs of `logs` are among the tests. Where `mpicc` is found, what runs in several processes is tested too.
+    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos, and what
+    libFuzzer has found before, where a C++ compiler builds it. The golden runs of `logs` are among the tests. Where `mpicc`
+    is found, what runs in several processes is tested too.
     --quick  leaves out all that takes Burn to build, and tries a quarter of the random cases
     --cuda   type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
@@ -58,6 +59,7 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
     step("docs", crate_docs)?;
     step("job tests", || run_command(job_tests()))?;
     step("chaos", chaos::short)?;
+    step("fuzz", fuzz::corpus)?;
     if with_cuda {
         step("cuda and vulkan", other_devices)?;
     }
@@ -67,7 +69,10 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 
 /// Checks what needs no build.
 fn rules() -> anyhow::Result<()> {
-    step("fmt", || run_command(cargo("fmt --all --check")))?;
+    step("fmt", || {
+        run_command(cargo("fmt --all --check"))?;
+        run_command(cargo("fmt --manifest-path fuzz/Cargo.toml --check"))
+    })?;
     step("layers", layers::check)?;
     step("tidy", tidy::check)?;
     step("readmes", readmes::check)?;

@@ -139,7 +139,7 @@ mod tests {
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
         check(&["bench", "end-to-end", "--data-text"], Some(only));
-        check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N and --seed S"));
+        check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N, --seed S and --quick"));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
         check(&["docs", "a"], Some("`docs` takes no arguments"));
     }
