@@ -6,13 +6,14 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, circles, docs, layers, networks, readmes, tidy, vulkan};
+use crate::{chaos, circles, docs, fuzz, layers, networks, readmes, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
-    Formatting, layers, circles, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
-    runs of `logs` are among the tests. Where `mpicc` is found, what runs in several processes is tested too.
-    --quick  leaves out all that takes Burn to build
+    Formatting, layers, circles, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos, and what
+    libFuzzer has found before, where a C++ compiler builds it. The golden runs of `logs` are among the tests. Where `mpicc`
+    is found, what runs in several processes is tested too.
+    --quick  leaves out all that takes Burn to build, and tries a quarter of the random cases
     --cuda   type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
 
@@ -32,8 +33,19 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 fn quick() -> anyhow::Result<()> {
     rules()?;
     step("core clippy", || run_command(cargo("clippy --all-targets -- -D warnings")))?;
-    step("core tests", core_tests)
+    step("core tests", || {
+        let mut tests = core_tests();
+        if env::var_os(CASES).is_none() {
+            tests.env(CASES, FEW);
+        }
+        run_command(tests)
+    })
 }
+
+/// The variable that says how many random cases a property is tried with, and how many the quick check tries: a quarter of
+/// proptest's own 256. Properties that name a number of their own follow in proportion.
+const CASES: &str = "PROPTEST_CASES";
+const FEW: &str = "64";
 
 fn whole(with_cuda: bool) -> anyhow::Result<()> {
     rules()?;
@@ -43,10 +55,11 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
         let features = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner";
         run_command(cargo(&format!("clippy --workspace --all-targets --features {features} -- -D warnings")))
     })?;
-    step("core tests", core_tests)?;
+    step("core tests", || run_command(core_tests()))?;
     step("docs", crate_docs)?;
     step("job tests", || run_command(job_tests()))?;
     step("chaos", chaos::short)?;
+    step("fuzz", fuzz::corpus)?;
     if with_cuda {
         step("cuda and vulkan", other_devices)?;
     }
@@ -56,7 +69,10 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 
 /// Checks what needs no build.
 fn rules() -> anyhow::Result<()> {
-    step("fmt", || run_command(cargo("fmt --all --check")))?;
+    step("fmt", || {
+        run_command(cargo("fmt --all --check"))?;
+        run_command(cargo("fmt --manifest-path fuzz/Cargo.toml --check"))
+    })?;
     step("layers", layers::check)?;
     step("circles", circles::check)?;
     step("tidy", tidy::check)?;
@@ -73,9 +89,10 @@ fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Resu
     result
 }
 
-/// Tests every crate that does not run networks, which are the default members, in the profile that builds fastest.
-fn core_tests() -> anyhow::Result<()> {
-    run_command(cargo("test"))
+/// Returns cargo that tests every crate that does not run networks, which are the default members, in the profile that
+/// builds fastest.
+fn core_tests() -> Command {
+    cargo("test")
 }
 
 /// Returns cargo that tests the crates that run networks, golden runs included.
