@@ -41,7 +41,7 @@ fn main() {
 /// Sixteen edges, none of which is at its largest batch.
 fn step_done_of_edges(group: &mut BenchmarkGroup<'_, WallTime>, predictor: &Predictor) {
     let edges: Vec<u32> = (1..=16).map(|i| i * 32).collect();
-    let config = BucketedConfig { edges, batch_max: 1 << 12, ..BucketedConfig::default() };
+    let config = BucketedConfig { cells: edges.into(), batch_max: 1 << 12, ..BucketedConfig::default() };
     let mut policy = Policy::try_new(PolicyConfig::Bucketed(config)).expect("a valid configuration");
     let knobs = Knobs { patch_size: 32, micro_batch_size: 1 };
     let signal = |step| done(step, knobs, Bytes::gib(4));

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use plimsoll_plan::PLAN_FILE;
+use plimsoll_types::Extent;
 
 pub(crate) use self::batches::{Format, Outside, PlanBatchesArgs};
 pub(crate) use self::report::ReportArgs;
@@ -224,9 +225,10 @@ pub(crate) struct FindArgs {
     /// What makes a batch the best.
     #[arg(long, value_enum, default_value_t = FindObjective::Largest)]
     pub(crate) objective: FindObjective,
-    /// Edge of the samples; by default the largest patch for training and the validation tile otherwise.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_EDGE))]
-    pub(crate) edge: Option<u32>,
+    /// Edge of the samples, or one along each axis as in 6x24; by default the largest patch for training and the validation tile
+    /// otherwise.
+    #[arg(long, value_name = "N", value_parser = extent)]
+    pub(crate) edge: Option<Extent>,
     /// The largest batch to consider.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=MOST_BATCH))]
     pub(crate) batch_max: u32,
@@ -324,7 +326,7 @@ pub(crate) struct PredictArgs {
 }
 
 /// The largest edge and the largest batch that a search takes.
-const MOST_EDGE: i64 = 1 << 20;
+const MOST_EDGE: u32 = 1 << 20;
 const MOST_BATCH: i64 = 1 << 20;
 
 /// A million epochs: more is a typing error.
@@ -339,6 +341,15 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn within(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|it| allowed.contains(it));
     number.ok_or_else(|| format!("allowed is a number from {} to {}", allowed.start(), allowed.end()))
+}
+
+/// Reads an extent: a length, or one along each axis with an `x` between them.
+fn extent(text: &str) -> Result<Extent, String> {
+    let edge = |it: &str| it.trim().parse().ok().filter(|edge| (1..=MOST_EDGE).contains(edge));
+    let edges: Option<Vec<u32>> = text.split('x').map(edge).collect();
+    let extent = edges.and_then(|it| Extent::try_new(&it).ok());
+    extent
+        .ok_or_else(|| format!("allowed is a length from 1 to {MOST_EDGE}, or one along each of up to 3 axes, as 6x24"))
 }
 
 /// Reads a number of epochs, which need not be whole.

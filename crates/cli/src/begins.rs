@@ -8,7 +8,7 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{FitConfig, Job, fingerprint, tune_ahead};
-use plimsoll_types::{Knobs, StepShape};
+use plimsoll_types::{Extent, Knobs, StepShape};
 
 use crate::exit::{describe, user_error};
 use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
@@ -102,11 +102,11 @@ fn pin(policy: &mut FixedConfig, plan: &MemoryPlan, sizes: &Sizes) {
     let Some(first) = plan.first(Phase::Train).filter(|_| policy.from_plan).map(PlannedCell::shape) else { return };
     match sizes {
         Sizes::Cut(_) => policy.knobs = Knobs { patch_size: first.edge(), micro_batch_size: first.samples },
-        Sizes::Padded(Buckets { edges, batch_max }) => {
+        Sizes::Padded(Buckets { cells, batch_max }) => {
             let fitting = || plan.of(Phase::Train).filter(|it| it.fit == Fit::Fits);
-            // A batch of an edge that was not planned is held against the next longer one.
-            let most = |edge: &u32| fitting().filter(|it| *edge <= it.edge).map(|it| it.batch).max();
-            policy.batch_sizes = edges.iter().map(|edge| most(edge).unwrap_or(1).min(*batch_max)).collect();
+            // A batch of a cell that was not planned is held against one that covers it.
+            let most = |cell: &Extent| fitting().filter(|it| it.extent.covers(*cell)).map(|it| it.batch).max();
+            policy.batch_sizes = cells.iter().map(|cell| most(cell).unwrap_or(1).min(*batch_max)).collect();
             policy.knobs.micro_batch_size = policy.batch_sizes.last().copied().unwrap_or(1);
         }
     }

@@ -9,7 +9,7 @@ use plimsoll_plan::{FoundBatch, Objective, Tried};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{FindRequest, Job, MAX_INFERENCE_BATCH, find_batch_size, sound_one};
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, StepShape};
 use serde_json::{Value, json};
 
 use crate::args::{FindArgs, FindObjective};
@@ -44,18 +44,19 @@ impl WithJob for Find<'_> {
         let batch_reduction = Fraction::try_new(args.batch_reduction)
             .map_err(|error| user_error(format!("find: `--batch-reduction` is {}: {error}", args.batch_reduction)))?;
         let largest = prepared.largest_sample;
-        if let Some(edge) = args.edge.filter(|it| !(1..=largest).contains(it)) {
+        let has_room = |it: &Extent| it.n_axes() == largest.n_axes() && largest.covers(*it);
+        if let Some(edge) = args.edge.filter(|it| !has_room(it)) {
             let allowed = format!("allowed is 1 to {largest}, what every sample has room for");
             return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
         }
-        let inference = prepared.inference_edges.last().copied();
-        let training = Some((Phase::Train, prepared.sizes.largest_edge()));
+        let inference = prepared.inference_extents.last().copied();
+        let training = Some((Phase::Train, prepared.sizes.largest()));
         let (devices, mut answers, mut together) = (settings.devices(), Vec::new(), Vec::new());
-        for (phase, edge) in training.into_iter().chain(inference.map(|edge| (Phase::Infer, edge))) {
-            let edge = args.edge.unwrap_or(edge);
-            let step = (phase == Phase::Train).then(|| prepared.loader.samples_of(edge));
+        for (phase, extent) in training.into_iter().chain(inference.map(|extent| (Phase::Infer, extent))) {
+            let extent = args.edge.unwrap_or(extent);
+            let step = (phase == Phase::Train).then(|| prepared.loader.samples_of(extent));
             let finder = FinderConfig {
-                edge,
+                extent,
                 batch_max: step.map_or(args.batch_max, |step| step.min(args.batch_max)),
                 target: settings.memory.target,
                 batch_reduction,
@@ -75,13 +76,13 @@ impl WithJob for Find<'_> {
                     println!("{place}, budget {}", found.found.budget);
                 }
                 println!("{}", table(phase, &found, &limit));
-                answers.push(answer(place, phase, edge, &found));
+                answers.push(answer(place, phase, extent, &found));
                 of_devices.push(found);
             }
             match of_devices.as_slice() {
-                [found] => println!("{}", explained(&prepared, settings, (phase, edge), found)),
+                [found] => println!("{}", explained(&prepared, settings, (phase, extent), found)),
                 all => {
-                    let taken = Taken::of((phase, edge), &devices, all);
+                    let taken = Taken::of((phase, extent), &devices, all);
                     println!("{}", taken.explained(&devices));
                     together.push(taken.json());
                 }
@@ -95,18 +96,18 @@ impl WithJob for Find<'_> {
 /// What several devices take at once.
 struct Taken {
     phase: Phase,
-    edge: u32,
+    extent: Extent,
     batches: Vec<u32>,
     /// The place of the device that takes the fewest, or of several that take as many the one with the smallest budget.
     tightest: usize,
 }
 
 impl Taken {
-    fn of((phase, edge): (Phase, u32), devices: &[(DeviceKind, Option<Bytes>)], found: &[FoundBatch]) -> Self {
+    fn of((phase, extent): (Phase, Extent), devices: &[(DeviceKind, Option<Bytes>)], found: &[FoundBatch]) -> Self {
         let batches: Vec<_> = found.iter().map(FoundBatch::batch).collect();
         let least = |at: &usize| (batches[*at], found[*at].found.budget);
         let tightest = (0..devices.len()).min_by_key(least).unwrap_or(0);
-        Self { phase, edge, batches, tightest }
+        Self { phase, extent, batches, tightest }
     }
 
     fn samples(&self) -> u64 {
@@ -114,11 +115,11 @@ impl Taken {
     }
 
     fn explained(&self, devices: &[(DeviceKind, Option<Bytes>)]) -> String {
-        let Self { phase, edge, batches, tightest } = self;
+        let Self { phase, extent, batches, tightest } = self;
         let (name, samples, kind) = (name(*phase), self.samples(), devices[*tightest].0);
         let batches: Vec<_> = batches.iter().map(ToString::to_string).collect();
         format!(
-            "together             {samples} samples of edge {edge} at once in {name} ({})\n\
+            "together             {samples} samples of edge {extent} at once in {name} ({})\n\
              tightest             device {tightest} ({kind})\n\
              what this is: batches by real steps on each device, within its own budget\n\
              use it: nothing to set, each device takes as much of a step as it is certain to hold\n",
@@ -127,9 +128,10 @@ impl Taken {
     }
 
     fn json(&self) -> Value {
-        let Self { phase, edge, batches, tightest } = self;
+        let Self { phase, extent, batches, tightest } = self;
         json!({
-            "phase": name(*phase), "edge": edge, "batches": batches, "samples": self.samples(), "tightest": tightest
+            "phase": name(*phase), "edge": written(*extent), "batches": batches, "samples": self.samples(),
+            "tightest": tightest
         })
     }
 }
@@ -143,14 +145,14 @@ fn of_a_step(settings: &Settings, n: u32) -> String {
 fn explained<J: Job>(
     prepared: &Prepared<J>,
     settings: &Settings,
-    (phase, edge): (Phase, u32),
+    (phase, extent): (Phase, Extent),
     it: &FoundBatch,
 ) -> String {
-    let (batch, largest, budget) = (it.batch(), it.found.largest, it.found.budget);
+    let (batch, largest, budget, edge) = (it.batch(), it.found.largest, it.found.budget, extent.edge());
     if phase == Phase::Infer {
         let most = MAX_INFERENCE_BATCH;
         return format!(
-            "what this is: a batch of edge {edge} without gradients, within the budget of {budget}\n\
+            "what this is: a batch of edge {extent} without gradients, within the budget of {budget}\n\
              use it: nothing to set, a validation takes as many at a time as fit, up to {most}\n"
         );
     }
@@ -168,9 +170,9 @@ fn explained<J: Job>(
                 bounds.patch_multiple
             )
         }
-        Sizes::Padded(_) if edge < prepared.sizes.largest_edge() => {
+        Sizes::Padded(_) if extent != prepared.sizes.largest() => {
             format!(
-                "it holds for samples of up to {edge}; without `--edge` the search is for the longest, as a run needs it"
+                "it holds for samples of up to {extent}; without `--edge` the search is for the longest, as a run needs it"
             )
         }
         Sizes::Cut(_) | Sizes::Padded(_) => {
@@ -178,7 +180,7 @@ fn explained<J: Job>(
         }
     };
     format!(
-        "what this is: a micro-batch of edge {edge} in a step of {}, by real steps within the budget of {budget}{less}\n\
+        "what this is: a micro-batch of edge {extent} in a step of {}, by real steps within the budget of {budget}{less}\n\
          others differ: `plan` bounds each size from fewer steps, and \"adaptive\" batches follow what a run measures\n\
          use it: {use_it}\n",
         settings.step().replace(" per step", "")
@@ -216,10 +218,10 @@ fn search_on<J: Job>(
     phase: Phase,
     objective: FindObjective,
 ) -> anyhow::Result<FoundBatch> {
-    let least = StepShape::new(finder.batch_min, finder.edge);
+    let least = StepShape::of(finder.batch_min, finder.extent);
     let mut sounding = prepared.plan_request(&settings.of_thread(place.at))?;
     // What is searched for takes no more than its own samples.
-    (sounding.loader.effective_batch_size, sounding.loader.largest_edge) = (least.samples, least.edge());
+    (sounding.loader.effective_batch_size, sounding.loader.largest_extent) = (least.samples, least.extent());
     let (job, loader, open) = (&prepared.job, prepared.loader.clone(), move || place.open());
     let search = || {
         let sounded = if place.kind() == DeviceKind::Flex {
@@ -320,12 +322,20 @@ fn raced(it: Winner) -> (&'static str, String) {
     ("as fast as any", format!("{rate:.1} ± {deviation:.1} samples/s, of {n} batches timed; {tie}"))
 }
 
-fn answer(place: Place<'_>, phase: Phase, edge: u32, it: &FoundBatch) -> Value {
+/// Writes an extent as a number where it has one axis, and as a list where it has several.
+fn written(extent: Extent) -> Value {
+    match extent.edges() {
+        [edge] => json!(edge),
+        edges => json!(edges),
+    }
+}
+
+fn answer(place: Place<'_>, phase: Phase, extent: Extent, it: &FoundBatch) -> Value {
     let bytes = |it: Bytes| it.0;
     json!({
         "device": place.kind().to_string(),
         "phase": name(phase),
-        "edge": edge,
+        "edge": written(extent),
         "batch": it.batch(),
         "largest": it.found.largest,
         "limited_by": it.found.limit,

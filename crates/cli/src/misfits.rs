@@ -13,12 +13,12 @@ impl<J: Job> Prepared<J> {
     /// Names the samples that are longer than what is certain to fit, where that is why a run or a search is refused.
     pub(crate) fn naming(&self, mut error: PlanError) -> PlanError {
         if let PlanError::OutOfReach { phase: Phase::Train, largest: (largest, _), advice, .. } = &mut error {
-            let edge = largest.edge();
-            let mut longer: Vec<_> = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length).collect();
-            longer.sort_by_key(|(id, length)| (std::cmp::Reverse(**length), *id));
+            let extent = largest.extent();
+            let mut longer: Vec<_> = (0..).zip(&self.extents).filter(|(_, own)| !extent.covers(**own)).collect();
+            longer.sort_by_key(|(id, own)| (std::cmp::Reverse((own.positions(), **own)), *id));
             if !longer.is_empty() {
                 let names = longer.iter().map(|(id, _)| self.job.source().describe(*id));
-                *advice = format!("{advice}; longer than {edge}: {}", some_of(names, NAMES, "others"));
+                *advice = format!("{advice}; longer than {extent}: {}", some_of(names, NAMES, "others"));
             }
         }
         error

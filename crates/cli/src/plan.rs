@@ -1,6 +1,6 @@
 //! `plimsoll plan`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -56,7 +56,12 @@ impl WithJob for Plan<'_> {
         let request = PlanRequest { lattice: prepared.lattice(), ..prepared.plan_request(settings)? };
         prepared.introduce_device(settings);
         let job = &prepared.job;
-        let edge_name = if job.source().lengths() == Lengths::Cut { "edge (pixels)" } else { "padded length" };
+        let edge_name = match job.source().lengths() {
+            Lengths::Cut => "edge (pixels)".to_owned(),
+            Lengths::Known(index) if 1 < index.n_axes() => format!("padded {}", job.unit_of_length()),
+            Lengths::Known(_) | Lengths::Streamed { .. } | Lengths::Packed { .. } => "padded length".to_owned(),
+        };
+        let edge_name = edge_name.as_str();
         let devices = settings.devices();
         let fleet = FleetPlan::new(planned(&prepared, settings, &request.lattice)?);
         for (names, plan) in unlike(&fleet, &devices) {
@@ -132,7 +137,7 @@ fn together(fleet: &FleetPlan, devices: &[(DeviceKind, Option<Bytes>)], edge_nam
     let rows = fleet.together.iter().map(|it| {
         let batches: Vec<_> = it.batches.iter().map(ToString::to_string).collect();
         let tightest = format!("device {} ({})", it.tightest, devices[it.tightest].0);
-        line(&it.edge.to_string(), &batches, &it.samples.to_string(), &tightest)
+        line(&it.extent.to_string(), &batches, &it.samples.to_string(), &tightest)
     });
     let lines: Vec<_> = [line(edge_name, &names, "together", "tightest")].into_iter().chain(rows).collect();
     lines.join("\n") + "\n"
@@ -177,13 +182,9 @@ fn write(fleet: &FleetPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
 /// Shows the cells of a phase by what is held against the budget: the upper bound.
 fn view(plan: &MemoryPlan, phase: Phase, edge_name: &str) -> PlanView {
     let mut cells: Vec<&PlannedCell> = plan.of(phase).collect();
-    cells.sort_by_key(|it| (it.edge, it.batch));
-    let sorted = |of: fn(&PlannedCell) -> u32| {
-        let mut values: Vec<u32> = cells.iter().map(|it| of(it)).collect();
-        values.sort_unstable();
-        values.dedup();
-        values
-    };
+    cells.sort_by_key(|it| (it.extent.positions(), it.extent, it.batch));
+    let extents: BTreeSet<_> = cells.iter().map(|it| it.extent).collect();
+    let batches: BTreeSet<_> = cells.iter().map(|it| it.batch).collect();
     let name = match phase {
         Phase::Train => "training",
         Phase::Infer => "inference",
@@ -194,8 +195,8 @@ fn view(plan: &MemoryPlan, phase: Phase, edge_name: &str) -> PlanView {
         edge_name: edge_name.to_owned(),
         capacity: plan.capacity,
         budget: plan.budget,
-        edges: sorted(|it| it.edge),
-        batches: sorted(|it| it.batch),
+        extents: extents.into_iter().collect(),
+        batches: batches.into_iter().collect(),
         cells: cells.iter().map(|it| shown(it)).collect(),
     }
 }
@@ -255,12 +256,12 @@ fn outlook<J: Job>(
     let is_in = |at: &usize| 0 < taken.batches[*at];
     let tightest = (0..fleet.plans.len()).filter(is_in).min_by_key(|at| (taken.batches[*at], fleet.plans[*at].budget));
     let at = tightest.unwrap_or(taken.tightest);
-    let cell = fleet.plans[at].cell(Phase::Train, StepShape::new(taken.batches[at], taken.edge));
+    let cell = fleet.plans[at].cell(Phase::Train, StepShape::of(taken.batches[at], taken.extent));
     let cell = cell.context("plan: no training step fits")?;
-    let shape = StepShape::new(u32::try_from(taken.samples).unwrap_or(u32::MAX), taken.edge);
+    let shape = StepShape::of(u32::try_from(taken.samples).unwrap_or(u32::MAX), taken.extent);
     let samples = prepared.job.source().n_samples();
-    let per_step = request.loader.samples_of(cell.edge);
-    let positions: u64 = prepared.lengths.iter().copied().map(u64::from).sum();
+    let per_step = request.loader.samples_of(cell.extent);
+    let positions: u64 = prepared.extents.iter().map(|it| it.positions()).sum();
     let steps_per_epoch = match request.loader.step_size() {
         StepSize::Positions(n) if 0 < positions => positions.div_ceil(n),
         _ => samples.div_ceil(u64::from(per_step)),
@@ -306,7 +307,7 @@ fn seconds_per_step<J: Job>(
     beat.at("training", 0, 2);
     let mut trials = Trials::try_new(&prepared.job, device, keys, open_probe(prepared.harness, settings)?)?
         .recovering(request.optimizer_recovery);
-    trials.train(cell.shape(), request.loader.samples_of(cell.edge))?;
+    trials.train(cell.shape(), request.loader.samples_of(cell.extent))?;
     beat.at("training", 1, 2);
-    Ok(trials.train(cell.shape(), request.loader.samples_of(cell.edge))?.seconds)
+    Ok(trials.train(cell.shape(), request.loader.samples_of(cell.extent))?.seconds)
 }

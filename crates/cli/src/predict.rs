@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use plimsoll_probe::Probe;
 use plimsoll_train::BlankForward;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 use plimsoll_workloads::{multitask, sequence};
 
 use crate::args::PredictArgs;
@@ -22,8 +22,8 @@ trait Asked {
     /// What the items are called.
     fn items(&self) -> &'static str;
 
-    /// Returns the length of each item.
-    fn lengths(&self) -> Vec<u32>;
+    /// Returns the extent of each item.
+    fn extents(&self) -> Vec<Extent>;
 
     /// Returns what reading the largest file holds on the host, where that is much.
     fn needed(&self) -> Bytes;
@@ -73,10 +73,10 @@ fn answer(
     probe: &mut dyn Probe,
     asked: &dyn Asked,
 ) -> anyhow::Result<ExitCode> {
-    let (items, lengths) = (asked.items(), asked.lengths());
-    let edge = lengths.iter().copied().max().unwrap_or(1);
+    let (items, lengths) = (asked.items(), asked.extents());
+    let extent = lengths.iter().copied().reduce(Extent::joined).unwrap_or(Extent::new(1));
     let files = Files { what: "predict: to read the largest file".to_owned(), needed: asked.needed() };
-    let forward = Forward { harness, settings, items, edge, model: asked.model(), files };
+    let forward = Forward { harness, settings, items, extent, model: asked.model(), files };
     let batch = forward.at_once(args.batch_size, lengths.len(), probe)?;
     let (mut highest, mut n_printed) = (Bytes::ZERO, 0);
     let run = |chunk: &[usize]| {
@@ -145,8 +145,8 @@ impl Asked for Recordings<'_> {
         "files"
     }
 
-    fn lengths(&self) -> Vec<u32> {
-        self.lengths.clone()
+    fn extents(&self) -> Vec<Extent> {
+        self.lengths.iter().map(|it| Extent::new(*it)).collect()
     }
 
     fn needed(&self) -> Bytes {
@@ -187,8 +187,8 @@ impl Asked for Questions {
         "questions"
     }
 
-    fn lengths(&self) -> Vec<u32> {
-        self.questions.iter().map(multitask::Question::n_images).collect()
+    fn extents(&self) -> Vec<Extent> {
+        self.questions.iter().map(multitask::Question::extent).collect()
     }
 
     fn needed(&self) -> Bytes {

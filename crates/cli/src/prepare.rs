@@ -4,7 +4,7 @@ use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
 use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Cells, Extent, StepShape};
 use plimsoll_workloads::{Hooked, Hooks};
 
 use crate::exit::{UserError, user_error};
@@ -27,14 +27,14 @@ pub(crate) fn some_of(names: impl ExactSizeIterator<Item = String>, most: usize,
 /// The most lengths that are told one by one.
 const TOLD: usize = 4;
 
-/// Tells lengths as a sentence: all of a few, else how many there are between which two.
-pub(crate) fn told(lengths: &[u32]) -> String {
-    let (least, most) = (lengths.iter().min(), lengths.iter().max());
-    match (least, most) {
-        (Some(least), Some(most)) if TOLD < lengths.len() => {
-            format!("{} lengths from {least} to {most}", lengths.len())
+/// Tells cells as a sentence: all of a few, else how many there are between which two.
+pub(crate) fn told(cells: &Cells) -> String {
+    match (cells.first(), cells.last()) {
+        (Some(first), Some(last)) if TOLD < cells.len() => {
+            let what = if cells.n_axes() == 1 { "lengths" } else { "cells" };
+            format!("{} {what} from {first} to {last}", cells.len())
         }
-        _ => lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        _ => cells.to_string(),
     }
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn told(lengths: &[u32]) -> String {
 /// `CubeCL` has 128 streams to rehearse on, and each cell of a run takes two.
 const RUNGS: usize = 32;
 
-/// Edges and batches of the lattice that is planned for people.
-const EDGES: usize = 5;
+/// Extents and batches of the lattice that is planned for people.
+const EXTENTS: usize = 5;
 const BATCHES: usize = 10;
 
 /// Steps of mixed shapes that are planned as a whole: some rounds of the ladder.
@@ -65,12 +65,12 @@ pub(crate) struct Prepared<J> {
     pub(crate) job: Hooked<J, dyn Hooks>,
     pub(crate) sizes: Sizes,
     pub(crate) loader: LoaderConfig,
-    /// The largest edge that every sample can be cut or padded to.
-    pub(crate) largest_sample: u32,
-    /// Edges of validation batches.
-    pub(crate) inference_edges: Vec<u32>,
-    /// Length of each training sample; none where samples are cut.
-    pub(crate) lengths: Vec<u32>,
+    /// The largest extent that every sample can be cut or padded to.
+    pub(crate) largest_sample: Extent,
+    /// Extents of validation batches, the largest last.
+    pub(crate) inference_extents: Vec<Extent>,
+    /// Extent of each training sample; none where samples are cut.
+    pub(crate) extents: Vec<Extent>,
     /// Whether a validation leaves out what does not fit, where that is allowed.
     pub(crate) skips_held_out: bool,
     pub(crate) notes: Notes,
@@ -87,14 +87,14 @@ pub(crate) struct Prepared<J> {
 pub(crate) enum Sizes {
     /// Samples are cut to an edge that the policy chooses.
     Cut(Bounds),
-    /// Samples have lengths, and are padded to the edges of a lattice.
+    /// Samples have lengths, and are padded to the cells of a lattice.
     Padded(Buckets),
 }
 
-/// Edges, and the largest micro-batch of any of them.
+/// Cells, and the largest micro-batch of any of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
-    pub(crate) edges: Vec<u32>,
+    pub(crate) cells: Cells,
     pub(crate) batch_max: u32,
 }
 
@@ -107,11 +107,11 @@ impl Sizes {
         }
     }
 
-    /// Returns the largest edge.
-    pub(crate) fn largest_edge(&self) -> u32 {
+    /// Returns the largest extent.
+    pub(crate) fn largest(&self) -> Extent {
         match self {
-            Self::Cut(bounds) => bounds.patch_max,
-            Self::Padded(buckets) => buckets.edges.last().copied().unwrap_or(1),
+            Self::Cut(bounds) => bounds.patch_max.into(),
+            Self::Padded(buckets) => buckets.cells.last().copied().unwrap_or(Extent::new(1)),
         }
     }
 }
@@ -176,7 +176,7 @@ impl<J: Job> Prepared<J> {
     /// Asks for a plan of what the policy may use.
     pub(crate) fn plan_request(&self, settings: &Settings) -> Result<PlanRequest, UserError> {
         let items = || std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= MAX_INFERENCE_BATCH);
-        let of_edge = |edge: &u32| items().map(|n| StepShape::new(n, *edge)).collect::<Vec<_>>();
+        let of_extent = |extent: &Extent| items().map(|n| StepShape::of(n, *extent)).collect::<Vec<_>>();
         Ok(PlanRequest {
             device: settings.device(),
             optimizer_recovery: settings.optimizer_recovery(),
@@ -185,7 +185,7 @@ impl<J: Job> Prepared<J> {
             target: settings.memory.target,
             ladder: self.ladder(settings)?,
             lattice: Vec::new(),
-            inference: self.inference_edges.iter().flat_map(of_edge).collect(),
+            inference: self.inference_extents.iter().flat_map(of_extent).collect(),
             loader: self.loader.clone(),
             predictor: settings.predictor(),
             max_probes: PROBES,
@@ -200,7 +200,7 @@ impl<J: Job> Prepared<J> {
         if let BatchSize::Fixed(n) = settings.batch.size {
             return Ok(match &self.sizes {
                 Sizes::Cut(bounds) => vec![StepShape::new(n, bounds.patch_max)],
-                Sizes::Padded(buckets) => buckets.edges.iter().map(|edge| StepShape::new(n, *edge)).collect(),
+                Sizes::Padded(buckets) => buckets.cells.iter().map(|cell| StepShape::of(n, *cell)).collect(),
             });
         }
         match &self.sizes {
@@ -208,27 +208,27 @@ impl<J: Job> Prepared<J> {
                 let ladder = ladder(bounds).map_err(|error| failed(&error))?;
                 Ok(thinned(ladder.rungs().iter().map(|it| it.shape()).collect(), RUNGS))
             }
-            Sizes::Padded(Buckets { edges, batch_max }) => {
+            Sizes::Padded(Buckets { cells, batch_max }) => {
                 let batches = batches(1, *batch_max).collect();
-                // A batch of an edge between two planned ones is held against the longer one.
-                let edges = thinned(edges.clone(), RUNGS / 2);
-                let batches = thinned(batches, RUNGS / edges.len().max(1));
-                Ok(edges.iter().flat_map(|edge| batches.iter().map(|n| StepShape::new(*n, *edge))).collect())
+                // A batch of a cell between two planned ones is held against one that covers it.
+                let cells = thinned(cells.to_vec(), RUNGS / 2);
+                let batches = thinned(batches, RUNGS / cells.len().max(1));
+                Ok(cells.iter().flat_map(|cell| batches.iter().map(|n| StepShape::of(*n, *cell))).collect())
             }
         }
     }
 
     /// Returns the cells that people want to see around those of a run.
     pub(crate) fn lattice(&self) -> Vec<StepShape> {
-        let edges = match &self.sizes {
+        let extents: Vec<Extent> = match &self.sizes {
             Sizes::Cut(Bounds { patch_min, patch_max, patch_multiple, .. }) => {
-                (*patch_min..=*patch_max).step_by(*patch_multiple as usize).collect()
+                (*patch_min..=*patch_max).step_by(*patch_multiple as usize).map(Extent::new).collect()
             }
-            Sizes::Padded(buckets) => buckets.edges.clone(),
+            Sizes::Padded(buckets) => buckets.cells.to_vec(),
         };
         let batches = batches(1, self.sizes.batches().1).collect();
-        let (edges, batches) = (thinned(edges, EDGES), thinned(batches, BATCHES));
-        edges.into_iter().flat_map(|edge| batches.iter().map(move |n| StepShape::new(*n, edge))).collect()
+        let (extents, batches) = (thinned(extents, EXTENTS), thinned(batches, BATCHES));
+        extents.into_iter().flat_map(|extent| batches.iter().map(move |n| StepShape::of(*n, extent))).collect()
     }
 }
 
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn many_lengths_are_told_as_a_sentence() {
-        assert_eq!(told(&[4, 2, 1]), "4, 2, 1");
-        assert_eq!(told(&(1..=24).rev().collect::<Vec<_>>()), "24 lengths from 1 to 24");
-        assert_eq!(told(&[]), "");
+        assert_eq!(told(&vec![1, 2, 4].into()), "1, 2, 4");
+        assert_eq!(told(&(1..=24).collect::<Vec<_>>().into()), "24 lengths from 1 to 24");
+        assert_eq!(told(&Cells::default()), "");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use plimsoll_policy::{Policy, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Sounded, Source, plan_memory, sound};
-use plimsoll_types::{Recompute, StepShape};
+use plimsoll_types::{Extent, Recompute, StepShape};
 
 use crate::display::progress_of_planning;
 use crate::exit::describe;
@@ -27,7 +27,7 @@ impl<J: Job> Prepared<J> {
                 return Ok(());
             }
             let may_skip = matches!(self.sizes, Sizes::Padded(_)) && self.may_leave_out(config.deterministic);
-            match rehearse(&self.job, request, self.sizes.largest_edge(), config.may_checkpoint, &open) {
+            match rehearse(&self.job, request, self.sizes.largest(), config.may_checkpoint, &open) {
                 Ok(recompute) => config.controller.recompute = recompute,
                 // Such a device refuses by itself what is too large, and lives.
                 Err(error) if may_skip => eprintln!("warning: failed to {error}: what does not fit is left out"),
@@ -70,11 +70,11 @@ impl<J: Job> Prepared<J> {
     fn first_micro_batch(&self, policy: &PolicyConfig, longest: Option<u32>) -> anyhow::Result<StepShape> {
         let policy = Policy::try_new(policy.clone())?;
         let knobs = policy.knobs();
-        let Sizes::Padded(Buckets { edges, .. }) = &self.sizes else { return Ok(knobs.shape()) };
-        let edge = longest.unwrap_or(self.sizes.largest_edge());
-        let size = |sizes: &[u32]| edges.iter().zip(sizes).find(|(of, _)| **of == edge).map(|(_, size)| *size);
+        let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return Ok(knobs.shape()) };
+        let largest = longest.map_or(self.sizes.largest(), Extent::new);
+        let size = |sizes: &[u32]| cells.iter().zip(sizes).find(|(of, _)| **of == largest).map(|(_, size)| *size);
         let n = policy.batch_sizes().and_then(size).unwrap_or(knobs.micro_batch_size);
-        Ok(StepShape::new(n, edge))
+        Ok(StepShape::of(n, largest))
     }
 
     /// Returns the longest edges without what is out of reach, where that may be left out and anything is shorter.
@@ -83,7 +83,7 @@ impl<J: Job> Prepared<J> {
         let known = config.longest;
         match phase {
             Phase::Train => {
-                let train = Some(self.next_edge(error, config.deterministic)?);
+                let train = Some(self.next_cell(error, config.deterministic)?.edge());
                 known.train.is_none_or(|known| train < Some(known)).then_some(LongestEdges { train, ..known })
             }
             Phase::Infer => {
@@ -104,29 +104,29 @@ impl<J: Job> Prepared<J> {
         }
     }
 
-    /// Returns the longest edge of which one sample is certain to fit, where another is not and may be left out.
-    pub(crate) fn next_edge(&self, error: &PlanError, is_deterministic: bool) -> Option<u32> {
+    /// Returns the largest cell of which one sample is certain to fit, where another is not and may be left out: on one axis.
+    pub(crate) fn next_cell(&self, error: &PlanError, is_deterministic: bool) -> Option<Extent> {
         let PlanError::OutOfReach { largest: (largest, _), .. } = error else { return None };
         match &self.sizes {
             Sizes::Padded(buckets) if self.may_leave_out(is_deterministic) => {
-                buckets.edges.iter().copied().filter(|it| *it <= largest.edge()).max()
+                buckets.cells.iter().copied().filter(|it| largest.extent().covers(*it)).max()
             }
             Sizes::Cut(_) | Sizes::Padded(_) => None,
         }
     }
 
     fn may_leave_out(&self, is_deterministic: bool) -> bool {
-        self.loader.bad_sample == BadSample::Skip && !is_deterministic
+        self.loader.bad_sample == BadSample::Skip && !is_deterministic && self.loader.cells.n_axes() == 1
     }
 
     /// Says which samples are left out, and notes them for the report.
     pub(crate) fn name_left_out(&mut self, longest: LongestEdges) {
         let (source, mut left_out) = (self.job.source(), Vec::new());
         if let Some(edge) = longest.train {
-            let too_long = (0..).zip(&self.lengths).filter(|(_, length)| edge < **length);
+            let too_long = (0..).zip(&self.extents).filter(|(_, own)| edge < own.edge());
             left_out.extend(too_long.map(|(id, _)| source.describe(id)));
         }
-        if let (Some(edge), Some(most)) = (longest.validation, self.inference_edges.last()) {
+        if let (Some(edge), Some(most)) = (longest.validation, self.inference_extents.last()) {
             let what = self.job.describe_validation(*most);
             left_out.push(format!("what is held out and longer than {edge}, as {what}"));
         }
@@ -172,16 +172,16 @@ pub(crate) fn plan_or_spare<J: Job>(
     plan_memory(job, &request, open, &mut progress_of_planning())
 }
 
-/// Plans one sample of the longest edge by dry run, to see that it fits; returns whose activations are recomputed for it.
+/// Plans one sample of the largest extent by dry run, to see that it fits; returns whose activations are recomputed for it.
 fn rehearse<J: Job>(
     job: &J,
     request: PlanRequest,
-    longest: u32,
+    largest: Extent,
     may_checkpoint: bool,
     open: OpenProbe<'_>,
 ) -> anyhow::Result<Recompute> {
-    let ladder = vec![StepShape::new(1, longest)];
-    let inference = request.inference.iter().map(|it| StepShape::new(1, it.edge())).max_by_key(|it| it.edge());
+    let ladder = vec![StepShape::of(1, largest)];
+    let inference = request.inference.iter().map(|it| it.with_samples(1)).max_by_key(|it| (it.positions(), *it));
     let inference = inference.into_iter().collect();
     let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
     match plan_or_spare(job, &request, may_checkpoint, open) {

@@ -25,7 +25,7 @@ impl<J: Job> Prepared<J> {
         let (patch_max, batch_max) = match &self.sizes {
             Sizes::Cut(bounds) => {
                 let preset = Preset::for_capacity(settings.capacity_of_presets(self.capacity)).bounds();
-                let origins = origins(bounds, preset, self.largest_sample, settings.is_batch_max_set());
+                let origins = origins(bounds, preset, self.largest_sample.edge(), settings.is_batch_max_set());
                 (Some(origins.0), Some(origins.1))
             }
             Sizes::Padded(buckets) => {
@@ -35,8 +35,8 @@ impl<J: Job> Prepared<J> {
         };
         StepSettings {
             effective_unit: counted.to_owned(),
-            batches_per_step: (!loader.edges.is_empty()).then_some(loader.batches_per_step),
-            lacks_edges: settings.batch.n_edges as usize <= loader.edges.len(),
+            batches_per_step: (!loader.cells.is_empty()).then_some(loader.batches_per_step),
+            lacks_edges: settings.batch.n_edges as usize <= loader.cells.len(),
             is_batch_a_step,
             is_capacity_set: settings.capacity().is_some(),
             chosen_by: chosen_by(settings, asked),

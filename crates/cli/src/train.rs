@@ -113,11 +113,11 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
     if settings.batch.size != BatchSize::Auto {
         return Ok(());
     }
-    let (mut edge, mut tried) = (prepared.sizes.largest_edge(), settings.clone());
+    let (mut extent, mut tried) = (prepared.sizes.largest(), settings.clone());
     let ((batch_min, batch_max), target) = (prepared.sizes.batches(), settings.memory.target);
     let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
     let found = loop {
-        let finder = FinderConfig { edge, batch_min, batch_max, target, ..FinderConfig::default() };
+        let finder = FinderConfig { extent, batch_min, batch_max, target, ..FinderConfig::default() };
         let error = match find::search(prepared, &tried, finder, Phase::Train, FindObjective::Largest) {
             Ok(found) => break found,
             Err(error) => error,
@@ -130,8 +130,8 @@ fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Re
         }
         // What is longer is left out, as the run will say.
         let shorter =
-            error.downcast_ref::<PlanError>().and_then(|it| prepared.next_edge(it, settings.train.deterministic));
-        edge = shorter.filter(|shorter| *shorter < edge).ok_or_else(|| with_tried(error, is_sparing))?;
+            error.downcast_ref::<PlanError>().and_then(|it| prepared.next_cell(it, settings.train.deterministic));
+        extent = shorter.filter(|shorter| *shorter < extent).ok_or_else(|| with_tried(error, is_sparing))?;
         tried = settings.clone();
     };
     let (batch, largest, need) = (found.batch(), found.found.largest, find::need(&found.found));

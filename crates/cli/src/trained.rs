@@ -11,7 +11,7 @@ use plimsoll_train::{
     BlankForward, CONFIG_FILE, Checkpoint, CheckpointError, Device, HostMemory, TrainError, compute_alone,
     find_inference_batch, open_device, sound_forward,
 };
-use plimsoll_types::{Bytes, Fraction, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, StepShape};
 
 use crate::beat::Beat;
 use crate::exit::{UserError, describe, user_error};
@@ -73,13 +73,13 @@ pub(crate) fn file(run: &Path, name: &str, job: JobName) -> Result<String, UserE
         .map_err(|error| user_error(format!("read {}: {error}; a run of `{}` writes it", path.display(), job.word())))
 }
 
-/// A forward pass over items of one edge, of which as many are made at a time as fit.
+/// A forward pass over items of one extent, of which as many are made at a time as fit.
 pub(crate) struct Forward<'a> {
     pub(crate) harness: &'a dyn Harness,
     pub(crate) settings: &'a Settings,
     /// Such as `texts`.
     pub(crate) items: &'static str,
-    pub(crate) edge: u32,
+    pub(crate) extent: Extent,
     pub(crate) model: &'a dyn BlankForward,
     /// What files take on the host beside the model.
     pub(crate) files: Files,
@@ -129,11 +129,11 @@ impl Forward<'_> {
     }
 
     fn certain(&self, n: u32, probe: &mut dyn Probe) -> anyhow::Result<u32> {
-        let (device, shape) = (self.settings.device(), StepShape::new(n, self.edge));
+        let (device, shape) = (self.settings.device(), StepShape::of(n, self.extent));
         let bound = (self.settings.predictor(), self.settings.memory.target);
         match sound_forward(device, shape, bound, probe, self.model) {
             Ok(()) => Ok(n),
-            Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.edge() == self.edge => {
+            Err(PlanError::OutOfReach { largest: (largest, peak), .. }) if largest.extent() == self.extent => {
                 let (fit, items) = (largest.samples, self.items);
                 eprintln!(
                     "warning: {n} {items} at a time are not certain to fit: {fit} at a time, which reached {peak}"
@@ -146,7 +146,7 @@ impl Forward<'_> {
 
     fn most(&self, n_items: u32) -> anyhow::Result<u32> {
         let finder = FinderConfig {
-            edge: self.edge,
+            extent: self.extent,
             batch_min: 1,
             batch_max: n_items,
             target: self.settings.memory.target,
@@ -172,12 +172,12 @@ impl Forward<'_> {
 pub(crate) fn in_batches<T: Clone>(
     probe: &mut dyn Probe,
     (items, doing): (&'static str, &'static str),
-    (lengths, batch): (&[u32], u32),
+    (lengths, batch): (&[Extent], u32),
     mut run: impl FnMut(&[usize]) -> anyhow::Result<Vec<T>>,
     mut on_done: impl FnMut(usize, Bytes, &[Option<T>]),
 ) -> anyhow::Result<Vec<T>> {
     let mut ordered: Vec<_> = (0..lengths.len()).collect();
-    ordered.sort_by_key(|at| lengths[*at]);
+    ordered.sort_by_key(|at| (lengths[*at].positions(), lengths[*at]));
     let mut results = vec![None; lengths.len()];
     let mut waiting: VecDeque<&[usize]> = ordered.chunks(batch as usize).collect();
     let (beat, mut peak, mut n_done) = (Beat::start(doing), Bytes::ZERO, 0);

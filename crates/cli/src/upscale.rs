@@ -37,7 +37,7 @@ pub(crate) fn run(args: &UpscaleArgs, harness: &dyn Harness) -> anyhow::Result<E
     let tile = tasks.iter().map(|it| it.picture.tile(most)).max().unwrap_or(most);
     let n_tiles = tasks.iter().map(|it| it.picture.size().0.div_ceil(tile)).max().unwrap_or(1);
     let files = files(&tasks, tile);
-    let tiles = Forward { harness, settings: &settings, items: "tiles", edge: tile, model: &upscaler, files };
+    let tiles = Forward { harness, settings: &settings, items: "tiles", extent: tile.into(), model: &upscaler, files };
     let at_once = tiles.at_once(args.batch_size, n_tiles as usize, &mut *probe)?;
     let stop = StopFlag::default();
     signals::watch(&stop)?;

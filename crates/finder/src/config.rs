@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use plimsoll_types::{Fraction, StepShape};
+use plimsoll_types::{Extent, Fraction, StepShape, edge_or_edges};
 use serde::{Deserialize, Serialize};
 
 use crate::FinderError;
@@ -15,8 +15,9 @@ const LARGEST: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinderConfig {
-    /// Padded edge of every trial: the largest of the run; 256 by default.
-    pub edge: u32,
+    /// What the samples of every trial are padded to: the largest of the run; 256 by default.
+    #[serde(rename = "edge", with = "edge_or_edges")]
+    pub extent: Extent,
     /// Smallest batch; 1 by default, and 2 suits a model with batch normalisation.
     pub batch_min: u32,
     /// Largest batch; 4096 by default, which is beyond what a larger batch makes faster on one device.
@@ -41,7 +42,7 @@ pub struct FinderConfig {
 impl Default for FinderConfig {
     fn default() -> Self {
         Self {
-            edge: 256,
+            extent: Extent::new(256),
             batch_min: 1,
             batch_max: 4096,
             target: share(0.9),
@@ -55,7 +56,7 @@ impl Default for FinderConfig {
 
 impl FinderConfig {
     pub(crate) fn validate(&self) -> Result<(), FinderError> {
-        check_range("edge", &self.edge, &(1..=LARGEST))?;
+        self.extent.edges().iter().try_for_each(|edge| check_range("edge", edge, &(1..=LARGEST)))?;
         check_range("batch_max", &self.batch_max, &(1..=LARGEST))?;
         check_range("batch_min", &self.batch_min, &(1..=self.batch_max))?;
         check_range("target", &self.target, &(share(0.1)..=Fraction::ONE))?;
@@ -64,7 +65,7 @@ impl FinderConfig {
     }
 
     pub(crate) const fn shape(&self, batch: u32) -> StepShape {
-        StepShape::new(batch, self.edge)
+        StepShape::of(batch, self.extent)
     }
 
     /// Returns the batches that run the kernels of small ones, or `None` without any.
@@ -110,7 +111,10 @@ mod tests {
             &FinderConfig { batch_min: 9, batch_max: 8, ..config.clone() },
             "find a batch size: `batch_min` is 9, allowed is 1 to 8",
         );
-        check(&FinderConfig { edge: 0, ..config.clone() }, "find a batch size: `edge` is 0, allowed is 1 to 1048576");
+        check(
+            &FinderConfig { extent: Extent::new(0), ..config.clone() },
+            "find a batch size: `edge` is 0, allowed is 1 to 1048576",
+        );
         check(
             &FinderConfig { target: Fraction::ZERO, ..config.clone() },
             "find a batch size: `target` is 0, allowed is 0.1 to 1",

@@ -118,7 +118,7 @@ impl Steps {
 
 /// Says what a step was asked to do and in which parts it ran.
 fn of_step(request: &StepRequest, parts: &[RanPart], at: At) -> StepFigures {
-    let padded = |it: &RanPart| it.part.samples.len() as u64 * u64::from(it.part.edge);
+    let padded = |it: &RanPart| it.part.shape().positions();
     StepFigures {
         iteration: at.step,
         n_samples: request.units.len(),

@@ -23,7 +23,7 @@ const COLUMNS: [Column; 27] = [
     ("patch_size", |it, _| it.rung.patch_size.to_string()),
     ("micro_batch_size", |it, _| it.rung.micro_batch_size.to_string()),
     ("micro_batches", |it, _| it.micro_batches.len().to_string()),
-    ("largest_edge", |it, _| optional(it.largest_shape().map(StepShape::edge))),
+    ("largest_edge", |it, _| optional(it.largest_shape().map(StepShape::extent))),
     ("samples", |it, _| it.n_samples().to_string()),
     ("skipped_samples", |it, _| it.skipped.len().to_string()),
     ("real_positions", |it, _| optional(it.real_positions)),

@@ -147,7 +147,7 @@ impl Levers<'_> {
     }
 
     fn has_lengths(&self) -> bool {
-        !self.policy.edges.is_empty() || self.settings.batches_per_step.is_some()
+        !self.policy.cells.is_empty() || self.settings.batches_per_step.is_some()
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn limit(history: &History, settings: &StepSettings) -> Option<Limit>
     if policy.kind == "fixed" {
         return Some(of_fixed(tops, settings));
     }
-    let is_of_lengths = !policy.edges.is_empty();
+    let is_of_lengths = !policy.cells.is_empty();
     if is_of_lengths && policy.is_all_at_bound() {
         return Some(filled(tail, settings).unwrap_or_else(|| at_bound(history, settings)));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::{Bytes, Event, RunStarted, StepDone, StepShape, TaskStep, Validated};
+use plimsoll_types::{Bytes, Event, Extent, RunStarted, StepDone, TaskStep, Validated, edge_or_edges};
 use serde::Serialize;
 
 use crate::Table;
@@ -101,10 +101,10 @@ struct BatchRow {
     patch_size: u32,
     micro_batch_sizes: Vec<u32>,
     /// Edge of the largest micro-batch, which may be less than the patch size that was asked for.
-    edge: Option<u32>,
+    edge: Option<Edge>,
     /// Edge of each micro-batch, where they differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    edges: Vec<u32>,
+    edges: Vec<Edge>,
     resident_bytes: Bytes,
     in_use_bytes: Bytes,
     reserved_bytes: Bytes,
@@ -135,7 +135,7 @@ impl BatchRow {
             learning_rate: step.learning_rate,
             patch_size: step.rung.patch_size,
             micro_batch_sizes: step.micro_batches.iter().map(|it| it.shape().samples).collect(),
-            edge: step.largest_shape().map(StepShape::edge),
+            edge: step.largest_shape().map(|it| Edge(it.extent())),
             edges: several_edges(step),
             resident_bytes: step.resident,
             in_use_bytes: step.in_use,
@@ -167,8 +167,13 @@ struct TaskRow {
     step: TaskStep,
 }
 
-fn several_edges(step: &StepDone) -> Vec<u32> {
-    let edges: Vec<u32> = step.micro_batches.iter().map(|it| it.edges.edge()).collect();
+/// What samples are padded or cut to: a number along one axis, and a list along several.
+#[derive(PartialEq, Serialize)]
+#[serde(transparent)]
+struct Edge(#[serde(serialize_with = "edge_or_edges::serialize")] Extent);
+
+fn several_edges(step: &StepDone) -> Vec<Edge> {
+    let edges: Vec<Edge> = step.micro_batches.iter().map(|it| Edge(it.edges)).collect();
     if edges.iter().all(|it| Some(it) == edges.first()) { Vec::new() } else { edges }
 }
 

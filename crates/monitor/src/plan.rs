@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 /// A memory plan to be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct PlanView {
     pub capacity: Bytes,
     /// What the run may use.
     pub budget: Bytes,
-    /// Edges of the lattice; one that no cell has is shown as an empty row, one that only a cell has need not be here.
-    pub edges: Vec<u32>,
+    /// Extents of the lattice; one that no cell has is shown as an empty row, one that only a cell has need not be here.
+    pub extents: Vec<Extent>,
     /// Batch sizes of the lattice, in samples, likewise.
     pub batches: Vec<u32>,
     /// The planned cells, in the order of the table; of two with one shape, the picture shows the latter.

@@ -1,6 +1,6 @@
 //! What the log says of the policy that chose the sizes.
 
-use plimsoll_types::{Knobs, RunStarted, part_size};
+use plimsoll_types::{Cells, Extent, Knobs, RunStarted, part_size};
 use serde_json::Value;
 
 use crate::limit::StepSettings;
@@ -11,9 +11,9 @@ pub(crate) struct Policy {
     pub(crate) kind: String,
     pub(crate) patch_max: Option<u32>,
     pub(crate) batch_max: Option<u32>,
-    /// The edges of samples that have lengths.
-    pub(crate) edges: Vec<u32>,
-    /// The batch size of each edge, where samples have lengths: of the first step, until one is chosen.
+    /// What samples that have lengths are padded to.
+    pub(crate) cells: Cells,
+    /// The batch size of each cell, where samples have lengths: of the first step, until one is chosen.
     sizes: Vec<u32>,
     /// The share of the capacity from which a stepwise policy is content.
     pub(crate) near_target: Option<f64>,
@@ -32,7 +32,7 @@ impl Default for Policy {
             kind: String::new(),
             patch_max: None,
             batch_max: None,
-            edges: Vec::new(),
+            cells: Cells::default(),
             sizes: Vec::new(),
             near_target: None,
             max_adjustments: None,
@@ -52,7 +52,7 @@ impl Policy {
             kind: policy["kind"].as_str().unwrap_or_default().to_owned(),
             patch_max: number(&policy["bounds"]["patch_max"]),
             batch_max: number(&policy["bounds"]["batch_max"]).or_else(|| number(&policy["batch_max"])),
-            edges: numbers("edges"),
+            cells: serde_json::from_value(policy["edges"].clone()).unwrap_or_default(),
             sizes: numbers("start"),
             near_target: policy["target"]
                 .as_f64()
@@ -71,26 +71,26 @@ impl Policy {
 
     /// Returns how many samples a part was to have, in a step of so many and as many as `most` at once.
     pub(crate) fn part_size(&self, n_samples: u64, most: u32) -> u32 {
-        let is_divided = self.edges.is_empty() && self.kind != "fixed";
+        let is_divided = self.cells.is_empty() && self.kind != "fixed";
         part_size(n_samples, most, if is_divided { self.replicas } else { 1 }, self.small_batch)
     }
 
-    /// Returns how many samples of this edge a micro-batch may have in the end, where samples have lengths.
-    pub(crate) fn allowed(&self, edge: u32) -> Option<u32> {
-        let at = self.edges.iter().position(|it| edge <= *it)?;
+    /// Returns how many samples of this extent a micro-batch may have in the end, where samples have lengths.
+    pub(crate) fn allowed(&self, extent: Extent) -> Option<u32> {
+        let at = self.cells.at(extent)?;
         if self.sizes.is_empty() { Some(1) } else { self.sizes.get(at).copied() }
     }
 
-    /// Whether every edge has the largest batch in the end.
+    /// Whether every cell has the largest batch in the end.
     pub(crate) fn is_all_at_bound(&self) -> bool {
         let at_bound = |size: &u32| self.batch_max.is_some_and(|bound| bound <= *size);
         !self.sizes.is_empty() && self.sizes.iter().all(at_bound)
     }
 
-    /// Returns the longest edge and how many samples of it a micro-batch may have, where that is less than the largest.
-    pub(crate) fn fewer(&self) -> Option<(u32, u32)> {
-        let (edge, size) = (*self.edges.last()?, *self.sizes.last()?);
-        self.batch_max.is_some_and(|bound| size < bound).then_some((size, edge))
+    /// Returns how many samples of the last cell a micro-batch may have, and that cell, where that is less than the largest.
+    pub(crate) fn fewer(&self) -> Option<(u32, Extent)> {
+        let (cell, size) = (*self.cells.last()?, *self.sizes.last()?);
+        self.batch_max.is_some_and(|bound| size < bound).then_some((size, cell))
     }
 
     /// Whether samples are cut to the largest patch, and a micro-batch has all that a step has, or as many as it may.

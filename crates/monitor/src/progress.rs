@@ -87,7 +87,7 @@ impl Progress {
 
     /// Describes a run that begins, as the head of its log says.
     pub fn of(start: &RunStarted) -> Self {
-        let has_lengths = !Policy::of(start).edges.is_empty();
+        let has_lengths = !Policy::of(start).cells.is_empty();
         Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, has_lengths)
     }
 

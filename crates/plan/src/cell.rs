@@ -1,7 +1,7 @@
 //! One cell of a plan.
 
 use plimsoll_predict::{Phase, Source};
-use plimsoll_types::{Bytes, Prediction, Recompute, StepShape};
+use plimsoll_types::{Bytes, Extent, Prediction, Recompute, StepShape, edge_or_edges};
 use serde::{Deserialize, Serialize};
 
 /// Whether a cell may be used.
@@ -24,8 +24,9 @@ pub struct PlannedCell {
     pub phase: Phase,
     /// Samples of the micro-batch.
     pub batch: u32,
-    /// Edge of a sample: pixels along a side, or positions along a sequence.
-    pub edge: u32,
+    /// Extent of a sample: pixels along a side, or positions along a sequence, or along each of several axes.
+    #[serde(rename = "edge", with = "edge_or_edges")]
+    pub extent: Extent,
     /// What stays in use between steps: parameters, the optimizer's state, and on a CPU all else that the program holds.
     pub resident: Bytes,
     /// The nodes of the step's graph; zero where that is small, and where the step has not run.
@@ -58,7 +59,7 @@ pub struct PlannedCell {
 impl PlannedCell {
     /// Returns the padded shape of the cell's micro-batch.
     pub const fn shape(&self) -> StepShape {
-        StepShape::new(self.batch, self.edge)
+        StepShape::of(self.batch, self.extent)
     }
 
     /// Returns what a run under a budget is to know, or `None` where the cell does not fit or is no more than a bound.
@@ -75,7 +76,7 @@ impl PlannedCell {
         };
         let fits = resident.is_some() || it.upper <= budget;
         let (Prediction { expected, upper }, nodes) = (it, self.nodes);
-        let checkpointing = phase == Phase::Train && recompute.is_on(self.edge);
+        let checkpointing = phase == Phase::Train && recompute.is_on(self.extent.edge());
         fits.then_some(PlannedNeed { phase, checkpointing, shape, expected, upper, largest, resident, nodes })
     }
 }

@@ -74,7 +74,7 @@ pub enum PlanError {
     #[error(
         "{}: {} of edge {} is not certain to fit, and was not run: it is expected to reach {needed}{} of a capacity of \
          {capacity}; the largest that is, {} of edge {}, reached {}; {advice}",
-        work(*.phase), samples(*.shape), shape.edge(), at_most(*.upper), samples(largest.0), largest.0.edge(), largest.1
+        work(*.phase), samples(*.shape), shape.extent(), at_most(*.upper), samples(largest.0), largest.0.extent(), largest.1
     )]
     OutOfReach {
         /// Whether gradients are computed.

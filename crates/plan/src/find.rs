@@ -212,7 +212,7 @@ impl BatchSearch<'_> {
     fn race(&mut self, largest: u32) -> Result<Option<Winner>, FindError> {
         let mut race = Race::below(largest, self.finding.finder.batch_min)?;
         while let Some(batch) = race.turn() {
-            let tried = self.real(StepShape::new(batch, self.finding.finder.edge))?;
+            let tried = self.real(StepShape::of(batch, self.finding.finder.extent))?;
             self.timed.n_steps += 1;
             match tried.outcome {
                 Outcome::Measured { peak, .. } => {

@@ -1,7 +1,7 @@
 //! The plans of several devices, and what these take together.
 
 use plimsoll_predict::Phase;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent, edge_or_edges};
 use serde::{Deserialize, Serialize};
 
 use crate::{Fit, MemoryPlan, PlannedCell};
@@ -17,16 +17,17 @@ pub struct FleetPlan {
     pub version: u32,
     /// One for each device, in the order of the ranks.
     pub plans: Vec<MemoryPlan>,
-    /// What training takes of each planned edge, from the shortest.
+    /// What training takes of each planned extent, from the smallest.
     pub together: Vec<Together>,
 }
 
-/// What the devices of a run take at once of samples of one edge, each within its own budget.
+/// What the devices of a run take at once of samples of one extent, each within its own budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Together {
-    /// The edge.
-    pub edge: u32,
+    /// The extent.
+    #[serde(rename = "edge", with = "edge_or_edges")]
+    pub extent: Extent,
     /// The largest planned micro-batch that is certain to fit each device; zero where none is.
     pub batches: Vec<u32>,
     /// All of them.
@@ -39,30 +40,30 @@ pub struct Together {
 impl FleetPlan {
     /// Says what devices take together, of which each has its own plan of the same program.
     pub fn new(plans: Vec<MemoryPlan>) -> Self {
-        let mut edges: Vec<u32> = plans.iter().flat_map(|it| it.of(Phase::Train)).map(|it| it.edge).collect();
-        edges.sort_unstable();
-        edges.dedup();
-        let together = edges.into_iter().map(|edge| Together::of(&plans, edge)).collect();
+        let mut extents: Vec<Extent> = plans.iter().flat_map(|it| it.of(Phase::Train)).map(|it| it.extent).collect();
+        extents.sort_unstable_by_key(|it| (it.positions(), *it));
+        extents.dedup();
+        let together = extents.into_iter().map(|extent| Together::of(&plans, extent)).collect();
         Self { version: PLAN_VERSION, plans, together }
     }
 
-    /// Returns the place of the device that takes the least of the largest edge; none where nothing was planned.
+    /// Returns the place of the device that takes the least of the largest extent; none where nothing was planned.
     pub fn tightest(&self) -> Option<usize> {
         self.together.last().map(|it| it.tightest)
     }
 }
 
 impl Together {
-    fn of(plans: &[MemoryPlan], edge: u32) -> Self {
-        let largest: Vec<_> = plans.iter().map(|it| largest(it, edge)).collect();
+    fn of(plans: &[MemoryPlan], extent: Extent) -> Self {
+        let largest: Vec<_> = plans.iter().map(|it| largest(it, extent)).collect();
         let batches: Vec<u32> = largest.iter().map(|it| it.map_or(0, |cell| cell.batch)).collect();
         let left = |at: usize| plans[at].budget.saturating_sub(largest[at].map_or(Bytes::ZERO, |it| it.upper));
         let tightest = (0..plans.len()).min_by_key(|at| (batches[*at], left(*at))).unwrap_or(0);
-        Self { edge, samples: batches.iter().map(|it| u64::from(*it)).sum(), batches, tightest }
+        Self { extent, samples: batches.iter().map(|it| u64::from(*it)).sum(), batches, tightest }
     }
 }
 
-/// Returns the largest micro-batch of an edge that fits a device.
-fn largest(plan: &MemoryPlan, edge: u32) -> Option<&PlannedCell> {
-    plan.of(Phase::Train).filter(|it| it.edge == edge && it.fit == Fit::Fits).max_by_key(|it| it.batch)
+/// Returns the largest micro-batch of an extent that fits a device.
+fn largest(plan: &MemoryPlan, extent: Extent) -> Option<&PlannedCell> {
+    plan.of(Phase::Train).filter(|it| it.extent == extent && it.fit == Fit::Fits).max_by_key(|it| it.batch)
 }

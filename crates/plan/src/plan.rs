@@ -1,10 +1,9 @@
 //! A plan: every cell, held against a budget.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use plimsoll_predict::{Booked, Correction, Phase};
-use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CHECKPOINTING_WAS_TRIED;
@@ -121,12 +120,12 @@ impl MemoryPlan {
     }
 
     /// Returns whose activations are to be recomputed: those of the shortest edge of which nothing fits that a run may train
-    /// with, and of all longer ones.
+    /// with, and of all longer ones; the first edge, where samples have several axes.
     pub fn recompute(&self) -> Recompute {
-        let fits = |edge: u32| self.of(Phase::Train).any(|it| it.edge == edge && it.fit == Fit::Fits);
-        let edges: BTreeSet<_> = self.ladder.iter().map(|it| it.edge()).collect();
-        match edges.iter().copied().find(|edge| !fits(*edge)) {
-            Some(misfit) => Recompute::above(edges.range(..misfit).next_back().copied()),
+        let fits = |extent: Extent| self.of(Phase::Train).any(|it| it.extent == extent && it.fit == Fit::Fits);
+        let edges = || self.ladder.iter().map(|it| it.edge());
+        match self.ladder.iter().filter(|it| !fits(it.extent())).map(|it| it.edge()).min() {
+            Some(misfit) => Recompute::above(edges().filter(|it| *it < misfit).max()),
             None => Recompute::NEVER,
         }
     }
@@ -158,7 +157,7 @@ impl MemoryPlan {
             let (shape, needed, advice) = (smallest.shape(), smallest.upper, self.advice(smallest));
             return Err(PlanError::SmallestDoesNotFit { shape, needed, budget, capacity, advice });
         }
-        let longest = self.of(Phase::Infer).min_by_key(|it| (Reverse(it.edge), it.upper));
+        let longest = self.of(Phase::Infer).min_by_key(|it| (Reverse((it.extent.positions(), it.extent)), it.upper));
         match longest.filter(|it| it.page == Bytes::ZERO && it.fit != Fit::Fits) {
             Some(longest) => {
                 let (shape, needed, enough) = (longest.shape(), longest.upper, self.enough(longest));
@@ -168,9 +167,9 @@ impl MemoryPlan {
         }
     }
 
-    /// Returns the longest edge of which an item of a validation fits, where one does.
+    /// Returns the longest first edge of which an item of a validation fits, where one does.
     pub fn longest_validation(&self) -> Option<u32> {
-        self.of(Phase::Infer).filter(|it| it.fit == Fit::Fits).map(|it| it.edge).max()
+        self.of(Phase::Infer).filter(|it| it.fit == Fit::Fits).map(|it| it.extent.edge()).max()
     }
 
     /// Returns a capacity under which a cell fits, rounded up as it is shown.
@@ -184,8 +183,8 @@ impl MemoryPlan {
         if smallest.batch > 1 {
             ways.push(format!("a smaller smallest batch (`batch.batch_min` is {})", smallest.batch));
         }
-        ways.push(format!("smaller patches or lengths than {}", smallest.edge));
-        let is_tried = self.fingerprint.recompute.is_on(smallest.edge);
+        ways.push(format!("smaller patches or lengths than {}", smallest.extent));
+        let is_tried = self.fingerprint.recompute.is_on(smallest.extent.edge());
         if !is_tried {
             ways.push("`memory.gradient_checkpointing = \"on\"`".to_owned());
         }

@@ -56,8 +56,8 @@ impl ProbePlanner {
         let mut known = Known::try_new(self.predictor, key)?;
         self.approach(smallest_of_longest(shapes), &mut known, &mut *measure)?;
         let fits = |it: &&StepShape| known.predict(**it).is_some_and(|it| it.upper <= self.budget);
-        let within_reach: Vec<_> = shapes.iter().filter(fits).map(|it| it.edge()).collect();
-        let cells = shapes.iter().copied().filter(|it| within_reach.contains(&it.edge()));
+        let within_reach: Vec<_> = shapes.iter().filter(fits).map(|it| it.extent()).collect();
+        let cells = shapes.iter().copied().filter(|it| within_reach.contains(&it.extent()));
         let left = self.max_trials.saturating_sub(known.n_trials()).max(1);
         if !within_reach.is_empty() {
             let mut explorer = Explorer::try_new(cells, self.budget, left)?;
@@ -119,7 +119,7 @@ impl ProbePlanner {
         PlannedCell {
             phase,
             batch: shape.samples,
-            edge: shape.edge(),
+            extent: shape.extent(),
             resident: Bytes::ZERO,
             nodes: 0,
             reserved: it.expected,
@@ -170,9 +170,9 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the smallest batch of the longest edge.
+/// Returns the smallest batch of the largest extent.
 fn smallest_of_longest(shapes: &[StepShape]) -> StepShape {
-    let key = |it: &&StepShape| (it.edge(), std::cmp::Reverse(it.samples));
+    let key = |it: &&StepShape| (it.extent().positions(), it.extent(), std::cmp::Reverse(it.samples));
     shapes.iter().max_by_key(key).copied().unwrap_or(StepShape::new(1, 1))
 }
 
@@ -215,7 +215,8 @@ mod tests {
             assert!(real <= cell.upper, "{cell:?}");
             assert_eq!(cell.source == Source::Memo, tried.contains(&cell.shape()));
         }
-        let largest = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        let largest =
+            |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!(largest(16), Some(40));
         assert!(largest(64) >= Some(35), "the room is that of 104 samples: {:?}", largest(64));
     }
@@ -264,7 +265,8 @@ mod tests {
         };
         let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
         assert!(most <= budget, "{most}");
-        let fit = |edge| cells.iter().filter(|it| it.edge == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        let fit =
+            |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!([32, 64, 4096].map(fit), [Some(4), Some(4), None]);
     }
 }

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use plimsoll_predict::{Approach, Keys, PartReading, Peak, Phase, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::Probe;
-use plimsoll_types::{Attempt, Bytes, Fraction, Observation, Prediction, Recompute, StepShape};
+use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Observation, Prediction, Recompute, StepShape};
 
 use crate::real::failed;
 use crate::trials::forward_trial;
@@ -104,20 +104,20 @@ impl Sounding {
             needs.extend(read.into_iter().map(|it| self.need(aim.phase, it.part)));
             match ended {
                 Err(PlanError::OutOfReach { largest: (largest, _), .. })
-                    if enough == Enough::OneSample && largest.edge() == aim.shape.edge() => {}
+                    if enough == Enough::OneSample && largest.extent() == aim.shape.extent() => {}
                 ended => ended?,
             }
         }
         Ok(())
     }
 
-    /// Returns whose activations are to be recomputed: those of the first of these edges, from short to long, of which so many
-    /// samples are not certain to fit into the budget as they are, and of all longer ones.
+    /// Returns whose activations are to be recomputed: those of the shortest of these extents, along their first axis, of which
+    /// so many samples are not certain to fit into the budget as they are, and of all longer ones.
     ///
     /// # Errors
     ///
     /// [`PlanError::Predict`] when a reading makes no sense.
-    pub fn recompute(&self, read: &[PlannedNeed], n_samples: u32, edges: &[u32]) -> Result<Recompute, PlanError> {
+    pub fn recompute(&self, read: &[PlannedNeed], n_samples: u32, extents: &[Extent]) -> Result<Recompute, PlanError> {
         let (mut predictor, mut resident) = (Predictor::try_new(self.predictor)?, Bytes::ZERO);
         for it in read.iter().filter(|it| it.phase == Phase::Train) {
             resident = it.resident.unwrap_or_default();
@@ -126,12 +126,14 @@ impl Sounding {
             predictor.observe(self.keys.key(it.phase, it.shape), part)?;
         }
         let budget = self.capacity.scale(self.target);
-        let fits = |edge: &u32| {
-            let shape = StepShape::new(n_samples, *edge);
+        let fits = |extent: &Extent| {
+            let shape = StepShape::of(n_samples, *extent);
             let predicted = predictor.predict(self.keys.key(Phase::Train, shape), shape, resident);
             predicted.is_some_and(|it| it.upper <= budget)
         };
-        Ok(Recompute::above(edges.iter().copied().take_while(fits).last()))
+        let misfit = extents.iter().filter(|it| !fits(it)).map(|it| it.edge()).min();
+        let fitting = extents.iter().map(|it| it.edge()).filter(|it| misfit.is_none_or(|misfit| *it < misfit));
+        Ok(Recompute::above(fitting.max()))
     }
 
     fn need(&self, phase: Phase, PartReading { shape, before, peak, nodes }: PartReading) -> PlannedNeed {
@@ -223,7 +225,7 @@ impl Sounding {
 
     fn smallest_does_not_fit(&self, phase: Phase, Read { part: PartReading { shape, .. }, peak }: Read) -> PlanError {
         let (capacity, budget) = (self.capacity, self.capacity.scale(self.target));
-        let is_longest = self.longest.is_none_or(|longest| longest.edge() <= shape.edge());
+        let is_longest = self.longest.is_none_or(|longest| shape.extent().covers(longest.extent()));
         let more = if is_longest { "" } else { " for this step, and more for longer samples" };
         let enough = format!("a capacity of {}{more}", self.enough(peak));
         let advice = self.advice(phase, &[&enough], "`memory.gradient_checkpointing = \"on\"`");

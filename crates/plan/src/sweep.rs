@@ -135,7 +135,7 @@ fn planned(phase: Phase, shape: StepShape, pools: &Pools, failed: Option<Bytes>,
     PlannedCell {
         phase,
         batch: shape.samples,
-        edge: shape.edge(),
+        extent: shape.extent(),
         resident: pools.in_use,
         nodes: 0,
         reserved: pools.reserved,

@@ -25,7 +25,7 @@ fn cell(batch: u32, mib: u64) -> PlannedCell {
     PlannedCell {
         phase: Phase::Train,
         batch,
-        edge: 64,
+        extent: 64.into(),
         resident: Bytes::mib(5),
         nodes: 0,
         reserved: Bytes::mib(mib),
@@ -89,7 +89,7 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
 fn each_device_finds_its_own_plan_in_the_file_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(PLAN_FILE);
-    let cells = vec![cell(1, 40), cell(2, 80), PlannedCell { edge: 32, ..cell(2, 30) }];
+    let cells = vec![cell(1, 40), cell(2, 80), PlannedCell { extent: 32.into(), ..cell(2, 30) }];
     let large = plan(cells.clone());
     let other = Fingerprint { device: "another card".to_owned(), ..fingerprint() };
     let tight = MemoryPlan::new(other.clone(), Bytes::mib(50), Fraction::ONE, cells);
@@ -104,15 +104,17 @@ fn each_device_finds_its_own_plan_in_the_file_of_all() {
 
 #[test]
 fn devices_take_together_what_each_takes_and_the_tightest_is_named() {
-    let cells =
-        |edge| [(1, 20), (2, 40), (4, 80)].map(|(n, mib)| PlannedCell { edge, ..cell(n, u64::from(edge) / 32 * mib) });
+    let cells = |edge: u32| {
+        [(1, 20), (2, 40), (4, 80)]
+            .map(|(n, mib)| PlannedCell { extent: edge.into(), ..cell(n, u64::from(edge) / 32 * mib) })
+    };
     let under = |mib| {
         MemoryPlan::new(fingerprint(), Bytes::mib(mib), Fraction::ONE, cells(32).into_iter().chain(cells(64)).collect())
     };
     let taken = |mib: [u64; 3]| {
         let plan = FleetPlan::new(mib.map(under).to_vec());
         assert_eq!(plan.tightest(), plan.together.last().map(|it| it.tightest));
-        plan.together.into_iter().map(|it| (it.edge, it.batches, it.samples, it.tightest)).collect::<Vec<_>>()
+        plan.together.into_iter().map(|it| (it.extent.edge(), it.batches, it.samples, it.tightest)).collect::<Vec<_>>()
     };
     assert_eq!(taken([100, 160, 50]), [(32, vec![4, 4, 2], 10, 2), (64, vec![2, 4, 1], 7, 2)]);
     assert_eq!(taken([99, 30, 98]), [(32, vec![4, 1, 4], 9, 1), (64, vec![2, 0, 2], 4, 1)]);
@@ -226,9 +228,9 @@ fn a_plan_whose_smallest_step_does_not_fit_says_what_would_help() {
 
 #[test]
 fn a_plan_that_trains_and_cannot_validate_says_so_where_nothing_would_refuse() {
-    let validation = |batch, edge, mib| PlannedCell {
+    let validation = |batch, edge: u32, mib| PlannedCell {
         phase: Phase::Infer,
-        edge,
+        extent: edge.into(),
         page: Bytes::ZERO,
         source: Source::Memo,
         ..cell(batch, mib)

@@ -172,7 +172,7 @@ impl Search {
             predictor: place.predictor,
             exact_peaks: place.exact_peaks,
             finder: FinderConfig {
-                edge: self.edge,
+                extent: self.edge.into(),
                 batch_min: *self.batches.start(),
                 batch_max: *self.batches.end(),
                 target: place.target,

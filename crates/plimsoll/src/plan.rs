@@ -264,8 +264,8 @@ pub struct PlannedShape {
 
 impl PlannedShape {
     fn of(cell: &PlannedCell) -> Self {
-        let PlannedCell { batch: samples, edge, reserved: expected, upper, fit, .. } = *cell;
-        Self { samples, edge, expected, upper, fits: fit == Fit::Fits }
+        let PlannedCell { batch: samples, extent, reserved: expected, upper, fit, .. } = *cell;
+        Self { samples, edge: extent.edge(), expected, upper, fits: fit == Fit::Fits }
     }
 
     fn is_of(&self, shape: StepShape) -> bool {

@@ -202,7 +202,7 @@ fn halves_are_as_long_as_their_own_longest_sample_and_a_copy_costs_no_certainty(
             let mut lengths: Vec<_> = rows.iter().map(length).collect();
             lengths.sort_unstable_by(|a, b| b.cmp(a));
             for part in &done.parts {
-                assert_eq!(part.edge, lengths[part.samples.start], "{part:?}");
+                assert_eq!(part.extent.edge(), lengths[part.samples.start], "{part:?}");
             }
             assert_eq!(done.parts.iter().map(|it| it.samples.len()).sum::<usize>(), 8);
             assert!(1 < done.parts.len());

@@ -4,7 +4,9 @@ mod config;
 
 use std::ops::Range;
 
-use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, MoveReason, Recompute, Resize, StepShape};
+use plimsoll_types::{
+    Budget, Bytes, Cells, Decision, Extent, KeepReason, Knobs, MoveReason, Recompute, Resize, StepShape,
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::config::BucketedConfig;
@@ -21,12 +23,12 @@ const LOWER_ABOVE: f64 = 0.995;
 /// What is left of a batch that ran out of memory, at most; as in [`crate::CertifiedConfig`].
 const RETREAT_TO: f64 = 0.85;
 
-/// Has for each edge of a lattice the largest micro-batch whose upper bound fits the budget.
+/// Has for each cell of a lattice the largest micro-batch whose upper bound fits the budget.
 ///
-/// A longer edge never has a larger batch.
-/// One step has micro-batches of many edges, so that all sizes are judged after each step, and change together.
-/// A batch that ran out of memory is closed with all above it, at its edge and at all longer ones, for a time; shorter
-/// edges keep theirs.
+/// A cell never has a larger batch than one that it covers.
+/// One step has micro-batches of many cells, so that all sizes are judged after each step, and change together.
+/// A batch that ran out of memory is closed with all above it, in its cell and in all that cover it, for a time; the others
+/// keep theirs.
 /// After the brake the sizes still fall, since safety does not depend on how often they changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bucketed {
@@ -34,7 +36,7 @@ pub struct Bucketed {
     /// The sizes that a batch may be raised or lowered to.
     rungs: Vec<u32>,
     sizes: Vec<u32>,
-    /// For each edge, the smallest batch that is closed.
+    /// For each cell, the smallest batch that is closed.
     ceilings: Vec<Ceiling>,
     pace: Pace,
     failures: Failures,
@@ -50,14 +52,14 @@ impl Bucketed {
     /// [`PolicyError::OutOfRange`] for the first key whose value is not allowed.
     pub fn try_new(config: BucketedConfig) -> Result<Self, PolicyError> {
         config.validate()?;
-        let sizes = config.start.clone().unwrap_or_else(|| vec![1; config.edges.len()]);
-        let ceilings = vec![Ceiling::default(); config.edges.len()];
+        let sizes = config.start.clone().unwrap_or_else(|| vec![1; config.cells.len()]);
+        let ceilings = vec![Ceiling::default(); config.cells.len()];
         let rungs = batches(1, config.batch_max).collect();
         let (pace, failures, retreat) = Default::default();
         Ok(Self { config, rungs, sizes, ceilings, pace, failures, retreat })
     }
 
-    /// Returns the largest micro-batch of each edge.
+    /// Returns the largest micro-batch of each cell.
     pub fn batch_sizes(&self) -> &[u32] {
         &self.sizes
     }
@@ -84,8 +86,8 @@ impl Bucketed {
     ///
     /// One whose bound is just within the budget would be the next to fall.
     fn lowered(&self, mut to: Vec<u32>, budget: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
-        let upper = |(size, edge): (&u32, &u32)| predict(StepShape::new(*size, *edge)).filter(|_| 1 < *size);
-        let uppers: Vec<_> = to.iter().zip(&self.config.edges).map(|it| upper(it).map(|it| it.upper)).collect();
+        let upper = |(size, cell): (&u32, &Extent)| predict(StepShape::of(*size, *cell)).filter(|_| 1 < *size);
+        let uppers: Vec<_> = to.iter().zip(&*self.config.cells).map(|it| upper(it).map(|it| it.upper)).collect();
         let (limit, most) = (self.limit(budget), uppers.iter().copied().max().flatten().filter(|most| budget < *most));
         if most.is_none() {
             return (to, None);
@@ -93,7 +95,7 @@ impl Bucketed {
         for (at, size) in to.iter_mut().enumerate().filter(|(at, _)| uppers[*at].is_some_and(|upper| limit < upper)) {
             *size = self.largest_within(at, 1..*size, limit, predict).map_or(1, |(size, _)| size);
         }
-        (falling(to), most)
+        (falling(&self.config.cells, to), most)
     }
 
     fn climb(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Decision {
@@ -118,21 +120,25 @@ impl Bucketed {
 
     /// Returns the largest sizes that are open and certified, with the largest bound of those that are new.
     fn highest(&self, now: u64, limit: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
-        let (mut to, mut largest, mut most, mut shut) = (self.sizes.clone(), None, u32::MAX, u32::MAX);
-        for (at, size) in to.iter_mut().enumerate() {
-            let closed = self.ceilings[at].at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
-            shut = shut.min(closed.unwrap_or(u32::MAX));
-            let end = shut.min(most.saturating_add(1));
-            if let Some((larger, upper)) = self.largest_within(at, *size + 1..end, limit, predict) {
-                *size = larger;
+        let (mut to, mut largest) = (self.sizes.clone(), None);
+        let closed =
+            |ceiling: &Ceiling| ceiling.at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
+        let mut shut: Vec<u32> = self.ceilings.iter().map(|it| closed(it).unwrap_or(u32::MAX)).collect();
+        for (at, cell) in self.config.cells.iter().enumerate() {
+            let mut most = u32::MAX;
+            for below in below(&self.config.cells[..at], *cell) {
+                (shut[at], most) = (shut[at].min(shut[below]), most.min(to[below]));
+            }
+            let end = shut[at].min(most.saturating_add(1));
+            if let Some((larger, upper)) = self.largest_within(at, to[at] + 1..end, limit, predict) {
+                to[at] = larger;
                 largest = largest.max(Some(upper));
             }
-            most = *size;
         }
         (to, largest)
     }
 
-    /// Returns the largest rung among these sizes whose upper bound at an edge is within `limit`, with that bound.
+    /// Returns the largest rung among these sizes whose upper bound in a cell is within `limit`, with that bound.
     ///
     /// As on a ladder, where a bound dips a smaller one may be found, but never one whose bound does not fit.
     fn largest_within(&self, at: usize, sizes: Range<u32>, limit: Bytes, predict: Predict<'_>) -> Option<(u32, Bytes)> {
@@ -140,7 +146,7 @@ impl Bucketed {
         let (mut low, mut high, mut found) = (place(sizes.start), place(sizes.end), None);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let shape = StepShape::new(self.rungs[middle], self.config.edges[at]);
+            let shape = StepShape::of(self.rungs[middle], self.config.cells[at]);
             match predict(shape).filter(|it| it.upper <= limit) {
                 Some(prediction) => (low, found) = (middle + 1, Some((shape.samples, prediction.upper))),
                 None => high = middle,
@@ -160,13 +166,13 @@ impl Bucketed {
         self.rungs[n.saturating_sub(1)]
     }
 
-    /// Returns the sizes with no more than `most` samples at an edge of this length and at all longer ones.
-    fn capped(&self, sizes: &[u32], most: u32, edge: u32) -> Vec<u32> {
-        let cap = |(size, own): (&u32, &u32)| if edge <= *own { most.min(*size) } else { *size };
-        sizes.iter().zip(&self.config.edges).map(cap).collect()
+    /// Returns the sizes with no more than `most` samples in the cells that cover this.
+    fn capped(&self, sizes: &[u32], most: u32, extent: Extent) -> Vec<u32> {
+        let cap = |(size, own): (&u32, &Extent)| if own.covers(extent) { most.min(*size) } else { *size };
+        sizes.iter().zip(&*self.config.cells).map(cap).collect()
     }
 
-    /// Goes where what failed leads to; what the failure has taught of the other edges is one change with it.
+    /// Goes where what failed leads to; what the failure has taught of the other cells is one change with it.
     fn retreat(&mut self, now: u64, budget: Bytes, predict: Predict<'_>) -> Option<Decision> {
         let to = self.retreat.take()?;
         let (to, _) = self.lowered(to, budget, predict);
@@ -176,13 +182,16 @@ impl Bucketed {
         (to != self.sizes).then(|| self.resize(to, now, reason))
     }
 
-    /// Closes more than `most` samples at an edge of this length, and so at all longer ones: they never have more.
+    /// Closes more than `most` samples in the smallest cells that cover this, and so in all that cover them: they never have
+    /// more.
     ///
     /// What is closed already opens no later, unless an increase has `failed` again.
-    fn close(&mut self, most: u32, edge: u32, now: u64, failed: bool) {
+    fn close(&mut self, most: u32, extent: Extent, now: u64, failed: bool) {
         let (smallest, time, moment) = (most as usize + 1, self.config.reopen_after_steps, self.pace.moment(now));
-        let own = self.config.edges.partition_point(|own| *own < edge);
-        if let Some(ceiling) = self.ceilings.get_mut(own) {
+        let cells = &self.config.cells;
+        let is_smallest = |at: usize| !below(&cells[..at], cells[at]).any(|below| cells[below].covers(extent));
+        let ceilings = self.ceilings.iter_mut().enumerate().filter(|(at, _)| cells[*at].covers(extent));
+        for (_, ceiling) in ceilings.filter(|(at, _)| is_smallest(*at)) {
             if failed { ceiling.close(smallest, moment, time) } else { ceiling.lower(smallest, moment, time) }
         }
     }
@@ -198,11 +207,11 @@ impl Bucketed {
         }
         let high = done.highest.filter(|it| predict(*it).is_none_or(|it| it.upper < done.peak))?;
         let most = self.rung_of_at_most(f64::from(high.samples) - 1.0);
-        let to = self.capped(&self.sizes, most, high.edge());
+        let to = self.capped(&self.sizes, most, high.extent());
         if to == self.sizes {
             return None;
         }
-        self.close(most, high.edge(), now, false);
+        self.close(most, high.extent(), now, false);
         Some(self.resize(to, now, MoveReason::PeakTooHigh { peak: done.peak, limit }))
     }
 
@@ -213,12 +222,16 @@ impl Bucketed {
     }
 }
 
-/// The sizes with none above that of a shorter edge.
-fn falling(mut sizes: Vec<u32>) -> Vec<u32> {
-    let mut most = u32::MAX;
-    for size in &mut sizes {
-        most = most.min(*size);
-        *size = most;
+/// The places of the cells before one that it covers.
+fn below(before: &[Extent], cell: Extent) -> impl Iterator<Item = usize> {
+    before.iter().enumerate().filter(move |(_, it)| cell.covers(**it)).map(|(at, _)| at)
+}
+
+/// The sizes with none above that of a cell that its own covers.
+fn falling(cells: &Cells, mut sizes: Vec<u32>) -> Vec<u32> {
+    for (at, cell) in cells.iter().enumerate() {
+        let most = below(&cells[..at], *cell).map(|below| sizes[below]).min();
+        sizes[at] = most.map_or(sizes[at], |most| most.min(sizes[at]));
     }
     sizes
 }
@@ -237,13 +250,13 @@ impl Controller for Bucketed {
     }
 
     fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision {
-        let (now, samples, edge) = (failed.step.saturating_add(1), failed.shape.samples, failed.shape.edge());
+        let (now, samples, extent) = (failed.step.saturating_add(1), failed.shape.samples, failed.shape.extent());
         let most = self.rung_of_at_most(f64::from(samples) * RETREAT_TO);
         // The halves of a step that failed say how far down to go, not that another increase has failed.
         let is_first = self.failures.on_step_failed(failed.step);
-        self.close(most, edge, now, is_first);
+        self.close(most, extent, now, is_first);
         self.pace.cool_down(now, self.pace_config());
-        self.retreat = Some(self.capped(self.retreat.as_ref().unwrap_or(&self.sizes), most, edge));
+        self.retreat = Some(self.capped(self.retreat.as_ref().unwrap_or(&self.sizes), most, extent));
         let waits = KeepReason::Cooldown { steps_left: self.config.cooldown_steps };
         let waits = keep(if samples == 1 { KeepReason::AtBounds } else { waits });
         if failed.in_parts { waits } else { self.retreat(now, self.pace.moment(now).budget, predict).unwrap_or(waits) }
@@ -255,15 +268,15 @@ impl Controller for Bucketed {
     }
 
     fn on_checkpointing(&mut self, recompute: Recompute) {
-        let edges = self.config.edges.iter();
-        let anew = self.ceilings.iter_mut().zip(edges).filter(|(_, edge)| recompute.is_on(**edge));
+        let cells = self.config.cells.iter();
+        let anew = self.ceilings.iter_mut().zip(cells).filter(|(_, cell)| recompute.is_on(cell.edge()));
         anew.for_each(|(ceiling, _)| *ceiling = Ceiling::default());
         self.retreat = None;
     }
 
     fn knobs(&self) -> Knobs {
         let last = self.sizes.len() - 1;
-        Knobs { patch_size: self.config.edges[last], micro_batch_size: self.sizes[last] }
+        Knobs { patch_size: self.config.cells[last].edge(), micro_batch_size: self.sizes[last] }
     }
 
     fn adjustments(&self) -> u32 {

@@ -11,9 +11,9 @@ use crate::{PolicyError, StepMeasured, StepRefused};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
-    /// The knobs of every step; with several edges, the longest one and its batch.
+    /// The knobs of every step; with several cells, the first edge of the last one and its batch.
     pub knobs: Knobs,
-    /// The micro-batch of each edge, where samples are padded to several; never more for a longer edge.
+    /// The micro-batch of each cell, where samples are padded to several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batch_sizes: Vec<u32>,
     /// Whether a plan chose them, and not the user.
@@ -44,8 +44,8 @@ impl Fixed {
     /// [`PolicyError::OutOfRange`] when a knob is zero.
     pub fn try_new(config: FixedConfig) -> Result<Self, PolicyError> {
         let FixedConfig { knobs, batch_sizes, .. } = config;
-        if batch_sizes.contains(&0) || !batch_sizes.is_sorted_by(|a, b| a >= b) {
-            return Err(PolicyError::out_of_range("batch_sizes", format!("{batch_sizes:?}"), "sizes that fall, to 1"));
+        if batch_sizes.contains(&0) {
+            return Err(PolicyError::out_of_range("batch_sizes", format!("{batch_sizes:?}"), "at least 1 for each"));
         }
         if knobs.patch_size == 0 || knobs.micro_batch_size == 0 {
             return Err(PolicyError::out_of_range("knobs", knobs, "at least 1 for each"));
@@ -53,7 +53,7 @@ impl Fixed {
         Ok(Self { knobs, batch_sizes, failures: Failures::default() })
     }
 
-    /// Returns the micro-batch of each edge; none with one edge.
+    /// Returns the micro-batch of each cell; none where samples are not padded.
     pub fn batch_sizes(&self) -> &[u32] {
         &self.batch_sizes
     }

@@ -3,7 +3,7 @@
 //! A [`Policy`] answers each [`Signal`] of a run with a decision: keep the knobs, move them, or switch itself off.
 //! There are four.
 //! [`Certified`] is the default and what the headings below describe; [`Bucketed`] does the same for samples of many
-//! lengths, with a batch size for each edge of a lattice in place of the ladder; [`Stepwise`] follows thresholds on the
+//! lengths, with a batch size for each cell of a lattice in place of the ladder; [`Stepwise`] follows thresholds on the
 //! measured peak; [`Fixed`] never moves.
 //!
 //! # Signals
@@ -74,7 +74,7 @@
 //! # Invariants
 //!
 //! * No clock, device, file or randomness: time is the step number, and the same events give the same decisions.
-//! * The knobs are always within the bounds; a batch size is at least 1, and never larger for a longer edge.
+//! * The knobs are always within the bounds; a batch size is at least 1, and never larger for a cell than for one that it covers.
 //! * An increase needs an upper bound that fits, a finished warm-up, a finished cooldown, and an open rung.
 //! * A policy serialises whole; a restored one decides like the one that was saved.
 //!

@@ -17,7 +17,7 @@ pub type Predict<'a> = &'a dyn Fn(StepShape) -> Option<Prediction>;
 pub enum PolicyConfig {
     /// Jump to the highest rung whose upper bound fits.
     Certified(CertifiedConfig),
-    /// For each edge, the largest batch whose upper bound fits.
+    /// For each cell, the largest batch whose upper bound fits.
     Bucketed(BucketedConfig),
     /// Step by thresholds on the measured peak.
     Stepwise(StepwiseConfig),
@@ -37,7 +37,7 @@ impl Default for PolicyConfig {
 pub enum Policy {
     /// Jumps to the highest rung whose upper bound fits.
     Certified(Certified),
-    /// Has for each edge the largest batch whose upper bound fits.
+    /// Has for each cell the largest batch whose upper bound fits.
     Bucketed(Bucketed),
     /// Steps by thresholds on the measured peak.
     Stepwise(Stepwise),
@@ -87,7 +87,7 @@ impl Policy {
         }
     }
 
-    /// Returns the knobs of the next step; with several edges, the longest one and its batch.
+    /// Returns the knobs of the next step; with several cells, the first edge of the last one and its batch.
     pub fn knobs(&self) -> Knobs {
         self.controller().knobs()
     }
@@ -110,8 +110,8 @@ impl Policy {
         }
     }
 
-    /// Returns the largest micro-batch of each edge, where the policy has several edges: at least 1, and never more for
-    /// a longer edge.
+    /// Returns the largest micro-batch of each cell, where the policy has several: at least 1, and never more for a cell than
+    /// for one that it covers.
     pub fn batch_sizes(&self) -> Option<&[u32]> {
         match self {
             Self::Bucketed(bucketed) => Some(bucketed.batch_sizes()),

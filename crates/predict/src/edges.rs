@@ -1,7 +1,9 @@
 //! The edges that samples are padded to.
 
+mod lattice;
 mod partition;
 
+pub use self::lattice::cells;
 use self::partition::Partition;
 use crate::PredictError;
 

@@ -9,7 +9,8 @@
 //! reading of pages shows.
 //!
 //! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses a finite set of
-//! shapes, padded to [`edges`]; where no step can be planned, an [`Explorer`] says which ones to try.
+//! shapes, padded to [`edges`], or to [`cells`] where they have several axes; where no step can be planned, an [`Explorer`]
+//! says which ones to try.
 //! A [`Coverage`] states how often a bound was violated, with the sample size that the statement rests on.
 //!
 //! # Invariants
@@ -115,7 +116,7 @@ pub use certificate::{Certificate, ShapeNeed};
 pub use config::PredictorConfig;
 pub use correction::{Booked, Correction, Measured};
 pub use coverage::{Coverage, clopper_pearson};
-pub use edges::{Edges, edges};
+pub use edges::{Edges, cells, edges};
 pub use error::PredictError;
 pub use explorer::{Explorer, Probe, StopReason};
 pub use graph::SMALL_GRAPH;

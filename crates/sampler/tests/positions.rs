@@ -44,7 +44,7 @@ fn check_changes(index: &SampleIndex<1>, config: &PlanConfig<1>, (least, most): 
         let step = steps.next_step();
         assert_eq!(step.epoch, 0);
         for batch in &step.batches {
-            assert!(batch.ids.len() as u64 * u64::from(batch.edge) <= budget, "over budget after {done} changes");
+            assert!(batch.ids.len() as u64 * u64::from(batch.cell[0]) <= budget, "over budget after {done} changes");
             for id in &batch.ids {
                 assert!(!std::mem::replace(&mut seen[usize::try_from(*id).unwrap()], true), "{id} comes twice");
             }

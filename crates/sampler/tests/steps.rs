@@ -77,11 +77,12 @@ impl Case {
     /// What must be true of a step on its own.
     #[track_caller]
     fn check(&self, step: &PlannedStep, rule: PaddedBudget<1>) {
-        let costs: Vec<u64> = step.batches.iter().map(|batch| batch.ids.len() as u64 * u64::from(batch.edge)).collect();
+        let costs: Vec<u64> =
+            step.batches.iter().map(|batch| batch.ids.len() as u64 * u64::from(batch.cell[0])).collect();
         assert!(!costs.is_empty() && costs.is_sorted_by(|a, b| a >= b), "{step:?}");
         for batch in &step.batches {
-            assert!(!batch.ids.is_empty() && batch.ids.len() <= rule.capacity([batch.edge]) as usize, "{step:?}");
-            assert!(batch.ids.iter().all(|id| self.length(*id) <= batch.edge), "{step:?}");
+            assert!(!batch.ids.is_empty() && batch.ids.len() <= rule.capacity(batch.cell) as usize, "{step:?}");
+            assert!(batch.ids.iter().all(|id| self.length(*id) <= batch.cell[0]), "{step:?}");
         }
         let lengths = || step.batches.iter().flat_map(|batch| &batch.ids).map(|id| self.length(*id));
         let (start, end) = (step.span.start, step.span.end);
@@ -200,7 +201,7 @@ fn the_mean_of_the_positions_is_what_was_asked_for() {
 #[test]
 fn a_step_has_samples_of_many_lengths() {
     let steps = first(8, StepSize::Samples(128), 3);
-    let edges = |step: &PlannedStep| step.batches.iter().map(|batch| batch.edge).collect::<BTreeSet<_>>().len();
+    let edges = |step: &PlannedStep| step.batches.iter().map(|batch| batch.cell[0]).collect::<BTreeSet<_>>().len();
     assert!(steps.iter().all(|step| edges(step) >= 3), "{:?}", steps.iter().map(edges).collect::<Vec<_>>());
 }
 

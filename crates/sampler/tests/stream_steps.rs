@@ -86,8 +86,8 @@ impl Run<'_> {
     fn take(&mut self) -> bool {
         let Some(step) = self.steps.next_step() else { return false };
         for batch in &step.batches {
-            assert!(!batch.ids.is_empty() && batch.ids.len() <= self.rule.capacity([batch.edge]) as usize, "{step:?}");
-            assert!(batch.ids.iter().all(|id| self.length(*id) <= batch.edge), "{step:?}");
+            assert!(!batch.ids.is_empty() && batch.ids.len() <= self.rule.capacity(batch.cell) as usize, "{step:?}");
+            assert!(batch.ids.iter().all(|id| self.length(*id) <= batch.cell[0]), "{step:?}");
         }
         assert!(step.batches.is_sorted_by_key(|batch| std::cmp::Reverse(batch.padded())), "{step:?}");
         self.taken.push(step);

@@ -35,7 +35,7 @@ pub(super) struct Attempts<'a, M: Module, T> {
     request: &'a StepRequest,
     accumulator: WeightedAccumulator<M>,
     n_units: u64,
-    is_of_one_edge: bool,
+    is_of_one_extent: bool,
     /// The part that is next where it is certain to fit, and what it reaches.
     certain: Option<(Range<usize>, Certain)>,
     /// The mean loss, and that of each task.
@@ -81,7 +81,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             request,
             accumulator: request.accumulator(),
             n_units,
-            is_of_one_edge: request.is_of_one_edge(),
+            is_of_one_extent: request.is_of_one_extent(),
             certain: None,
             losses: Vec::new(),
             parts: Vec::new(),
@@ -187,7 +187,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
 
     fn try_part(&mut self, part: &StepPart) -> Result<Happened, StepError> {
         let (shape, n_units) = (part.shape(), self.request.n_units(part.samples.clone()));
-        if !self.is_of_one_edge {
+        if !self.is_of_one_extent {
             // The pages of another shape would hide what this one needs.
             self.guarded.pages.begin();
             self.guarded.others_mut().iter_mut().for_each(Elsewhere::begin_pages);

@@ -39,7 +39,7 @@ pub(super) struct Beside<'a, M> {
     /// What a part holds until it is its turn, its gradients above all, where one has shown it.
     waiting: Option<Bytes>,
     /// Whether parts of unlike edges run apart: what their graphs take cannot be told apart.
-    is_of_one_edge: bool,
+    is_of_one_extent: bool,
     /// Parts that are certain to fit at once, and what each needs.
     group: Vec<(StepPart, Need)>,
     made: VecDeque<Made>,
@@ -76,10 +76,10 @@ impl<'a, M: Module> Beside<'a, M> {
     pub(super) fn new(
         (replicas, mean_loss): (&'a Replicas, SharedMeanLoss<'a, M>),
         waiting: Option<Bytes>,
-        is_of_one_edge: bool,
+        is_of_one_extent: bool,
     ) -> Self {
         let (models, group, made) = (Vec::new(), Vec::new(), VecDeque::new());
-        Self { replicas, mean_loss, models, waiting, is_of_one_edge, group, made }
+        Self { replicas, mean_loss, models, waiting, is_of_one_extent, group, made }
     }
 
     /// Whether a part has run already.
@@ -105,8 +105,8 @@ impl<'a, M: Module> Beside<'a, M> {
         let from = request.micro_batches.iter().skip_while(|it| it.samples != *samples);
         let from = from.filter(|it| !it.samples.is_empty()).map(|it| request.part(&it.samples));
         for part in from.take(PARTS_OF_REPLICA * self.replicas.count()) {
-            let is_alike = self.group.first().is_none_or(|it| it.0.edge == part.edge);
-            let known = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_edge);
+            let is_alike = self.group.first().is_none_or(|it| it.0.extent == part.extent);
+            let known = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_extent);
             let Some(Prediction { expected, upper }) = known else { break };
             let [expected, most] = [expected, upper].map(|it| it.saturating_sub(in_use));
             self.group.push((part, Need { expected, most }));
@@ -197,7 +197,7 @@ impl<'a, M: Module> Beside<'a, M> {
             made.extend(of_replica);
         }
         made.sort_by_key(|(at, _)| *at);
-        let nodes = nodes.made_by(&group.iter().map(|it| it.edge).collect::<Vec<_>>());
+        let nodes = nodes.made_by(&group.iter().map(|it| it.extent).collect::<Vec<_>>());
         for (((part, (at, (gradients, unread, need, waiting))), nodes), of_part) in
             group.into_iter().zip(made).zip(nodes).zip(&needs)
         {

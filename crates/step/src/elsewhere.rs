@@ -170,7 +170,7 @@ impl Elsewhere {
 
     /// Returns what a single sample would reach at the very least, where that is known to be more than there is.
     pub(crate) fn too_much(&mut self, shape: StepShape) -> Option<Bytes> {
-        let one = StepShape::new(1, shape.edge());
+        let one = shape.with_samples(1);
         let needed = self.least.too_much(Phase::Train, one, self.in_use, self.budget.capacity);
         self.lacked = needed.or(self.lacked);
         needed

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use plimsoll_guard::{Ahead, Failure, Guard, Happened, Now};
 use plimsoll_predict::Phase;
 use plimsoll_probe::{Probe, note_work};
-use plimsoll_types::{Budget, Bytes, MemoryReading, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, Extent, MemoryReading, Observation, StepShape};
 
 use crate::error::{StepError, is_readable, unless_out_of_memory};
 use crate::needs::LeastNeeds;
@@ -77,7 +77,7 @@ impl<'a> ForwardPasses<'a> {
         Ok(self.probe.read()?.in_use)
     }
 
-    /// Runs items of one edge that found `resident` in use.
+    /// Runs items of one extent that found `resident` in use.
     ///
     /// # Errors
     ///
@@ -85,19 +85,19 @@ impl<'a> ForwardPasses<'a> {
     pub fn run(
         &mut self,
         items: Range<usize>,
-        (edge, resident): (u32, Bytes),
+        (extent, resident): (Extent, Bytes),
         budget: Budget,
         pass: &mut dyn Pass,
     ) -> Result<(), StepError> {
         let needs = self.needs.as_deref().filter(|_| self.heeds);
-        let one = StepShape::new(1, edge);
+        let one = StepShape::of(1, extent);
         let too_much = needs.and_then(|it| it.too_much(Phase::Infer, one, resident, budget.capacity));
         let (mut guard, ahead) = (Guard::new(false), Ahead { too_much, ..Ahead::default() });
         let mut now = guard.begin([items], budget.budget, true);
         loop {
             now = guard.on(match now {
                 Now::Look(_) => Happened::Seen(ahead),
-                Now::Run(part) => self.measured(part, (edge, resident), budget, pass)?,
+                Now::Run(part) => self.measured(part, (extent, resident), budget, pass)?,
                 Now::CheckSum => return Ok(()),
                 Now::Ask(obstacle) => return Err(StepError::of(obstacle, budget.capacity)),
                 _ => unreachable!("nobody was asked what else can be done"),
@@ -108,11 +108,11 @@ impl<'a> ForwardPasses<'a> {
     fn measured(
         &mut self,
         part: Range<usize>,
-        (edge, resident): (u32, Bytes),
+        (extent, resident): (Extent, Bytes),
         budget: Budget,
         pass: &mut dyn Pass,
     ) -> Result<Happened, StepError> {
-        let shape = StepShape::new(u32::try_from(part.len()).unwrap_or(u32::MAX), edge);
+        let shape = StepShape::of(u32::try_from(part.len()).unwrap_or(u32::MAX), extent);
         self.pages.enter(self.probe, shape, None)?;
         self.probe.reset_peak()?;
         note_work(format_args!("{shape} without gradients"));

@@ -2,6 +2,7 @@
 
 use burn::backend::autodiff::NodeId;
 use plimsoll_predict::SMALL_GRAPH;
+use plimsoll_types::Extent;
 
 /// The nodes that all threads have made until now.
 ///
@@ -22,11 +23,12 @@ impl Nodes {
         large(self.all())
     }
 
-    /// Returns, for each of several parts of these edges that were made since, side by side by one program, no more than its
-    /// own: some nodes are the same for each, and others grow with its edge.
-    pub(crate) fn made_by(self, edges: &[u32]) -> Vec<u64> {
-        let (all, n, sum) = (self.all(), edges.len().max(1) as u64, edges.iter().copied().map(u64::from).sum::<u64>());
-        edges.iter().map(|edge| large((all / n).min(all * u64::from(*edge) / sum.max(1)))).collect()
+    /// Returns, for each of several parts of these extents that were made since, side by side by one program, no more than its
+    /// own: some nodes are the same for each, and others grow with its first edge.
+    pub(crate) fn made_by(self, extents: &[Extent]) -> Vec<u64> {
+        let edges = || extents.iter().map(|it| u64::from(it.edge()));
+        let (all, n, sum) = (self.all(), extents.len().max(1) as u64, edges().sum::<u64>());
+        edges().map(|edge| large((all / n).min(all * edge / sum.max(1)))).collect()
     }
 
     fn all(self) -> u64 {

@@ -130,7 +130,7 @@ impl ProgramNeeds {
     /// `is_first`, all run that may.
     pub fn sounding(&self, n_done: usize, lengths: &[u32], is_first: bool, room: Room) -> Option<StepPart> {
         let n = SOUNDINGS.get(n_done).copied().filter(|n| *n <= lengths.len())?;
-        let part = StepPart { samples: 0..n, edge: lengths[0] };
+        let part = StepPart { samples: 0..n, extent: lengths[0].into() };
         let known = self.predict(part.shape(), room.resident);
         known.is_none_or(|it| is_first && it.upper <= room.budget).then_some(part)
     }
@@ -207,7 +207,7 @@ fn parts(lengths: &[u32], fits: impl Fn(usize, StepShape) -> bool) -> Vec<StepPa
         let edge = lengths[start];
         let shape = |n: usize| StepShape::new(u32::try_from(n).unwrap_or(u32::MAX), edge);
         let n = most(lengths.len() - start, |n| fits(start, shape(n)));
-        parts.push(StepPart { samples: start..start + n, edge });
+        parts.push(StepPart { samples: start..start + n, extent: edge.into() });
         start += n;
     }
     parts
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn ran(shape: StepShape) -> RanPart {
-        let part = StepPart { samples: 0..shape.samples as usize, edge: shape.edge() };
+        let part = StepPart { samples: 0..shape.samples as usize, extent: shape.extent() };
         RanPart { part, resident: Bytes::ZERO, peak: Some(Bytes::mib(1)), nodes: 0, group: 0, beside: None }
     }
 
@@ -273,7 +273,7 @@ mod tests {
         // Two hundred positions fit, and a hundred beside the gradients of earlier parts.
         let fits = |start: usize, shape: StepShape| shape.samples * shape.edge() <= if start == 0 { 200 } else { 100 };
         let parts: Vec<_> =
-            parts(&[150, 90, 40, 30, 30, 30, 1], fits).into_iter().map(|it| (it.samples, it.edge)).collect();
+            parts(&[150, 90, 40, 30, 30, 30, 1], fits).into_iter().map(|it| (it.samples, it.extent.edge())).collect();
         assert_eq!(parts, [(0..1, 150), (1..2, 90), (2..4, 40), (4..7, 30)]);
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::module::{Module, ParamId};
 use plimsoll_predict::PartReading;
-use plimsoll_types::{Budget, Bytes, Knobs, Observation, Prediction, StepShape};
+use plimsoll_types::{Budget, Bytes, Extent, Knobs, Observation, Prediction, StepShape};
 
 use crate::gradients::WeightedAccumulator;
 
@@ -51,25 +51,25 @@ impl Rescale {
     }
 }
 
-/// Samples that run together, all with one edge.
+/// Samples that run together, all of one extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepPart {
     /// A range of the step's samples.
     pub samples: Range<usize>,
-    /// Their edge.
-    pub edge: u32,
+    /// What each of them is cut or padded to.
+    pub extent: Extent,
 }
 
 impl StepPart {
-    /// Divides samples of one edge, full micro-batches first, the ragged one last.
-    pub fn divide(samples: Range<usize>, edge: u32, micro_batch_size: u32) -> impl Iterator<Item = Self> {
+    /// Divides samples of one extent, full micro-batches first, the ragged one last.
+    pub fn divide(samples: Range<usize>, extent: Extent, micro_batch_size: u32) -> impl Iterator<Item = Self> {
         let (end, size) = (samples.end, micro_batch_size.max(1) as usize);
-        samples.step_by(size).map(move |start| Self { samples: start..end.min(start + size), edge })
+        samples.step_by(size).map(move |start| Self { samples: start..end.min(start + size), extent })
     }
 
     /// Returns the shape of the micro-batch.
     pub fn shape(&self) -> StepShape {
-        StepShape::new(u32::try_from(self.samples.len()).unwrap_or(u32::MAX), self.edge)
+        StepShape::of(u32::try_from(self.samples.len()).unwrap_or(u32::MAX), self.extent)
     }
 }
 
@@ -114,7 +114,7 @@ impl RanPart {
 impl StepRequest {
     /// Asks for samples of one edge that count one each.
     pub fn of_edge(n_samples: usize, knobs: Knobs, budget: Budget) -> Self {
-        let micro_batches = StepPart::divide(0..n_samples, knobs.patch_size, knobs.micro_batch_size).collect();
+        let micro_batches = StepPart::divide(0..n_samples, knobs.patch_size.into(), knobs.micro_batch_size).collect();
         Self::of_parts(micro_batches, n_samples, budget)
     }
 
@@ -123,7 +123,7 @@ impl StepRequest {
         let starts = shapes.iter().scan(0, |end, it| Some(std::mem::replace(end, *end + it.samples as usize)));
         let part = |(start, it): (usize, &StepShape)| StepPart {
             samples: start..start + it.samples as usize,
-            edge: it.edge(),
+            extent: it.extent(),
         };
         let micro_batches: Vec<_> = starts.zip(shapes).map(part).collect();
         let n_samples = micro_batches.last().map_or(0, |it| it.samples.end);
@@ -146,24 +146,25 @@ impl StepRequest {
         self.rescale != Rescale::default()
     }
 
-    /// Returns the edge of a sample; zero of one that the step does not have.
-    pub fn edge_of(&self, sample: usize) -> u32 {
+    /// Returns what a sample is cut or padded to; zero of one that the step does not have.
+    pub fn extent_of(&self, sample: usize) -> Extent {
         if let Some(length) = self.lengths.get(sample) {
-            return *length;
+            return Extent::new(*length);
         }
         let at = self.micro_batches.partition_point(|it| it.samples.end <= sample);
-        self.micro_batches.get(at).map_or(0, |it| it.edge)
+        self.micro_batches.get(at).map_or(Extent::new(0), |it| it.extent)
     }
 
-    /// Returns samples that run together as a part: their edge is that of the longest.
+    /// Returns samples that run together as a part: their extent is that of the longest.
     pub fn part(&self, samples: &Range<usize>) -> StepPart {
         let longest = self.lengths.get(samples.clone()).and_then(|it| it.iter().max());
-        StepPart { samples: samples.clone(), edge: longest.copied().unwrap_or_else(|| self.edge_of(samples.start)) }
+        let extent = longest.map_or_else(|| self.extent_of(samples.start), |it| Extent::new(*it));
+        StepPart { samples: samples.clone(), extent }
     }
 
-    pub(crate) fn is_of_one_edge(&self) -> bool {
+    pub(crate) fn is_of_one_extent(&self) -> bool {
         let is_one_length = self.lengths.windows(2).all(|pair| pair[0] == pair[1]);
-        is_one_length && self.micro_batches.windows(2).all(|pair| pair[0].edge == pair[1].edge)
+        is_one_length && self.micro_batches.windows(2).all(|pair| pair[0].extent == pair[1].extent)
     }
 
     pub(crate) fn n_units(&self, samples: Range<usize>) -> u64 {

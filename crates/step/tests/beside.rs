@@ -250,7 +250,7 @@ fn parts_that_take_more_together_than_there_is_run_again_one_after_the_other_and
 fn what_the_optimizer_takes_belongs_to_the_last_part_of_a_group() {
     let beside = Some(Prediction { expected: Bytes(60), upper: Bytes(80) });
     let part = |beside| RanPart {
-        part: StepPart { samples: 0..1, edge: 1 },
+        part: StepPart { samples: 0..1, extent: 1.into() },
         resident: Bytes(10),
         peak: Some(Bytes(30)),
         nodes: 0,

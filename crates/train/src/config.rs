@@ -6,7 +6,7 @@ use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_probe::{DeviceKind, ProbeError, open};
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Fraction, Recompute};
+use plimsoll_types::{Cells, Extent, Fraction, Recompute};
 
 use crate::balance::BalanceConfig;
 use crate::controller::ControllerConfig;
@@ -90,8 +90,8 @@ impl FitConfig {
         Self::of_policy(device, n_steps, LoaderConfig::cut(0, effective_batch_size, 1, USUAL_BUFFERS), policy)
     }
 
-    /// As [`Self::of_one_size`], for samples that are padded to the shortest of these `edges` that holds them, such as those
-    /// that [`plimsoll_predict::edges`] chooses.
+    /// As [`Self::of_one_size`], for samples that are padded to the smallest of these `cells` that holds them, such as those
+    /// that [`plimsoll_predict::cells`] chooses, or the edges that [`plimsoll_predict::edges`] does; the last one holds all.
     ///
     /// # Errors
     ///
@@ -100,12 +100,14 @@ impl FitConfig {
         device: DeviceKind,
         n_steps: u64,
         effective_batch_size: u32,
-        edges: Vec<u32>,
+        cells: impl Into<Cells>,
     ) -> Result<Self, ProbeError> {
         let batch_max = effective_batch_size.min(MOST_SAMPLES);
-        let policy = BucketedConfig { edges: edges.clone(), batch_max, ..BucketedConfig::default() };
-        let largest = edges.last().copied().unwrap_or(1);
-        let loader = LoaderConfig { edges, ..LoaderConfig::cut(0, effective_batch_size, largest, USUAL_BUFFERS) };
+        let cells = cells.into();
+        let policy = BucketedConfig { cells: cells.clone(), batch_max, ..BucketedConfig::default() };
+        let largest_extent = cells.last().copied().unwrap_or(Extent::new(1));
+        let cut = LoaderConfig::cut(0, effective_batch_size, 1, USUAL_BUFFERS);
+        let loader = LoaderConfig { cells, largest_extent, ..cut };
         Self::of_policy(device, n_steps, loader, PolicyConfig::Bucketed(policy))
     }
 

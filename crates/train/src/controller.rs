@@ -6,8 +6,8 @@ use plimsoll_predict::{
     Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
 };
 use plimsoll_types::{
-    Bytes, Decision, Event, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed, StepShape,
-    part_size, share_of_replica,
+    Bytes, Decision, Event, Extent, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed,
+    StepShape, part_size, share_of_replica,
 };
 use serde::{Deserialize, Serialize};
 
@@ -194,7 +194,7 @@ impl Controller {
             let (part, n) = match shared {
                 Some(replicas) => {
                     let share = share_of_replica(shape.samples, replicas, keys.small_batch);
-                    (StepShape::new(share, shape.edge()), shape.samples.div_ceil(share))
+                    (shape.with_samples(share), shape.samples.div_ceil(share))
                 }
                 None => (shape, *replicas),
             };
@@ -215,9 +215,9 @@ impl Controller {
     }
 
     /// Returns the largest certified batch of a forward pass without gradients, or 1 while nothing is known.
-    pub fn inference_batch(&self, edge: u32, resident: Bytes, budget: Bytes) -> u32 {
+    pub fn inference_batch(&self, extent: Extent, resident: Bytes, budget: Bytes) -> u32 {
         let fits = |n: &u32| {
-            let shape = StepShape::new(*n, edge);
+            let shape = StepShape::of(*n, extent);
             let prediction = self.predictor.predict(self.keys.key(Phase::Infer, shape), shape, resident);
             prediction.is_some_and(|it| it.upper <= budget)
         };
@@ -225,9 +225,9 @@ impl Controller {
     }
 
     /// Returns the largest batch of a forward pass without gradients that the plan has found to fit, or 1 without any.
-    pub fn planned_inference_batch(&self, edge: u32) -> u32 {
+    pub fn planned_inference_batch(&self, extent: Extent) -> u32 {
         let is_planned = |n: &u32| {
-            let shape = StepShape::new(*n, edge);
+            let shape = StepShape::of(*n, extent);
             self.predictor.is_planned(self.keys.key(Phase::Infer, shape), shape)
         };
         (2..=MAX_INFERENCE_BATCH).take_while(is_planned).last().unwrap_or(1)

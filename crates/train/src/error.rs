@@ -4,7 +4,7 @@ use plimsoll_guard::GuardError;
 use plimsoll_predict::PredictError;
 use plimsoll_probe::ProbeError;
 use plimsoll_step::StepError;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
 use crate::balance::BalanceError;
 use crate::checkpoint::CheckpointError;
@@ -41,14 +41,16 @@ pub enum TrainError {
     Loader(#[from] LoaderError),
     /// The job's shapes are not those that loaders and planners make.
     #[error(
-        "train `{job}`: its features are over {n_axes} axes, and samples are cut or padded along one; name features of \
-         one axis"
+        "train `{job}`: its features are over {n_axes} axes, and samples are cut or padded along {of_cells}; name features \
+         of as many"
     )]
     Axes {
         /// The job.
         job: &'static str,
         /// The axes of its features.
         n_axes: usize,
+        /// Those of what samples are cut or padded to.
+        of_cells: usize,
     },
     /// A run that goes on was asked for fewer steps than it has done.
     #[error("resume: `train.steps` is {asked}, and {done} steps are done; ask for {done} or more, or start a new run")]
@@ -94,7 +96,7 @@ pub enum TrainError {
     },
     /// One sample alone does not fit, whatever was tried.
     #[error(
-        "take step {step}: {source}: {} at {edge} {}{}; a capacity{}, {}{} would help{}",
+        "take step {step}: {source}: {} at {extent} {}{}; a capacity{}, {}{} would help{}",
         sample.name, sample.unit, largest(*.largest_allocation), enough(source), sample.smaller, others(*.is_checkpointing),
         skip(*.may_skip)
     )]
@@ -108,7 +110,7 @@ pub enum TrainError {
         /// Whether it could be left out instead.
         may_skip: bool,
         /// What it was cut or padded to.
-        edge: u32,
+        extent: Extent,
         /// The largest single allocation of the last attempt, where it is known.
         largest_allocation: Option<Bytes>,
         /// Whether activations were recomputed already.

@@ -134,7 +134,7 @@ impl FindRequest {
 
     /// Returns how many samples a step in micro-batches of this shape has.
     fn n_samples(&self, shape: StepShape) -> u32 {
-        self.loader().map_or(shape.samples, |it| it.samples_of(shape.edge()))
+        self.loader().map_or(shape.samples, |it| it.samples_of(shape.extent()))
     }
 
     /// Returns what so many samples need by what was read of fewer, or nothing where nothing was.

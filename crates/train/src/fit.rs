@@ -126,9 +126,9 @@ pub struct Outcome {
 /// [`TrainError`]; the last checkpoint and the log are whole then. [`TrainError::Axes`] comes before anything is done, and so
 /// does [`TrainError::OtherRanks`].
 pub fn fit<J: Job>(job: &J, config: &FitConfig, shell: Shell<'_>) -> Result<Outcome, TrainError> {
-    let n_axes = job.features().n_axes();
-    if n_axes != 1 {
-        return Err(TrainError::Axes { job: job.name(), n_axes });
+    let (n_axes, of_cells) = (job.features().n_axes(), config.loader.cells.n_axes());
+    if n_axes != of_cells {
+        return Err(TrainError::Axes { job: job.name(), n_axes, of_cells });
     }
     if config.deterministic || 1 < config.controller.replicas || 1 < shell.fleet.n_ranks() {
         // What a part needs alone and beside others is the same then.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::{SampleIndex, SamplerError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::source::{Draw, Item, Lengths, Source, SourceError};
 
@@ -64,7 +64,7 @@ impl<T> Drawn<T> {
     pub fn edge(&self, range: &Range<usize>) -> u32 {
         let ends = self.draw.parts.iter().scan(0, |end, part| {
             *end += part.ids.len();
-            Some((*end, part.edge))
+            Some((*end, part.extent.edge()))
         });
         ends.into_iter().find(|(end, _)| range.start < *end).map_or(0, |(_, edge)| edge)
     }
@@ -75,8 +75,8 @@ impl<T> Drawn<T> {
 pub struct Length(u32);
 
 impl Item for Length {
-    fn length(&self) -> u32 {
-        self.0
+    fn extent(&self) -> Extent {
+        self.0.into()
     }
 }
 
@@ -89,7 +89,7 @@ impl<T: Send + Sync + 'static> Source for InMemory<T> {
     }
 
     fn lengths(&self) -> Lengths {
-        self.lengths.clone().map_or(Lengths::Cut, Lengths::Known)
+        self.lengths.clone().map_or(Lengths::Cut, |it| Lengths::Known(it.into()))
     }
 
     fn smaller(&self) -> &'static str {
@@ -138,7 +138,7 @@ mod tests {
         source.collate(&draw, &items, &mut buffer).unwrap();
         assert_eq!(buffer.samples(0..3).copied().collect::<Vec<_>>(), ["dd", "a", "bb"]);
         assert_eq!((buffer.edge(&(1..3)), buffer.edge(&(3..4))), (2, 3));
-        assert!(source.collate(&Draw::of_edge(0, vec![4], 3), &[], &mut buffer).is_err());
+        assert!(source.collate(&Draw::of_extent(0, vec![4], 3), &[], &mut buffer).is_err());
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use plimsoll_guard::GuardError;
 use plimsoll_predict::Violation;
 use plimsoll_step::{ForwardPasses, Pass, StepError};
-use plimsoll_types::{Budget, Bytes, ItemsMeasured, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, Extent, ItemsMeasured, Observation, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
 use crate::validation::Amount;
 
-/// Runs items of one edge in batches as large as the budget allows.
+/// Runs items of one extent in batches as large as the budget allows.
 ///
 /// The first batch is a single item; its peak certifies the next ones. A batch that does not fit is run again in two
 /// halves: see [`ForwardPasses`].
@@ -26,7 +26,7 @@ pub struct Inference<'a> {
     /// Readings above their bounds.
     violations: Vec<Violation>,
     /// Of the items that ran last.
-    edge: u32,
+    extent: Extent,
     stop: StopFlag,
     /// Whether readings decide anything.
     heeds: bool,
@@ -73,7 +73,7 @@ impl<'a> Inference<'a> {
             controller,
             budget,
             violations: Vec::new(),
-            edge: 0,
+            extent: Extent::new(0),
             stop,
             heeds: true,
             longest: None,
@@ -177,12 +177,12 @@ impl<'a> Inference<'a> {
         self.violations
     }
 
-    /// Returns the edge of the items that ran last, or failed.
-    pub(crate) fn edge(&self) -> u32 {
-        self.edge
+    /// Returns the extent of the items that ran last, or failed.
+    pub(crate) fn extent(&self) -> Extent {
+        self.extent
     }
 
-    /// Runs `n_items` of this `edge`; `forward` returns once the results of its range are on the host.
+    /// Runs `n_items` of this `extent`; `forward` returns once the results of its range are on the host.
     ///
     /// `forward` may see the same range again, whole or in halves, when its memory exceeded the capacity: results must
     /// be stored by item, not appended.
@@ -194,11 +194,12 @@ impl<'a> Inference<'a> {
     pub fn run(
         &mut self,
         n_items: usize,
-        edge: u32,
+        extent: impl Into<Extent>,
         forward: &mut dyn FnMut(Range<usize>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
-        self.edge = edge;
-        if self.longest.is_some_and(|longest| longest < edge) {
+        let extent = extent.into();
+        self.extent = extent;
+        if self.longest.is_some_and(|longest| longest < extent.edge()) {
             let Budget { capacity, budget } = self.budget;
             return Err(StepError::NeverFits {
                 source: GuardError::NeverFits { sample: 0, needed: None, budget },
@@ -210,29 +211,29 @@ impl<'a> Inference<'a> {
             self.go_on()?;
             let begun = Instant::now();
             let resident = self.passes.resident()?;
-            let n = (self.batch(edge, resident) as usize).min(n_items - next);
+            let n = (self.batch(extent, resident) as usize).min(n_items - next);
             // Where the clock decides nothing, batches are always the same.
             let n = if self.heeds { n.min(self.items.most_at_once()) } else { n };
             let (controller, violations, tell) = (&mut *self.controller, &mut self.violations, self.tell.as_deref());
-            let mut batch = Batch { edge, controller, violations, tell, forward };
-            self.passes.run(next..next + n, (edge, resident), self.budget, &mut batch)?;
+            let mut batch = Batch { extent, controller, violations, tell, forward };
+            self.passes.run(next..next + n, (extent, resident), self.budget, &mut batch)?;
             next += n;
             self.items.note(n, begun.elapsed());
         }
         Ok(())
     }
 
-    fn batch(&self, edge: u32, resident: Bytes) -> u32 {
+    fn batch(&self, extent: Extent, resident: Bytes) -> u32 {
         if self.heeds {
-            return self.controller.inference_batch(edge, resident, self.budget.budget);
+            return self.controller.inference_batch(extent, resident, self.budget.budget);
         }
-        self.controller.planned_inference_batch(edge)
+        self.controller.planned_inference_batch(extent)
     }
 }
 
 /// A batch under way.
 struct Batch<'a> {
-    edge: u32,
+    extent: Extent,
     controller: &'a mut Controller,
     violations: &'a mut Vec<Violation>,
     tell: Option<&'a dyn Fn(StepShape)>,
@@ -242,7 +243,7 @@ struct Batch<'a> {
 impl Pass for Batch<'_> {
     fn run(&mut self, items: Range<usize>) -> Result<(), StepError> {
         let n = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        self.tell.iter().for_each(|tell| tell(StepShape::new(n, self.edge)));
+        self.tell.iter().for_each(|tell| tell(StepShape::of(n, self.extent)));
         (self.forward)(items)
     }
 

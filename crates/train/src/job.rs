@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_predict::Key;
 use plimsoll_step::{Loss, StepError, pass_as};
 pub use plimsoll_types::Goal;
-use plimsoll_types::{Features, StepShape};
+use plimsoll_types::{Extent, Features, StepShape};
 
 use crate::device::uploaded;
 use crate::inference::Inference;
@@ -89,7 +89,7 @@ pub trait Job: Sync {
         Features::complete(1)
     }
 
-    /// Names what the edge of a shape counts, in the plural, such as "tokens".
+    /// Names what the edge of a shape counts, in the plural, such as "tokens"; of several axes, all of them.
     fn unit_of_length(&self) -> &'static str {
         "positions"
     }
@@ -140,9 +140,9 @@ pub trait Job: Sync {
         self.mean_loss(model, batch, &vec![1.0; self.tasks().len()]).mean
     }
 
-    /// Names for people what alone does not fit into a validation at this edge.
-    fn describe_validation(&self, edge: u32) -> String {
-        format!("an item of edge {edge}")
+    /// Names for people what alone does not fit into a validation at this extent.
+    fn describe_validation(&self, extent: Extent) -> String {
+        format!("an item of edge {extent}")
     }
 
     /// Measures the model on held-out data: on the items that [`Inference::choose`] names, where there are many.
@@ -204,10 +204,10 @@ pub enum Unit {
 
 impl Unit {
     /// Returns what samples of these lengths count each.
-    pub(crate) fn of(self, lengths: &[u32]) -> Vec<u64> {
+    pub(crate) fn of(self, extents: &[Extent]) -> Vec<u64> {
         match self {
-            Self::Samples => vec![1; lengths.len()],
-            Self::Positions => lengths.iter().copied().map(u64::from).collect(),
+            Self::Samples => vec![1; extents.len()],
+            Self::Positions => extents.iter().map(|it| it.positions()).collect(),
         }
     }
 }

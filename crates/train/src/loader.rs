@@ -5,6 +5,7 @@ mod error;
 mod fill;
 mod order;
 mod packed;
+mod padded;
 mod padding;
 mod stream;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{StepSize, StreamStats};
+use plimsoll_types::Extent;
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::error::LoaderError;
@@ -23,6 +25,7 @@ use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
+pub(crate) use self::padded::{BatchSizes, PaddedSteps, plan};
 pub(crate) use self::padding::planned_padding;
 pub use self::stream::StreamedPosition;
 use crate::job::Unit;
@@ -34,8 +37,8 @@ use crate::workers::Workers;
 pub struct StepSamples<B> {
     /// Which samples.
     pub draw: Draw,
-    /// Length of each sample.
-    pub lengths: Vec<u32>,
+    /// Lengths of each sample.
+    pub extents: Vec<Extent>,
     /// Task of each sample.
     pub tasks: Vec<u16>,
     /// Samples that could not be read and are left out.
@@ -51,7 +54,7 @@ pub struct StepSamples<B> {
 impl<B> StepSamples<B> {
     /// Returns what each row counts: the sum over its samples.
     pub(crate) fn units(&self, unit: Unit) -> Vec<u64> {
-        let units = unit.of(&self.lengths);
+        let units = unit.of(&self.extents);
         self.draw.rows().map(|samples| units[samples].iter().sum()).collect()
     }
 }
@@ -184,21 +187,21 @@ impl<S: Source> Loader<S> {
         samples: StepSamples<S::Buffer>,
     ) -> Result<StepSamples<S::Buffer>, LoaderError> {
         let longest = self.longest.unwrap_or(u32::MAX);
-        if samples.draw.parts.iter().all(|part| part.edge <= longest) {
+        if samples.draw.parts.iter().all(|part| part.extent.edge() <= longest) {
             return Ok(samples);
         }
-        let StepSamples { mut draw, lengths, mut skipped, buffer, ends_epoch, ended, .. } = samples;
-        let sized = draw.ids().zip(lengths);
-        let ids: Vec<_> = sized.filter(|(_, length)| longest < *length).map(|(id, _)| id).collect();
+        let StepSamples { mut draw, extents, mut skipped, buffer, ends_epoch, ended, .. } = samples;
+        let sized = draw.ids().zip(extents);
+        let ids: Vec<_> = sized.filter(|(_, extent)| longest < extent.edge()).map(|(id, _)| id).collect();
         draw.leave_out(&ids);
         draw.cut_edges(longest);
         skipped.extend(ids);
         let filling = Filling::new(Task { ticket: 0, draw, items: None, buffer });
         let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
         let Filled { buffer, content, .. } = filled;
-        let Content { draw, lengths, tasks, skipped: unreadable } = content?;
+        let Content { draw, extents, tasks, skipped: unreadable } = content?;
         skipped.extend(unreadable);
-        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
+        Ok(StepSamples { draw, extents, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     /// Passes over a step of which no sample is left, unless there was none before it either; what is told of it comes with
@@ -257,12 +260,12 @@ impl<S: Source> Loader<S> {
         let Planned { ends_epoch, ended, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
         let Filled { buffer, content, .. } = filled;
-        let Content { draw, lengths, tasks, skipped: left_out } = content?;
+        let Content { draw, extents, tasks, skipped: left_out } = content?;
         skipped.extend(left_out);
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
         let ended = std::mem::take(&mut self.ended).into_iter().chain(ended).collect();
-        Ok(StepSamples { draw, lengths, tasks, skipped, buffer, ends_epoch, ended })
+        Ok(StepSamples { draw, extents, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
@@ -302,9 +305,9 @@ impl<S: Source> Loader<S> {
         match self.whole {
             Some(StepSize::Samples(n)) => draw.n_samples() < n as usize,
             Some(StepSize::Positions(n)) => {
-                let read = items.iter().flatten().map(Item::length);
-                let known = draw.ids().filter_map(|id| self.order.length(id));
-                known.chain(read).map(u64::from).sum::<u64>() < n
+                let read = items.iter().flatten().map(Item::extent);
+                let known = draw.ids().filter_map(|id| self.order.extent(id));
+                known.chain(read).map(Extent::positions).sum::<u64>() < n
             }
             Some(StepSize::Batch) | None => false,
         }
@@ -319,8 +322,8 @@ impl<S: Source> Loader<S> {
     ) -> Option<Vec<S::Item>> {
         let Some(longest) = self.longest else { return items };
         let lengths: Vec<_> = match &items {
-            Some(items) => items.iter().map(|it| Some(it.length())).collect(),
-            None => draw.ids().map(|id| self.order.length(id)).collect(),
+            Some(items) => items.iter().map(|it| Some(it.extent().edge())).collect(),
+            None => draw.ids().map(|id| self.order.extent(id).map(Extent::edge)).collect(),
         };
         let is_longer = |length: &Option<u32>| Some(longest) < *length;
         let ids: Vec<_> = draw.ids().zip(&lengths).filter(|(_, it)| is_longer(it)).map(|(id, _)| id).collect();

@@ -30,7 +30,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(first_step: u64, config: &FitConfig, knobs: Knobs, budget: Bytes, unit: &str) -> Self {
-        let has_lengths = !config.loader.edges.is_empty();
+        let has_lengths = !config.loader.cells.is_empty();
         let progress = Progress::new(config.n_steps, knobs, budget, unit, has_lengths);
         let progress = Progress { step: first_step, ..progress };
         let (validate_every, checkpoint_every) = (config.validate_every, config.checkpoint_every);

@@ -90,7 +90,7 @@ pub fn plan_memory<J: Job>(
     let keys = request.keys(&fingerprint.device);
     let program = BlankProgram::new(BlankJob::new(job, device.clone(), keys), request.optimizer_recovery);
     let open_steps = || Ok(Box::new(trials(job, request, &device, open_probe)?) as Box<dyn RealSteps + '_>);
-    let n_samples = request.loader.samples_of(request.loader.largest_edge);
+    let n_samples = request.loader.samples_of(request.loader.largest_extent);
     let planning = Planning {
         device: request.device,
         keys,
@@ -153,7 +153,7 @@ pub fn tune_ahead<J: Job>(job: &J, request: &PlanRequest) -> Result<u64, PlanErr
     let device = open_device(request.device).map_err(|error| error.0)?;
     let keys = request.keys(&device_name(request.device)?);
     let program = BlankProgram::new(BlankJob::new(job, device, keys), request.optimizer_recovery);
-    let n_samples = request.loader.samples_of(request.loader.largest_edge);
+    let n_samples = request.loader.samples_of(request.loader.largest_extent);
     for (phase, shapes) in [(Phase::Train, &request.ladder), (Phase::Infer, &request.inference)] {
         if !shapes.is_empty() {
             Sweep::try_new(&planner, &program, phase)?.cells(shapes, &|_| n_samples, &mut |_, _| ())?;

@@ -151,13 +151,13 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
     if let Lengths::Packed { row_len, .. } = lengths {
         kept["pack"] = true.into();
         kept["row_len"] = json!(row_len);
-    } else if !loader.edges.is_empty() {
-        kept["n_edges"] = json!(loader.edges);
+    } else if !loader.cells.is_empty() {
+        kept["n_edges"] = json!(loader.cells);
     }
-    if !loader.edges.is_empty() {
+    if !loader.cells.is_empty() {
         kept["batches_per_step"] = loader.batches_per_step.into();
     }
-    if !loader.edges.is_empty() && 1 < loader.multiple_of {
+    if !loader.cells.is_empty() && 1 < loader.multiple_of {
         kept["multiple_of"] = loader.multiple_of.into();
     }
     kept
@@ -165,7 +165,7 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
 
 fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Value {
     let mut kept = if names.is_empty() { json!({}) } else { balance.settings() };
-    if !loader.edges.is_empty() {
+    if !loader.cells.is_empty() {
         let TaskMix { shares, ends, normalize_shares, diversity_weight, homogeneous } = &loader.tasks;
         kept["shares"] = json!(shares);
         kept["normalize_shares"] = json!(normalize_shares);

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use plimsoll_sampler::{SampleIndex, StepBatch};
 use plimsoll_step::StepPart;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
+
+use crate::index::{Index, extent};
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///
@@ -54,7 +56,7 @@ pub trait Source: Send + Sync + 'static {
     /// Allocates a buffer for steps of up to `largest.positions()` padded positions; it never grows.
     fn buffer(&self, largest: StepShape) -> Self::Buffer;
 
-    /// Fills `buffer` with the samples of a draw, cropped or padded to the edges of its parts, in its order.
+    /// Fills `buffer` with the samples of a draw, cropped or padded to the extents of its parts, in its order.
     ///
     /// `items` are those of the draw, in the same order.
     ///
@@ -69,9 +71,9 @@ pub trait Source: Send + Sync + 'static {
 pub enum Lengths {
     /// Samples are cut to whatever edge is asked for.
     Cut,
-    /// Each has its own length, and is padded.
-    Known(SampleIndex<1>),
-    /// Each has its own length, which shows when it is read, and is padded.
+    /// Each has its own length, along one axis or several, and is padded.
+    Known(Index),
+    /// Each has its own length along one axis, which shows when it is read, and is padded.
     Streamed {
         /// The greatest length that is read.
         longest: u32,
@@ -89,9 +91,10 @@ pub enum Lengths {
 
 impl Lengths {
     /// Returns the lengths of all samples, where they are known.
-    pub fn index(&self) -> Option<&SampleIndex<1>> {
+    pub fn index(&self) -> Option<Index> {
         match self {
-            Self::Known(index) | Self::Packed { index, .. } => Some(index),
+            Self::Known(index) => Some(index.clone()),
+            Self::Packed { index, .. } => Some(index.clone().into()),
             Self::Cut | Self::Streamed { .. } => None,
         }
     }
@@ -99,9 +102,9 @@ impl Lengths {
 
 /// One sample on the host.
 pub trait Item: Send + 'static {
-    /// Returns the length that is padded, from 1; 1 for a sample that is cut to the edge of its step.
-    fn length(&self) -> u32 {
-        1
+    /// Returns the lengths that are padded, from 1; 1 for a sample that is cut to the edge of its step.
+    fn extent(&self) -> Extent {
+        Extent::new(1)
     }
 
     /// Returns the host memory that it holds.
@@ -118,21 +121,21 @@ pub trait Item: Send + 'static {
 /// For sources that read while they collate, since what they read depends on the edge.
 impl Item for () {}
 
-/// Samples that get one edge.
+/// Samples that get one extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// The samples, in order.
     pub ids: Vec<u64>,
     /// What each row is cut or padded to.
-    pub edge: u32,
+    pub extent: Extent,
     /// How many samples lie in each row, where they are packed; else each has a row of its own.
     pub packed: Option<Vec<u32>>,
 }
 
 impl Part {
     /// Describes samples with a row each.
-    pub fn new(ids: Vec<u64>, edge: u32) -> Self {
-        Self { ids, edge, packed: None }
+    pub fn new(ids: Vec<u64>, extent: impl Into<Extent>) -> Self {
+        Self { ids, extent: extent.into(), packed: None }
     }
 
     /// Returns how many rows there are.
@@ -167,7 +170,7 @@ impl Part {
     }
 }
 
-/// The samples of one optimizer step, and the edges that they get.
+/// The samples of one optimizer step, and the extents that they get.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draw {
     /// Epoch, from 0.
@@ -178,13 +181,14 @@ pub struct Draw {
 
 impl Draw {
     /// Describes batches of samples with a row each.
-    pub fn of_batches(epoch: u64, batches: impl IntoIterator<Item = StepBatch>) -> Self {
-        Self { epoch, parts: batches.into_iter().map(|StepBatch { ids, edge }| Part::new(ids, edge)).collect() }
+    pub fn of_batches<const AXES: usize>(epoch: u64, batches: impl IntoIterator<Item = StepBatch<AXES>>) -> Self {
+        let parts = batches.into_iter().map(|StepBatch { ids, cell }| Part::new(ids, extent(cell)));
+        Self { epoch, parts: parts.collect() }
     }
 
-    /// Describes samples of an epoch that all get one edge.
-    pub fn of_edge(epoch: u64, ids: Vec<u64>, edge: u32) -> Self {
-        Self { epoch, parts: vec![Part::new(ids, edge)] }
+    /// Describes samples of an epoch that all get one extent.
+    pub fn of_extent(epoch: u64, ids: Vec<u64>, extent: impl Into<Extent>) -> Self {
+        Self { epoch, parts: vec![Part::new(ids, extent)] }
     }
 
     /// Returns the ids of all samples, in order.
@@ -217,9 +221,9 @@ impl Draw {
         self.parts.retain(|part| !part.ids.is_empty());
     }
 
-    /// Pads no sample to more than this.
+    /// Pads no sample of one axis to more than this.
     pub(crate) fn cut_edges(&mut self, longest: u32) {
-        self.parts.iter_mut().for_each(|part| part.edge = part.edge.min(longest));
+        self.parts.iter_mut().for_each(|part| part.extent = part.extent.edge().min(longest).into());
     }
 
     /// Returns the micro-batches: every part, divided where it has more rows than one may have.
@@ -228,7 +232,7 @@ impl Draw {
         let divide = |part: &Part| {
             let samples = start..start + part.n_rows();
             start = samples.end;
-            StepPart::divide(samples, part.edge, most)
+            StepPart::divide(samples, part.extent, most)
         };
         self.parts.iter().flat_map(divide).collect()
     }

@@ -8,7 +8,7 @@ use plimsoll_plan::{BlankTrials, Ran, RealSteps, Trial, TrialError};
 use plimsoll_predict::{Keys, Phase};
 use plimsoll_probe::Probe;
 use plimsoll_step::{OptimizerRecovery, StepPart};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::device::uploaded;
 use crate::job::{Job, mean_loss};
@@ -43,28 +43,28 @@ impl From<SourceError> for TrialError {
     }
 }
 
-/// Reads the first samples that fit an edge, again and again where there are too few.
-fn samples<S: Source>(source: &S, n: u32, edge: u32) -> Result<(Draw, Vec<S::Item>), SourceError> {
+/// Reads the first samples that an extent holds, again and again where there are too few.
+fn samples<S: Source>(source: &S, n: u32, extent: Extent) -> Result<(Draw, Vec<S::Item>), SourceError> {
     let (n, cut) = (n as usize, source.lengths() == Lengths::Cut);
     // One that cannot be read is no reason not to measure; the run will say so.
-    let fitting = |id| twice(|| source.read(0, id)).ok().filter(|item| cut || item.length() <= edge);
+    let fitting = |id| twice(|| source.read(0, id)).ok().filter(|item| cut || extent.covers(item.extent()));
     let found = (0..source.n_samples()).filter_map(|id| Some((id, fitting(id)?)));
     let (mut ids, mut items): (Vec<_>, Vec<_>) = found.take(n).unzip();
     let n_found = ids.len();
     if n_found == 0 {
-        let reason = format!("no sample that can be read is short enough for an edge of {edge}");
+        let reason = format!("no sample that can be read is short enough for an edge of {extent}");
         return Err(SourceError { sample_id: 0, reason });
     }
     for at in n_found..n {
         items.push(twice(|| source.read(0, ids[at % n_found]))?);
         ids.push(ids[at % n_found]);
     }
-    Ok((Draw::of_edge(0, ids, edge), items))
+    Ok((Draw::of_extent(0, ids, extent), items))
 }
 
 /// Returns a buffer that is full of such samples, in one batch of this shape.
 pub(crate) fn filled<S: Source>(source: &S, shape: StepShape) -> Result<S::Buffer, SourceError> {
-    let (draw, items) = samples(source, shape.samples, shape.edge())?;
+    let (draw, items) = samples(source, shape.samples, shape.extent())?;
     let mut buffer = source.buffer(shape);
     source.collate(&draw, &items, &mut buffer)?;
     Ok(buffer)
@@ -117,7 +117,7 @@ impl<'a, J: Job> Trials<'a, J> {
     pub fn step(
         &mut self,
         draw: &Draw,
-        lengths: &[u32],
+        lengths: &[Extent],
         buffer: &<J::Source as Source>::Buffer,
         most: u32,
     ) -> Result<Ran, TrialError> {
@@ -125,7 +125,8 @@ impl<'a, J: Job> Trials<'a, J> {
         let (task_weights, whole) = (vec![1.0; job.tasks().len()], parts.clone());
         let mean_loss = |model: &J::Model, samples: Range<usize>| {
             let part = whole.iter().find(|it| it.samples.contains(&samples.start));
-            let shape = StepPart { samples: samples.clone(), edge: part.map_or(0, |it| it.edge) }.shape();
+            let extent = part.map_or(Extent::new(0), |it| it.extent);
+            let shape = StepPart { samples: samples.clone(), extent }.shape();
             let batch = |device: &Device| uploaded(job.batch(buffer, samples, device), device);
             mean_loss(job, keys.key(Phase::Train, shape), (model, &self.device), batch, &task_weights)
         };
@@ -138,9 +139,9 @@ impl<'a, J: Job> Trials<'a, J> {
         n_samples: u32,
         buffer: &mut <J::Source as Source>::Buffer,
     ) -> Result<Ran, TrialError> {
-        let (draw, items) = samples(&*self.source, n_samples, shape.edge())?;
+        let (draw, items) = samples(&*self.source, n_samples, shape.extent())?;
         self.source.collate(&draw, &items, buffer)?;
-        let lengths: Vec<_> = items.iter().map(Item::length).collect();
+        let lengths: Vec<_> = items.iter().map(Item::extent).collect();
         drop(items);
         self.step(&draw, &lengths, buffer, shape.samples)
     }
@@ -149,10 +150,10 @@ impl<'a, J: Job> Trials<'a, J> {
 impl<J: Job> RealSteps for Trials<'_, J> {
     fn train(&mut self, shape: StepShape, n_samples: u32) -> Result<Trial, TrialError> {
         let n_samples = n_samples.max(shape.samples);
-        let has_room = n_samples <= self.room.samples && shape.edge() <= self.room.edge();
+        let has_room = self.room.covers(shape.with_samples(n_samples));
         let held = if has_room { self.buffers.pop() } else { None };
         let is_held = held.is_some();
-        let mut buffer = held.unwrap_or_else(|| self.source.buffer(StepShape::new(n_samples, shape.edge())));
+        let mut buffer = held.unwrap_or_else(|| self.source.buffer(shape.with_samples(n_samples)));
         let ran = self.collate_and_step(shape, n_samples, &mut buffer);
         self.buffers.extend(Some(buffer).filter(|_| is_held));
         self.blank.whole(shape, ran?)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plimsoll_train::{
     BadSample, Draw, Item, Loader, LoaderConfig, LoaderError, Source, SourceError, StepSamples, Wanted,
 };
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 const EDGE: u32 = 8;
 
@@ -29,8 +29,8 @@ struct Numbers {
 struct Number(u64);
 
 impl Item for Number {
-    fn length(&self) -> u32 {
-        1
+    fn extent(&self) -> Extent {
+        (1).into()
     }
 }
 
@@ -120,7 +120,7 @@ fn as_many_workers_as_there_are_read_the_samples_of_one_step() {
     let (mut loader, wanted) = loader(&source, 8, BadSample::Fail);
     for _ in 0..6 {
         let samples = loader.next(&wanted).unwrap();
-        assert_eq!((samples.buffer.len(), samples.lengths.len()), (16, 16));
+        assert_eq!((samples.buffer.len(), samples.extents.len()), (16, 16));
         loader.recycle(samples).unwrap();
     }
     source.let_go();

@@ -8,7 +8,7 @@ use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
     Draw, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit, Wanted,
 };
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 use proptest::prelude::*;
 
 const ROW_LEN: u32 = 24;
@@ -26,8 +26,8 @@ fn length(id: u64) -> u32 {
 }
 
 impl Item for Word {
-    fn length(&self) -> u32 {
-        length(self.0)
+    fn extent(&self) -> Extent {
+        (length(self.0)).into()
     }
 }
 
@@ -63,7 +63,7 @@ impl Source for Words {
         buffer.clear();
         let mut rest = items.iter().map(|it| it.0);
         for part in &draw.parts {
-            assert_eq!(part.edge, ROW_LEN);
+            assert_eq!(part.extent.edge(), ROW_LEN);
             buffer.extend(part.row_sizes().map(|n| rest.by_ref().take(n).collect()));
         }
         assert_eq!((rest.next(), buffer.capacity()), (None, room), "a step has more rows than its buffer");

@@ -17,7 +17,7 @@ pub enum Decision {
     },
     /// The next step uses other knobs.
     Move(Change),
-    /// The next steps use other batch sizes, one for each edge of the lattice.
+    /// The next steps use other batch sizes, one for each cell.
     Resize(Resize),
     /// The knobs no longer go up.
     Brake {
@@ -37,10 +37,10 @@ pub struct Change {
     pub reason: MoveReason,
 }
 
-/// A change of the largest micro-batch of each edge.
+/// A change of the largest micro-batch of each cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resize {
-    /// The batch sizes until now, in the order of the edges.
+    /// The batch sizes until now, in the order of the cells.
     pub from: Vec<u32>,
     /// The batch sizes from the next step on.
     pub to: Vec<u32>,

@@ -23,8 +23,10 @@
 //! ```
 
 mod bytes;
+mod cells;
 mod decision;
 mod division;
+pub mod edge_or_edges;
 mod event;
 mod features;
 mod fraction;
@@ -37,6 +39,7 @@ mod shape;
 mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
+pub use cells::Cells;
 pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
 pub use division::{part_size, share_of_replica};
 pub use event::{

@@ -72,6 +72,17 @@ impl Extent {
     pub fn covers(self, other: Self) -> bool {
         self.edges.iter().zip(other.edges).all(|(own, theirs)| *own >= theirs)
     }
+
+    /// Returns the smallest extent that covers both.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        Self { edges: std::array::from_fn(|axis| self.edges[axis].max(other.edges[axis])) }
+    }
+
+    /// Returns the product of all edges; a number that does not fit saturates.
+    pub fn positions(self) -> u64 {
+        self.edges().iter().fold(1, |n, edge| n.saturating_mul((*edge).into()))
+    }
 }
 
 impl From<u32> for Extent {
@@ -155,7 +166,7 @@ impl StepShape {
 
     /// Returns samples times all edges; a number that does not fit saturates.
     pub fn positions(self) -> u64 {
-        self.edges().iter().fold(self.samples.into(), |n, edge| n.saturating_mul((*edge).into()))
+        self.extent.positions().saturating_mul(self.samples.into())
     }
 
     /// Whether this shape has at least as many samples as `other`, at least as large along every axis.

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_train::{
     Draw, Inference, Job, JobOptimizer, Lengths, Loss, Source, SourceError, StepError, Unit, Validation,
 };
-use plimsoll_types::{Bytes, Features, StepShape};
+use plimsoll_types::{Bytes, Extent, Features, StepShape};
 
 /// Told what a run asks of its job, and free to make it fail: how recovery is put to the test.
 ///
@@ -43,7 +43,7 @@ pub trait Hooks: Send + Sync + 'static {
 /// Some samples of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookedPart {
-    /// How many they are, and their edge.
+    /// How many they are, and their extent.
     pub shape: StepShape,
     /// Which of the step's samples they are; those of a blank batch have no place in it, and begin at zero.
     pub samples: Range<usize>,
@@ -78,10 +78,10 @@ impl<B> HookedBuffer<B> {
     fn part(&self, samples: Range<usize>) -> HookedPart {
         let ends = self.draw.parts.iter().scan(0, |end, part| {
             *end += part.n_rows();
-            Some((*end, part.edge))
+            Some((*end, part.extent))
         });
-        let edge = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(0, |(_, edge)| edge);
-        let shape = StepShape::new(u32::try_from(samples.len()).unwrap_or(u32::MAX), edge);
+        let extent = ends.into_iter().find(|(end, _)| samples.start < *end).map_or(Extent::new(0), |it| it.1);
+        let shape = StepShape::of(u32::try_from(samples.len()).unwrap_or(u32::MAX), extent);
         HookedPart { shape, samples, n_samples: Some(self.draw.n_rows()) }
     }
 }
@@ -177,8 +177,8 @@ impl<J: Job, H: Hooks + ?Sized> Job for Hooked<J, H> {
         self.job.blank_forward(model, shape, device)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
-        self.job.describe_validation(edge)
+    fn describe_validation(&self, extent: Extent) -> String {
+        self.job.describe_validation(extent)
     }
 
     fn validate(

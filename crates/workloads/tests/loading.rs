@@ -125,7 +125,7 @@ fn pixels(photos: Photos, n_steps: u64) -> Vec<Vec<u8>> {
     let mut buffer = crops.buffer(StepShape::new(6, 24));
     let step = |step: u64| {
         let ids = (0..6).map(|it| (it * 11 + step * 7) % crops.n_samples()).collect();
-        crops.collate(&Draw::of_edge(0, ids, 24), &[(); 6], &mut buffer).unwrap();
+        crops.collate(&Draw::of_extent(0, ids, 24), &[(); 6], &mut buffer).unwrap();
         [buffer.pixels.lr(), buffer.pixels.hr()].concat()
     };
     (0..n_steps).map(step).collect()
@@ -271,7 +271,7 @@ fn a_long_recording_is_read_in_blocks() {
     let stream = RecordingStream::new(Arc::new(recordings), false);
     for id in 0..stream.n_samples() {
         let (frames, peak) = measured(|| stream.read(0, id).unwrap());
-        assert_eq!(frames.length(), 30_067, "{}", stream.describe(id));
+        assert_eq!(frames.extent().edge(), 30_067, "{}", stream.describe(id));
         // The frames take 4.6 MiB, and as much again while their memory grows.
         assert!(peak <= before.saturating_add(Bytes::mib(14)), "{}: {peak}", stream.describe(id));
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
-use plimsoll_predict::{Platform, PredictorConfig};
+use plimsoll_predict::{Platform, PredictorConfig, cells};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
-    RunDir, Scaling, Shell, StopFlag, fit,
+    BalanceConfig, ControllerConfig, Existing, FitConfig, Job, LearningRate, LoaderConfig, LongestEdges,
+    OptimizerRecovery, RunDir, Scaling, Shell, Source, StopFlag, fit,
 };
 use plimsoll_types::{Bytes, Event, Fraction, Recompute, StepDone, Validated};
 use plimsoll_workloads::Room;
@@ -22,10 +23,13 @@ use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, Samples
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
-const EDGES: [u32; 4] = [1, 2, 4, 6];
+/// The most cells of images and words.
+const MOST_CELLS: u32 = 9;
 
-fn config(n_steps: u64) -> FitConfig {
-    let bucketed = BucketedConfig { edges: EDGES.to_vec(), batch_max: 16, ..BucketedConfig::default() };
+fn config(job: &Multitask, n_steps: u64) -> FitConfig {
+    let extents: Vec<_> = job.source().lengths().index().unwrap().iter().collect();
+    let cells = cells(&extents, MOST_CELLS, &[1, 1]).unwrap();
+    let bucketed = BucketedConfig { cells: cells.clone(), batch_max: 16, ..BucketedConfig::default() };
     FitConfig {
         device: "flex".to_owned(),
         seed: 3,
@@ -38,7 +42,7 @@ fn config(n_steps: u64) -> FitConfig {
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },
         target: Fraction::ONE,
         controller: ControllerConfig {
-            predictor: PredictorConfig::default(),
+            predictor: PredictorConfig { features: job.features(), ..PredictorConfig::default() },
             policy: PolicyConfig::Bucketed(bucketed),
             recompute: Recompute::NEVER,
             platform: Platform::default(),
@@ -48,7 +52,11 @@ fn config(n_steps: u64) -> FitConfig {
             small_batch: 0,
         },
         tasks: BalanceConfig::GradNorm { alpha: 1.5, learning_rate: 0.025 },
-        loader: LoaderConfig { edges: EDGES.to_vec(), ..LoaderConfig::cut(3, 32, 6, Bytes::mib(16)) },
+        loader: LoaderConfig {
+            largest_extent: *cells.last().unwrap(),
+            cells,
+            ..LoaderConfig::cut(3, 32, 1, Bytes::mib(16))
+        },
         validate_every: 1000,
         validation_share: Fraction::ONE,
         checkpoint_every: 1000,
@@ -81,7 +89,7 @@ fn run(job: &Multitask, path: &Path, existing: Existing, n_steps: u64, stop_afte
         fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
     };
-    fit(job, &config(n_steps), shell).unwrap();
+    fit(job, &config(job, n_steps), shell).unwrap();
     run_dir.events().unwrap()
 }
 
@@ -152,4 +160,45 @@ fn a_folder_with_one_task_or_two_trains_and_validates_these_alone() {
             "{validated:?}"
         );
     }
+}
+
+/// A copy of the drawings whose texts have 5 to 11 words, whatever the number of images.
+fn with_longer_texts(folder: &Path) -> Samples {
+    let data = folder.join("data");
+    copy_folder(&plimsoll_fixtures::dir().join("multitask"), &data).unwrap();
+    let list = data.join("samples.jsonl");
+    let longer = |(at, line): (usize, &str)| {
+        line.replace("\"text\": \"", &format!("\"text\": \"{}", "rather ".repeat(at * 5 % 7)))
+    };
+    let lines: Vec<_> = fs::read_to_string(&list).unwrap().lines().enumerate().map(longer).collect();
+    fs::write(&list, lines.join("\n")).unwrap();
+    Samples::read(&SamplesConfig::new(data, Room::boundless(folder))).unwrap()
+}
+
+#[test]
+fn texts_are_padded_to_the_words_of_their_cell_and_an_interrupted_run_draws_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = Multitask::new(MultitaskConfig::new(3), Arc::new(with_longer_texts(folder.path())));
+    let [whole, parts] = ["whole", "parts"].map(|it| folder.path().join(it));
+    let undisturbed = run(&job, &whole, Existing::Refuse, 16, None);
+    run(&job, &parts, Existing::Refuse, 16, Some(6));
+    let events = run(&job, &parts, Existing::Resume, 16, None);
+    let drawn = |events: &[Event]| {
+        let of_step = |it: &StepDone| it.micro_batches.iter().map(|it| (it.edges, it.ids.clone())).collect();
+        steps(events).into_iter().map(of_step).collect::<Vec<Vec<_>>>()
+    };
+    assert_eq!(drawn(&undisturbed), drawn(&events));
+    let index = job.source().lengths().index().unwrap();
+    let (mut words, mut times) = (BTreeSet::new(), BTreeMap::<(u64, u64), u32>::new());
+    for done in steps(&events) {
+        assert!(done.peak <= done.capacity, "step {}", done.step);
+        assert!(done.step < 2 || done.upper.is_some_and(|upper| done.peak <= upper), "step {}", done.step);
+        for batch in &done.micro_batches {
+            assert!(batch.ids.iter().all(|id| batch.edges.covers(index.get(*id).unwrap())), "{batch:?}");
+            words.insert(batch.edges.edges()[1]);
+            batch.ids.iter().for_each(|id| *times.entry((done.epoch, *id)).or_default() += 1);
+        }
+    }
+    assert!(1 < words.len() && words.last().is_some_and(|most| *most < 24), "{words:?}");
+    assert!(times.values().all(|n| *n == 1) && times.len() as u64 > 2 * job.source().n_samples());
 }

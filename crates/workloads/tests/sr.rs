@@ -82,7 +82,7 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, model) = (job(fixtures()), model(&device));
     let source = job.source();
     let mut buffer = source.buffer(StepShape::new(13, 24));
-    source.collate(&Draw::of_edge(0, (0..13).collect(), 24), &[(); 13], &mut buffer).unwrap();
+    source.collate(&Draw::of_extent(0, (0..13).collect(), 24), &[(); 13], &mut buffer).unwrap();
     let gradients = |sizes: &[usize]| {
         let (mut accumulator, mut start) = (WeightedAccumulator::new(13), 0);
         for n in sizes {

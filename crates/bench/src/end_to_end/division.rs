@@ -116,7 +116,7 @@ impl Division {
     fn turn(&self, epoch: u64, method: Method, steps: &[Vec<StepBatch>]) -> Turn {
         let batches = || steps.iter().flatten();
         let id = |id: &u64| self.ids[usize::try_from(*id).unwrap_or(usize::MAX)];
-        let named = |batch: &StepBatch| StepBatch { ids: batch.ids.iter().map(id).collect(), edge: batch.edge };
+        let named = |batch: &StepBatch| StepBatch { ids: batch.ids.iter().map(id).collect(), cell: batch.cell };
         Turn {
             epoch,
             method,
@@ -219,12 +219,12 @@ impl Division {
         let mut batches: Vec<StepBatch> = Vec::new();
         for id in order {
             let length = self.length(id);
-            match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.edge.max(length))) {
+            match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.cell[0].max(length))) {
                 Some(batch) => {
                     batch.ids.push(id);
-                    batch.edge = batch.edge.max(length);
+                    batch.cell[0] = batch.cell[0].max(length);
                 }
-                None => batches.push(StepBatch { ids: vec![id], edge: length }),
+                None => batches.push(StepBatch { ids: vec![id], cell: [length] }),
             }
         }
         batches
@@ -294,8 +294,8 @@ mod tests {
                 ids.sort_unstable();
                 prop_assert!(ids.into_iter().eq(0..division.index.n_samples() as u64), "{}", method);
                 for batch in steps.iter().flatten() {
-                    prop_assert!(batch.ids.len() <= division.rule.capacity([batch.edge]) as usize, "{batch:?}");
-                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.edge), "{batch:?}");
+                    prop_assert!(batch.ids.len() <= division.rule.capacity(batch.cell) as usize, "{batch:?}");
+                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.cell[0]), "{batch:?}");
                 }
             }
         }
@@ -315,7 +315,7 @@ mod tests {
         let steps = division.steps(Method::Random, 0).unwrap();
         let batches: Vec<_> = steps.iter().flatten().collect();
         for pair in batches.windows(2) {
-            let longest = pair[0].edge.max(division.length(pair[1].ids[0]));
+            let longest = pair[0].cell[0].max(division.length(pair[1].ids[0]));
             assert!(division.rule.capacity([longest]) as usize <= pair[0].ids.len(), "{pair:?}");
         }
     }
@@ -329,9 +329,9 @@ mod tests {
         for batch in &batches {
             assert!(batch.padded() <= u64::from(least), "{batch:?}");
             let shortest = batch.ids.iter().map(|id| division.length(*id)).min().unwrap();
-            assert!(batch.edge - shortest <= 20, "{batch:?}");
+            assert!(batch.cell[0] - shortest <= 20, "{batch:?}");
         }
-        let edges: Vec<_> = batches.iter().map(|it| it.edge).collect();
+        let edges: Vec<_> = batches.iter().map(|it| it.cell[0]).collect();
         assert!(!edges.is_sorted() && !edges.is_sorted_by_key(|it| Reverse(*it)), "they come at random");
     }
 
@@ -342,9 +342,9 @@ mod tests {
         let batches = division.sorted(0);
         assert!(batches.iter().all(|it| it.ids.len() == 4));
         for run in batches.chunks(N_SORTED) {
-            assert!(run.iter().all(|it| it.edge <= run[0].edge) && run.is_sorted_by_key(|it| Reverse(it.edge)));
+            assert!(run.iter().all(|it| it.cell <= run[0].cell) && run.is_sorted_by_key(|it| Reverse(it.cell)));
         }
-        assert!(batches[N_SORTED - 1].edge < batches[N_SORTED].edge);
+        assert!(batches[N_SORTED - 1].cell < batches[N_SORTED].cell);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
 fn finder(oracle: &Oracle<'_>) -> Finder {
     let setting = oracle.setting();
     let config = FinderConfig {
-        edge: setting.edge,
+        extent: setting.edge.into(),
         batch_max: setting.batch_max,
         target: Fraction::ONE,
         batch_reduction: Fraction::ZERO,

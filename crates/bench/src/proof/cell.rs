@@ -1,7 +1,7 @@
 //! One cell, planned and run.
 
 use plimsoll_predict::{Phase, Source};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent, edge_or_edges};
 use serde::{Deserialize, Serialize};
 
 /// What was planned for a cell, and what it took in a fresh process.
@@ -17,8 +17,9 @@ pub struct CellRow {
     pub phase: Phase,
     /// Samples of the micro-batch.
     pub batch: u32,
-    /// Edge of a sample.
-    pub edge: u32,
+    /// Extent of a sample.
+    #[serde(rename = "edge", with = "edge_or_edges")]
+    pub extent: Extent,
     /// Samples of the optimizer step: more than `batch` accumulate gradients.
     pub n_samples: u32,
     /// Where the planned figures come from.

@@ -1,6 +1,6 @@
 //! Which cells are planned and run.
 
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Cells that one plan covers: a plan knows one number of samples per optimizer step.
@@ -17,29 +17,34 @@ pub struct Group {
 impl Group {
     /// Returns the shape of the largest optimizer step.
     pub fn largest(&self) -> StepShape {
-        let edge = self.training.iter().map(|it| it.edge()).max().unwrap_or(1);
-        StepShape::new(self.effective_batch_size, edge)
+        let largest = self.training.iter().map(|it| it.extent()).reduce(Extent::joined);
+        StepShape::of(self.effective_batch_size, largest.unwrap_or(Extent::new(1)))
     }
 }
 
-/// What the edge of a job's samples counts; the tables below are in pixels.
+/// What the extent of a job's samples counts; the tables below are in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edges {
     /// Pixels along the side of an image.
     Pixels,
     /// Tokens or frames along a sequence: four for each pixel.
     Positions,
-    /// Images of a sample: one for eight pixels.
-    Images,
+    /// Images of a sample, one for eight pixels, and words, three for four, of which a text has 24 at most.
+    ImagesAndWords,
 }
 
 impl Edges {
-    /// Returns the edge that stands for so many pixels.
-    pub fn of(self, pixels: u32) -> u32 {
+    /// Returns the extent that stands for so many pixels.
+    ///
+    /// # Panics
+    ///
+    /// For fewer than 8 pixels, where samples have images and words.
+    pub fn of(self, pixels: u32) -> Extent {
         match self {
-            Self::Pixels => pixels,
-            Self::Positions => 4 * pixels,
-            Self::Images => pixels / 8,
+            Self::Pixels => pixels.into(),
+            Self::Positions => (4 * pixels).into(),
+            Self::ImagesAndWords => Extent::try_new(&[pixels / 8, (3 * pixels / 4).min(24)])
+                .unwrap_or_else(|error| panic!("failed to {error}")),
         }
     }
 }
@@ -97,8 +102,8 @@ pub fn thin(groups: &[Group], n_cells: usize) -> Vec<Group> {
 
 fn shapes(rows: &[Row], edges: Edges) -> Vec<StepShape> {
     let row = |(edge, batches): &Row| {
-        let edge = edges.of(*edge);
-        batches.iter().map(move |batch| StepShape::new(*batch, edge))
+        let extent = edges.of(*edge);
+        batches.iter().map(move |batch| StepShape::of(*batch, extent))
     };
     rows.iter().flat_map(row).collect()
 }
@@ -131,7 +136,7 @@ mod tests {
 
     #[test]
     fn no_micro_batch_is_larger_than_its_step() {
-        for group in pooled_groups(Edges::Images).into_iter().chain(probed_groups(Edges::Positions)) {
+        for group in pooled_groups(Edges::ImagesAndWords).into_iter().chain(probed_groups(Edges::Positions)) {
             assert!(group.training.iter().all(|it| it.samples <= group.effective_batch_size), "{group:?}");
         }
     }

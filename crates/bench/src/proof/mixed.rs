@@ -73,8 +73,8 @@ pub fn draw(n_steps: usize, edges: Edges, seed: u64) -> Vec<Vec<StepShape>> {
     // Each of the large ones in its turn, so that a run has them all.
     let mut large = LARGE.iter().cycle();
     let mut part = |pick: &mut dyn FnMut(&[u32]) -> u32| match pick(&numbers) {
-        0 => large.next().map_or(StepShape::new(0, 0), |(batch, edge)| StepShape::new(*batch, edges.of(*edge))),
-        _ => StepShape::new(pick(&SMALL.1), edges.of(pick(&SMALL.0))),
+        0 => large.next().map_or(StepShape::new(0, 0), |(batch, edge)| StepShape::of(*batch, edges.of(*edge))),
+        _ => StepShape::of(pick(&SMALL.1), edges.of(pick(&SMALL.0))),
     };
     (0..n_steps).map(|_| (0..pick(&counts)).map(|_| part(&mut pick)).collect()).collect()
 }

@@ -108,7 +108,7 @@ impl fmt::Display for CellRow {
         // Names as they are in the file.
         let name = |it: serde_json::Result<String>| it.unwrap_or_default().trim_matches('"').to_owned();
         let (phase, source) = (name(serde_json::to_string(&self.phase)), name(serde_json::to_string(&self.source)));
-        let shape = format!("{:>5} × {:<4}", self.batch, self.edge);
+        let shape = format!("{:>5} × {:<4}", self.batch, self.extent.to_string());
         write!(f, "{phase:<6} {shape} {:>8}  {source:<12}", self.n_samples)?;
         write!(f, "{:>12} {:>12} ", self.predicted_reserved, self.measured_reserved)?;
         if let Some(Judged { expected, upper, measured }) = self.judged() {
@@ -185,7 +185,7 @@ mod tests {
             checkpointing: false,
             phase: Phase::Train,
             batch: 5,
-            edge: 64,
+            extent: 64.into(),
             n_samples: 16,
             source: Source::DryRun,
             predicted_reserved: Bytes::mib(40),

@@ -173,7 +173,7 @@ mod tests {
             checkpointing: false,
             phase: Phase::Train,
             batch: 8,
-            edge: 32,
+            extent: 32.into(),
             n_samples: 16,
             source: Source::DryRun,
             predicted_reserved: Bytes::mib(predicted),

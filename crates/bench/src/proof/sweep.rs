@@ -1,6 +1,6 @@
 //! The micro-batch that was chosen, against all that could have been.
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent, edge_or_edges};
 use serde::Serialize;
 
 /// The speed of a job by the size of its micro-batches.
@@ -10,8 +10,9 @@ pub struct Sweep {
     pub job: String,
     /// What the memory was capped at.
     pub capacity: Bytes,
-    /// Edge of the samples.
-    pub edge: u32,
+    /// Extent of the samples.
+    #[serde(rename = "edge", with = "edge_or_edges")]
+    pub extent: Extent,
     /// The micro-batch that was chosen.
     pub chosen: u32,
     /// Micro-batches, each with its samples per second.
@@ -34,7 +35,7 @@ impl Sweep {
     pub(crate) fn cells(&self) -> Vec<String> {
         let tried: Vec<_> = self.tried.iter().map(|(batch, speed)| format!("{batch}: {speed:.1}")).collect();
         let share = self.share().map_or("not measured".to_owned(), |it| format!("{it:.2}"));
-        let edge = self.edge.to_string();
+        let edge = self.extent.to_string();
         vec![self.job.clone(), edge, self.capacity.to_string(), self.chosen.to_string(), tried.join(", "), share]
     }
 
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn the_chosen_micro_batch_is_held_against_the_fastest() {
         let tried = vec![(1, 10.0), (2, 40.0), (4, 30.0)];
-        let sweep = Sweep { job: "sr".into(), capacity: Bytes::mib(64), edge: 16, chosen: 4, tried };
+        let sweep = Sweep { job: "sr".into(), capacity: Bytes::mib(64), extent: 16.into(), chosen: 4, tried };
         assert_eq!((sweep.best(), sweep.share()), (Some((2, 40.0)), Some(0.75)));
         assert_eq!(Sweep { chosen: 8, ..sweep }.share(), None);
     }

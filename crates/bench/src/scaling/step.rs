@@ -55,8 +55,8 @@ pub fn run_step(
     let rooms = rule.rooms(&world.devices);
     let whole = |it: u64| u32::try_from(it).unwrap_or(u32::MAX);
     let to_deal = |batch: &StepBatch| {
-        let limits = rooms.iter().map(|it| whole(it / u64::from(batch.edge))).collect();
-        BatchToDeal { n_samples: whole(batch.ids.len() as u64), length: batch.edge, limits }
+        let limits = rooms.iter().map(|it| whole(it / u64::from(batch.cell[0]))).collect();
+        BatchToDeal { n_samples: whole(batch.ids.len() as u64), length: batch.cell[0], limits }
     };
     let batches: Vec<_> = step.batches.iter().map(to_deal).collect();
     let start = cpu_time();
@@ -101,7 +101,7 @@ mod tests {
 
     /// Runs ten steps of four batches, and returns what the last came to.
     fn last(world: &World, rule: Rule, cost: &StepCost) -> Stepped {
-        let batch = |edge: u32| StepBatch { ids: (0..49_152 / u64::from(edge)).collect(), edge };
+        let batch = |edge: u32| StepBatch { ids: (0..49_152 / u64::from(edge)).collect(), cell: [edge] };
         let batches = [512, 128, 64, 256].map(batch).to_vec();
         let step = PlannedStep { epoch: 0, span: 0..4 * 49_152, batches, ends_epoch: false };
         let (mut speeds, mut random) = (Speeds::unknown(world.devices.len()), SplitMix64::new(1));
@@ -136,7 +136,7 @@ mod tests {
         let devices = vec![Class { name: "", room: 16_384, speed: 1.0 }; 8];
         let world = |noise| World { name: "", devices: devices.clone(), noise };
         // What is full where all take as long, and what a micro-batch takes by itself is a quarter of it.
-        let batch = StepBatch { ids: (0..8 * 128).collect(), edge: 128 };
+        let batch = StepBatch { ids: (0..8 * 128).collect(), cell: [128] };
         let cost = StepCost { micro_batch: 4e-2, ..COST };
         let step = PlannedStep { epoch: 0, span: 0..1, batches: vec![batch; 2], ends_epoch: false };
         let (mut speeds, mut random) = (Speeds::unknown(8), SplitMix64::new(1));

@@ -124,7 +124,7 @@ fn memory_plan() -> MemoryPlan {
     let cell = |phase: Phase, batch: u32| PlannedCell {
         phase,
         batch,
-        edge: 32,
+        extent: 32.into(),
         resident: Bytes::mib(1),
         nodes: 0,
         reserved: Bytes::mib(10),

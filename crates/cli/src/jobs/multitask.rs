@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_train::Job;
 use plimsoll_workloads::multitask::{ENOUGH_IMAGES, Multitask, Samples, Scarce};
 
-use super::padded::{About, lengths};
+use super::padded::{About, extents};
 use super::{SIGNATURE_FILE, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
@@ -18,8 +18,8 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let held_out = held_out(samples.validation.len(), samples.test.len());
     let tasks = job.tasks().join(", ");
     let about = About {
-        lengths: lengths(&job),
-        validation_edges: Vec::new(),
+        extents: extents(&job),
+        validation_extents: samples.held_out_extents(),
         skips_held_out: false,
         lines: vec![format!("{} samples to train on, {held_out}; tasks: {tasks}", samples.train.len())],
         skipped: samples.skipped.clone(),

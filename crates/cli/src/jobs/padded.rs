@@ -1,23 +1,23 @@
 //! What jobs whose samples have lengths have in common.
 
-use plimsoll_sampler::{BatchPlanner, PlanConfig, SamplerError, StreamLimits, StreamPlanner};
+use plimsoll_sampler::{PlanConfig, SamplerError, StreamLimits, StreamPlanner};
 use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
 use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Buckets, Prepared, Sizes, thinned, told};
 use crate::settings::{Notes, Settings};
 
-/// Edges of validation batches that are planned; a batch between two of them is held against the longer one.
-const INFERENCE_EDGES: usize = 3;
+/// Extents of validation batches that are planned; a batch between two of them is held against one that covers it.
+const INFERENCE_EXTENTS: usize = 3;
 
 /// What a job's data says of itself.
 pub(super) struct About {
-    /// Length of each training sample.
-    pub(super) lengths: Vec<u32>,
-    /// Edges of validation batches; none where those of training hold all.
-    pub(super) validation_edges: Vec<u32>,
+    /// Extent of each training sample.
+    pub(super) extents: Vec<Extent>,
+    /// Extents of validation batches, from small to large; none where those of training hold all.
+    pub(super) validation_extents: Vec<Extent>,
     /// Whether a validation leaves out what does not fit, where that is allowed.
     pub(super) skips_held_out: bool,
     pub(super) lines: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct About {
     pub(super) files: Vec<(&'static str, String)>,
 }
 
-/// Chooses the edges of a job's samples, and prepares the rest.
+/// Chooses the cells of a job's samples, and prepares the rest.
 pub(super) fn prepare<J: Job>(
     settings: &Settings,
     loading: Loading<'_>,
@@ -33,18 +33,21 @@ pub(super) fn prepare<J: Job>(
     about: About,
 ) -> Result<Prepared<J>, UserError> {
     let taken = loading.taken();
-    let padded = settings.edges(&about.lengths)?;
-    let validation_edges = if about.validation_edges.is_empty() { padded.clone() } else { about.validation_edges };
+    let padded = settings.cells(&about.extents)?;
+    let mut validated = if about.validation_extents.is_empty() { padded.to_vec() } else { about.validation_extents };
+    validated = thinned(validated, INFERENCE_EXTENTS);
+    let largest_validated = validated.iter().copied().reduce(Extent::joined).filter(|it| !validated.contains(it));
+    validated.extend(largest_validated);
     let row_len = if let Lengths::Packed { row_len, .. } = job.source().lengths() { Some(row_len) } else { None };
-    let Buckets { edges, batch_max } = settings.buckets(row_len.map_or(padded, |it| vec![it]))?;
-    let largest = edges.last().copied().unwrap_or(1);
+    let Buckets { cells, batch_max } = settings.buckets(row_len.map_or(padded, |it| vec![it].into()))?;
+    let largest = cells.last().copied().unwrap_or(Extent::new(1));
     let rows = match row_len {
         Some(row_len) => format!("up to {batch_max} packed rows of {row_len} {}", job.unit_of_length()),
-        None => format!("up to {batch_max}, padded to {}", told(&edges)),
+        None => format!("up to {batch_max}, padded to {}", told(&cells)),
     };
     let chosen = format!("{rows}, {}", settings.step());
-    let mut loader = settings.loader(largest, edges.clone());
-    let shares = settings.shares_by_temperature(job.source().lengths().index())?;
+    let mut loader = settings.loader(largest, cells.clone());
+    let shares = settings.shares_by_temperature(job.source().lengths().index().as_ref())?;
     loader.tasks.shares = loader.tasks.shares.or(shares);
     check_tasks(settings, &job, &loader)?;
     Ok(Prepared {
@@ -55,10 +58,10 @@ pub(super) fn prepare<J: Job>(
         capacity: loading.capacity,
         loader,
         largest_sample: largest,
-        inference_edges: thinned(validation_edges, INFERENCE_EDGES),
-        lengths: about.lengths,
+        inference_extents: validated,
+        extents: about.extents,
         skips_held_out: about.skips_held_out,
-        sizes: Sizes::Padded(Buckets { edges, batch_max }),
+        sizes: Sizes::Padded(Buckets { cells, batch_max }),
         notes: Notes { chosen, warnings: Vec::new() },
         data: about.lines,
         skipped: about.skipped,
@@ -69,20 +72,20 @@ pub(super) fn prepare<J: Job>(
 /// Refuses a mix of tasks that the samples do not have, and weights of others, before anything is written.
 fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> Result<(), UserError> {
     settings.check_weights(job.tasks())?;
-    let (any, tasks) = (|_: [u32; 1]| u32::MAX, loader.tasks.clone());
-    let config = PlanConfig { tasks, ..PlanConfig::default() };
-    let least = StreamLimits { samples: 2, bytes: Bytes(2) };
-    let checked = match job.source().lengths() {
-        Lengths::Cut => Ok(()),
-        Lengths::Known(index) | Lengths::Packed { index, .. } => {
-            BatchPlanner::try_new(index, any, config).map(drop).map_err(SamplerError::from)
+    let (lengths, tasks) = (job.source().lengths(), loader.tasks.clone());
+    let checked = match (&lengths, lengths.index()) {
+        (Lengths::Streamed { .. }, _) => {
+            let (any, config) = (|_: [u32; 1]| u32::MAX, PlanConfig { tasks, ..PlanConfig::default() });
+            let least = StreamLimits { samples: 2, bytes: Bytes(2) };
+            StreamPlanner::try_new(any, config, least).map(drop).map_err(SamplerError::from)
         }
-        Lengths::Streamed { .. } => StreamPlanner::try_new(any, config, least).map(drop).map_err(SamplerError::from),
+        (_, Some(index)) => index.check_tasks(tasks),
+        (_, None) => Ok(()),
     };
     checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
 }
 
-/// Returns the lengths that a job knows.
-pub(super) fn lengths<J: Job>(job: &J) -> Vec<u32> {
-    job.source().lengths().index().map(|index| index.iter().map(|[length]| length).collect()).unwrap_or_default()
+/// Returns the extents that a job knows.
+pub(super) fn extents<J: Job>(job: &J) -> Vec<Extent> {
+    job.source().lengths().index().map(|index| index.iter().collect()).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
 use super::padded::About;
@@ -16,8 +17,8 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let (n_train, n_classes) = (recordings.train.len(), recordings.classes.len());
     let held_out = held_out(recordings.validation.len(), recordings.test.len());
     let about = About {
-        lengths: recordings.train.iter().map(|it| it.n_frames).collect(),
-        validation_edges: recordings.validation_edges(),
+        extents: recordings.train.iter().map(|it| it.n_frames.into()).collect(),
+        validation_extents: recordings.validation_edges().into_iter().map(Extent::new).collect(),
         skips_held_out: true,
         lines: vec![format!(
             "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Cells};
 use plimsoll_workloads::sr::{Photos, PhotosConfig, Smallest, Sr};
 
 use super::held_out;
@@ -30,12 +30,12 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         job: loading.watched(Sr::new(settings.sr(), Arc::clone(&photos))),
         probe: loading.probe,
         capacity,
-        loader: settings.loader(bounds.patch_max, Vec::new()),
+        loader: settings.loader(bounds.patch_max.into(), Cells::default()),
         sizes: Sizes::Cut(bounds),
-        largest_sample: photos.largest_patch(),
-        lengths: Vec::new(),
+        largest_sample: photos.largest_patch().into(),
+        extents: Vec::new(),
         skips_held_out: false,
-        inference_edges: vec![settings.sr.validation_tile.min(photos.largest_side())],
+        inference_extents: vec![settings.sr.validation_tile.min(photos.largest_side()).into()],
         notes,
         data: vec![format!("{} images to train on, {held_out}: {names}", photos.train.len())],
         skipped: photos.skipped.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_workloads::text::{Corpus, Text};
 
-use super::padded::{About, lengths};
+use super::padded::{About, extents};
 use super::{held_out, padded};
 use crate::exit::{describe, user_error};
 use crate::loading::Loading;
@@ -26,8 +26,8 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let held_out = held_out(corpus.validation.sections.len(), n_test);
     let vocabulary = corpus.tokenizer.vocabulary();
     let about = About {
-        lengths: lengths(&job),
-        validation_edges: Vec::new(),
+        extents: extents(&job),
+        validation_extents: Vec::new(),
         skips_held_out: false,
         lines: vec![format!("{} sections to train on, {held_out}, {vocabulary} tokens", corpus.train.len())],
         skipped: corpus.skipped.clone(),

@@ -36,9 +36,15 @@ impl Settings {
         }
         self.check_multiples()?;
         self.check_data()?;
-        if self.job == JobName::Sr && self.batch.effective_unit == EffectiveUnit::Tokens {
-            let allowed = "\"samples\" or \"batch\" for `sr`, whose samples have no lengths";
-            return refused("batch.effective_unit", "\"tokens\"", allowed);
+        if self.batch.effective_unit == EffectiveUnit::Tokens {
+            let allowed = match self.job {
+                JobName::Sr => "\"samples\" or \"batch\" for `sr`, whose samples have no lengths",
+                JobName::Multitask => "\"samples\" or \"batch\" for `multitask`, whose samples are images and words",
+                JobName::Sequence | JobName::Text => "",
+            };
+            if !allowed.is_empty() {
+                return refused("batch.effective_unit", "\"tokens\"", allowed);
+            }
         }
         if self.batch.pack && self.job != JobName::Text {
             return refused("batch.pack", true, "false for any job but `text`");

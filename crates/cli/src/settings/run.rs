@@ -3,14 +3,14 @@
 use std::num::NonZeroU64;
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
-use plimsoll_predict::{Dtype, Platform, PredictorConfig, edges};
+use plimsoll_predict::{Dtype, Platform, PredictorConfig, cells};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::TaskMix;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
     StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
 };
-use plimsoll_types::Knobs;
+use plimsoll_types::{Cells, Extent, Knobs};
 
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
@@ -30,11 +30,13 @@ const SAMPLES_OF_REPLICA: u32 = 8;
 const SHORT: u32 = 32;
 
 impl Settings {
-    /// Returns the edges that samples of these lengths are padded to.
-    pub(crate) fn edges(&self, lengths: &[u32]) -> Result<Vec<u32>, UserError> {
-        let multiple = if lengths.iter().all(|it| *it <= SHORT) { 1 } else { EDGE_MULTIPLE };
-        let found = edges(lengths, self.batch.n_edges, multiple);
-        Ok(found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))?.edges)
+    /// Returns the cells that samples of these extents are padded to.
+    pub(crate) fn cells(&self, extents: &[Extent]) -> Result<Cells, UserError> {
+        let longest = extents.iter().copied().reduce(Extent::joined).unwrap_or(Extent::new(1));
+        let multiple = |longest: &u32| if *longest <= SHORT { 1 } else { EDGE_MULTIPLE };
+        let multiples: Vec<u32> = longest.edges().iter().map(multiple).collect();
+        let found = cells(extents, self.batch.n_edges, &multiples);
+        found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))
     }
 
     /// Returns how long packed rows are; none where samples are not packed.
@@ -49,22 +51,23 @@ impl Settings {
         }
     }
 
-    /// Returns the buckets for samples that are padded to these edges, and checks what is configured of batches.
-    pub(crate) fn buckets(&self, edges: Vec<u32>) -> Result<Buckets, UserError> {
-        let largest = edges.last().copied().unwrap_or(1);
-        let (shortest, loader) = (edges.first().copied().unwrap_or(1), self.loader(largest, edges.clone()));
+    /// Returns the buckets for samples that are padded to these cells, and checks what is configured of batches.
+    pub(crate) fn buckets(&self, cells: Cells) -> Result<Buckets, UserError> {
+        let largest = cells.last().copied().unwrap_or(Extent::new(1));
+        // Of those that come in order by their positions, the first has the fewest.
+        let (shortest, loader) = (cells.first().copied().unwrap_or(largest), self.loader(largest, cells.clone()));
         self.check_batches(loader.samples_of(shortest))?;
         let batch_max = self.batch.size_max.0.unwrap_or(loader.batch_of(shortest));
         if LARGEST < batch_max {
             return Err(self.too_large(shortest, &loader));
         }
-        Ok(Buckets { edges, batch_max })
+        Ok(Buckets { cells, batch_max })
     }
 
     /// Says how large a step of positions may be for its micro-batches not to be larger than a policy takes.
-    fn too_large(&self, shortest: u32, loader: &LoaderConfig) -> UserError {
+    fn too_large(&self, shortest: Extent, loader: &LoaderConfig) -> UserError {
         let parts = if loader.unit == StepUnit::Positions { loader.batches_per_step.max(1) } else { 1 };
-        let (n, most) = (self.batch.effective_batch_size, u64::from(LARGEST) * u64::from(shortest) * u64::from(parts));
+        let (n, most) = (self.batch.effective_batch_size, u64::from(LARGEST) * shortest.positions() * u64::from(parts));
         user_error(format!(
             "use the configuration: `batch.effective_batch_size` is {n}, allowed is up to {most} tokens: micro-batches of \
              length {shortest} may have up to {LARGEST} samples"
@@ -129,8 +132,8 @@ impl Settings {
         }
     }
 
-    /// Returns the loader of a run with these edges; none where samples are cut.
-    pub(crate) fn loader(&self, largest_edge: u32, edges: Vec<u32>) -> LoaderConfig {
+    /// Returns the loader of a run with these cells; none where samples are cut.
+    pub(crate) fn loader(&self, largest_extent: Extent, cells: Cells) -> LoaderConfig {
         let Data { workers, buffer_limit, look_ahead, .. } = self.data;
         let buffer_limit = buffer_limit.0.unwrap_or(USUAL_BUFFERS);
         let Tasks { diversity_weight, homogeneous, normalize_shares, ends, .. } = self.tasks;
@@ -141,7 +144,8 @@ impl Settings {
                 EffectiveUnit::Batch if self.job == JobName::Text => StepUnit::BatchOfPositions,
                 EffectiveUnit::Batch => StepUnit::Batch,
             },
-            edges,
+            cells,
+            largest_extent,
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
             multiple_of: self.batch.multiple_of,
             drop_last: self.batch.drop_last,
@@ -155,7 +159,7 @@ impl Settings {
             look_ahead,
             workers,
             bad_sample: self.bad_sample(),
-            ..LoaderConfig::cut(self.seed, self.batch.effective_batch_size, largest_edge, buffer_limit)
+            ..LoaderConfig::cut(self.seed, self.batch.effective_batch_size, 1, buffer_limit)
         }
     }
 
@@ -267,9 +271,9 @@ impl Settings {
         };
         let batch_sizes = match sizes {
             Sizes::Cut(_) => Vec::new(),
-            Sizes::Padded(buckets) => vec![micro_batch_size; buckets.edges.len()],
+            Sizes::Padded(buckets) => vec![micro_batch_size; buckets.cells.len()],
         };
-        let knobs = Knobs { patch_size: sizes.largest_edge(), micro_batch_size };
+        let knobs = Knobs { patch_size: sizes.largest().edge(), micro_batch_size };
         FixedConfig { knobs, batch_sizes, from_plan: self.takes_sizes_from_plan() }
     }
 
@@ -302,7 +306,7 @@ impl Settings {
             PolicyKind::Fixed => kept(bounds.batch_max),
         }
     }
-    fn policy_of_buckets(&self, Buckets { edges, batch_max }: &Buckets) -> Result<PolicyConfig, UserError> {
+    fn policy_of_buckets(&self, Buckets { cells, batch_max }: &Buckets) -> Result<PolicyConfig, UserError> {
         let Policy { kind, warm_up_steps, cooldown_steps, max_reversals, reopen_after_steps, .. } = self.policy;
         let kept = match (self.batch.size, kind) {
             (BatchSize::Fixed(n), _) => Some(n),
@@ -314,9 +318,9 @@ impl Settings {
             }
         };
         Ok(PolicyConfig::Bucketed(BucketedConfig {
-            edges: edges.clone(),
+            cells: cells.clone(),
             batch_max: kept.unwrap_or(*batch_max),
-            start: kept.map(|n| vec![n; edges.len()]),
+            start: kept.map(|n| vec![n; cells.len()]),
             warm_up_steps,
             cooldown_steps,
             max_reversals,
@@ -328,6 +332,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_types::Extent;
+
     use crate::load::Layers;
 
     #[test]
@@ -336,8 +342,8 @@ mod tests {
             let sets = ["job=text"].iter().chain(sets).map(ToString::to_string).collect();
             let settings = Layers { sets, ..Layers::default() }.load().unwrap().settings;
             settings
-                .edges(&[40, 80])
-                .and_then(|edges| settings.buckets(edges))
+                .cells(&[40, 80].map(Extent::new))
+                .and_then(|cells| settings.buckets(cells))
                 .map(|it| it.batch_max)
                 .map_err(|error| error.to_string())
         };

@@ -1,6 +1,7 @@
 //! What is configured of tasks, held against those that there are.
 
-use plimsoll_sampler::{PlanError, SampleIndex, SamplerError, StreamError, temperature_shares};
+use plimsoll_sampler::{PlanError, SamplerError, StreamError, temperature_shares};
+use plimsoll_train::Index;
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
@@ -25,7 +26,7 @@ impl Settings {
 
     /// Returns the share of each task that `tasks.temperature` makes of how many samples it has, where that is 1 only if
     /// `tasks.ends` asks for shares.
-    pub(crate) fn shares_by_temperature(&self, index: Option<&SampleIndex<1>>) -> Result<Option<Vec<f64>>, UserError> {
+    pub(crate) fn shares_by_temperature(&self, index: Option<&Index>) -> Result<Option<Vec<f64>>, UserError> {
         let temperature = self.tasks.temperature;
         let is_own = (temperature - 1.0).abs() < f64::EPSILON;
         let refused = |allowed: &str| {
@@ -42,10 +43,10 @@ impl Settings {
         if self.tasks.shares.0.is_some() {
             return Err(refused("1 where `tasks.shares` are given"));
         }
-        let (tasks, n_tasks) = index.map_or((None, 1), |it| (it.tasks(), it.n_tasks()));
+        let tasks = index.and_then(Index::tasks);
         let usual = if is_own { "\"all-once\"" } else { "1" };
         let tasks = tasks.ok_or_else(|| refused(&format!("{usual} for samples of one task, or that are streamed")))?;
-        let mut sizes = vec![0; n_tasks];
+        let mut sizes = vec![0; tasks.iter().max().map_or(1, |most| usize::from(*most) + 1)];
         for task in tasks {
             sizes[usize::from(*task)] += 1;
         }

@@ -115,7 +115,7 @@ fn a_search_that_ends_with_its_trials_says_so_and_one_that_ends_at_the_budget_do
 
 #[test]
 fn a_plan_that_fails_or_exceeds_the_budget_costs_no_step() {
-    let finder = Finder::try_new(FinderConfig { edge: 8, ..config() }, Bytes(999)).unwrap();
+    let finder = Finder::try_new(FinderConfig { extent: 8.into(), ..config() }, Bytes(999)).unwrap();
     let planned = Prediction { expected: Bytes(1000), upper: Bytes(1200) };
     let error = finder.search(Source::Plan(&|_| Some(planned))).unwrap_err();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Bytes, StepDone};
+use plimsoll_types::{Bytes, Extent, MicroBatch, StepDone};
 
 use super::cloud::Cloud;
 use super::series::Series;
@@ -49,7 +49,7 @@ pub(crate) struct MemoryCurves {
 pub(crate) struct KnobCurves {
     pub(crate) patch_size: Series,
     pub(crate) micro_batch_size: Series,
-    /// The least and the most of the edges and sizes of a step's micro-batches.
+    /// The least and the most of a step's micro-batches: positions of a sample, which are its edge on one axis, and samples.
     pub(crate) edges: [Series; 2],
     pub(crate) sizes: [Series; 2],
     /// Whether a step has had micro-batches of several edges.
@@ -68,8 +68,8 @@ pub(crate) struct Committed {
     pub(crate) upper: Cloud,
     /// Samples and seconds of each patch size and micro-batch size; the first step of a run pays for the others.
     pub(crate) rates: BTreeMap<(u32, u32), (u64, f64)>,
-    /// Samples of each edge.
-    pub(crate) edges: BTreeMap<u32, u64>,
+    /// Samples of each padded shape.
+    pub(crate) edges: BTreeMap<Extent, u64>,
     has_begun: bool,
 }
 
@@ -121,7 +121,8 @@ impl KnobCurves {
     fn hear(&mut self, it: &StepDone) {
         self.patch_size.push(it.step, it.rung.patch_size.into());
         self.micro_batch_size.push(it.step, it.rung.micro_batch_size.into());
-        let edges = range(it.micro_batches.iter().map(|it| it.edges.edge()));
+        let positions = |it: &MicroBatch| u32::try_from(it.edges.positions()).unwrap_or(u32::MAX);
+        let edges = range(it.micro_batches.iter().map(positions));
         let sizes = range(it.micro_batches.iter().map(|it| it.shape().samples));
         self.are_edges_mixed |= edges.is_some_and(|[least, most]| least < most);
         for (curves, range) in [(&mut self.edges, edges), (&mut self.sizes, sizes)] {
@@ -146,7 +147,7 @@ impl Committed {
             *sum = (sum.0 + it.n_samples(), sum.1 + it.seconds);
         }
         for it in &it.micro_batches {
-            *self.edges.entry(it.edges.edge()).or_default() += it.ids.len() as u64;
+            *self.edges.entry(it.edges).or_default() += it.ids.len() as u64;
         }
     }
 }

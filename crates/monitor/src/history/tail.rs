@@ -43,7 +43,7 @@ impl Tail {
         }
         self.n_halved += u64::from(is_halved(step, policy));
         for it in &step.micro_batches {
-            let allowed = policy.allowed(it.edges.edge());
+            let allowed = policy.allowed(it.edges);
             self.n_micro_batches += 1;
             self.n_smaller += u64::from(allowed.is_some_and(|most| it.shape().samples < most));
             self.n_at_bound += u64::from(allowed.is_some_and(|most| policy.batch_max.is_some_and(|it| it <= most)));

@@ -60,6 +60,6 @@ impl Knobs<'_> {
     fn is_by_length(&self) -> bool {
         let History { policy, incidents, curves, .. } = self.history;
         let is_resized = || incidents.moves.iter().any(|(_, it)| matches!(it, Move::Sizes(_)));
-        (is_resized() || !policy.edges.is_empty()) && !curves.knobs.sizes[0].is_empty()
+        (is_resized() || !policy.cells.is_empty()) && !curves.knobs.sizes[0].is_empty()
     }
 }

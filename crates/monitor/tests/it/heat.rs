@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{PlanCell, PlanSource, PlanView, Plot, plan_heat_map};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 use resvg::tiny_skia::Pixmap;
 
 use crate::plan;
@@ -86,7 +86,7 @@ fn nothing_is_cut_off_at_the_edge_of_the_picture() {
         let (width, height) = (picture[0].len(), picture.len());
         let edge = |x: usize, y: usize| x < 4 || y < 4 || width <= x + 4 || height <= y + 4;
         let is_inked = |y: usize| (0..width).find(|x| edge(*x, y) && picture[y][*x] != [255; 3]);
-        assert_eq!((0..height).find_map(is_inked), None, "{} edges", plan.edges.len());
+        assert_eq!((0..height).find_map(is_inked), None, "{} extents", plan.extents.len());
     }
 }
 
@@ -114,7 +114,7 @@ fn plans_that_make_no_sense_are_drawn() {
     let plans = [
         PlanView { budget: Bytes::ZERO, ..all.clone() },
         PlanView { cells: vec![vast], ..all.clone() },
-        PlanView { edges: vec![0, u32::MAX, 7, 7], batches: vec![0], ..all },
+        PlanView { extents: [0, u32::MAX, 7, 7].map(Extent::new).to_vec(), batches: vec![0], ..all },
         twice,
     ];
     for plan in plans {

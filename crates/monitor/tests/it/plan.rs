@@ -1,7 +1,7 @@
 //! Memory plans that nobody made, the same at every call.
 
 use plimsoll_monitor::{PlanCell, PlanSource, PlanView};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 /// What a small convolutional net would need: a constant, and planes of so many bytes per pixel.
 fn cell(batch: u32, edge: u32, source: PlanSource) -> PlanCell {
@@ -20,7 +20,7 @@ fn plan(batches: &[u32], edges: &[u32], source: impl Fn(u32, u32) -> Option<Plan
         edge_name: "patch size (px)".into(),
         capacity: Bytes::mib(192),
         budget: Bytes(181_193_932),
-        edges: edges.to_vec(),
+        extents: edges.iter().map(|it| Extent::new(*it)).collect(),
         batches: batches.to_vec(),
         cells: shapes.filter_map(|(batch, edge)| Some(cell(batch, edge, source(batch, edge)?))).collect(),
     }

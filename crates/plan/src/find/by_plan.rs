@@ -34,7 +34,7 @@ impl BatchSearch<'_> {
                 Search::Found(found) => return Ok((found, plans.known.into_inner().len())),
                 Search::Try { batch, .. } => batch,
             };
-            let shape = StepShape::new(batch, self.finding.finder.edge);
+            let shape = StepShape::of(batch, self.finding.finder.extent);
             let before = planner.pools(program.device());
             // From empty pools, as its plan.
             let tried = planner.really(program.device(), || self.real(shape))?;

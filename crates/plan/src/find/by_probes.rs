@@ -14,7 +14,7 @@ type RealStep<'a> = &'a mut dyn FnMut(StepShape) -> Result<Tried, TrialError>;
 pub(super) fn by_probes(finding: &Finding<'_>, finder: &mut Finder, step: RealStep<'_>) -> Result<Found, FindError> {
     let mut predictor = Predictor::try_new(finding.predictor)?;
     let key = |shape| finding.keys.key(finding.phase, shape);
-    let (host, edge) = (finding.host, finding.finder.edge);
+    let (host, extent) = (finding.host, finding.finder.extent);
     let mut own = Bytes::ZERO;
     loop {
         let bound =
@@ -23,7 +23,7 @@ pub(super) fn by_probes(finding: &Finding<'_>, finder: &mut Finder, step: RealSt
             Search::Found(found) => return Ok(found),
             Search::Try { batch, .. } => batch,
         };
-        let shape = StepShape::new(batch, edge);
+        let shape = StepShape::of(batch, extent);
         let Tried { outcome, nodes, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);

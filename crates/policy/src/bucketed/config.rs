@@ -1,5 +1,6 @@
 //! When the bucketed policy may change its batch sizes.
 
+use plimsoll_types::Cells;
 use serde::{Deserialize, Serialize};
 
 use crate::PolicyError;
@@ -12,11 +13,12 @@ use crate::error::check_range;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BucketedConfig {
-    /// The lengths that samples are padded to, growing; there is no default.
-    pub edges: Vec<u32>,
-    /// Largest micro-batch of any edge; 64 by default.
+    /// What samples are padded to, none before one that it covers; there is no default.
+    #[serde(rename = "edges")]
+    pub cells: Cells,
+    /// Largest micro-batch of any cell; 64 by default.
     pub batch_max: u32,
-    /// The first batch size of each edge; 1 for all by default, because nothing is known yet.
+    /// The first batch size of each cell; 1 for all by default, because nothing is known yet.
     pub start: Option<Vec<u32>>,
     /// A batch may be raised to one whose upper bound is within this share of the budget; 0.985 by default.
     pub raise_below: f64,
@@ -26,12 +28,12 @@ pub struct BucketedConfig {
     ///
     /// 2 by default: the first step creates the optimizer's state, and the second is the first with all that is
     /// resident.
-    /// None has to confirm it, since a step has micro-batches of many edges, and each is a reading; and an epoch of
+    /// None has to confirm it, since a step has micro-batches of many cells, and each is a reading; and an epoch of
     /// small data has few steps to wait for.
     pub warm_up_steps: u64,
     /// Steps after a change before the next increase; 1 by default, for the same reasons.
     pub cooldown_steps: u64,
-    /// Least gain in samples, at one edge at least, for which an increase is worth it; 0.02 by default.
+    /// Least gain in samples, in one cell at least, for which an increase is worth it; 0.02 by default.
     pub min_gain: f64,
     /// Steps until a closed batch opens, at a budget that stays; 180 by default.
     pub reopen_after_steps: u64,
@@ -43,7 +45,7 @@ pub struct BucketedConfig {
 impl Default for BucketedConfig {
     fn default() -> Self {
         Self {
-            edges: Vec::new(),
+            cells: Cells::default(),
             batch_max: 64,
             start: None,
             raise_below: 0.985,
@@ -60,19 +62,19 @@ impl Default for BucketedConfig {
 impl BucketedConfig {
     /// Checks every key.
     pub(super) fn validate(&self) -> Result<(), PolicyError> {
-        let Self { edges, start, .. } = self;
-        if edges.is_empty() || edges.contains(&0) || !edges.is_sorted_by(|a, b| a < b) {
+        let Self { cells, start, .. } = self;
+        if cells.is_empty() || !cells.is_ordered() {
             let allowed = "a growing list of lengths from 1";
-            return Err(PolicyError::out_of_range("edges", format!("{edges:?}"), allowed));
+            return Err(PolicyError::out_of_range("edges", format!("[{cells}]"), allowed));
         }
         check_range("batch_max", &self.batch_max, &(1..=LARGEST))?;
         let fits = |start: &Vec<u32>| {
-            start.len() == edges.len()
-                && start.is_sorted_by(|a, b| a >= b)
+            start.len() == cells.len()
+                && super::falling(cells, start.clone()) == *start
                 && start.iter().all(|batch| (1..=self.batch_max).contains(batch))
         };
         if let Some(start) = start.as_ref().filter(|start| !fits(start)) {
-            let allowed = format!("{} sizes from {} falling to 1", edges.len(), self.batch_max);
+            let allowed = format!("{} sizes from {} falling to 1", cells.len(), self.batch_max);
             return Err(PolicyError::out_of_range("start", format!("{start:?}"), allowed));
         }
         check_range("raise_below", &self.raise_below, &(0.5..=super::LOWER_ABOVE))?;

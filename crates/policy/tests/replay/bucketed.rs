@@ -39,7 +39,7 @@ fn overconfident(_shape: StepShape) -> Option<Prediction> {
 }
 
 fn config() -> BucketedConfig {
-    BucketedConfig { edges: EDGES.to_vec(), reopen_after_steps: 200, ..BucketedConfig::default() }
+    BucketedConfig { cells: EDGES.to_vec().into(), reopen_after_steps: 200, ..BucketedConfig::default() }
 }
 
 fn with(config: BucketedConfig) -> Policy {

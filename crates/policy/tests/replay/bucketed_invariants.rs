@@ -76,7 +76,7 @@ fn config() -> impl Strategy<Value = BucketedConfig> {
     }));
     (start, 0u64..6, 0u64..6, 1u64..40, 1u32..6).prop_map(
         |(start, warm_up_steps, cooldown_steps, reopen_after_steps, max_reversals)| BucketedConfig {
-            edges: EDGES.to_vec(),
+            cells: EDGES.to_vec().into(),
             batch_max: 20,
             start,
             warm_up_steps,

@@ -84,7 +84,7 @@ fn bursts_change_the_rung_at_most_ten_times_in_a_thousand_steps() {
 
 #[test]
 fn bursts_change_the_sizes_at_most_ten_times_in_a_thousand_steps() {
-    let config = BucketedConfig { edges: EDGES.to_vec(), ..BucketedConfig::default() };
+    let config = BucketedConfig { cells: EDGES.to_vec().into(), ..BucketedConfig::default() };
     let mut policy = policy(PolicyConfig::Bucketed(config));
     let changes = simulate(&mut policy, &crate::bucketed::need, 20 * EVERY);
     assert!(most_in_a_thousand(&changes) <= 10, "{} in {changes:?}", most_in_a_thousand(&changes));
@@ -97,7 +97,7 @@ fn a_budget_that_is_found_lower_after_a_failure_is_one_change_with_it() {
     let start = Some(knobs(32, 20));
     let certified = PolicyConfig::Certified(CertifiedConfig { bounds, start, ..CertifiedConfig::default() });
     let (edges, start) = (EDGES.to_vec(), Some(vec![20, 20, 10]));
-    let bucketed = PolicyConfig::Bucketed(BucketedConfig { edges, start, ..BucketedConfig::default() });
+    let bucketed = PolicyConfig::Bucketed(BucketedConfig { cells: edges.into(), start, ..BucketedConfig::default() });
     let needs: [fn(StepShape) -> u64; 2] = [crate::certified::need, crate::bucketed::need];
     for (config, need) in [certified, bucketed].into_iter().zip(needs) {
         let (mut policy, budget) = (policy(config), scene::whole(200));

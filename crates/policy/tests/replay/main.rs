@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bucketed;
+mod bucketed_cells;
 mod bucketed_invariants;
 mod certified;
 mod certified_ways_back;

@@ -12,6 +12,7 @@ pub enum StepSize {
     /// So many samples; the last step of an epoch takes what is left.
     Samples(u32),
     /// So many positions, tokens or frames say, on average: real lengths, without padding.
+    /// A sample of several axes has as many as their product, such as the pixels of an image.
     /// Each step ends with the sample by which the epoch's sum reaches the next multiple, so that what one step has
     /// beyond it, the next ones lack.
     Positions(u64),
@@ -21,22 +22,22 @@ pub enum StepSize {
 
 /// One micro-batch of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StepBatch {
+pub struct StepBatch<const AXES: usize = 1> {
     /// The samples, no more than the capacity rule allows.
     pub ids: Vec<u64>,
-    /// The length that each sample is padded to.
-    pub edge: u32,
+    /// What each sample is padded to.
+    pub cell: [u32; AXES],
 }
 
 /// The samples of one optimizer step, all of one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedStep {
+pub struct PlannedStep<const AXES: usize = 1> {
     /// The epoch.
     pub epoch: u64,
     /// What the epoch has taken before this step, and with it: positions where they are counted, or else samples.
     pub span: Range<u64>,
     /// The micro-batches; the one with the most padded positions comes first.
-    pub batches: Vec<StepBatch>,
+    pub batches: Vec<StepBatch<AXES>>,
     /// Whether this is the last step of the epoch.
     pub ends_epoch: bool,
 }
@@ -51,8 +52,8 @@ impl StepSize {
     }
 
     /// What a sample counts for.
-    pub(super) fn weight(self, length: u32) -> u64 {
-        if matches!(self, Self::Positions(_)) { length.into() } else { 1 }
+    pub(super) fn weight<const AXES: usize>(self, lengths: [u32; AXES]) -> u64 {
+        if matches!(self, Self::Positions(_)) { positions(lengths) } else { 1 }
     }
 
     /// Where the step ends that begins here; a batch ends where it ends.
@@ -66,9 +67,14 @@ impl StepSize {
     }
 }
 
-impl StepBatch {
+impl<const AXES: usize> StepBatch<AXES> {
     /// Positions with the padding.
     pub fn padded(&self) -> u64 {
-        self.ids.len() as u64 * u64::from(self.edge)
+        positions(self.cell).saturating_mul(self.ids.len() as u64)
     }
+}
+
+/// The product of the lengths on all axes.
+fn positions<const AXES: usize>(lengths: [u32; AXES]) -> u64 {
+    lengths.into_iter().fold(1, |n, length| n.saturating_mul(length.into()))
 }

@@ -6,43 +6,43 @@ use std::collections::VecDeque;
 use super::step::{PlannedStep, StepBatch, StepSize};
 
 /// A sample that waits for its step.
-pub(super) trait Waiting {
+pub(super) trait Waiting<const AXES: usize> {
     fn id(&self) -> u64;
-    fn length(&self) -> u32;
+    fn lengths(&self) -> [u32; AXES];
 }
 
 /// A batch, or what a step has left of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Piece<S> {
+pub(super) struct Piece<S, const AXES: usize> {
     pub(super) samples: Vec<S>,
-    pub(super) edge: u32,
+    pub(super) cell: [u32; AXES],
 }
 
 /// The batches that no step has taken yet, in the order in which they came.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct StepQueue<S> {
+pub(super) struct StepQueue<S, const AXES: usize> {
     pub(super) size: StepSize,
     pub(super) epoch: u64,
     /// What the epoch's steps have taken.
     pub(super) taken: u64,
-    pub(super) pieces: VecDeque<Piece<S>>,
+    pub(super) pieces: VecDeque<Piece<S, AXES>>,
     /// What the pieces hold.
     held: u64,
 }
 
-impl<S: Waiting> StepQueue<S> {
+impl<S: Waiting<AXES>, const AXES: usize> StepQueue<S, AXES> {
     pub(super) const fn new(size: StepSize, epoch: u64, taken: u64) -> Self {
         Self { size, epoch, taken, pieces: VecDeque::new(), held: 0 }
     }
 
-    pub(super) fn push(&mut self, piece: Piece<S>) {
-        self.held += piece.samples.iter().map(|sample| self.weight(sample, piece.edge)).sum::<u64>();
+    pub(super) fn push(&mut self, piece: Piece<S, AXES>) {
+        self.held += piece.samples.iter().map(|sample| self.weight(sample, piece.cell)).sum::<u64>();
         self.pieces.push_back(piece);
     }
 
     /// Whether there is a whole step, and a sample after it: one that has none may be the last of its epoch.
     pub(super) fn holds_more_than_a_step(&self) -> bool {
-        let last = self.pieces.back().and_then(|piece| Some(self.weight(piece.samples.last()?, piece.edge)));
+        let last = self.pieces.back().and_then(|piece| Some(self.weight(piece.samples.last()?, piece.cell)));
         match self.size.end(self.taken) {
             Some(end) => last.is_some_and(|last| self.taken + self.held - last >= end),
             None => self.pieces.len() > 1,
@@ -50,7 +50,7 @@ impl<S: Waiting> StepQueue<S> {
     }
 
     /// Takes the next step, or what there is of it.
-    pub(super) fn take_step(&mut self) -> PlannedStep {
+    pub(super) fn take_step(&mut self) -> PlannedStep<AXES> {
         let start = self.taken;
         let end = self.size.end(start);
         let mut batches = Vec::new();
@@ -65,8 +65,8 @@ impl<S: Waiting> StepQueue<S> {
     }
 
     /// Takes a piece up to the step's end; the rest of it begins the next step.
-    fn cut(&mut self, mut piece: Piece<S>, end: Option<u64>) -> StepBatch {
-        let mut weights = piece.samples.iter().map(|sample| self.weight(sample, piece.edge));
+    fn cut(&mut self, mut piece: Piece<S, AXES>, end: Option<u64>) -> StepBatch<AXES> {
+        let mut weights = piece.samples.iter().map(|sample| self.weight(sample, piece.cell));
         let (mut n, mut taken) = (0, self.taken);
         while end.is_none_or(|end| taken < end)
             && let Some(weight) = weights.next()
@@ -75,15 +75,16 @@ impl<S: Waiting> StepQueue<S> {
         }
         self.held -= taken - self.taken;
         self.taken = taken;
-        let (rest, edge) = (piece.samples.split_off(n), piece.edge);
+        let (rest, cell) = (piece.samples.split_off(n), piece.cell);
         if !rest.is_empty() {
-            self.pieces.push_front(Piece { samples: rest, edge });
+            self.pieces.push_front(Piece { samples: rest, cell });
         }
-        StepBatch { ids: piece.samples.iter().map(Waiting::id).collect(), edge }
+        StepBatch { ids: piece.samples.iter().map(Waiting::id).collect(), cell }
     }
 
     /// What a sample counts for, which is cut where it is longer than its batch.
-    fn weight(&self, sample: &S, edge: u32) -> u64 {
-        self.size.weight(sample.length().min(edge))
+    fn weight(&self, sample: &S, cell: [u32; AXES]) -> u64 {
+        let lengths = sample.lengths();
+        self.size.weight::<AXES>(std::array::from_fn(|axis| lengths[axis].min(cell[axis])))
     }
 }

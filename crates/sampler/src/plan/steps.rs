@@ -14,9 +14,9 @@ use crate::{CapacityRule, PlanError, PositionError};
 /// The steps are filled with the epoch's shuffled batches, so that one step has samples of many lengths.
 /// A batch that crosses the end of a step is cut, and the rest of it begins the next step in the same cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepPlanner<R> {
-    plan: EpochPlan<R, 1>,
-    queue: StepQueue<Counted>,
+pub struct StepPlanner<R, const AXES: usize = 1> {
+    plan: EpochPlan<R, AXES>,
+    queue: StepQueue<Counted<AXES>, AXES>,
 }
 
 /// Where the step after the last taken one begins: the batch that it begins in, and how much of it is used.
@@ -28,20 +28,20 @@ pub struct StepPosition {
     used: u64,
 }
 
-/// A sample with the length that it is planned with.
+/// A sample with the lengths that it is planned with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Counted {
+struct Counted<const AXES: usize> {
     id: u32,
-    length: u32,
+    lengths: [u32; AXES],
 }
 
-impl Waiting for Counted {
+impl<const AXES: usize> Waiting<AXES> for Counted<AXES> {
     fn id(&self) -> u64 {
         self.id.into()
     }
 
-    fn length(&self) -> u32 {
-        self.length
+    fn lengths(&self) -> [u32; AXES] {
+        self.lengths
     }
 }
 
@@ -57,13 +57,13 @@ impl StepPosition {
     }
 }
 
-impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
+impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// Stands before the first step of epoch 0.
     ///
     /// # Errors
     ///
     /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
-    pub fn try_new(planner: &BatchPlanner<R, 1>, size: StepSize) -> Result<Self, PlanError> {
+    pub fn try_new(planner: &BatchPlanner<R, AXES>, size: StepSize) -> Result<Self, PlanError> {
         size.check()?;
         if planner.config().drop_last {
             return Err(PlanError::DropLastOfSteps);
@@ -78,7 +78,7 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     /// Those of [`StepPlanner::try_new`] and [`BatchPlanner::resume`], and [`PositionError::BeyondEpoch`] when the batch
     /// that the step begins in has fewer samples.
     pub fn resume(
-        planner: &BatchPlanner<R, 1>,
+        planner: &BatchPlanner<R, AXES>,
         size: StepSize,
         position: &StepPosition,
     ) -> Result<Self, PositionError> {
@@ -94,10 +94,11 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
 
     /// Passes over what is used of the next batch.
     fn resume_within(&mut self, used: u64) -> Result<(), PositionError> {
-        let ([edge], ids) = self.plan.next_batch().map_or_else(Default::default, |it| (it.cell, it.ids.to_vec()));
+        let next = self.plan.next_batch().map(|it| (it.cell, it.ids.to_vec()));
+        let (cell, ids) = next.unwrap_or_else(|| ([0; AXES], Vec::new()));
         within("samples used", used, (ids.len() as u64).saturating_sub(1))?;
         let rest = ids.get(usize::try_from(used).unwrap_or(usize::MAX)..).unwrap_or_default();
-        self.queue.push(Piece { samples: self.plan.planner.counted(rest), edge });
+        self.queue.push(Piece { samples: self.plan.planner.counted(rest), cell });
         Ok(())
     }
 
@@ -119,7 +120,7 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
     }
 
     /// Takes the next step.
-    pub fn next_step(&mut self) -> PlannedStep {
+    pub fn next_step(&mut self) -> PlannedStep<AXES> {
         loop {
             while self.pull() {}
             let mut step = self.queue.take_step();
@@ -167,15 +168,15 @@ impl<R: CapacityRule<1> + Clone> StepPlanner<R> {
             return false;
         }
         let Some(batch) = self.plan.next_batch() else { return false };
-        let ([edge], ids) = (batch.cell, batch.ids.to_vec());
-        self.queue.push(Piece { samples: self.plan.planner.counted(&ids), edge });
+        let (cell, ids) = (batch.cell, batch.ids.to_vec());
+        self.queue.push(Piece { samples: self.plan.planner.counted(&ids), cell });
         true
     }
 }
 
-impl<R: CapacityRule<1>> BatchPlanner<R, 1> {
-    fn counted(&self, ids: &[u32]) -> Vec<Counted> {
-        let counted = |id: &u32| self.planned_lengths(*id).map(|[length]| Counted { id: *id, length });
+impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
+    fn counted(&self, ids: &[u32]) -> Vec<Counted<AXES>> {
+        let counted = |id: &u32| self.planned_lengths(*id).map(|lengths| Counted { id: *id, lengths });
         ids.iter().filter_map(counted).collect()
     }
 }

@@ -15,9 +15,9 @@ use crate::{CapacityRule, PlanError, StreamError};
 /// Samples are pushed, and steps taken when they are whole.
 /// The batches of a step that is not whole yet are held besides the buffer, so that a step may be larger than it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StreamSteps<R> {
-    planner: StreamPlanner<R, 1>,
-    queue: StepQueue<StreamSample<1>>,
+pub struct StreamSteps<R, const AXES: usize = 1> {
+    planner: StreamPlanner<R, AXES>,
+    queue: StepQueue<StreamSample<AXES>, AXES>,
     /// How often no step was whole, since the last one that was.
     times_empty: u64,
     most_samples: u64,
@@ -27,20 +27,20 @@ pub struct StreamSteps<R> {
 
 /// Where the step after the last taken one begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamStepPosition {
+pub struct StreamStepPosition<const AXES: usize = 1> {
     /// In the stream, with the batches that no step has taken, or not all of.
-    pub stream: StreamPosition<1>,
+    pub stream: StreamPosition<AXES>,
     /// What the epoch's steps have taken: positions where they are counted, or else samples.
     pub taken: u64,
 }
 
-impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
+impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StreamSteps<R, AXES> {
     /// Starts with what the planner holds.
     ///
     /// # Errors
     ///
     /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
-    pub fn try_new(planner: StreamPlanner<R, 1>, size: StepSize) -> Result<Self, StreamError> {
+    pub fn try_new(planner: StreamPlanner<R, AXES>, size: StepSize) -> Result<Self, StreamError> {
         size.check()?;
         if planner.config().drop_last {
             return Err(PlanError::DropLastOfSteps.into());
@@ -56,9 +56,9 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     ///
     /// Those of [`StreamSteps::try_new`] and [`StreamPlanner::resume`].
     pub fn resume(
-        planner: StreamPlanner<R, 1>,
+        planner: StreamPlanner<R, AXES>,
         size: StepSize,
-        position: &StreamStepPosition,
+        position: &StreamStepPosition<AXES>,
     ) -> Result<Self, StreamError> {
         let mut steps = Self::try_new(planner.resume(&position.stream)?, size)?;
         steps.queue.taken = position.taken;
@@ -71,7 +71,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// # Errors
     ///
     /// Those of [`StreamPlanner::push`].
-    pub fn push(&mut self, sample: StreamSample<1>) -> Result<Pushed, StreamError> {
+    pub fn push(&mut self, sample: StreamSample<AXES>) -> Result<Pushed, StreamError> {
         if self.planner.finished && self.held().0 > 0 {
             return Ok(Pushed::Full);
         }
@@ -87,7 +87,7 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     }
 
     /// Takes the next step; `None` when none is whole, or before the end of the epoch might be the last.
-    pub fn next_step(&mut self) -> Option<PlannedStep> {
+    pub fn next_step(&mut self) -> Option<PlannedStep<AXES>> {
         self.fill();
         let whole = self.queue.holds_more_than_a_step();
         if !whole && (!self.planner.finished || self.queue.pieces.is_empty()) {
@@ -113,8 +113,8 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// Those of [`StreamPlanner::change`]; the steps then go on as before.
     pub fn change(&mut self, rule: R) -> Result<(), StreamError> {
         let mut changed = self.clone();
-        while let Some(Piece { samples, edge }) = changed.queue.pieces.pop_back() {
-            changed.planner.put_back(Planned { samples, cell: [edge] });
+        while let Some(Piece { samples, cell }) = changed.queue.pieces.pop_back() {
+            changed.planner.put_back(Planned { samples, cell });
         }
         changed.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
         changed.planner.change(rule)?;
@@ -123,9 +123,9 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     }
 
     /// Where the next step begins.
-    pub fn position(&self) -> StreamStepPosition {
+    pub fn position(&self) -> StreamStepPosition<AXES> {
         let pieces = self.queue.pieces.iter();
-        let taken = pieces.map(|Piece { samples, edge }| ([*edge], samples.iter().map(|sample| sample.id).collect()));
+        let taken = pieces.map(|Piece { samples, cell }| (*cell, samples.iter().map(|sample| sample.id).collect()));
         let mut stream = self.planner.position_with(taken);
         if self.has_ended() {
             stream.begin_next();
@@ -179,13 +179,13 @@ impl<R: CapacityRule<1> + Clone> StreamSteps<R> {
     /// Takes batches until there are enough for a step.
     fn fill(&mut self) {
         while !self.queue.holds_more_than_a_step()
-            && let Some(Planned { samples, cell: [edge], .. }) = self.planner.take_ready()
+            && let Some(Planned { samples, cell, .. }) = self.planner.take_ready()
         {
-            self.queue.push(Piece { samples, edge });
+            self.queue.push(Piece { samples, cell });
         }
     }
 
-    fn of_queue(&self) -> impl Iterator<Item = &StreamSample<1>> {
+    fn of_queue(&self) -> impl Iterator<Item = &StreamSample<AXES>> {
         self.queue.pieces.iter().flat_map(|piece| &piece.samples)
     }
 }

@@ -144,12 +144,12 @@ impl<const AXES: usize> StreamSample<AXES> {
     }
 }
 
-impl Waiting for StreamSample<1> {
+impl<const AXES: usize> Waiting<AXES> for StreamSample<AXES> {
     fn id(&self) -> u64 {
         self.id
     }
 
-    fn length(&self) -> u32 {
-        self.lengths[0]
+    fn lengths(&self) -> [u32; AXES] {
+        self.lengths
     }
 }

@@ -34,7 +34,7 @@ impl GuardedStep {
 
     /// Returns what a single sample would reach at the very least, where that is known to be more than there is.
     pub(crate) fn too_much(&self, shape: StepShape, in_use: Bytes, capacity: Bytes) -> Option<Bytes> {
-        self.needs.too_much(Phase::Train, StepShape::new(1, shape.edge()), in_use, capacity)
+        self.needs.too_much(Phase::Train, shape.with_samples(1), in_use, capacity)
     }
 
     /// Learns what single samples need, where peaks are their own.

@@ -1,7 +1,7 @@
 //! What a loader is told.
 
 use plimsoll_sampler::{StepSize, TaskMix};
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_types::{Bytes, Cells, Extent, Recompute, StepShape};
 
 use super::{BadSample, LoaderError};
 use crate::source::{Lengths, Source};
@@ -11,7 +11,7 @@ use crate::source::{Lengths, Source};
 pub enum StepUnit {
     /// `effective_batch_size` samples; the last step of an epoch takes what is left.
     Samples,
-    /// `effective_batch_size` positions on average: tokens or frames, without padding.
+    /// `effective_batch_size` positions on average: tokens or frames, without padding; of several axes their product.
     Positions,
     /// One batch, as large as the memory allows, of about as many samples as `effective_batch_size` at most: the effective
     /// batch size varies.
@@ -29,10 +29,10 @@ pub struct LoaderConfig {
     pub effective_batch_size: u32,
     /// What that counts.
     pub unit: StepUnit,
-    /// The largest edge that will be asked for.
-    pub largest_edge: u32,
-    /// The edges that samples of different length are padded to; empty where samples are cut.
-    pub edges: Vec<u32>,
+    /// The largest extent that will be asked for.
+    pub largest_extent: Extent,
+    /// The cells that samples of different length are padded to; empty where samples are cut.
+    pub cells: Cells,
     /// A step of padded samples is made of at least about so many batches, so that it mixes lengths, and tasks with them;
     /// at least 1.
     pub batches_per_step: u32,
@@ -91,8 +91,8 @@ impl LoaderConfig {
             seed,
             effective_batch_size,
             unit: StepUnit::Samples,
-            largest_edge,
-            edges: Vec::new(),
+            largest_extent: largest_edge.into(),
+            cells: Cells::default(),
             batches_per_step: 1,
             multiple_of: 1,
             drop_last: false,
@@ -113,25 +113,26 @@ impl LoaderConfig {
         }
     }
 
-    /// Returns how many samples of this edge a step holds, if it holds no others.
-    pub fn samples_of(&self, edge: u32) -> u32 {
+    /// Returns how many samples of this extent a step holds, if it holds no others.
+    pub fn samples_of(&self, extent: Extent) -> u32 {
+        let positions = || u32::try_from(extent.positions()).unwrap_or(u32::MAX);
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
-            StepUnit::Positions | StepUnit::BatchOfPositions => self.effective_batch_size.div_ceil(edge.max(1)),
+            StepUnit::Positions | StepUnit::BatchOfPositions => self.effective_batch_size.div_ceil(positions().max(1)),
         }
     }
 
-    /// Recomputes the activations of samples of this edge and longer ones; what is padded to one edge is all of one kind.
+    /// Recomputes the activations of samples of this first edge and longer ones; what is padded to one edge is all of one kind.
     pub fn recompute_from(&self, edge: u32) -> Recompute {
-        let shorter = self.edges.partition_point(|it| *it < edge).checked_sub(1);
-        if self.edges.is_empty() { Recompute::from(edge) } else { Recompute::above(shorter.map(|at| self.edges[at])) }
+        let shorter = self.cells.iter().map(|it| it.edge()).filter(|it| *it < edge).max();
+        if self.cells.is_empty() { Recompute::from(edge) } else { Recompute::above(shorter) }
     }
 
-    /// Returns how many samples of this edge a batch of a step may have.
-    pub fn batch_of(&self, edge: u32) -> u32 {
+    /// Returns how many samples of this extent a batch of a step may have.
+    pub fn batch_of(&self, extent: Extent) -> u32 {
         match self.unit {
-            StepUnit::Samples | StepUnit::Positions => self.samples_of(edge).div_ceil(self.batches_per_step.max(1)),
-            StepUnit::Batch | StepUnit::BatchOfPositions => self.samples_of(edge),
+            StepUnit::Samples | StepUnit::Positions => self.samples_of(extent).div_ceil(self.batches_per_step.max(1)),
+            StepUnit::Batch | StepUnit::BatchOfPositions => self.samples_of(extent),
         }
     }
 
@@ -143,16 +144,17 @@ impl LoaderConfig {
 
     /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.
     pub fn largest(&self, lengths: &Lengths) -> StepShape {
-        let edge = self.largest_edge;
+        let extent = self.largest_extent;
         if let Lengths::Packed { row_len, .. } = lengths {
             return StepShape::new(self.rows(*row_len), *row_len);
         }
         match self.unit {
-            StepUnit::Samples | StepUnit::Batch => StepShape::new(self.effective_batch_size, edge),
+            StepUnit::Samples | StepUnit::Batch => StepShape::of(self.effective_batch_size, extent),
             StepUnit::Positions | StepUnit::BatchOfPositions => {
-                // A step may end with a sample of the largest edge, and every one before it is padded.
-                let padded = u64::from(self.effective_batch_size) * self.most_padding() + u64::from(edge);
-                StepShape::new(u32::try_from(padded.div_ceil(edge.max(1).into())).unwrap_or(u32::MAX), edge)
+                // A step may end with a sample of the largest extent, and every one before it is padded.
+                let most = u64::from(self.effective_batch_size).saturating_mul(self.most_padding());
+                let n = most.saturating_add(extent.positions()).div_ceil(extent.positions().max(1));
+                StepShape::of(u32::try_from(n).unwrap_or(u32::MAX), extent)
             }
         }
     }
@@ -161,15 +163,19 @@ impl LoaderConfig {
     pub(super) fn rows(&self, row_len: u32) -> u32 {
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => self.effective_batch_size,
-            StepUnit::BatchOfPositions => self.samples_of(row_len),
-            StepUnit::Positions => self.samples_of(row_len).saturating_mul(2).saturating_add(1),
+            StepUnit::BatchOfPositions => self.samples_of(row_len.into()),
+            StepUnit::Positions => self.samples_of(row_len.into()).saturating_mul(2).saturating_add(1),
         }
     }
 
-    /// Returns the largest ratio of a padded length to a length, rounded up.
+    /// Returns the largest ratio of padded positions to positions, rounded up along each axis.
     fn most_padding(&self) -> u64 {
-        let shortest = std::iter::once(1).chain(self.edges.iter().map(|edge| edge + 1));
-        self.edges.iter().zip(shortest).map(|(edge, length)| u64::from(edge.div_ceil(length))).max().unwrap_or(1)
+        let along = |axis| {
+            let edges = self.cells.edges(axis);
+            let shortest = std::iter::once(1).chain(edges.iter().map(|edge| edge + 1));
+            edges.iter().zip(shortest).map(|(edge, length)| u64::from(edge.div_ceil(length))).max().unwrap_or(1)
+        };
+        (0..self.cells.n_axes()).map(along).fold(1, u64::saturating_mul)
     }
 
     /// Returns a limit that suits the samples and the host's memory: [`USUAL_BUFFERS`], or as much as two of the largest
@@ -238,7 +244,7 @@ impl LoaderConfig {
         if !is_streamed {
             return step.saturating_mul(n);
         }
-        let sample = source.buffer_bytes(StepShape::new(1, self.largest_edge));
+        let sample = source.buffer_bytes(StepShape::of(1, self.largest_extent));
         step.saturating_mul(2 * n).max(sample.saturating_mul(SAMPLES_OF_STREAM))
     }
 
@@ -369,14 +375,14 @@ mod tests {
     }
 
     fn known() -> Lengths {
-        Lengths::Known(SampleIndex::try_new([vec![1, 20]]).unwrap())
+        Lengths::Known(SampleIndex::try_new([vec![1, 20]]).unwrap().into())
     }
 
     #[test]
     fn the_largest_step_has_room_for_the_worst_padding() {
         let config = LoaderConfig {
             unit: StepUnit::Positions,
-            edges: vec![4, 16, 20],
+            cells: vec![4, 16, 20].into(),
             ..LoaderConfig::cut(0, 100, 20, Bytes::mib(1))
         };
         // 100 samples of length 1, each padded to 4, or 20 of length 5, each padded to 16; and one that is longer.

@@ -85,6 +85,25 @@ pub enum LoaderError {
     /// Samples of several tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
+    /// Samples and cells of another number of axes.
+    #[error(
+        "plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}"
+    )]
+    OtherAxes {
+        /// Axes of the samples.
+        n_axes: usize,
+        /// Axes of the cells.
+        of_cells: usize,
+    },
+    /// A stream whose samples are to be padded along several axes.
+    #[error(
+        "plan the steps: a stream is padded to cells of {n_axes} axes, and may have one; lengths that are known before samples \
+         are read may have up to three"
+    )]
+    StreamedAxes {
+        /// Axes of the cells.
+        n_axes: usize,
+    },
     /// The policy chooses edges for samples that have lengths, or the other way round.
     #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
     OtherSamples,

@@ -4,6 +4,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use plimsoll_types::Extent;
+
 use crate::source::{Draw, Item, Source, SourceError};
 
 /// What becomes of a sample that cannot be read, twice in a row.
@@ -36,8 +38,8 @@ pub(super) struct Filled<B> {
 pub(super) struct Content {
     /// Without what was left out.
     pub(super) draw: Draw,
-    /// Length of each sample of the draw.
-    pub(super) lengths: Vec<u32>,
+    /// Lengths of each sample of the draw.
+    pub(super) extents: Vec<Extent>,
     /// Task of each sample of the draw.
     pub(super) tasks: Vec<u16>,
     pub(super) skipped: Vec<u64>,
@@ -143,9 +145,9 @@ impl<S: Source> Filling<S> {
                 }
             }
         }
-        let lengths = items.iter().map(Item::length).collect();
+        let extents = items.iter().map(Item::extent).collect();
         let tasks = items.iter().map(Item::task).collect();
-        Ok(Content { draw, lengths, tasks, skipped })
+        Ok(Content { draw, extents, tasks, skipped })
     }
 }
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, EpochCursor, Lattice, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepPosition,
-    StreamPlanner, StreamStats,
-};
+use plimsoll_sampler::{EpochCursor, StepPosition, StreamPlanner, StreamStats};
+use plimsoll_types::Extent;
 use serde::{Deserialize, Serialize};
 
 use super::packed::{Packed, PackedPosition};
+use super::padded::{BatchSizes, PaddedSteps, drawn, plan};
 use super::stream::{Stream, StreamedPosition, StreamedStep};
 use super::{LoaderConfig, LoaderError};
+use crate::index::Index;
 use crate::source::{Draw, Lengths, Source};
 
 /// What the policy wants of the next step.
@@ -20,30 +20,8 @@ use crate::source::{Draw, Lengths, Source};
 pub enum Wanted {
     /// Samples that are all cut to one edge.
     Edge(u32),
-    /// Samples that are padded to edges, with no more in a micro-batch than this, for each edge.
+    /// Samples that are padded to cells, with no more in a micro-batch than this, for each cell.
     Batches(Vec<u32>),
-}
-
-/// How many samples of each edge may run at once: what the memory has room for, and not more than a step takes.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct BatchSizes {
-    edges: Arc<[u32]>,
-    sizes: Vec<u32>,
-}
-
-impl BatchSizes {
-    fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
-        let most = config.edges.iter().map(|edge| config.batch_of(*edge));
-        let sizes = sizes.iter().zip(most).map(|(a, b)| config.multiple(b.min(*a))).collect();
-        Self { edges: config.edges.as_slice().into(), sizes }
-    }
-}
-
-impl CapacityRule<1> for BatchSizes {
-    fn capacity(&self, [padded]: [u32; 1]) -> u32 {
-        let at = self.edges.partition_point(|edge| *edge < padded);
-        self.sizes.get(at).copied().unwrap_or(0)
-    }
 }
 
 /// Where the samples of a step begin: what a checkpoint needs to go on from there.
@@ -68,7 +46,7 @@ pub enum LoaderPosition {
 /// An endless sequence of steps.
 pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
-    Padded { steps: Box<StepPlanner<BatchSizes>>, index: SampleIndex<1>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Padded { steps: Box<dyn PaddedSteps>, index: Index, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
     Packed(Box<Packed>),
 }
@@ -105,7 +83,7 @@ impl<S: Source> Order<S> {
     }
 
     fn padded(
-        index: SampleIndex<1>,
+        index: Index,
         config: &LoaderConfig,
         sizes: &[u32],
         position: Option<LoaderPosition>,
@@ -115,12 +93,15 @@ impl<S: Source> Order<S> {
             Some(LoaderPosition::Padded { position, wanted }) => (Some(position), wanted),
             Some(_) => return Err(LoaderError::OtherPosition),
         };
-        let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, &wanted), plan(config)?)?;
-        let steps = match position {
-            None => StepPlanner::try_new(&planner, config.step_size())?,
-            Some(position) => StepPlanner::resume(&planner, config.step_size(), &position)?,
-        };
-        Ok(Self::Padded { steps: Box::new(steps), index, config: Box::new(config.clone()), wanted })
+        let (n_axes, of_cells) = (index.n_axes(), config.cells.n_axes());
+        if n_axes != of_cells {
+            return Err(LoaderError::OtherAxes { n_axes, of_cells });
+        }
+        let mut steps = index.steps(config, &wanted)?;
+        if let Some(position) = position {
+            steps.go_back(config, &wanted, &position)?;
+        }
+        Ok(Self::Padded { steps, index, config: Box::new(config.clone()), wanted })
     }
 
     fn streamed(
@@ -135,7 +116,10 @@ impl<S: Source> Order<S> {
             Some(_) => return Err(LoaderError::OtherPosition),
         };
         let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
-        let rule = BatchSizes::new(config, &wanted);
+        let (n_axes, rule) = (config.cells.n_axes(), BatchSizes::new(config, &wanted));
+        if n_axes != 1 {
+            return Err(LoaderError::StreamedAxes { n_axes });
+        }
         let planner = StreamPlanner::try_new(rule, plan(config)?, Stream::<S>::limits(config))?;
         let stream = Stream::try_new(source, config, planner, position.as_ref())?;
         Ok(Self::Streamed { stream: Box::new(stream), config: Box::new(config.clone()), wanted })
@@ -146,10 +130,10 @@ impl<S: Source> Order<S> {
         Ok(match self {
             Self::Cut { cursor, edge, n_samples } => {
                 let (epoch, ids) = cursor.take(*n_samples);
-                NextStep::unread(Draw::of_edge(epoch, ids, *edge), cursor.epoch != epoch)
+                NextStep::unread(Draw::of_extent(epoch, ids, *edge), cursor.epoch != epoch)
             }
             Self::Padded { steps, .. } => {
-                let (draw, ends_epoch) = drawn(steps.next_step());
+                let (draw, ends_epoch) = steps.next();
                 NextStep::unread(draw, ends_epoch)
             }
             Self::Packed(packed) => {
@@ -191,8 +175,8 @@ impl<S: Source> Order<S> {
                 Wanted::Batches(sizes),
                 LoaderPosition::Padded { position, wanted: was },
             ) => {
-                steps.go_back(BatchSizes::new(config, was), position)?;
-                steps.change(BatchSizes::new(config, sizes))?;
+                steps.go_back(config, was, position)?;
+                steps.change(config, sizes)?;
                 wanted.clone_from(sizes);
                 Ok(())
             }
@@ -216,7 +200,7 @@ impl<S: Source> Order<S> {
         match (self, delivered) {
             (Self::Cut { cursor, .. }, LoaderPosition::Cut(position)) => cursor.clone_from(position),
             (Self::Padded { steps, config, .. }, LoaderPosition::Padded { position, wanted }) => {
-                steps.go_back(BatchSizes::new(config, wanted), position)?;
+                steps.go_back(config, wanted, position)?;
             }
             (Self::Packed(packed), LoaderPosition::Packed(position)) => packed.go_back(position)?,
             (Self::Streamed { .. }, _) => (),
@@ -232,14 +216,13 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// Returns the length of a sample that is known before it is read.
-    pub(super) fn length(&self, id: u64) -> Option<u32> {
-        let index = match self {
-            Self::Padded { index, .. } => index,
-            Self::Packed(packed) => packed.index(),
-            Self::Cut { .. } | Self::Streamed { .. } => return None,
-        };
-        index.get(id).map(|[length]| length)
+    /// Returns the lengths of a sample that are known before it is read.
+    pub(super) fn extent(&self, id: u64) -> Option<Extent> {
+        match self {
+            Self::Padded { index, .. } => index.get(id),
+            Self::Packed(packed) => packed.index().get(id).map(|[length]| Extent::new(length)),
+            Self::Cut { .. } | Self::Streamed { .. } => None,
+        }
     }
 
     /// Whether the next steps are as they are wanted.
@@ -280,17 +263,4 @@ impl<T> NextStep<T> {
     fn unread(draw: Draw, ends_epoch: bool) -> Self {
         Self { draw, ends_epoch, items: None, skipped: Vec::new() }
     }
-}
-
-fn drawn(PlannedStep { epoch, batches, ends_epoch, .. }: PlannedStep) -> (Draw, bool) {
-    (Draw::of_batches(epoch, batches), ends_epoch)
-}
-
-fn plan(config: &LoaderConfig) -> Result<PlanConfig<1>, LoaderError> {
-    Ok(PlanConfig {
-        seed: config.seed,
-        lattice: Lattice::try_new([config.edges.clone()])?,
-        tasks: config.tasks.clone(),
-        ..PlanConfig::default()
-    })
 }

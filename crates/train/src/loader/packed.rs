@@ -50,7 +50,7 @@ impl Packed {
             planner,
             size,
             most_rows,
-            most: config.batch_of(row_len),
+            most: config.batch_of(row_len.into()),
             least: config.batches_per_step.max(1) as usize,
             wanted: sizes.to_vec(),
         };
@@ -106,7 +106,7 @@ fn part(row_len: u32, rows: &[&[Piece]]) -> Part {
     let size = |row: &&[Piece]| u32::try_from(row.len()).unwrap_or(u32::MAX);
     Part {
         ids: rows.iter().copied().flatten().map(|piece| piece.id.into()).collect(),
-        edge: row_len,
+        extent: row_len.into(),
         packed: Some(rows.iter().map(size).collect()),
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::fill::{none_readable, read};
-use super::order::BatchSizes;
+use super::padded::BatchSizes;
 use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
 use crate::source::{Item, Source, SourceError};
@@ -33,7 +33,7 @@ pub struct StreamedPosition {
 /// The samples go through the planner in their order, one by one as steps ask for them, so that the steps do not depend
 /// on how fast which worker reads.
 pub(super) struct Stream<S: Source> {
-    steps: StreamSteps<BatchSizes>,
+    steps: StreamSteps<BatchSizes<1>>,
     /// What was pushed and is in no step.
     items: HashMap<u64, S::Item>,
     /// The next sample to push.
@@ -83,7 +83,7 @@ impl<S: Source> Stream<S> {
     pub(super) fn try_new(
         source: &Arc<S>,
         config: &LoaderConfig,
-        planner: StreamPlanner<BatchSizes, 1>,
+        planner: StreamPlanner<BatchSizes<1>, 1>,
         position: Option<&StreamedPosition>,
     ) -> Result<Self, LoaderError> {
         let n_samples = source.n_samples();
@@ -141,7 +141,7 @@ impl<S: Source> Stream<S> {
         StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
     }
 
-    pub(super) fn change(&mut self, rule: BatchSizes) -> Result<(), LoaderError> {
+    pub(super) fn change(&mut self, rule: BatchSizes<1>) -> Result<(), LoaderError> {
         Ok(self.steps.change(rule)?)
     }
 
@@ -176,9 +176,9 @@ impl<S: Source> Stream<S> {
                 return Ok(());
             }
             Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.length())) => self.leave_out(id)?,
+            Found::Item(item) if self.is_too_long(Some(item.extent().edge())) => self.leave_out(id)?,
             Found::Item(item) => {
-                let (lengths, bytes) = ([item.length()], item.bytes());
+                let (lengths, bytes) = ([item.extent().edge()], item.bytes());
                 let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
                 match pushed {
                     Pushed::Held => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_plan::{Aim, Enough, OnPlanned, OpenProbe, PlanError, PlannedNeed, Sounding};
 use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_types::{Fraction, Recompute, StepShape};
+use plimsoll_types::{Extent, Fraction, Recompute, StepShape};
 
 use super::{BlankForward, PlanRequest, device_name, trials};
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
@@ -44,8 +44,8 @@ pub fn sound<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Sounded, PlanError> {
-    let longest = request.inference.iter().map(|it| it.edge()).max();
-    let validation = longest.map(|edge| (Phase::Infer, StepShape::new(1, edge)));
+    let largest = largest(request.inference.iter().map(|it| it.extent()));
+    let validation = largest.map(|extent| (Phase::Infer, StepShape::of(1, extent)));
     let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
     let sounding = sounding(job, request, open_probe)?;
     let (mut needs, reached) = sound_all(job, request, (&sounding, &work, Enough::OneSample), open_probe, progress)?;
@@ -53,7 +53,7 @@ pub fn sound<J: Job>(
     if !may_recompute || request.recompute.is_on_anywhere() || !error.may_fit_recomputing() {
         return Err(error);
     }
-    let recompute = sounding.recompute(&needs, first.samples, &edges(request))?;
+    let recompute = sounding.recompute(&needs, first.samples, &extents(request))?;
     // On the way up everything is recomputed, so that each trial says something of the next.
     let request = PlanRequest { recompute: Recompute::ALWAYS, ..request.clone() };
     let sparing = self::sounding(job, &request, open_probe)?;
@@ -89,7 +89,7 @@ fn sounding<J: Job>(job: &J, request: &PlanRequest, open_probe: OpenProbe<'_>) -
         capacity: open_probe()?.capacity()?,
         keys: request.keys(&device_name(request.device)?),
         exact_peaks: has_exact_peaks(request.device),
-        longest: (!request.loader.edges.is_empty()).then(|| longest(request)),
+        longest: (!request.loader.cells.is_empty()).then(|| longest(request)),
     })
 }
 
@@ -107,14 +107,19 @@ fn sound_all<J: Job>(
     Ok(sounding.sound(&aims, enough, &mut trials, progress))
 }
 
-/// Returns the edges that a run may train with, from short to long.
-fn edges(request: &PlanRequest) -> Vec<u32> {
-    if request.loader.edges.is_empty() {
-        let edges: BTreeSet<_> = request.ladder.iter().map(|it| it.edge()).collect();
-        edges.into_iter().collect()
+/// Returns the extents that a run may train with, from small to large.
+fn extents(request: &PlanRequest) -> Vec<Extent> {
+    if request.loader.cells.is_empty() {
+        let extents: BTreeSet<_> = request.ladder.iter().map(|it| it.extent()).collect();
+        extents.into_iter().collect()
     } else {
-        request.loader.edges.clone()
+        request.loader.cells.to_vec()
     }
+}
+
+/// Returns the one of the most positions.
+fn largest(extents: impl Iterator<Item = Extent>) -> Option<Extent> {
+    extents.max_by_key(|it| (it.positions(), *it))
 }
 
 /// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
@@ -138,18 +143,18 @@ pub fn sound_forward(
     sounding.sound_forward(&aim, probe, &|shape| model.blank(shape))
 }
 
-/// Returns one sample of the longest edge of training and validation.
+/// Returns one sample as large as those of training and validation.
 fn longest(request: &PlanRequest) -> StepShape {
-    let edges = request.loader.edges.iter().copied().chain(request.inference.iter().map(|it| it.edge()));
-    StepShape::new(1, edges.max().unwrap_or(1))
+    let extents = request.loader.cells.iter().copied().chain(request.inference.iter().map(|it| it.extent()));
+    StepShape::of(1, extents.reduce(Extent::joined).unwrap_or(Extent::new(1)))
 }
 
 fn aim<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShape) -> Aim {
-    let LoaderConfig { edges, bad_sample, .. } = &request.loader;
-    let may_skip = phase == Phase::Train && !edges.is_empty() && *bad_sample == BadSample::Fail;
+    let LoaderConfig { cells, bad_sample, .. } = &request.loader;
+    let may_skip = phase == Phase::Train && !cells.is_empty() && cells.n_axes() == 1 && *bad_sample == BadSample::Fail;
     let smaller = match phase {
         Phase::Train => job.source().smaller().to_owned(),
-        Phase::Infer => format!("less than {}", job.describe_validation(shape.edge())),
+        Phase::Infer => format!("less than {}", job.describe_validation(shape.extent())),
     };
     let skip = if may_skip { "; `data.bad_sample = \"skip\"` leaves out what is longer" } else { "" };
     Aim { phase, shape, smaller, skip }

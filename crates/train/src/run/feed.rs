@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_sampler::StreamStats;
-use plimsoll_types::{Bytes, EpochDone};
+use plimsoll_types::{Bytes, EpochDone, Extent};
 
 use super::journal::Journal;
 use super::unfit::{Unfit, longer};
@@ -58,7 +58,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the part of the positions that the edges make padding, where it is known.
     pub(super) fn planned_padding(&self) -> Option<f64> {
-        planned_padding(&*self.source, &self.config.edges, self.known)
+        planned_padding(&*self.source, &self.config.cells, self.known)
     }
 
     /// Leaves out what is known to be too long for this budget.
@@ -104,16 +104,16 @@ impl<S: Source> Feed<S> {
         booked(&mut self.loader, journal, |loader| loader.recycle(samples))
     }
 
-    /// Whether samples that are cut or padded to this edge may be left out: only where others are shorter, and where what is
-    /// drawn may depend on memory.
-    pub(super) fn may_leave_out(&self, edge: u32) -> bool {
-        let is_shortest = self.config.edges.first().is_none_or(|it| edge <= *it);
+    /// Whether samples that are cut or padded to this may be left out: only on one axis, where others are shorter, and where
+    /// what is drawn may depend on memory.
+    pub(super) fn may_leave_out(&self, extent: Extent) -> bool {
+        let is_shortest = self.config.cells.first().is_none_or(|it| 1 < it.n_axes() || it.covers(extent));
         !self.is_deterministic && self.config.bad_sample != BadSample::Fail && !is_shortest
     }
 
     /// Whether the settings could be such that they are.
     pub(super) fn could_leave_out(&self) -> bool {
-        1 < self.config.edges.len() && self.config.bad_sample == BadSample::Fail
+        1 < self.config.cells.len() && self.config.cells.n_axes() == 1 && self.config.bad_sample == BadSample::Fail
     }
 
     /// Remembers that one sample alone of this edge does not fit into a budget.
@@ -164,7 +164,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the longest edge that is no longer than this.
     pub(super) fn edge_up_to(&self, longest: u32) -> u32 {
-        self.config.edges.iter().copied().filter(|it| *it <= longest).max().unwrap_or(0)
+        self.config.cells.iter().map(|it| it.edge()).filter(|it| *it <= longest).max().unwrap_or(0)
     }
 
     /// Counts the samples of a step that is done.

@@ -141,7 +141,7 @@ impl<J: Job> Run<'_, '_, J> {
         let taken = match loader.unit {
             StepUnit::Samples | StepUnit::Positions => return rate,
             StepUnit::Batch => samples.draw.n_samples() as f64,
-            StepUnit::BatchOfPositions => samples.lengths.iter().copied().map(f64::from).sum(),
+            StepUnit::BatchOfPositions => samples.extents.iter().map(|it| it.positions() as f64).sum(),
         };
         rate * learning_rate.scaling.factor(taken / f64::from(loader.effective_batch_size))
     }
@@ -193,7 +193,7 @@ impl<J: Job> Run<'_, '_, J> {
     ) -> StepDone {
         let StepOutcome { loss, gradient_norm, mut parts, resident, in_use, peak, times, .. } = outcome;
         let Budget { capacity, budget } = self.control.budget();
-        let (draw, is_padded) = (&samples.draw, !self.config.loader.edges.is_empty());
+        let (draw, is_padded) = (&samples.draw, !self.config.loader.cells.is_empty());
         // Where pages are read, those of parts of one edge belong to the step.
         let tells_parts = parts.len() > 1 && (self.training.probe().has_exact_peak() || draw.parts.len() > 1);
         parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
@@ -210,7 +210,7 @@ impl<J: Job> Run<'_, '_, J> {
                 shares_pages: it.peak.is_none() && it.beside.is_some(),
                 peak,
                 nodes: it.nodes,
-                ..MicroBatch::new(ids[samples].to_vec(), it.part.edge)
+                ..MicroBatch::new(ids[samples].to_vec(), it.part.extent)
             }
         };
         StepDone {
@@ -218,7 +218,7 @@ impl<J: Job> Run<'_, '_, J> {
             epoch: draw.epoch,
             rung: *rung,
             micro_batches: parts.into_iter().map(micro_batch).collect(),
-            real_positions: is_padded.then(|| samples.lengths.iter().copied().map(u64::from).sum()),
+            real_positions: is_padded.then(|| samples.extents.iter().map(|it| it.positions()).sum()),
             predicted: prediction.map(|it| it.expected),
             upper: prediction.map(|it| it.upper),
             resident,

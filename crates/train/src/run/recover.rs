@@ -2,7 +2,7 @@
 
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
 use plimsoll_step::{Readiness, StepError};
-use plimsoll_types::{Bytes, Event, GradientCheckpointing, Knobs, Recompute, Stage};
+use plimsoll_types::{Bytes, Event, Extent, GradientCheckpointing, Knobs, Recompute, Stage};
 
 use super::Run;
 use super::one_step::UnderWay;
@@ -36,10 +36,11 @@ impl<J: Job> Run<'_, '_, J> {
             return self.follow(step, standing);
         }
         let sample = if let Stopped::Attempt(error) = &stopped { error.sample() } else { None };
-        let edge = sample.map(|it| step.request.edge_of(it));
-        let may_leave_out = edge.is_some_and(|it| self.feed.may_leave_out(it));
+        let extent = sample.map(|it| step.request.extent_of(it));
+        let may_leave_out = extent.is_some_and(|it| self.feed.may_leave_out(it));
         // Where all together do not fit, it may help any of them.
-        let edge = edge.or_else(|| step.request.micro_batches.iter().map(|it| it.edge).min()).unwrap_or(0);
+        let shortest = || step.request.micro_batches.iter().map(|it| it.extent.edge()).min();
+        let edge = extent.map(Extent::edge).or_else(shortest).unwrap_or(0);
         let may_recompute = self.control.may_recompute(edge);
         let means = Means { may_recompute, may_leave_out, ..self.means()? };
         match self.training.guard().on(Happened::Asked(means)) {
@@ -115,9 +116,9 @@ impl<J: Job> Run<'_, '_, J> {
             source,
             sample: Box::new(self.misfit(sample)),
             may_skip: self.feed.could_leave_out(),
-            edge: step.request.edge_of(sample),
+            extent: step.request.extent_of(sample),
             largest_allocation: self.training.probe().largest_taken(),
-            is_checkpointing: self.control.controller().recompute().is_on(step.request.edge_of(sample)),
+            is_checkpointing: self.control.controller().recompute().is_on(step.request.extent_of(sample).edge()),
         }
     }
 
@@ -157,7 +158,7 @@ impl<J: Job> Run<'_, '_, J> {
 
     /// Leaves the sample out that does not fit, and all that are as long.
     fn leave_out(&mut self, step: UnderWay<J>, sample: usize) -> Result<Option<UnderWay<J>>, TrainError> {
-        let (edge, misfit) = (step.request.edge_of(sample), self.misfit(sample));
+        let (edge, misfit) = (step.request.extent_of(sample).edge(), self.misfit(sample));
         self.journal.warn(&format!(
             "samples of {edge} {} and more are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
             misfit.unit, misfit.name

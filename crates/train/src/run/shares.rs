@@ -17,7 +17,7 @@ use crate::source::{Draw, Part};
 pub(super) struct Agreed {
     /// What the step is filled with, by all ranks together.
     pub(super) wanted: Wanted,
-    /// What each rank holds at once: of each edge, or where samples are cut of the one that is wanted.
+    /// What each rank holds at once: of each cell, or where samples are cut of the one that is wanted.
     limits: Vec<Vec<u32>>,
     /// How fast each rank is, as all of them have heard.
     pub(super) speeds: Speeds,
@@ -66,11 +66,12 @@ pub(super) fn heard_work(told: &[u64]) -> Worked {
 impl<J: Job> Run<'_, '_, J> {
     /// Returns the micro-batches of a step that this rank runs: of each batch its share, in parts as large as it holds.
     pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
-        let (rank, edges) = (self.training.rank() as usize, &self.config.loader.edges);
+        let (rank, cells) = (self.training.rank() as usize, &self.config.loader.cells);
         let to_deal = |batch: &Part| {
-            let at = edges.iter().position(|edge| batch.edge <= *edge).unwrap_or(0);
+            let at = cells.at(batch.extent).unwrap_or(0);
             let limits = agreed.limits.iter().map(|it| it[at]).collect();
-            BatchToDeal { n_samples: u32::try_from(batch.n_rows()).unwrap_or(u32::MAX), length: batch.edge, limits }
+            let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+            BatchToDeal { n_samples: number(batch.n_rows() as u64), length: number(batch.extent.positions()), limits }
         };
         let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
         let dealt = deal_batches(&agreed.speeds.weights(), &batches).map_err(LoaderError::from)?;
@@ -84,7 +85,7 @@ impl<J: Job> Run<'_, '_, J> {
                 Wanted::Batches(_) => limits[rank],
                 Wanted::Edge(_) => self.control.controller().part_size(own.len()),
             };
-            parts.extend(StepPart::divide(own, batch.edge, most));
+            parts.extend(StepPart::divide(own, batch.extent, most));
         }
         Ok(parts)
     }

@@ -1,6 +1,6 @@
 //! Samples that alone do not fit.
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
 use crate::source::Source;
@@ -55,8 +55,8 @@ impl Unfit {
 pub(super) fn longer<S: Source>(source: &S, longest: u32) -> Option<String> {
     let lengths = source.lengths();
     let index = lengths.index();
-    let length = |id: &u64| match index {
-        Some(index) => index.get(*id).map(|[length]| length),
+    let length = |id: &u64| match &index {
+        Some(index) => index.get(*id).map(Extent::edge),
         None => source.expected_length(*id),
     };
     let ids: Vec<_> = (0..source.n_samples()).filter(|id| Some(longest) < length(id)).collect();

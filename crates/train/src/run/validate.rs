@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_step::StepError;
-use plimsoll_types::{Bytes, Event, ItemsMeasured, NamedMetric, Phase, Validated};
+use plimsoll_types::{Bytes, Event, Extent, ItemsMeasured, NamedMetric, Phase, Validated};
 
 use super::Run;
 use super::control::exceeded;
@@ -75,7 +75,7 @@ impl<J: Job> Run<'_, '_, J> {
         let _span = tracing::info_span!("validate", step = self.step()).entered();
         let amount = if occasion == Occasion::WholeSet { Amount::All } else { self.amount() };
         let until = if let Occasion::Interruption(until) = occasion { Some(until) } else { None };
-        let Measured { validation, peak, edge, items, has_begun } = self.measure(Set::Validation, amount, until)?;
+        let Measured { validation, peak, extent, items, has_begun } = self.measure(Set::Validation, amount, until)?;
         let validation = match validation {
             Err(StepError::Interrupted) => {
                 self.validations.note_broken_off(has_begun);
@@ -88,7 +88,7 @@ impl<J: Job> Run<'_, '_, J> {
                 return Ok(());
             }
             Err(source) => {
-                let item = source.sample().map(|_| self.job.describe_validation(edge).into());
+                let item = source.sample().map(|_| self.job.describe_validation(extent).into());
                 let never_fits = matches!(source, StepError::NeverFits { .. });
                 let error = TrainError::Validation { step: self.step(), source, item };
                 if !never_fits {
@@ -144,9 +144,9 @@ impl<J: Job> Run<'_, '_, J> {
                 Set::Validation => job.validate(model, device, &mut inference),
                 Set::Test => job.test(model, device, &mut inference),
             };
-            let (peak, edge, items) = (inference.peak(), inference.edge(), inference.chosen());
+            let (peak, extent, items) = (inference.peak(), inference.extent(), inference.chosen());
             let has_begun = inference.has_begun();
-            Ok((Measured { validation, peak, edge, items, has_begun }, inference.into_violations()))
+            Ok((Measured { validation, peak, extent, items, has_begun }, inference.into_violations()))
         });
         let (measured, violations) = measured.map_err(|it| self.failed(it))?;
         self.journal.end_validation();
@@ -197,7 +197,7 @@ pub(super) struct Measured {
     /// Its high-water mark.
     pub(super) peak: Bytes,
     /// Of the items that ran last.
-    edge: u32,
+    extent: Extent,
     /// Which were measured, where the job says.
     pub(super) items: Option<ItemsMeasured>,
     /// Whether any item was, before it ended.

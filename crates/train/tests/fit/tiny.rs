@@ -52,7 +52,7 @@ impl Source for Rows {
 
     fn collate(&self, draw: &Draw, _items: &[()], (values, edge): &mut Self::Buffer) -> Result<(), SourceError> {
         assert!(!self.panics, "a worker of this test panics");
-        *edge = draw.parts[0].edge as usize;
+        *edge = draw.parts[0].extent.edge() as usize;
         for (row, id) in values.chunks_exact_mut(*edge * WIDTH).zip(draw.ids()) {
             for (at, value) in row.iter_mut().enumerate() {
                 *value = ((id * 31 + at as u64 * 7 + draw.epoch) % 17) as f32 / 17.0;

@@ -15,7 +15,7 @@ use plimsoll_train::{
     Controller, ControllerConfig, Draw, Existing, FitConfig, Goal, Inference, Item, Job, Lengths, LoaderConfig, Loss,
     Metric, Source, SourceError, StepError, Trials, Validation, beside_tensors, small_batch_regime,
 };
-use plimsoll_types::{Bytes, Event, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
+use plimsoll_types::{Bytes, Event, Extent, Features, Knobs, MicroBatch, Observation, StepDone, StepShape};
 
 use crate::common::{alone, run, steps};
 use crate::tiny;
@@ -38,8 +38,8 @@ struct Row {
 }
 
 impl Item for Row {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 }
 
@@ -56,7 +56,7 @@ impl Source for Rows {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES.into()).map(length).collect::<Vec<_>>()]).unwrap())
+        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES.into()).map(length).collect::<Vec<_>>()]).unwrap().into())
     }
 
     fn buffer_bytes(&self, _largest: StepShape) -> Bytes {
@@ -146,7 +146,8 @@ fn config(n_steps: u64) -> FitConfig {
     let tiny = tiny::config(n_steps, policy);
     let predictor = PredictorConfig { beside: beside_tensors(DeviceKind::Flex), ..tiny.controller.predictor };
     let small_batch = small_batch_regime(DeviceKind::Flex);
-    let loader = LoaderConfig { edges: vec![LONG, LONG + 1], ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
+    let loader =
+        LoaderConfig { cells: vec![LONG, LONG + 1].into(), ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
     FitConfig { controller: ControllerConfig { predictor, small_batch, ..tiny.controller }, loader, ..tiny }
 }
 
@@ -249,7 +250,7 @@ fn parts(done: &StepDone) -> Vec<PartReading> {
 }
 
 #[test]
-fn a_job_of_more_axes_than_a_loader_pads_is_refused_before_its_first_step() {
+fn a_job_of_other_axes_than_its_samples_are_padded_along_is_refused_before_its_first_step() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let job = Wide { features: Features::complete(2) };
@@ -257,7 +258,7 @@ fn a_job_of_more_axes_than_a_loader_pads_is_refused_before_its_first_step() {
     let text = ran.outcome.unwrap_err().to_string();
     assert_eq!(
         text,
-        "train `wide`: its features are over 2 axes, and samples are cut or padded along one; name features of one axis"
+        "train `wide`: its features are over 2 axes, and samples are cut or padded along 1; name features of as many"
     );
     assert!(ran.events.is_empty() && is_empty(folder.path()), "something was left behind");
 }

@@ -12,7 +12,7 @@ use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
     Draw, Goal, Inference, Item, Job, Lengths, Loss, Metric, Source, SourceError, StepError, Unit, Validation,
 };
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 pub(crate) const N_SAMPLES: u64 = 100;
 const WIDTH: usize = 32;
@@ -32,8 +32,8 @@ pub(crate) struct Row {
 }
 
 impl Item for Row {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 
     fn bytes(&self) -> Bytes {
@@ -64,7 +64,7 @@ impl Source for Rows {
         if self.streamed {
             return Lengths::Streamed { longest: 40 };
         }
-        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap())
+        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap().into())
     }
 
     fn expected_length(&self, id: u64) -> Option<u32> {
@@ -102,17 +102,17 @@ impl Source for Rows {
         for part in &draw.parts {
             for (id, row) in part.ids.iter().zip(&mut items) {
                 assert!(
-                    *id == row.id && row.length <= part.edge,
+                    *id == row.id && row.length <= part.extent.edge(),
                     "sample {} of length {} in {part:?}",
                     row.id,
                     row.length
                 );
                 let start = buffer.values.len();
-                buffer.samples.push((start, part.edge as usize, row.length));
+                buffer.samples.push((start, part.extent.edge() as usize, row.length));
                 let value = |at: u32| (row.id * 31 + u64::from(at)) as f32 % 17.0 / 17.0;
                 let filled = row.length * u32::try_from(WIDTH).unwrap();
                 buffer.values.extend((0..filled).map(value));
-                buffer.values.resize(start + part.edge as usize * WIDTH, 0.0);
+                buffer.values.resize(start + part.extent.edge() as usize * WIDTH, 0.0);
             }
         }
         assert_eq!(buffer.values.capacity(), room, "the buffer grew");

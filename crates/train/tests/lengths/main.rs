@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod axes;
 #[path = "../common/mod.rs"]
 mod common;
 mod job;
@@ -26,7 +27,7 @@ use job::{ALL, EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
 fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig {
     let loader = LoaderConfig {
         unit,
-        edges: EDGES.to_vec(),
+        cells: EDGES.to_vec().into(),
         workers: 3,
         look_ahead: 32,
         ..LoaderConfig::cut(3, effective_batch_size, 40, Bytes::mib(16))
@@ -45,7 +46,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         controller: ControllerConfig {
             predictor: PredictorConfig { beside: beside_tensors(DeviceKind::Flex), ..PredictorConfig::default() },
             policy: PolicyConfig::Bucketed(BucketedConfig {
-                edges: EDGES.to_vec(),
+                cells: EDGES.to_vec().into(),
                 batch_max: 16,
                 ..BucketedConfig::default()
             }),
@@ -101,7 +102,12 @@ fn tight(job: &Tiny) -> Bytes {
 /// The policy that begins with these batches, and has no larger ones.
 fn kept(batch_max: u32) -> PolicyConfig {
     let start = Some(vec![batch_max; EDGES.len()]);
-    PolicyConfig::Bucketed(BucketedConfig { edges: EDGES.to_vec(), batch_max, start, ..BucketedConfig::default() })
+    PolicyConfig::Bucketed(BucketedConfig {
+        cells: EDGES.to_vec().into(),
+        batch_max,
+        start,
+        ..BucketedConfig::default()
+    })
 }
 
 #[test]
@@ -276,7 +282,7 @@ fn a_run_goes_on_with_the_rule_that_it_began_with() {
             ),
             ("batch.effective_batch_size", &|it| it.effective_batch_size = 15),
             ("batch.effective_unit", &|it| it.unit = StepUnit::Batch),
-            ("batch.n_edges", &|it| it.edges = vec![40]),
+            ("batch.n_edges", &|it| it.cells = vec![40].into()),
             ("tasks.homogeneous", &|it| it.tasks.homogeneous = true),
             ("tasks.shares", &|it| it.tasks.shares = Some(vec![1.0])),
         ] {

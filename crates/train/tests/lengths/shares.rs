@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_sampler::{SampleIndex, TaskMix};
 use plimsoll_train::{Draw, Item, Lengths, Loader, LoaderConfig, LoaderPosition, Source, SourceError, Wanted};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 const N_SAMPLES: u64 = 6_000;
 const EDGES: [u32; 4] = [8, 16, 24, 40];
@@ -24,8 +24,8 @@ fn sample(id: u64) -> Sample {
 }
 
 impl Item for Sample {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 
     fn task(&self) -> u16 {
@@ -48,7 +48,7 @@ impl Source for Tasked {
     fn lengths(&self) -> Lengths {
         let lengths: Vec<u32> = (0..N_SAMPLES).map(|id| sample(id).length).collect();
         let tasks: Vec<u16> = (0..N_SAMPLES).map(|id| sample(id).task).collect();
-        Lengths::Known(SampleIndex::try_new([lengths]).unwrap().with_tasks(tasks).unwrap())
+        Lengths::Known(SampleIndex::try_new([lengths]).unwrap().with_tasks(tasks).unwrap().into())
     }
 
     fn read(&self, _epoch: u64, id: u64) -> Result<Sample, SourceError> {
@@ -68,7 +68,7 @@ impl Source for Tasked {
 
 fn config(shares: Option<Vec<f64>>) -> LoaderConfig {
     LoaderConfig {
-        edges: EDGES.to_vec(),
+        cells: EDGES.to_vec().into(),
         tasks: TaskMix { shares, ..TaskMix::default() },
         ..LoaderConfig::cut(3, 64, 40, Bytes::mib(1))
     }

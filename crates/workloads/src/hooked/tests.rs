@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_part_has_the_edge_of_its_place_in_the_step() {
-    let part = |ids: &[u64], edge| Part::new(ids.to_vec(), edge);
+    let part = |ids: &[u64], edge: u32| Part::new(ids.to_vec(), edge);
     let draw = Draw { epoch: 0, parts: vec![part(&[5, 1, 7], 32), part(&[2], 64)] };
     let buffer = HookedBuffer { buffer: (), draw };
     let shapes = [0..3, 1..2, 3..4].map(|samples| buffer.part(samples).shape);
@@ -135,8 +135,8 @@ impl Job for Own {
         Tensor::from_data([shape.edge() as f32], device)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
-        format!("a page of edge {edge}")
+    fn describe_validation(&self, extent: Extent) -> String {
+        format!("a page of edge {extent}")
     }
 
     fn validate(&self, _: &Linear, _: &Device, _: &mut Inference<'_>) -> Result<Option<Validation>, StepError> {
@@ -160,7 +160,7 @@ impl Hooks for Silent {}
 fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
     let (device, source, shape) = (Device::flex(), job.source(), StepShape::new(2, 5));
     let mut buffer = source.buffer(shape);
-    let draw = Draw::of_edge(0, vec![2, 1], 5);
+    let draw = Draw::of_extent(0, vec![2, 1], 5);
     let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
     source.collate(&draw, &items, &mut buffer).unwrap();
     let number = |it: Tensor<1>| it.into_scalar::<f32>().to_string();
@@ -169,7 +169,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
         format!("{} {} {}", job.name(), job.program(), job.fingerprint()),
         format!("{:?} {:?} {:?}", job.features(), job.unit(), job.tasks()),
         format!("{} {:?}", job.optimizer().name(), job.max_norm()),
-        format!("{:?} {} {}", job.task_probes(model), job.describe_validation(7), job.has_test()),
+        format!("{:?} {} {}", job.task_probes(model), job.describe_validation(7.into()), job.has_test()),
         format!("{} {}", loss(job.batch(&buffer, 0..2, &device)), loss(job.blank_batch(shape, &device))),
         number(job.blank_forward(model, shape, &device)),
         format!("{} {:?} {}", source.n_samples(), source.lengths(), source.describe(2)),

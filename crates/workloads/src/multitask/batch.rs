@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use plimsoll_sampler::MixedBatch;
 use plimsoll_train::sent;
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::source::SampleBuffer;
 
@@ -13,10 +13,10 @@ use super::source::SampleBuffer;
 ///
 /// # Shapes
 ///
-/// `n` samples of `edge` images, `n_words` token ids and `n_tasks` tasks:
+/// `n` samples of `n_images` images, `n_words` token ids and `n_tasks` tasks:
 ///
-/// - `pixels`: `[n · edge, 3, size, size]`, each image with mean 0 and deviation 1
-/// - `groups`: `[n, 2, edge]`, what each image counts in the mean of its group
+/// - `pixels`: `[n · n_images, 3, size, size]`, each image with mean 0 and deviation 1
+/// - `groups`: `[n, 2, n_images]`, what each image counts in the mean of its group
 /// - `tokens`, `padding`: `[n, n_words]`
 /// - `words`: `[n, 1, n_words]`, what each token counts in the mean of its text
 /// - `targets`: `[n, n_outputs]`, the probabilities that the sample's task asks for, and 0 in the others
@@ -41,7 +41,7 @@ pub struct MixedTensors {
 pub(crate) struct Sizes {
     /// Side of an image in pixels.
     pub(crate) image: usize,
-    /// Token ids of a text.
+    /// The most token ids of a text.
     pub(crate) words: usize,
     /// Outputs of each task's head.
     pub(crate) outputs: Vec<usize>,
@@ -59,6 +59,17 @@ impl Sizes {
     }
 }
 
+/// Returns how many images and words samples of an extent are padded to.
+pub(crate) fn images_and_words(extent: Extent) -> [usize; 2] {
+    [0, 1].map(|axis| extent.edges().get(axis).map_or(1, |edge| *edge as usize))
+}
+
+/// Returns the extent of samples that are padded to so many images and words, at least one of each.
+pub(crate) fn of_images_and_words(images: u32, words: u32) -> Extent {
+    let extent = Extent::try_new(&[images.max(1), words.max(1)]);
+    extent.unwrap_or_else(|error| unreachable!("two edges, of which none is 0: {error}"))
+}
+
 impl MixedTensors {
     /// Returns what the model is given in a number format; what its loss is computed from stays as it is.
     pub(crate) fn in_format(self, dtype: DType) -> Self {
@@ -67,7 +78,7 @@ impl MixedTensors {
         Self { pixels: pixels.cast(dtype), groups, words, tasks: tasks.cast(dtype), ..self }
     }
 
-    /// Copies a range of a step's samples, all with one edge.
+    /// Copies a range of a step's samples, all of one extent.
     ///
     /// `smoothing` is the part of the target that all outputs of a task share, right or wrong.
     pub(crate) fn of(
@@ -77,8 +88,8 @@ impl MixedTensors {
         smoothing: f32,
         device: &Device,
     ) -> Self {
-        let edge = buffer.edges[samples.start] as usize;
-        let mut host = Host::blank(samples.len(), edge, sizes, smoothing);
+        let padded = images_and_words(buffer.extents[samples.start]);
+        let mut host = Host::blank(samples.len(), padded, sizes, smoothing);
         let batch = buffer.mixed.batch();
         for (row, sample) in samples.enumerate() {
             host.copy(row, &batch, sample, buffer.standards(sample));
@@ -88,13 +99,13 @@ impl MixedTensors {
 
     /// Makes a batch of nothing on the device.
     pub(crate) fn blank(shape: StepShape, sizes: &Sizes, device: &Device) -> Self {
-        let (n, edge) = (shape.samples as usize, shape.edge() as usize);
+        let (n, [images, words]) = (shape.samples as usize, images_and_words(shape.extent()));
         Self {
-            pixels: Tensor::zeros([n * edge, 3, sizes.image, sizes.image], device),
-            groups: Tensor::zeros([n, 2, edge], device),
-            tokens: Tensor::zeros([n, sizes.words], device),
-            padding: Tensor::<2, Int>::zeros([n, sizes.words], device).bool(),
-            words: Tensor::zeros([n, 1, sizes.words], device),
+            pixels: Tensor::zeros([n * images, 3, sizes.image, sizes.image], device),
+            groups: Tensor::zeros([n, 2, images], device),
+            tokens: Tensor::zeros([n, words], device),
+            padding: Tensor::<2, Int>::zeros([n, words], device).bool(),
+            words: Tensor::zeros([n, 1, words], device),
             targets: Tensor::zeros([n, sizes.n_outputs()], device),
             tasks: Tensor::zeros([n, sizes.outputs.len()], device),
             shares: Tensor::zeros([n, 1], device),
@@ -106,7 +117,8 @@ impl MixedTensors {
 /// The values of a batch on the host.
 struct Host<'a> {
     n: usize,
-    edge: usize,
+    /// Images and words that each is padded to.
+    padded: [usize; 2],
     sizes: &'a Sizes,
     smoothing: f32,
     pixels: Vec<f32>,
@@ -121,17 +133,18 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn blank(n: usize, edge: usize, sizes: &'a Sizes, smoothing: f32) -> Self {
+    fn blank(n: usize, padded: [usize; 2], sizes: &'a Sizes, smoothing: f32) -> Self {
+        let [images, words] = padded;
         Self {
             n,
-            edge,
+            padded,
             sizes,
             smoothing,
-            pixels: Vec::with_capacity(n * edge * 3 * sizes.image * sizes.image),
-            groups: vec![0.0; n * 2 * edge],
-            tokens: Vec::with_capacity(n * sizes.words),
-            padding: Vec::with_capacity(n * sizes.words),
-            words: vec![0.0; n * sizes.words],
+            pixels: Vec::with_capacity(n * images * 3 * sizes.image * sizes.image),
+            groups: vec![0.0; n * 2 * images],
+            tokens: Vec::with_capacity(n * words),
+            padding: Vec::with_capacity(n * words),
+            words: vec![0.0; n * words],
             targets: vec![0.0; n * sizes.n_outputs()],
             tasks: vec![0.0; n * sizes.outputs.len()],
             shares: vec![0.0; n],
@@ -141,20 +154,21 @@ impl<'a> Host<'a> {
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts, and shares in f32")]
     fn copy(&mut self, row: usize, batch: &MixedBatch<'_>, sample: usize, standards: &[Standard]) {
-        let Self { edge, sizes, .. } = *self;
+        let Self { padded: [n_images, n_words], sizes, .. } = *self;
         let image = 3 * sizes.image * sizes.image;
-        let (images, task) = (batch.cell.images as usize, batch.tasks[sample] as u16);
-        let pixels = &batch.pixels[sample * images * image..][..edge * image];
+        let (laid, task) = (batch.cell, batch.tasks[sample] as u16);
+        let pixels = &batch.pixels[sample * laid.images as usize * image..][..n_images * image];
         pixels.chunks_exact(image).zip(standards).for_each(|(it, by)| by.standardise(it, &mut self.pixels));
         let [n_first, share, n_tasks] = *batch.metadata[3 * sample..].first_chunk().expect("three numbers a sample");
         let (n_first, n) = (n_first as usize, batch.lengths[sample].images as usize);
-        let groups = &mut self.groups[row * 2 * edge..][..2 * edge];
+        let groups = &mut self.groups[row * 2 * n_images..][..2 * n_images];
         groups[..n_first].fill(1.0 / n_first as f32);
-        groups[edge + n_first..edge + n].fill(1.0 / (n - n_first) as f32);
-        self.tokens.extend_from_slice(&batch.tokens[sample * sizes.words..][..sizes.words]);
-        self.padding.extend(batch.attention_mask[sample * sizes.words..][..sizes.words].iter().map(|is_real| !is_real));
-        let n_words = batch.lengths[sample].tokens as usize;
-        self.words[row * sizes.words..][..n_words].fill(1.0 / n_words as f32);
+        groups[n_images + n_first..n_images + n].fill(1.0 / (n - n_first) as f32);
+        let words = sample * laid.tokens as usize;
+        self.tokens.extend_from_slice(&batch.tokens[words..][..n_words]);
+        self.padding.extend(batch.attention_mask[words..][..n_words].iter().map(|is_real| !is_real));
+        let n_real = batch.lengths[sample].tokens as usize;
+        self.words[row * n_words..][..n_real].fill(1.0 / n_real as f32);
         let targets = &mut self.targets[row * sizes.n_outputs()..][sizes.outputs_of(task)];
         targets.fill(self.smoothing / targets.len() as f32);
         targets[batch.labels[sample] as usize] += 1.0 - self.smoothing;
@@ -163,13 +177,13 @@ impl<'a> Host<'a> {
     }
 
     fn tensors(self, device: &Device) -> MixedTensors {
-        let Self { n, edge, sizes, .. } = self;
+        let Self { n, padded: [images, words], sizes, .. } = self;
         MixedTensors {
-            pixels: sent(TensorData::new(self.pixels, [n * edge, 3, sizes.image, sizes.image]), device),
-            groups: sent(TensorData::new(self.groups, [n, 2, edge]), device),
-            tokens: sent(TensorData::new(self.tokens, [n, sizes.words]), device),
-            padding: sent(TensorData::new(self.padding, [n, sizes.words]), device),
-            words: sent(TensorData::new(self.words, [n, 1, sizes.words]), device),
+            pixels: sent(TensorData::new(self.pixels, [n * images, 3, sizes.image, sizes.image]), device),
+            groups: sent(TensorData::new(self.groups, [n, 2, images]), device),
+            tokens: sent(TensorData::new(self.tokens, [n, words]), device),
+            padding: sent(TensorData::new(self.padding, [n, words]), device),
+            words: sent(TensorData::new(self.words, [n, 1, words]), device),
             targets: sent(TensorData::new(self.targets, [n, sizes.n_outputs()]), device),
             tasks: sent(TensorData::new(self.tasks, [n, sizes.outputs.len()]), device),
             shares: sent(TensorData::new(self.shares, [n, 1]), device),

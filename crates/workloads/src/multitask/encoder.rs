@@ -135,7 +135,9 @@ impl TextEncoder {
     /// - `shares`: `[n, 1, n_words]`
     /// - output: `[n, features]`
     pub(crate) fn forward(&self, tokens: Tensor<2, Int>, padding: Tensor<2, Bool>, shares: Tensor<3>) -> Tensor<2> {
-        let x = self.words.forward(tokens) + self.places.val().unsqueeze();
+        let [_, n_words] = tokens.dims();
+        let places = self.places.val().slice_dim(0, 0..n_words);
+        let x = self.words.forward(tokens) + places.unsqueeze();
         let x = x.clone() + self.attention.forward(&normalize(&self.norm_attention, x), padding);
         let wide = relu(by_rows(&self.wide, normalize(&self.norm_layers, x.clone())));
         let x = x + by_rows(&self.narrow, wide);

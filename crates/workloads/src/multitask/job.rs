@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Item, Job, Loss, Metric, StepError, Validation, uploaded};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, Features, StepShape};
 
 use super::augment::Augmentation;
 use super::baseline::Constant;
@@ -124,8 +124,10 @@ impl Multitask {
         let mut scores = Vec::with_capacity(shown.len());
         for group in shown.chunk_by(|a, b| a.sample.n_images() == b.sample.n_images()) {
             let mut of_group = vec![Score::default(); group.len()];
-            inference.run(group.len(), group[0].sample.n_images(), &mut |range| {
-                of_group[range.clone()].copy_from_slice(&self.forward(model, &group[range], device)?);
+            let extents = group.iter().map(|it| it.sample.extent());
+            let extent = extents.reduce(Extent::joined).unwrap_or_else(|| unreachable!("a group has samples"));
+            inference.run(group.len(), extent, &mut |range| {
+                of_group[range.clone()].copy_from_slice(&self.forward(model, (&group[range], extent), device)?);
                 Ok(())
             })?;
             scores.extend(group.iter().map(|it| it.sample.task).zip(of_group));
@@ -133,17 +135,21 @@ impl Multitask {
         Ok(scores)
     }
 
-    /// Returns how the model does in each of these samples, which all have as many images.
-    fn forward(&self, model: &FusionModel, shown: &[Shown<'_>], device: &Device) -> Result<Vec<Score>, StepError> {
+    /// Returns how the model does in each of these samples, which all have as many images, padded to this.
+    fn forward(
+        &self,
+        model: &FusionModel,
+        (shown, extent): (&[Shown<'_>], Extent),
+        device: &Device,
+    ) -> Result<Vec<Score>, StepError> {
         let failed = |error: &dyn std::fmt::Display| StepError::Data(format!("read held-out samples: {error}"));
         let load = |it: &Shown<'_>| LoadedSample::held_out(&self.samples, it.sample, it.exchanged);
         let loaded: Result<Vec<_>, _> = shown.iter().map(load).collect();
         let loaded = loaded.map_err(|error| failed(&error))?;
-        let edge = shown[0].sample.n_images();
-        let shape = StepShape::new(u32::try_from(shown.len()).unwrap_or(u32::MAX), edge);
+        let shape = StepShape::of(u32::try_from(shown.len()).unwrap_or(u32::MAX), extent);
         let sizes = self.samples.sizes();
         let mut buffer = SampleBuffer::with_capacity(&sizes, shape);
-        let filled = buffer.fill(&sizes, &loaded, shown.iter().map(|_| edge));
+        let filled = buffer.fill(&sizes, &loaded, shown.iter().map(|_| extent));
         filled.map_err(|(_, reason)| failed(&reason))?;
         let device = device.clone().inner();
         let batch = MixedTensors::of(&buffer, 0..shown.len(), &sizes, 0.0, &device);
@@ -222,8 +228,16 @@ impl Job for Multitask {
         self.config.model.init(&self.samples.sizes(), self.samples.n_words(), self.config.measure_tasks, device)
     }
 
+    fn features(&self) -> Features {
+        Features::complete(2)
+    }
+
     fn unit_of_length(&self) -> &'static str {
-        "images"
+        "images × words"
+    }
+
+    fn describe_validation(&self, extent: Extent) -> String {
+        format!("a sample of {extent} images × words, held out")
     }
 
     fn tasks(&self) -> &[String] {

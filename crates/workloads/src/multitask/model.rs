@@ -119,13 +119,13 @@ mod tests {
 
     use burn::tensor::{Bool, Distribution};
     use plimsoll_train::{Draw, Job, Source};
-    use plimsoll_types::StepShape;
+    use plimsoll_types::{Extent, StepShape};
 
     use super::*;
     use crate::Room;
     use crate::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 
-    const EDGE: u32 = 7;
+    const EDGES: [u32; 2] = [7, 24];
 
     /// A job, its first samples of every task, and their batch.
     fn batch(device: &Device) -> (Multitask, MixedTensors) {
@@ -137,8 +137,9 @@ mod tests {
         let ids: Vec<_> = (0..source.n_samples()).step_by(9).collect();
         let items: Vec<_> = ids.iter().map(|id| source.read(0, *id).unwrap()).collect();
         let n = u32::try_from(ids.len()).unwrap();
-        let mut buffer = source.buffer(StepShape::new(n, EDGE));
-        source.collate(&Draw::of_edge(0, ids, EDGE), &items, &mut buffer).unwrap();
+        let extent = Extent::try_new(&EDGES).unwrap();
+        let mut buffer = source.buffer(StepShape::of(n, extent));
+        source.collate(&Draw::of_extent(0, ids, extent), &items, &mut buffer).unwrap();
         let batch = job.batch(&buffer, 0..n as usize, device);
         (job, batch)
     }
@@ -181,7 +182,8 @@ mod tests {
     fn a_blank_batch_has_the_shapes_of_a_real_one() {
         let device = Device::flex();
         let (job, real) = batch(&device);
-        let blank = job.blank_batch(StepShape::new(u32::try_from(real.groups.dims()[0]).unwrap(), EDGE), &device);
+        let n = u32::try_from(real.groups.dims()[0]).unwrap();
+        let blank = job.blank_batch(StepShape::of(n, Extent::try_new(&EDGES).unwrap()), &device);
         let shapes = |it: &MixedTensors| {
             let (pixels, groups, words) = (it.pixels.dims(), it.groups.dims(), it.words.dims());
             let flat = [&it.targets, &it.tasks, &it.shares].map(Tensor::dims);

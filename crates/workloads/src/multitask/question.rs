@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
 use super::album::squared_bytes;
+use super::batch::of_images_and_words;
 use super::lines::{Asks, ask};
 use super::samples::without_mark;
 use super::signature::Signature;
@@ -45,6 +46,11 @@ impl Question {
     /// Returns the number of its images.
     pub fn n_images(&self) -> u32 {
         u32::try_from(self.groups.iter().map(Vec::len).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns its images and its words.
+    pub fn extent(&self) -> Extent {
+        of_images_and_words(self.n_images(), u32::try_from(self.tokens.len()).unwrap_or(u32::MAX))
     }
 
     /// Returns what decoding the largest of its images takes.

@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::album::squared;
-use super::batch::MixedTensors;
+use super::batch::{MixedTensors, images_and_words};
 use super::job::MultitaskConfig;
 use super::model::FusionModel;
 use super::question::Question;
@@ -77,7 +77,8 @@ impl Recognizer {
     pub fn probabilities(&self, questions: &[&Question]) -> Result<Vec<Vec<f32>>, RecognizeError> {
         let loaded = questions.iter().map(|it| self.loaded(it)).collect::<Result<Vec<_>, _>>()?;
         let n = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let shape = StepShape::new(n, questions.iter().map(|it| it.n_images()).max().unwrap_or(1));
+        let extent = questions.iter().map(|it| it.extent()).reduce(Extent::joined).unwrap_or(Extent::new(1));
+        let shape = StepShape::of(n, extent);
         let fault = |reason| RecognizeError::Device { questions: questions.len(), reason };
         let values = self.forward(loaded, shape).map_err(fault)?.try_into_data();
         let values: Vec<f32> = values.map_err(|error| fault(error.to_string()))?.iter().collect();
@@ -101,7 +102,7 @@ impl Recognizer {
     fn forward(&self, loaded: Vec<LoadedSample>, shape: StepShape) -> Result<Tensor<1>, String> {
         let (sizes, n) = (self.signature.sizes(), loaded.len());
         let mut buffer = SampleBuffer::with_capacity(&sizes, shape);
-        buffer.fill(&sizes, &loaded, loaded.iter().map(|_| shape.edge())).map_err(|(_, reason)| reason)?;
+        buffer.fill(&sizes, &loaded, loaded.iter().map(|_| shape.extent())).map_err(|(_, reason)| reason)?;
         drop(loaded);
         let batch = MixedTensors::of(&buffer, 0..n, &sizes, 0.0, &self.device);
         drop(buffer);
@@ -113,8 +114,9 @@ impl BlankForward for Recognizer {
     /// Does what questions of this shape do, without any.
     fn blank(&self, shape: StepShape) -> Tensor<1> {
         let sizes = self.signature.sizes();
-        let group = vec![vec![0; 3 * sizes.image * sizes.image]; shape.edge() as usize];
-        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; sizes.words]);
+        let [images, words] = images_and_words(shape.extent());
+        let group = vec![vec![0; 3 * sizes.image * sizes.image]; images];
+        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; words]);
         let loaded = (0..shape.samples).map(|_| blank()).collect();
         self.forward(loaded, shape).unwrap_or_else(|reason| unreachable!("as many as there is room for: {reason}"))
     }

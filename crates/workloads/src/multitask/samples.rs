@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::BadSample;
+use plimsoll_types::Extent;
 
 use super::album::Album;
-use super::batch::Sizes;
+use super::batch::{Sizes, of_images_and_words};
 use super::error::DataError;
 use super::lines::{Asks, Line, parse};
 use super::scarce::Scarce;
@@ -80,6 +81,16 @@ impl Sample {
     /// Returns the number of its images.
     pub fn n_images(&self) -> u32 {
         u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of its words, or 1 where it has none: a text is padded to one at least.
+    pub fn n_words(&self) -> u32 {
+        u32::try_from(self.tokens.len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Returns its images and its words.
+    pub fn extent(&self) -> Extent {
+        of_images_and_words(self.n_images(), self.n_words())
     }
 }
 
@@ -255,6 +266,17 @@ impl Samples {
     /// Returns what a model that learns from them takes and gives.
     pub fn signature(&self) -> Signature {
         Signature::new(&self.sizes(), &self.tasks, self.words.clone(), &self.train)
+    }
+
+    /// Returns what a validation and the test pad to: the images of each group of samples that have as many, with the most
+    /// words of any of them.
+    pub fn held_out_extents(&self) -> Vec<Extent> {
+        let mut words = BTreeMap::<u32, u32>::new();
+        for sample in self.validation.iter().chain(&self.test) {
+            let most = words.entry(sample.n_images()).or_default();
+            *most = sample.n_words().max(*most);
+        }
+        words.into_iter().map(|(images, words)| of_images_and_words(images, words)).collect()
     }
 
     /// Returns the images of a subject that are trained on.

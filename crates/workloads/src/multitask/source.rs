@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, SampleIndex};
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::augment::{Augmentation, Chance, warped};
-use super::batch::{Sizes, Standard};
+use super::batch::{Sizes, Standard, images_and_words, of_images_and_words};
 use super::lines::Asks;
 use super::samples::{Sample, Samples, Shown};
 use super::words::PADDING;
@@ -22,7 +22,7 @@ pub(crate) const N_METADATA: u32 = 3;
 #[derive(Debug)]
 pub struct SampleSource {
     samples: Arc<Samples>,
-    index: SampleIndex<1>,
+    index: SampleIndex<2>,
     augmentation: Augmentation,
     seed: u64,
 }
@@ -47,8 +47,8 @@ pub struct LoadedSample {
 #[derive(Debug)]
 pub struct SampleBuffer {
     pub(crate) mixed: MixedBuffer,
-    /// What each sample is padded to.
-    pub(crate) edges: Vec<u32>,
+    /// The images and words that each sample is padded to.
+    pub(crate) extents: Vec<Extent>,
     /// Of every image, those that are padding included.
     standards: Vec<Standard>,
 }
@@ -56,9 +56,10 @@ pub struct SampleBuffer {
 impl SampleSource {
     /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds.
     pub fn new(samples: Arc<Samples>, augmentation: Augmentation, seed: u64) -> Self {
-        let lengths: Vec<_> = samples.train.iter().map(Sample::n_images).collect();
+        let of_all = |length: fn(&Sample) -> u32| samples.train.iter().map(length).collect::<Vec<_>>();
+        let lengths = [of_all(Sample::n_images), of_all(Sample::n_words)];
         let tasks: Vec<_> = samples.train.iter().map(|it| it.task).collect();
-        let index = SampleIndex::try_new([lengths]).and_then(|index| index.with_tasks(tasks));
+        let index = SampleIndex::try_new(lengths).and_then(|index| index.with_tasks(tasks));
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
         Self { samples, index, augmentation, seed }
     }
@@ -137,11 +138,11 @@ fn planar(rows: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 impl SampleBuffer {
-    /// Allocates room for so many samples of so many images.
+    /// Allocates room for so many samples of so many images and words.
     pub(crate) fn with_capacity(sizes: &Sizes, largest: StepShape) -> Self {
         let mixed = MixedBuffer::with_capacity(CONFIG, &cells(sizes, largest));
         let n_images = most_samples(largest) as usize;
-        Self { mixed, edges: Vec::with_capacity(n_images), standards: Vec::with_capacity(n_images) }
+        Self { mixed, extents: Vec::with_capacity(n_images), standards: Vec::with_capacity(n_images) }
     }
 
     /// Returns what makes each image of a sample one of mean 0 and deviation 1.
@@ -150,7 +151,7 @@ impl SampleBuffer {
         &self.standards[sample * n_images..][..n_images]
     }
 
-    /// Lays samples out, each with the edge that it will be padded to.
+    /// Lays samples out, each with the extent that it will be padded to.
     ///
     /// # Errors
     ///
@@ -159,24 +160,26 @@ impl SampleBuffer {
         &mut self,
         sizes: &Sizes,
         loaded: &[LoadedSample],
-        edges: impl Iterator<Item = u32>,
+        extents: impl Iterator<Item = Extent>,
     ) -> Result<(), (usize, String)> {
-        self.edges.clear();
-        self.edges.extend(edges);
+        self.extents.clear();
+        self.extents.extend(extents);
         self.standards.clear();
-        let n_images = self.edges.iter().copied().max().unwrap_or(0);
-        self.mixed.begin(cell(sizes, n_images));
+        let largest = self.extents.iter().copied().reduce(Extent::joined).unwrap_or(of_images_and_words(0, 0));
+        let [n_images, _] = images_and_words(largest);
+        self.mixed.begin(cell(sizes, largest));
         let mut counts = vec![0; sizes.outputs.len()];
         for it in loaded {
             counts[usize::from(it.task)] += 1;
         }
-        for (index, (sample, edge)) in loaded.iter().zip(&self.edges).enumerate() {
-            if *edge < sample.n_images {
-                return Err((index, format!("it has {} images, its edge is {edge}", sample.n_images)));
+        for (index, (sample, extent)) in loaded.iter().zip(&self.extents).enumerate() {
+            let own = sample.extent();
+            if !extent.covers(own) {
+                return Err((index, format!("it has {own} images × words, and is padded to {extent}")));
             }
             push(&mut self.mixed, index, sample, sizes.image, &counts).map_err(|reason| (index, reason))?;
             self.standards.extend_from_slice(&sample.standards);
-            self.standards.resize((index + 1) * n_images as usize, Standard::BLACK);
+            self.standards.resize((index + 1) * n_images, Standard::BLACK);
         }
         Ok(())
     }
@@ -210,15 +213,17 @@ const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, p
 
 /// The largest step, and one of as many images that are samples of their own.
 fn cells(sizes: &Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
-    [(largest.samples, cell(sizes, largest.edge())), (most_samples(largest), cell(sizes, 1))]
+    let [_, words] = images_and_words(largest.extent());
+    let one = of_images_and_words(1, narrow(words));
+    [(largest.samples, cell(sizes, largest.extent())), (most_samples(largest), cell(sizes, one))]
 }
 
 fn most_samples(largest: StepShape) -> u32 {
     largest.samples.saturating_mul(largest.edge())
 }
 
-fn cell(sizes: &Sizes, images: u32) -> MixedShape {
-    let (side, tokens) = (narrow(sizes.image), narrow(sizes.words));
+fn cell(sizes: &Sizes, extent: Extent) -> MixedShape {
+    let (side, [images, tokens]) = (narrow(sizes.image), images_and_words(extent).map(narrow));
     MixedShape { images, height: side, width: side, tokens, labels: 1 }
 }
 
@@ -235,12 +240,14 @@ impl Source for SampleSource {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Known(self.index.clone())
+        Lengths::Known(self.index.clone().into())
     }
 
     fn describe(&self, id: u64) -> String {
         let sample = usize::try_from(id).ok().and_then(|id| self.samples.train.get(id));
-        sample.map_or_else(String::new, |it| format!("line {} of samples.jsonl with {} images", it.line, it.n_images()))
+        sample.map_or_else(String::new, |it| {
+            format!("line {} of samples.jsonl with {} images and {} words", it.line, it.n_images(), it.n_words())
+        })
     }
 
     fn smaller(&self) -> &'static str {
@@ -259,7 +266,7 @@ impl Source for SampleSource {
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
         let mixed = MixedBuffer::byte_capacity(CONFIG, &cells(&self.samples.sizes(), largest));
-        let of_image = size_of::<u32>() + size_of::<Standard>();
+        let of_image = size_of::<Extent>() + size_of::<Standard>();
         mixed.saturating_add(Bytes(of_image as u64).saturating_mul(most_samples(largest).into()))
     }
 
@@ -268,8 +275,8 @@ impl Source for SampleSource {
     }
 
     fn collate(&self, draw: &Draw, items: &[LoadedSample], buffer: &mut SampleBuffer) -> Result<(), SourceError> {
-        let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
-        buffer.fill(&self.samples.sizes(), items, edges).map_err(|(index, reason)| {
+        let extents = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.extent));
+        buffer.fill(&self.samples.sizes(), items, extents).map_err(|(index, reason)| {
             let ids: Vec<_> = draw.ids().collect();
             SourceError { sample_id: ids[index], reason }
         })
@@ -277,8 +284,8 @@ impl Source for SampleSource {
 }
 
 impl Item for LoadedSample {
-    fn length(&self) -> u32 {
-        self.n_images
+    fn extent(&self) -> Extent {
+        of_images_and_words(self.n_images, narrow(self.tokens.len()))
     }
 
     fn bytes(&self) -> Bytes {

@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
-use plimsoll_train::{BlankForward, Checkpoint, CheckpointError, Item};
+use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::StepShape;
 
 use super::fault::Fault;
@@ -102,7 +102,7 @@ impl Classifier {
 
     /// Returns the probabilities of all labels; what is on the host goes before the model runs.
     fn forward(&self, read: Vec<Frames>) -> Tensor<1> {
-        let edge = read.iter().map(Item::length).max().unwrap_or(1);
+        let edge = read.iter().map(Frames::length).max().unwrap_or(1);
         let mut buffer = FrameBuffer::default();
         for frames in &read {
             buffer.push(frames, edge).unwrap_or_else(|_| unreachable!("none is longer than the longest"));

@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::model::{Encoder, EncoderConfig};
 use super::recordings::{Recording, Recordings, by_length};
@@ -234,8 +234,9 @@ impl Job for SequenceJob {
         model.forward(frames, mask).flatten(0, 1)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
-        let longest = self.recordings.all_held_out().filter(|it| it.n_frames <= edge).max_by_key(|it| it.n_frames);
+    fn describe_validation(&self, extent: Extent) -> String {
+        let fits = self.recordings.all_held_out().filter(|it| it.n_frames <= extent.edge());
+        let longest = fits.max_by_key(|it| it.n_frames);
         let name = longest.map_or_else(String::new, ToString::to_string);
         format!("{name}, held out, which a lower `sequence.longest` cuts")
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_train::{BadSample, Item};
+use plimsoll_train::BadSample;
 
 use super::division::divided;
 use super::fault::{DataError, Fault};

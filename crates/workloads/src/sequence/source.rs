@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::fault::Fault;
 use super::recordings::{Recording, Recordings};
@@ -31,11 +31,16 @@ impl Frames {
         let length = u32::try_from(values.len() / n_values).unwrap_or(u32::MAX);
         Self { values, length, class }
     }
+
+    /// Returns how many frames there are.
+    pub(crate) const fn length(&self) -> u32 {
+        self.length
+    }
 }
 
 impl Item for Frames {
-    fn length(&self) -> u32 {
-        self.length
+    fn extent(&self) -> Extent {
+        self.length.into()
     }
 
     fn bytes(&self) -> Bytes {
@@ -114,7 +119,7 @@ impl Source for RecordingStream {
     fn lengths(&self) -> Lengths {
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
         match SampleIndex::try_new([lengths]) {
-            Ok(index) if !self.is_streamed => Lengths::Known(index),
+            Ok(index) if !self.is_streamed => Lengths::Known(index.into()),
             _ => Lengths::Streamed { longest: self.longest },
         }
     }
@@ -157,7 +162,7 @@ impl Source for RecordingStream {
     fn collate(&self, draw: &Draw, items: &[Frames], buffer: &mut FrameBuffer) -> Result<(), SourceError> {
         buffer.values.clear();
         buffer.samples.clear();
-        let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|id| (*id, part.edge)));
+        let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|id| (*id, part.extent.edge())));
         for ((id, edge), frames) in edges.zip(items) {
             buffer.push(frames, edge).map_err(|fault| self.error(id, &fault))?;
         }

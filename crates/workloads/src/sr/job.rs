@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::gallery::Resolution;
 use super::model::{Edsr, EdsrConfig, SCALE};
@@ -229,7 +229,8 @@ impl Job for Sr {
         model.forward(uploaded(blank(shape, 1, device), device)).flatten(0, 3)
     }
 
-    fn describe_validation(&self, edge: u32) -> String {
+    fn describe_validation(&self, extent: Extent) -> String {
+        let edge = extent.edge();
         format!("a tile of {edge} × {edge} pixels, which `sr.validation_tile` makes smaller")
     }
 

@@ -6,6 +6,7 @@
 //! validation images, and the baseline is bicubic upsampling with the same filter.
 
 mod bicubic;
+pub mod crop;
 mod folder;
 mod gallery;
 mod job;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::{Crop, HostBuffer, crop, image_of, place_crop};
 use plimsoll_train::{Draw, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
+use super::crop::{Crop, HostBuffer, crop, image_of, place_crop};
 use super::gallery::Resolution;
 use super::model::SCALE;
 use super::photos::{Photo, Photos};
@@ -86,7 +86,7 @@ impl Source for Crops {
 
     fn collate(&self, draw: &Draw, _items: &[()], buffer: &mut CropBuffer) -> Result<(), SourceError> {
         let error = |sample_id, reason: String| SourceError { sample_id, reason };
-        let (ids, edge): (Vec<_>, _) = (draw.ids().collect(), draw.parts.first().map_or(0, |part| part.edge));
+        let (ids, edge): (Vec<_>, _) = (draw.ids().collect(), draw.parts.first().map_or(0, |part| part.extent.edge()));
         buffer.pixels.begin(&ids, edge).map_err(|it| error(0, it.to_string()))?;
         for (index, id) in ids.into_iter().enumerate() {
             let photo = self.photo(id);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::buffer::TokenBuffer;
 use super::corpus::Corpus;
@@ -43,8 +43,8 @@ impl TextSource {
 }
 
 impl Item for TextItem {
-    fn length(&self) -> u32 {
-        u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX)
+    fn extent(&self) -> Extent {
+        u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX).into()
     }
 
     fn bytes(&self) -> Bytes {
@@ -64,7 +64,7 @@ impl Source for TextSource {
         let index = self.sections().index().clone();
         match self.row_len {
             Some(row_len) => Lengths::Packed { index, row_len },
-            None => Lengths::Known(index),
+            None => Lengths::Known(index.into()),
         }
     }
 
@@ -101,15 +101,15 @@ impl Source for TextSource {
                 let (row, row_ids);
                 (row, rest) = rest.split_at(size);
                 (row_ids, ids) = ids.split_at(size);
-                let n_tokens: u32 = row.iter().map(Item::length).sum();
-                if part.edge < n_tokens {
+                let n_tokens: u32 = row.iter().map(|it| it.extent().edge()).sum();
+                if part.extent.edge() < n_tokens {
                     let what = if row.len() == 1 { "it" } else { "its row" };
-                    let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.edge);
+                    let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.extent.edge());
                     return Err(SourceError { sample_id: row_ids[0], reason });
                 }
                 rows.push(row.iter().map(|item| &item.0[..]));
             }
-            buffer.push(part.edge, rows.into_iter());
+            buffer.push(part.extent.edge(), rows.into_iter());
         }
         Ok(())
     }

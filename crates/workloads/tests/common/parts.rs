@@ -12,7 +12,7 @@ pub(crate) fn collated<J: Job>(job: &J, parts: &[Part], largest: StepShape) -> <
 }
 
 pub(crate) fn length<J: Job>(job: &J, id: u64) -> u32 {
-    job.source().read(0, id).unwrap().length()
+    job.source().read(0, id).unwrap().extent().edge()
 }
 
 /// Parts of two, five and six samples of different lengths, `stride` ids apart, each padded to the longest of its part.
@@ -21,6 +21,6 @@ pub(crate) fn parts<J: Job>(job: &J, stride: u64) -> Vec<Part> {
     ids.sort_by_key(|id| length(job, *id));
     let part = |ids: &[u64]| Part::new(ids.to_vec(), length(job, ids[ids.len() - 1]));
     let parts = vec![part(&ids[..2]), part(&ids[2..7]), part(&ids[7..])];
-    assert!(parts[0].edge < parts[1].edge && parts[1].edge < parts[2].edge, "{parts:?}");
+    assert!(parts[0].extent < parts[1].extent && parts[1].extent < parts[2].extent, "{parts:?}");
     parts
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_train::{BadSample, Draw, Item, Job, Source};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::multitask::{Asks, DataError, Multitask, MultitaskConfig, Sample, Samples, SamplesConfig};
 
@@ -149,9 +149,9 @@ fn a_folder_with_one_task_or_two_trains_these_alone() {
         let (source, device) = (job.source(), Device::flex().autodiff());
         let ids: Vec<_> = (0..6).collect();
         let items: Vec<_> = ids.iter().map(|id| source.read(0, *id).unwrap()).collect();
-        let edge = items.iter().map(Item::length).max().unwrap();
-        let mut buffer = source.buffer(StepShape::new(6, edge));
-        source.collate(&Draw::of_edge(0, ids, edge), &items, &mut buffer).unwrap();
+        let extent = items.iter().map(Item::extent).reduce(Extent::joined).unwrap();
+        let mut buffer = source.buffer(StepShape::of(6, extent));
+        source.collate(&Draw::of_extent(0, ids, extent), &items, &mut buffer).unwrap();
         device.seed(5);
         let model = job.init(&device);
         let loss = job.mean_loss(&model, job.batch(&buffer, 0..6, &device), &vec![1.0; kept.len()]);

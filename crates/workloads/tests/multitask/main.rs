@@ -16,7 +16,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{Draw, Job, Part, Source};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{
     FusionConfig, FusionModel, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig,
@@ -29,7 +29,7 @@ const WEIGHTS: [f32; 3] = [0.5, 1.0, 1.5];
 
 fn samples_config(store: &Path) -> SamplesConfig {
     let folder = plimsoll_fixtures::dir().join("multitask");
-    SamplesConfig { image_size: 16, max_words: 8, ..SamplesConfig::new(folder, Room::boundless(store)) }
+    SamplesConfig { image_size: 16, max_words: WORDS, ..SamplesConfig::new(folder, Room::boundless(store)) }
 }
 
 fn fixtures() -> Samples {
@@ -48,18 +48,25 @@ fn model(job: &Multitask, device: &Device) -> FusionModel {
     job.init(device)
 }
 
-/// Collates samples of epoch 2, each part with an edge of its own.
+/// The most words of a text.
+const WORDS: u32 = 8;
+
+/// Collates samples of epoch 2, each part with an extent of its own.
 fn buffer(job: &Multitask, parts: &[Part]) -> SampleBuffer {
     let source = job.source();
     let draw = Draw { epoch: 2, parts: parts.to_vec() };
     let items: Vec<_> = draw.ids().map(|id| source.read(2, id).unwrap()).collect();
-    let mut buffer = source.buffer(StepShape::new(u32::try_from(items.len()).unwrap(), 7));
+    let mut buffer = source.buffer(StepShape::of(u32::try_from(items.len()).unwrap(), extent(7, WORDS)));
     source.collate(&draw, &items, &mut buffer).unwrap();
     buffer
 }
 
-fn part(ids: &[u64], edge: u32) -> Part {
-    Part::new(ids.to_vec(), edge)
+fn extent(images: u32, words: u32) -> Extent {
+    Extent::try_new(&[images, words]).unwrap()
+}
+
+fn part(ids: &[u64], images: u32, words: u32) -> Part {
+    Part::new(ids.to_vec(), extent(images, words))
 }
 
 /// What one optimizer step would see.
@@ -136,11 +143,12 @@ fn every_split_of_a_step_has_the_gradients_and_losses_of_the_undivided_one() {
     let model = model(&job, &device);
     let ids = ids(&job, [5, 3, 5]);
     let (all, longest): (Vec<_>, _) = (ids.iter().map(|it| it.0).collect(), ids[12].1);
-    let whole = step(&job, &model, &device, &[part(&all, longest)], 13);
+    let whole = step(&job, &model, &device, &[part(&all, longest, WORDS)], 13);
     let short = ids.partition_point(|it| it.1 <= 2);
     let middle = ids.partition_point(|it| it.1 <= 4);
-    let edges = [part(&all[..short], 2), part(&all[short..middle], 4), part(&all[middle..], 7)];
-    let padded = [part(&all[..middle], 5), part(&all[middle..], longest)];
+    // No text has more than 5 words.
+    let edges = [part(&all[..short], 2, 5), part(&all[short..middle], 4, 7), part(&all[middle..], 7, 6)];
+    let padded = [part(&all[..middle], 5, 6), part(&all[middle..], longest, 5)];
     for (parts, most) in [(&edges[..], 13), (&edges, 2), (&edges, 1), (&padded, 3)] {
         let split = step(&job, &model, &device, parts, most);
         assert!(whole.gradients.keys().eq(split.gradients.keys()));
@@ -163,7 +171,7 @@ fn a_probe_has_the_gradient_of_its_task_at_the_last_shared_layer() {
     let model = model(&job, &device);
     let ids = ids(&job, [4, 3, 4]);
     let all: Vec<_> = ids.iter().map(|it| it.0).collect();
-    let mixed = step(&job, &model, &device, &[part(&all, 7)], 11);
+    let mixed = step(&job, &model, &device, &[part(&all, 7, WORDS)], 11);
     let probes = job.task_probes(&model);
     let dims = &mixed.gradients[&probes[0]].0;
     let shared: Vec<_> = mixed.gradients.iter().filter(|(id, it)| it.0 == *dims && !probes.contains(id)).collect();
@@ -172,7 +180,7 @@ fn a_probe_has_the_gradient_of_its_task_at_the_last_shared_layer() {
         let mut of_each = [0; 3];
         of_each[task] = if task == 1 { 3 } else { 4 };
         let alone: Vec<_> = self::ids(&job, of_each).iter().map(|it| it.0).collect();
-        let alone = step(&job, &model, &device, &[part(&alone, 7)], 11);
+        let alone = step(&job, &model, &device, &[part(&alone, 7, WORDS)], 11);
         // Alone, the mean over the tasks is the task's own loss.
         let expected: Vec<_> = alone.gradients[shared[0].0].1.iter().map(|it| it / 3.0).collect();
         let difference = relative(expected.iter(), mixed.gradients[probe].1.iter());
@@ -191,11 +199,11 @@ fn padding_changes_no_samples_loss() {
             let batch = job.batch(&buffer(&job, parts), 0..1, &device);
             job.mean_loss(&model, batch, &[1.0; 3]).of_tasks.unwrap().sum().into_scalar::<f64>()
         };
-        let alone = loss(&[part(&[id], length)]);
-        for edge in length..=7 {
+        let alone = loss(&[part(&[id], length, 5)]);
+        for (images, words) in (length..=7).flat_map(|images| [5, WORDS].map(|words| (images, words))) {
             // The second sample is the same, so that the first one's share of its task's loss is known.
-            let beside = loss(&[part(&[id, id], edge)]);
-            assert!((beside / alone - 1.0).abs() < 1e-5, "sample {id}, edge {edge}: {alone} {beside}");
+            let beside = loss(&[part(&[id, id], images, words)]);
+            assert!((beside / alone - 1.0).abs() < 1e-5, "sample {id}, {images} × {words}: {alone} {beside}");
         }
     }
 }

@@ -257,7 +257,7 @@ fn sounds_of_other_rates_and_formats_are_used_beside_the_rest() {
     let mut n_others = 0;
     for (recording, id) in recordings.train.iter().zip(0..) {
         let frames = stream.read(0, id).unwrap();
-        assert_eq!(frames.length(), recording.n_frames, "{}", recording.name);
+        assert_eq!(frames.extent().edge(), recording.n_frames, "{}", recording.name);
         if names.contains(&&*recording.name) || recording.name == "fast.wav" {
             n_others += 1;
             // Half a second and what encoders add, in frames of 10 ms.

@@ -22,7 +22,7 @@ use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::EpochCursor;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{
     Encoder, EncoderConfig, Recording, Recordings, RecordingsConfig, SequenceConfig, SequenceJob,
@@ -92,7 +92,7 @@ fn padding_does_not_change_the_loss_of_a_recording() {
     let ids: Vec<_> = parts.iter().flat_map(|part| part.ids.clone()).collect();
     for (at, id) in ids.iter().enumerate() {
         let alone = loss(vec![Part::new(vec![*id], length(&job, *id))], 0);
-        for edge in [parts[2].edge, 60] {
+        for edge in [parts[2].extent.edge(), 60] {
             let padded = loss(vec![Part::new(ids.clone(), edge)], at);
             assert!((alone - padded).abs() < 1e-5, "{id} at {edge}: {alone} {padded}");
         }
@@ -167,7 +167,10 @@ fn lengths_are_known_unless_they_are_streamed() {
     let source = job(recordings, false).source();
     let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
     for (id, length) in (0..).zip(&lengths) {
-        assert_eq!((index.get(id), source.read(0, id).unwrap().length()), (Some([*length]), *length));
+        assert_eq!(
+            (index.get(id), source.read(0, id).unwrap().extent()),
+            (Some(Extent::new(*length)), Extent::new(*length))
+        );
     }
     let longest = *lengths.iter().max().unwrap();
     assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
@@ -186,7 +189,7 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
             while !ends {
                 let samples = loader.next(&wanted).unwrap();
                 ends = samples.ends_epoch;
-                steps.push((samples.draw.clone(), samples.lengths.clone(), samples.buffer.clone()));
+                steps.push((samples.draw.clone(), samples.extents.clone(), samples.buffer.clone()));
                 loader.recycle(samples).unwrap();
             }
             steps
@@ -197,8 +200,8 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
         ids.sort_unstable();
         assert_eq!(ids, (0..source.n_samples()).collect::<Vec<_>>(), "streamed: {stream}");
         for (draw, lengths, _) in &steps {
-            let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.edge));
-            assert!(edges.zip(lengths).all(|(edge, length)| *length <= edge), "{draw:?} {lengths:?}");
+            let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.extent));
+            assert!(edges.zip(lengths).all(|(edge, length)| edge.covers(*length)), "{draw:?} {lengths:?}");
         }
     }
 }
@@ -242,5 +245,5 @@ fn pen_strokes_are_read_like_sounds() {
     let job = job(recordings, false);
     let frames = job.source().read(0, 1).unwrap();
     // A line of the longer side's length has a point at its start and 24 more.
-    assert_eq!((frames.length(), frames.values.len()), (25, 150));
+    assert_eq!((frames.extent(), frames.values.len()), (Extent::new(25), 150));
 }

@@ -22,7 +22,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
-use plimsoll_train::{BadSample, Draw, Item, Job, Lengths, Part, Source, Validation};
+use plimsoll_train::{BadSample, Draw, Index, Item, Job, Lengths, Part, Source, Validation};
 use plimsoll_types::StepShape;
 use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Sections, Text, blank_generation};
 use plimsoll_workloads::{Room, Shares};
@@ -168,7 +168,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 
 /// Trains on batches of 1024 padded positions.
 fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
-    let Lengths::Known(index) = job.source().lengths() else { panic!("lengths are known") };
+    let Lengths::Known(Index::One(index)) = job.source().lengths() else { panic!("lengths are known") };
     let planner = BatchPlanner::try_new(index, PaddedBudget([1024]), PlanConfig::default()).unwrap();
     let (mut model, mut optimizer) = (model(job, device), AdamConfig::new().init());
     let parts = (0..).flat_map(|epoch| {
@@ -242,7 +242,7 @@ fn lengths_are_those_of_the_samples() {
     let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
     assert_eq!((index.n_samples() as u64, index.longest()), (source.n_samples(), [96]));
     for sample in 0..source.n_samples() {
-        assert_eq!(index.get(sample), Some([source.read(0, sample).unwrap().length()]));
+        assert_eq!(index.get(sample), Some(source.read(0, sample).unwrap().extent()));
     }
     let beyond = source.read(0, source.n_samples()).unwrap_err().to_string();
     assert!(beyond.contains(&format!("there are {} sections", source.n_samples())), "{beyond}");
@@ -253,8 +253,8 @@ fn a_section_longer_than_its_edge_is_an_error() {
     let source = job().source();
     let items = [source.read(0, 3).unwrap()];
     let mut buffer = source.buffer(StepShape::new(1, 96));
-    let edge = items[0].length() - 1;
-    let error = source.collate(&Draw::of_edge(0, vec![3], edge), &items, &mut buffer).unwrap_err().to_string();
+    let edge = items[0].extent().edge() - 1;
+    let error = source.collate(&Draw::of_extent(0, vec![3], edge), &items, &mut buffer).unwrap_err().to_string();
     assert_eq!(error, format!("read sample 3: it has {} tokens, its edge is {edge}", edge + 1));
 }
 

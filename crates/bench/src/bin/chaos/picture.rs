@@ -8,10 +8,12 @@ use plimsoll_monitor::{History, loss_comparison};
 use plimsoll_types::{Event, StepDone};
 use serde_json::{Value, json};
 
-use crate::log::{RunLog, audit};
+use crate::audit::{Audit, audit};
+use crate::log::RunLog;
 use crate::plan::Plan;
 use crate::references::undisturbed;
 use crate::setting::{Mode, Setting, Size};
+use crate::subject::Subject;
 use crate::weights::Weights;
 use crate::{Failed, Place, round};
 
@@ -39,7 +41,8 @@ pub(crate) struct Picture {
 /// Runs both, and draws `chaos.svg` and `chaos.png`.
 pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     println!("\ntwo longer runs, one of them with {OOMS} micro-batches that run out of memory");
-    let setting = Setting { mode: Mode::Fixed(MICRO_BATCH), seed: 0, size: Size::Timed, keeps_copy: false };
+    let mode = Mode::Fixed(MICRO_BATCH);
+    let setting = Setting { subject: Subject::Sr, mode, seed: 0, size: Size::Timed, keeps_copy: false };
     let calm = undisturbed(place, setting)?;
     let folder = place.work.join("picture");
     let course = round::run(place, &Plan::of_ooms(setting, OOMS, PARTS), &folder)?;
@@ -48,7 +51,7 @@ pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     }
     let log = RunLog::of_run(&course.run)?;
     let audit = audit(&log, &calm.log);
-    if audit != crate::log::Audit::default() {
+    if audit != Audit::default() {
         return Err(format!("keep the samples of the picture's run: {audit:?}").into());
     }
     let failures = failures(&log);

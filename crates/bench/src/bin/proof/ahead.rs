@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use plimsoll_train::{Draw, Item, Source, SourceError};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 /// Steps that are collated ahead of the one that runs.
 const AHEAD: usize = 2;
@@ -11,7 +11,7 @@ const AHEAD: usize = 2;
 /// The samples of one step, on the host.
 pub(crate) struct Filled<B> {
     pub(crate) draw: Draw,
-    pub(crate) lengths: Vec<u32>,
+    pub(crate) lengths: Vec<Extent>,
     pub(crate) buffer: B,
 }
 
@@ -41,6 +41,6 @@ pub(crate) fn work<S: Source>(
 fn fill<S: Source>(source: &S, draw: Draw, mut buffer: S::Buffer) -> Filling<S> {
     let items = draw.ids().map(|id| source.read(draw.epoch, id)).collect::<Result<Vec<_>, _>>()?;
     source.collate(&draw, &items, &mut buffer)?;
-    let lengths = items.iter().map(Item::length).collect();
+    let lengths = items.iter().map(Item::extent).collect();
     Ok(Filled { draw, lengths, buffer })
 }

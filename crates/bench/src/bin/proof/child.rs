@@ -12,7 +12,7 @@ use plimsoll_train::{
     BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, computes_in,
     find_batch_size, has_autotune, open_device, plan_memory,
 };
-use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
 
 use crate::jobs::{OnJob, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
@@ -50,7 +50,7 @@ impl OnJob for &Order {
         Ok(match &self.task {
             Task::Open | Task::Memory { .. } | Task::Hold { .. } => return Err("do what needs no job".into()),
             Task::Plan { group, max_real_steps } => Reply::Plan(self.plan(job, group, *max_real_steps)?),
-            Task::Find { edge, batch_max, capacity } => Reply::Find(self.find(job, *edge, *batch_max, *capacity)?),
+            Task::Find { extent, batch_max, capacity } => Reply::Find(self.find(job, *extent, *batch_max, *capacity)?),
             Task::RehearseRun { steps } => {
                 let acts: Vec<_> = steps.iter().map(|parts| Act::Train(parts.clone())).collect();
                 Reply::Pools(self.planner()?.rehearse(&self.program(job)?, &acts)?.after)
@@ -82,14 +82,14 @@ impl Order {
     }
 
     /// Searches with the whole capacity and no reduction, as the rules that it is compared with.
-    fn find<J: Job>(&self, job: &J, edge: u32, batch_max: u32, capacity: Bytes) -> Result<Found, Failed> {
+    fn find<J: Job>(&self, job: &J, extent: Extent, batch_max: u32, capacity: Bytes) -> Result<Found, Failed> {
         let (target, batch_reduction) = (Fraction::ONE, Fraction::ZERO);
         let request = FindRequest {
             device: self.device,
             recompute: Recompute::NEVER,
             dtype: self.dtype,
             optimizer_recovery: OptimizerRecovery::Restore,
-            finder: FinderConfig { edge, batch_max, target, batch_reduction, ..FinderConfig::default() },
+            finder: FinderConfig { extent, batch_max, target, batch_reduction, ..FinderConfig::default() },
             phase: Phase::Train,
             loader: None,
             objective: Objective::Largest,
@@ -176,7 +176,7 @@ impl Order {
 
 /// Returns the loader of a run whose largest step is this one.
 pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
-    LoaderConfig::cut(0, largest.samples, largest.edge(), BUFFER_LIMIT)
+    LoaderConfig { largest_extent: largest.extent(), ..LoaderConfig::cut(0, largest.samples, 1, BUFFER_LIMIT) }
 }
 
 fn times(cells: &[PlannedCell]) -> Vec<f64> {

@@ -12,7 +12,7 @@ use plimsoll_predict::{Keys, PartReading, edges};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};
 use plimsoll_train::{Draw, Item, Job, Lengths, Source, Trials, open_device, small_batch_regime};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish, whole};
@@ -166,8 +166,9 @@ impl<J: Job> Compared<'_, J> {
 /// Returns the length of every sample.
 pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
-        Lengths::Known(index) | Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
-        Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.length())).collect(),
+        Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
+        Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
+        Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
     }
 }

@@ -133,7 +133,7 @@ impl Real<'_> {
 
     /// Searches as a user does.
     fn found(&self, budget: Bytes) -> Result<Answer, Failed> {
-        let task = Task::Find { edge: EDGE, batch_max: self.batch_max, capacity: budget };
+        let task = Task::Find { extent: EDGE.into(), batch_max: self.batch_max, capacity: budget };
         let Reply::Find(found) = self.place.ask(task)? else { return Err("get a batch".into()) };
         let tally = Tally { trials: found.n_trials, ooms: found.n_out_of_memory };
         let may_fail = budget < self.trial(found.batch)?.peak;

@@ -282,12 +282,12 @@ impl Check {
     /// Finds the micro-batch of a job, and runs it and all powers of two that fit.
     fn sweep(&self, job: &'static str) -> Result<Sweep, Failed> {
         let (place, Sizes { sweep: (batch_max, pixels), cap: capacity, .. }) = (self.of(job), self.sizes);
-        let edge = edges(job).of(pixels);
-        let task = Task::Find { edge, batch_max, capacity };
+        let extent = edges(job).of(pixels);
+        let task = Task::Find { extent, batch_max, capacity };
         let Reply::Find(Found { batch: chosen, .. }) = place.ask(task)? else { return Err("get a batch".into()) };
         let mut tried = Vec::new();
         for batch in (1..=batch_max).filter(|it| it.is_power_of_two() || *it == chosen) {
-            let shape = StepShape::new(batch, edge);
+            let shape = StepShape::of(batch, extent);
             let (phase, n_samples, count) = (Phase::Train, batch_max, STEPS_OF_A_SHAPE);
             let task = Task::Cell(Steps { phase, shape, n_samples, count, largest: None });
             let Reply::Cell(cell) = place.ask(task)? else { return Err("get a step".into()) };
@@ -295,7 +295,7 @@ impl Check {
                 tried.push((batch, f64::from(batch_max) / cell.seconds));
             }
         }
-        Ok(Sweep { job: job.to_owned(), capacity, edge, chosen, tried })
+        Ok(Sweep { job: job.to_owned(), capacity, extent, chosen, tried })
     }
 }
 

@@ -55,11 +55,11 @@ pub(crate) fn with_job<T: OnJob>(name: &str, data: Option<&Path>, task: T) -> Re
     }
 }
 
-/// Returns what the edge of a job's samples counts.
+/// Returns what the extent of a job's samples counts.
 pub(crate) fn edges(name: &str) -> Edges {
     match name {
         "text" | "sequence" | "lstm" => Edges::Positions,
-        "multitask" => Edges::Images,
+        "multitask" => Edges::ImagesAndWords,
         _ => Edges::Pixels,
     }
 }

@@ -63,7 +63,7 @@ fn row(
 /// by what the plan has run, and then by what each step showed, as a run learns.
 pub(crate) fn probed_row(place: &Place, plan: &Plan, largest: StepShape) -> Result<MixedRow, Failed> {
     let longest = edges(place.job).of(FAST.1);
-    let fast = |it: &&PlannedCell| FAST.0 <= it.batch && it.edge <= longest && it.phase == Phase::Train;
+    let fast = |it: &&PlannedCell| FAST.0 <= it.batch && longest.covers(it.extent) && it.phase == Phase::Train;
     let cells: Vec<_> = plan.cells.iter().filter(fast).map(PlannedCell::shape).collect();
     if cells.is_empty() {
         return Err("draw steps: no cell of the plan is fast enough".into());

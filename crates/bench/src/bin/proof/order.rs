@@ -7,7 +7,7 @@ use plimsoll_finder::Found;
 use plimsoll_plan::{PlannedCell, Pools};
 use plimsoll_predict::{Correction, Dtype, PartReading, Phase};
 use plimsoll_probe::DeviceKind;
-use plimsoll_types::{Bytes, Features, StepShape};
+use plimsoll_types::{Bytes, Extent, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 /// Something to do with a job on a device.
@@ -31,8 +31,8 @@ pub(crate) enum Task {
     Open,
     /// Plan cells as a user does, and again without real steps.
     Plan { group: Group, max_real_steps: u32 },
-    /// Find the largest batch of an edge within a capacity.
-    Find { edge: u32, batch_max: u32, capacity: Bytes },
+    /// Find the largest batch of an extent within a capacity.
+    Find { extent: Extent, batch_max: u32, capacity: Bytes },
     /// Rehearse a run.
     RehearseRun { steps: Vec<Vec<StepShape>> },
     /// Run steps of one shape.

@@ -126,7 +126,7 @@ fn row(place: &Place, group: &Group, plan: &Plan, cell: &PlannedCell, planning_m
         checkpointing: place.checkpointing,
         phase,
         batch: cell.batch,
-        edge: cell.edge,
+        extent: cell.extent,
         n_samples,
         source: cell.source,
         predicted_reserved,

@@ -111,7 +111,7 @@ fn own_loop<J: Job>(
             }
             let Filled { draw, lengths, buffer } = ready.recv()??;
             loop_of.step(&draw, &buffer);
-            units += lengths.iter().copied().map(u64::from).sum::<u64>();
+            units += lengths.iter().map(|it| it.positions()).sum::<u64>();
             give.send(buffer).map_err(|_| "keep the worker")?;
         }
         let units_per_second = units as f64 / start.elapsed().as_secs_f64();

@@ -9,7 +9,7 @@ pub(super) type Side = [Place; 2];
 ///
 /// Places without a cell lie on neither side: a side is drawn at the last cell that is known to fit.
 pub(super) fn boundary(grid: &Grid<'_>) -> Vec<Side> {
-    let (n_columns, n_rows) = (grid.batches.len(), grid.edges.len());
+    let (n_columns, n_rows) = (grid.batches.len(), grid.extents.len());
     let mut sides = Vec::new();
     for row in 0..n_rows {
         let changes = changes((0..n_columns).map(|column| grid.fits((column, row))));
@@ -54,7 +54,7 @@ mod tests {
             for (samples, sign) in (1..).zip(signs.chars()) {
                 let shape = StepShape::new(samples, 16 * edge);
                 plan.batches.push(shape.samples);
-                plan.edges.push(shape.edge());
+                plan.extents.push(shape.extent());
                 let cell = |reserved| PlanCell { shape, reserved, in_use: None, source: PlanSource::DryRun };
                 plan.cells.extend(reserved(sign).map(cell));
             }

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::{PlanCell, PlanView};
 
-/// Column and row of a cell; row 0 is that of the smallest edge.
+/// Column and row of a cell; row 0 is that of the smallest extent.
 pub(super) type Place = (usize, usize);
 
 /// The lattice of a plan.
 pub(super) struct Grid<'a> {
     /// Batch sizes, by column.
     pub(super) batches: Vec<u32>,
-    /// Edges, by row.
-    pub(super) edges: Vec<u32>,
+    /// Extents, by row, from the one of the fewest positions.
+    pub(super) extents: Vec<Extent>,
     cells: BTreeMap<Place, &'a PlanCell>,
     budget: Bytes,
 }
@@ -23,11 +23,12 @@ impl<'a> Grid<'a> {
     pub(super) fn new(plan: &'a PlanView) -> Self {
         let shapes = || plan.cells.iter().map(|it| it.shape);
         let batches = ascending(plan.batches.iter().copied().chain(shapes().map(|it| it.samples)));
-        let edges = ascending(plan.edges.iter().copied().chain(shapes().map(StepShape::edge)));
-        let at = |values: &[u32], value| values.partition_point(|it| *it < value);
-        let place = |it: &PlanCell| (at(&batches, it.shape.samples), at(&edges, it.shape.edge()));
-        let cells = plan.cells.iter().map(|it| (place(it), it)).collect();
-        Self { batches, edges, cells, budget: plan.budget }
+        let mut extents = ascending(plan.extents.iter().copied().chain(shapes().map(StepShape::extent)));
+        extents.sort_by_key(|it| it.positions());
+        let row = |extent| extents.iter().position(|it| *it == extent).unwrap_or(0);
+        let column = |samples| batches.partition_point(|it| *it < samples);
+        let cells = plan.cells.iter().map(|it| ((column(it.shape.samples), row(it.shape.extent())), it)).collect();
+        Self { batches, extents, cells, budget: plan.budget }
     }
 
     /// Returns the cells there are, column by column.
@@ -52,6 +53,6 @@ pub(super) fn share(cell: &PlanCell, budget: Bytes) -> Option<f64> {
     cell.reserved.map(|it| if it == Bytes::ZERO { 0.0 } else { it.as_f64() / budget.as_f64() })
 }
 
-fn ascending(values: impl Iterator<Item = u32>) -> Vec<u32> {
+fn ascending<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -34,10 +34,10 @@ impl Layout {
         let top = top + HEAD;
         let room = (width - SCALE_X.1 - GAP_TO_SCALE - LEFT, height - FOOT - top);
         let fill = |room: f64, n: usize, largest: f64| (room / n as f64).min(largest);
-        let cell = (fill(room.0, grid.batches.len(), LARGEST_CELL.0), fill(room.1, grid.edges.len(), LARGEST_CELL.1));
+        let cell = (fill(room.0, grid.batches.len(), LARGEST_CELL.0), fill(room.1, grid.extents.len(), LARGEST_CELL.1));
         let right = LEFT + grid.batches.len() as f64 * cell.0;
         let scale_x = (right + GAP_TO_SCALE).max(SCALE_X.0);
-        Self { top, scale_x, cell, n_rows: grid.edges.len() }
+        Self { top, scale_x, cell, n_rows: grid.extents.len() }
     }
 
     /// Whether a cell has room for a sign beside its number.

@@ -105,9 +105,9 @@ fn draw_labels(canvas: &Canvas, grid: &Grid<'_>, layout: &Layout) {
         let label = grid.batches[column].to_string();
         canvas.text(&label, (x, layout.bottom() + 18.0), Lettering::QUIET.at(Anchor::Middle));
     }
-    for row in (0..grid.edges.len()).step_by(every(24.0, layout.cell.1)) {
+    for row in (0..grid.extents.len()).step_by(every(24.0, layout.cell.1)) {
         let y = layout.middle_of((0, row)).1;
-        canvas.text(&grid.edges[row].to_string(), (LEFT - 10.0, y), Lettering::QUIET.at(Anchor::Right));
+        canvas.text(&grid.extents[row].to_string(), (LEFT - 10.0, y), Lettering::QUIET.at(Anchor::Right));
     }
 }
 

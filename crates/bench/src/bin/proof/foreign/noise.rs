@@ -58,8 +58,8 @@ impl Source for Noise {
         for part in &draw.parts {
             for id in &part.ids {
                 let value = |at: usize| (((*id % 17) * 31 + (at % 17) as u64 * 7) % 17) as f32 / 17.0;
-                buffer.values.extend((0..self.values_of(part.edge)).map(value));
-                buffer.edges.push(part.edge);
+                buffer.values.extend((0..self.values_of(part.extent.edge())).map(value));
+                buffer.edges.push(part.extent.edge());
             }
         }
         Ok(())

@@ -1,0 +1,117 @@
+//! Edges along several axes at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_types::{Cells, Extent};
+
+use super::edges;
+use crate::PredictError;
+
+/// Returns no more than `most` cells to pad samples of these extents to, with edges along each axis that are multiples of its
+/// own number in `multiples`, of which there is one for each axis.
+///
+/// Along each axis the edges are those that pad least, as [`edges`] chooses them: all `most` of them where there is one axis.
+/// Where there are several, each begins with one edge, and the axis gets another whose edge saves the most padded positions,
+/// products over the axes, for as long as there are no more cells.
+/// Those count that hold a sample, or a batch of unlike ones: the smallest that covers some that do.
+///
+/// # Errors
+///
+/// Those of [`edges`], for the lengths along the first axis of which it refuses one.
+///
+/// # Example
+///
+/// ```
+/// use plimsoll_predict::cells;
+/// use plimsoll_types::Extent;
+///
+/// // Images, and words that do not depend on them.
+/// let extents: Vec<_> = (0..40).map(|at| Extent::try_new(&[1 + at % 2 * 5, 10 + at % 7])).collect::<Result<_, _>>()?;
+/// assert_eq!(cells(&extents, 4, &[1, 4])?.to_string(), "1 × 12, 1 × 16, 6 × 12, 6 × 16");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, PredictError> {
+    if let [multiple] = multiples {
+        let lengths: Vec<u32> = extents.iter().map(|it| it.edge()).collect();
+        return Ok(edges(&lengths, most, *multiple)?.edges.into());
+    }
+    let axes = Axes::try_new(extents, most, multiples)?;
+    let mut n_edges = vec![1; multiples.len()];
+    let mut best = axes.padded(extents, &n_edges);
+    while let Some((axis, padded)) = axes.refined(extents, &n_edges, most as usize) {
+        n_edges[axis] += 1;
+        best = padded;
+    }
+    let mut cells: Vec<Extent> = best.cells.into_iter().collect();
+    cells.sort_unstable_by_key(|it| (it.positions(), *it));
+    Ok(cells.into_iter().collect())
+}
+
+/// For each axis, the best edges of each number of them, from one.
+struct Axes(Vec<Vec<Vec<u32>>>);
+
+/// What samples are padded to by some edges.
+struct Padded {
+    cells: BTreeSet<Extent>,
+    positions: u64,
+}
+
+impl Axes {
+    fn try_new(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Self, PredictError> {
+        let of_axis = |(axis, multiple): (usize, &u32)| {
+            let lengths: Vec<u32> = extents.iter().map(|it| it.edges().get(axis).copied().unwrap_or(0)).collect();
+            let mut all = Vec::new();
+            for k in 1..=most.max(1) {
+                let found = edges(&lengths, k.min(most), *multiple)?.edges;
+                if found.len() < k as usize {
+                    break;
+                }
+                all.push(found);
+            }
+            Ok(all)
+        };
+        multiples.iter().enumerate().map(of_axis).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the axis whose next edge saves the most, and what samples are padded to with it.
+    fn refined(&self, extents: &[Extent], n_edges: &[usize], most: usize) -> Option<(usize, Padded)> {
+        let with_one_more = |axis: usize| {
+            let mut n_edges = n_edges.to_vec();
+            n_edges[axis] += 1;
+            self.0[axis].get(n_edges[axis] - 1)?;
+            let padded = self.padded(extents, &n_edges);
+            (padded.cells.len() <= most).then_some((axis, padded))
+        };
+        (0..n_edges.len()).filter_map(with_one_more).min_by_key(|(_, it)| it.positions)
+    }
+
+    /// Returns what samples are padded to by so many edges along each axis.
+    fn padded(&self, extents: &[Extent], n_edges: &[usize]) -> Padded {
+        let edges: Vec<&[u32]> = self.0.iter().zip(n_edges).map(|(all, n)| all[n - 1].as_slice()).collect();
+        let (mut counts, mut positions) = (BTreeMap::<Extent, u64>::new(), 0_u64);
+        for extent in extents {
+            *counts.entry(padded_to(*extent, &edges)).or_default() += 1;
+        }
+        for (cell, n) in &counts {
+            positions = positions.saturating_add(cell.positions().saturating_mul(*n));
+        }
+        Padded { cells: joined(counts.into_keys().collect()), positions }
+    }
+}
+
+fn padded_to(extent: Extent, edges: &[&[u32]]) -> Extent {
+    let edge = |(length, edges): (&u32, &&[u32])| edges[edges.partition_point(|edge| edge < length)];
+    let padded: Vec<u32> = extent.edges().iter().zip(edges).map(edge).collect();
+    Extent::try_new(&padded).unwrap_or_else(|error| unreachable!("an edge along each axis: {error}"))
+}
+
+/// Returns these, and the smallest that cover any of them.
+fn joined(cells: BTreeSet<Extent>) -> BTreeSet<Extent> {
+    let mut all = BTreeSet::new();
+    for cell in cells {
+        let joins: Vec<Extent> = all.iter().map(|other: &Extent| other.joined(cell)).collect();
+        all.extend(joins);
+        all.insert(cell);
+    }
+    all
+}

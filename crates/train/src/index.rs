@@ -1,0 +1,132 @@
+//! The lengths of samples, along however many axes.
+
+use plimsoll_sampler::{BatchPlanner, PlanConfig, SampleIndex, SamplerError, StepPlanner, TaskMix};
+use plimsoll_types::Extent;
+
+use crate::loader::{BatchSizes, LoaderConfig, PaddedSteps, plan};
+
+/// The lengths of all samples, along one axis or several.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Index {
+    /// Along one, such as the tokens of a text.
+    One(SampleIndex<1>),
+    /// Along two, such as the sides of an image.
+    Two(SampleIndex<2>),
+    /// Along three.
+    Three(SampleIndex<3>),
+}
+
+/// What is asked of an index, whatever its axes.
+trait Known {
+    fn n_samples(&self) -> usize;
+    fn extent(&self, id: u64) -> Option<Extent>;
+    fn tasks(&self) -> Option<&[u16]>;
+    fn fingerprint(&self) -> u64;
+    fn check(&self, tasks: TaskMix) -> Result<(), SamplerError>;
+    fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError>;
+}
+
+impl<const AXES: usize> Known for SampleIndex<AXES> {
+    fn n_samples(&self) -> usize {
+        Self::n_samples(self)
+    }
+
+    fn extent(&self, id: u64) -> Option<Extent> {
+        self.get(id).map(extent)
+    }
+
+    fn tasks(&self) -> Option<&[u16]> {
+        Self::tasks(self)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        Self::fingerprint(self)
+    }
+
+    fn check(&self, tasks: TaskMix) -> Result<(), SamplerError> {
+        let config = PlanConfig { tasks, ..PlanConfig::default() };
+        BatchPlanner::try_new(self.clone(), |_: [u32; AXES]| u32::MAX, config)?;
+        Ok(())
+    }
+
+    fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError> {
+        let planner = BatchPlanner::try_new(self.clone(), BatchSizes::new(config, sizes), plan(config)?)?;
+        Ok(Box::new(StepPlanner::try_new(&planner, config.step_size())?))
+    }
+}
+
+impl Index {
+    fn known(&self) -> &dyn Known {
+        match self {
+            Self::One(index) => index,
+            Self::Two(index) => index,
+            Self::Three(index) => index,
+        }
+    }
+
+    /// Returns the lengths of a sample, if there is such a sample.
+    pub fn get(&self, id: u64) -> Option<Extent> {
+        self.known().extent(id)
+    }
+
+    /// Returns the lengths of all samples, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = Extent> {
+        (0..self.known().n_samples() as u64).filter_map(|id| self.get(id))
+    }
+
+    /// Returns along how many axes samples have lengths.
+    pub const fn n_axes(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Two(_) => 2,
+            Self::Three(_) => 3,
+        }
+    }
+
+    /// Returns the task of each sample, where the samples have tasks.
+    pub fn tasks(&self) -> Option<&[u16]> {
+        self.known().tasks()
+    }
+
+    /// Returns what tells these lengths and tasks from others, but for one chance in 2^64.
+    pub fn fingerprint(&self) -> u64 {
+        self.known().fingerprint()
+    }
+
+    /// Refuses a mix of tasks that the samples do not have.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError`], which says what would be right.
+    pub fn check_tasks(&self, tasks: TaskMix) -> Result<(), SamplerError> {
+        self.known().check(tasks)
+    }
+
+    /// Stands before the first step of samples in batches of these sizes.
+    pub(crate) fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError> {
+        self.known().steps(config, sizes)
+    }
+}
+
+impl From<SampleIndex<1>> for Index {
+    fn from(index: SampleIndex<1>) -> Self {
+        Self::One(index)
+    }
+}
+
+impl From<SampleIndex<2>> for Index {
+    fn from(index: SampleIndex<2>) -> Self {
+        Self::Two(index)
+    }
+}
+
+impl From<SampleIndex<3>> for Index {
+    fn from(index: SampleIndex<3>) -> Self {
+        Self::Three(index)
+    }
+}
+
+/// Returns lengths along one to three axes as an extent.
+pub(crate) fn extent<const AXES: usize>(lengths: [u32; AXES]) -> Extent {
+    Extent::try_new(&lengths).unwrap_or_else(|error| unreachable!("the sampler refuses such lengths: {error}"))
+}

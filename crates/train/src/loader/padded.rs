@@ -1,0 +1,119 @@
+//! Steps of samples that are padded to cells, along however many axes.
+
+use std::sync::Arc;
+
+use plimsoll_sampler::{
+    CapacityRule, Lattice, PlanConfig, PlanError, PlannedStep, PositionError, StepPlanner, StepPosition,
+};
+use plimsoll_types::Extent;
+
+use super::LoaderConfig;
+use crate::index::extent;
+use crate::source::Draw;
+
+/// How many samples of each cell may run at once: what the memory has room for, and not more than a step takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BatchSizes<const AXES: usize> {
+    edges: [Arc<[u32]>; AXES],
+    /// Of every point of the lattice, the first axis being the outermost.
+    sizes: Vec<u32>,
+}
+
+impl<const AXES: usize> BatchSizes<AXES> {
+    /// Takes a size for each cell; a point of the lattice that is none has the largest size of the cells that cover it.
+    pub(crate) fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
+        let of_cell = |(cell, size): (&Extent, &u32)| (*cell, config.multiple(config.batch_of(*cell).min(*size)));
+        let cells: Vec<_> = config.cells.iter().zip(sizes).map(of_cell).collect();
+        let edges: [Arc<[u32]>; AXES] = std::array::from_fn(|axis| config.cells.edges(axis).into());
+        let most = |point: Extent| cells.iter().filter(|(cell, _)| cell.covers(point)).map(|it| it.1).max();
+        let sizes = points(&edges).map(|point| most(extent(point)).unwrap_or(0)).collect();
+        Self { edges, sizes }
+    }
+}
+
+/// Returns the points of a lattice, the first axis being the outermost.
+fn points<const AXES: usize>(edges: &[Arc<[u32]>; AXES]) -> impl Iterator<Item = [u32; AXES]> {
+    (0..edges.iter().map(|it| it.len()).product()).map(move |mut at: usize| {
+        let mut point = [0; AXES];
+        for (place, edges) in point.iter_mut().zip(edges).rev() {
+            (*place, at) = (edges[at % edges.len()], at / edges.len());
+        }
+        point
+    })
+}
+
+impl<const AXES: usize> CapacityRule<AXES> for BatchSizes<AXES> {
+    fn capacity(&self, padded: [u32; AXES]) -> u32 {
+        let at = self.edges.iter().zip(padded).try_fold(0, |at, (edges, padded)| {
+            let own = edges.partition_point(|edge| *edge < padded);
+            (own < edges.len()).then_some(at * edges.len() + own)
+        });
+        at.and_then(|at| self.sizes.get(at).copied()).unwrap_or(0)
+    }
+}
+
+/// An endless sequence of steps of padded samples, whatever their axes.
+pub(crate) trait PaddedSteps: Send {
+    /// Returns the next step, and whether the epoch ends with it.
+    fn next(&mut self) -> (Draw, bool);
+
+    /// Returns where the next step begins.
+    fn position(&self) -> StepPosition;
+
+    /// Goes to a position that was taken with these sizes.
+    fn go_back(&mut self, config: &LoaderConfig, sizes: &[u32], position: &StepPosition) -> Result<(), PositionError>;
+
+    /// Follows other sizes from the next step on.
+    fn change(&mut self, config: &LoaderConfig, sizes: &[u32]) -> Result<(), PositionError>;
+}
+
+impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
+    fn next(&mut self) -> (Draw, bool) {
+        drawn(self.next_step())
+    }
+
+    fn position(&self) -> StepPosition {
+        Self::position(self)
+    }
+
+    fn go_back(&mut self, config: &LoaderConfig, sizes: &[u32], position: &StepPosition) -> Result<(), PositionError> {
+        Self::go_back(self, BatchSizes::new(config, sizes), position)
+    }
+
+    fn change(&mut self, config: &LoaderConfig, sizes: &[u32]) -> Result<(), PositionError> {
+        Self::change(self, BatchSizes::new(config, sizes))
+    }
+}
+
+/// Returns the samples of a step, and whether the epoch ends with it.
+pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> (Draw, bool) {
+    (Draw::of_batches(step.epoch, step.batches), step.ends_epoch)
+}
+
+/// Returns how batches are planned.
+pub(crate) fn plan<const AXES: usize>(config: &LoaderConfig) -> Result<PlanConfig<AXES>, PlanError> {
+    Ok(PlanConfig {
+        seed: config.seed,
+        lattice: Lattice::try_new(std::array::from_fn(|axis| config.cells.edges(axis)))?,
+        tasks: config.tasks.clone(),
+        ..PlanConfig::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_types::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_point_between_cells_has_the_size_of_one_that_holds_it() {
+        let cells = [[1, 8], [4, 2], [4, 8], [6, 8]].iter().map(|it| Extent::try_new(it).unwrap()).collect();
+        let config = LoaderConfig { cells, ..LoaderConfig::cut(0, 30, 6, Bytes::mib(1)) };
+        let sizes = BatchSizes::<2>::new(&config, &[40, 12, 7, 5]);
+        let capacity = |padded| sizes.capacity(padded);
+        assert_eq!([[1, 8], [4, 2], [4, 8], [6, 8]].map(capacity), [30, 12, 7, 5], "no more than a step has");
+        assert_eq!([[1, 2], [6, 2], [3, 3]].map(capacity), [30, 5, 7]);
+        assert_eq!([[7, 1], [1, 9]].map(capacity), [0, 0]);
+    }
+}

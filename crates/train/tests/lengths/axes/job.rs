@@ -1,0 +1,119 @@
+//! A job whose samples are two sequences, each with a length of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+use plimsoll_sampler::SampleIndex;
+use plimsoll_train::{Draw, Item, Job, Lengths, Loss, Source, SourceError};
+use plimsoll_types::{Bytes, Extent, Features, StepShape};
+
+pub(crate) const N_SAMPLES: u64 = 120;
+const WIDTH: usize = 24;
+
+/// Two lengths that do not depend on each other.
+pub(crate) fn extent(id: u64) -> Extent {
+    let [a, b] = [1 + id * id * 5 % 6, 1 + id * 17 % 40].map(|it| u32::try_from(it).unwrap());
+    Extent::try_new(&[a, b]).unwrap()
+}
+
+/// Samples of which no content is read.
+#[derive(Default)]
+pub(crate) struct Lines;
+
+pub(crate) struct Line(u64);
+
+impl Item for Line {
+    fn extent(&self) -> Extent {
+        extent(self.0)
+    }
+}
+
+impl Source for Lines {
+    type Item = Line;
+    /// The extent of each sample of a step.
+    type Buffer = Vec<Extent>;
+
+    fn n_samples(&self) -> u64 {
+        N_SAMPLES
+    }
+
+    fn lengths(&self) -> Lengths {
+        let axis = |axis: usize| (0..N_SAMPLES).map(|id| extent(id).edges()[axis]).collect::<Vec<_>>();
+        Lengths::Known(SampleIndex::try_new([axis(0), axis(1)]).unwrap().into())
+    }
+
+    fn read(&self, _epoch: u64, id: u64) -> Result<Line, SourceError> {
+        Ok(Line(id))
+    }
+
+    fn buffer_bytes(&self, largest: StepShape) -> Bytes {
+        Bytes(largest.positions() * size_of::<Extent>() as u64)
+    }
+
+    fn buffer(&self, largest: StepShape) -> Vec<Extent> {
+        Vec::with_capacity(usize::try_from(largest.positions()).unwrap())
+    }
+
+    fn collate(&self, draw: &Draw, items: &[Line], buffer: &mut Vec<Extent>) -> Result<(), SourceError> {
+        buffer.clear();
+        buffer.extend(draw.parts.iter().flat_map(|part| part.ids.iter().map(|_| part.extent)));
+        let holds = buffer.iter().zip(items).all(|(padded, item)| padded.covers(item.extent()));
+        assert!(holds && buffer.len() == items.len(), "{draw:?}");
+        Ok(())
+    }
+}
+
+#[derive(Module, Debug)]
+pub(crate) struct Net {
+    first: Linear,
+    second: Linear,
+}
+
+#[derive(Default)]
+pub(crate) struct Pairs(Arc<Lines>);
+
+impl Job for Pairs {
+    type Source = Lines;
+    type Model = Net;
+    /// `[batch_size, a, WIDTH]` and `[batch_size, b, WIDTH]`.
+    type Batch = (Tensor<3>, Tensor<3>);
+
+    fn program(&self) -> String {
+        "pairs".to_owned()
+    }
+
+    fn features(&self) -> Features {
+        Features::complete(2)
+    }
+
+    fn source(&self) -> Arc<Lines> {
+        Arc::clone(&self.0)
+    }
+
+    fn init(&self, device: &Device) -> Net {
+        Net { first: LinearConfig::new(WIDTH, 128).init(device), second: LinearConfig::new(WIDTH, 128).init(device) }
+    }
+
+    fn batch(&self, buffer: &Vec<Extent>, samples: Range<usize>, device: &Device) -> (Tensor<3>, Tensor<3>) {
+        let of = &buffer[samples];
+        assert!(of.iter().all(|it| *it == of[0]), "samples of one micro-batch have one extent");
+        self.blank_batch(StepShape::of(u32::try_from(of.len()).unwrap(), of[0]), device)
+    }
+
+    fn blank_batch(&self, shape: StepShape, device: &Device) -> (Tensor<3>, Tensor<3>) {
+        let [a, b] = [0, 1].map(|axis| shape.edges()[axis] as usize);
+        let ones = |length| Tensor::ones([shape.samples as usize, length, WIDTH], device);
+        (ones(a), ones(b))
+    }
+
+    /// Attends from each sequence to the second, so that there are terms in `n·a·b` and `n·b²`.
+    fn mean_loss(&self, net: &Net, (a, b): (Tensor<3>, Tensor<3>), _task_weights: &[f32]) -> Loss {
+        let (a, b) = (relu(net.first.forward(a)), relu(net.second.forward(b)));
+        let (across, within) = (a.matmul(b.clone().transpose()), b.clone().matmul(b.transpose()));
+        (across.tanh().mean() + within.tanh().mean() - 0.5).powi_scalar(2).into()
+    }
+}
