@@ -27,6 +27,7 @@ mod beat;
 mod begins;
 mod built_in;
 mod data;
+mod device;
 mod display;
 mod event_file;
 mod exit;
@@ -57,6 +58,7 @@ mod scrape;
 mod settings;
 mod shell;
 mod signals;
+mod sizes;
 mod soundings;
 mod step_settings;
 #[cfg(unix)]

@@ -17,15 +17,17 @@ use plimsoll_types::{EndReason, Event};
 
 use crate::args::{FindObjective, LogFormat, TrainArgs};
 use crate::beat::Beat;
+use crate::device::open_probe;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
 use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, open_probe};
+use crate::prepare::{Prepared, SHOWN_NAMES};
 use crate::ranks::{Common, Other, fit_beside};
 use crate::scrape::{Endpoint, Scraped};
 use crate::settings::Settings;
+use crate::sizes::Sizes;
 use crate::step_settings::Asked;
 use crate::told::Told;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};

@@ -44,7 +44,7 @@ fn measured<J: Job>(job: &J, amount: Amount) -> Validation {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let device = Device::flex().autodiff();
     device.seed(1);
-    with_inference(|inference| {
+    with_inference(job.features(), |inference| {
         let mut inference = inference.deterministic(true).measuring(amount, 3);
         job.validate(&job.init(&device), &device, &mut inference).unwrap().unwrap()
     })

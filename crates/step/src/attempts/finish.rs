@@ -82,7 +82,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
             let Some(values) = self.values(values)? else { return Ok(None) };
             self.add_unread(&values);
         }
-        let mut sum = match FlatGradients::read(self.model, gradients, self.guarded) {
+        let mut sum = match FlatGradients::read(self.model, gradients, self.guarded.probe()) {
             Ok(own) => own,
             Err(error) => return self.blame(error).map(|()| None),
         };

@@ -47,7 +47,9 @@ mod tests {
         let check = |lengths: &[u32], longest: Option<u32>, planned: [u64; 2]| {
             let cells = vec![8, 16].into();
             let mut sum = Sum { cells: &cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
-            lengths.iter().for_each(|it| sum.add((*it).into()));
+            for length in lengths {
+                sum.add((*length).into());
+            }
             assert_eq!([sum.real, sum.padded], planned, "{lengths:?}");
         };
         check(&[8, 16], None, [24, 24]);

@@ -4,12 +4,12 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_train::{Controller, ControllerConfig, ForwardPasses, Inference, StopFlag};
-use plimsoll_types::{Budget, Bytes, Knobs, Recompute};
+use plimsoll_types::{Budget, Bytes, Features, Knobs, Recompute};
 
 /// Validates as a run with fixed sizes does, under a capacity that holds whatever these tests measure.
-pub(crate) fn with_inference<T>(validate: impl FnOnce(Inference<'_>) -> T) -> T {
+pub(crate) fn with_inference<T>(features: Features, validate: impl FnOnce(Inference<'_>) -> T) -> T {
     let controller = ControllerConfig {
-        predictor: PredictorConfig::default(),
+        predictor: PredictorConfig { features, ..PredictorConfig::default() },
         policy: PolicyConfig::Fixed(FixedConfig::of(Knobs { patch_size: 64, micro_batch_size: 16 })),
         recompute: Recompute::NEVER,
         platform: Platform::default(),

@@ -189,7 +189,7 @@ fn tasks_are_what_the_data_name_as_many_as_there_are() {
     let device = Device::flex().autodiff();
     device.seed(5);
     let model = job.init(&device);
-    let measured = with_inference(|mut it| job.validate(&model, &device, &mut it)).unwrap().unwrap();
+    let measured = with_inference(job.features(), |mut it| job.validate(&model, &device, &mut it)).unwrap().unwrap();
     let names: Vec<_> = measured.others.iter().map(|it| it.name.as_str()).collect();
     let expected = ["half", "third", "who is it?", "pair"].map(|it| format!("accuracy of `{it}` (%)"));
     assert_eq!(names, expected);

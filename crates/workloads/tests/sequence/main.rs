@@ -156,7 +156,9 @@ fn no_speaker_is_in_two_parts_where_recordings_are_divided_by_them() {
     let names = alone.iter().flatten().map(|it| &it.name).collect::<BTreeSet<_>>();
     assert_eq!(names.len(), 60, "each recording is in one part");
     let (device, grouped) = (Device::flex().autodiff(), job(by_speaker, false));
-    let measured = with_inference(|mut it| grouped.test(&grouped.init(&device), &device, &mut it)).unwrap().unwrap();
+    let measured = with_inference(grouped.features(), |mut it| grouped.test(&grouped.init(&device), &device, &mut it))
+        .unwrap()
+        .unwrap();
     assert_eq!(measured.metric.name, "accuracy, new `speaker` (%)");
 }
 
@@ -182,8 +184,8 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
         let source = job(tones(), stream).source();
         let wanted = Wanted::Batches(vec![12, 8, 4]);
         let draws = |workers| {
-            let edges = vec![20, 35, 64];
-            let config = LoaderConfig { workers, edges, ..LoaderConfig::cut(5, 16, 64, Bytes::mib(4)) };
+            let cells = vec![20, 35, 64].into();
+            let config = LoaderConfig { workers, cells, ..LoaderConfig::cut(5, 16, 64, Bytes::mib(4)) };
             let mut loader = Loader::try_new(&source, None, &wanted, &config).unwrap();
             let (mut steps, mut ends) = (Vec::new(), false);
             while !ends {
@@ -207,7 +209,8 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
 }
 
 fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
-    with_inference(|mut inference| job.validate(model, device, &mut inference)).map(|it| it.unwrap().metric)
+    with_inference(job.features(), |mut inference| job.validate(model, device, &mut inference))
+        .map(|it| it.unwrap().metric)
 }
 
 #[test]

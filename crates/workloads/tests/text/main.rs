@@ -23,7 +23,7 @@ use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{BadSample, Draw, Index, Item, Job, Lengths, Part, Source, Validation};
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Sections, Text, blank_generation};
 use plimsoll_workloads::{Room, Shares};
 
@@ -185,7 +185,7 @@ fn trained(job: &Text, n_steps: usize, device: &Device) -> Gpt {
 }
 
 fn validate(job: &Text, model: &Gpt, device: &Device) -> Validation {
-    with_inference(|mut inference| job.validate(model, device, &mut inference)).unwrap().unwrap()
+    with_inference(job.features(), |mut inference| job.validate(model, device, &mut inference)).unwrap().unwrap()
 }
 
 #[test]
@@ -239,10 +239,11 @@ fn what_is_planned_has_the_shapes_of_what_is_run() {
 #[test]
 fn lengths_are_those_of_the_samples() {
     let source = job().source();
-    let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
+    let Lengths::Known(Index::One(index)) = source.lengths() else { panic!("they are known") };
     assert_eq!((index.n_samples() as u64, index.longest()), (source.n_samples(), [96]));
     for sample in 0..source.n_samples() {
-        assert_eq!(index.get(sample), Some(source.read(0, sample).unwrap().extent()));
+        let [length] = index.get(sample).unwrap();
+        assert_eq!(Extent::new(length), source.read(0, sample).unwrap().extent());
     }
     let beyond = source.read(0, source.n_samples()).unwrap_err().to_string();
     assert!(beyond.contains(&format!("there are {} sections", source.n_samples())), "{beyond}");
