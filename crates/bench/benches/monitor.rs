@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use plimsoll_bench::{run, step_done};
-use plimsoll_monitor::{Exposition, TensorBoard, decode, encode_into};
-use plimsoll_types::{Event, Knobs};
+use plimsoll_monitor::{Colors, Exposition, History, Progress, TensorBoard, View, decode, encode_into};
+use plimsoll_types::{Bytes, Event, Knobs};
 
 /// Four micro-batches for the 32 samples of a step.
 const RUNG: Knobs = Knobs { patch_size: 64, micro_batch_size: 8 };
@@ -42,6 +42,11 @@ fn record(criterion: &mut Criterion) {
     group.bench_function("prometheus", |b| b.iter(|| exposition.hear(black_box(&event))));
     let mut records = TensorBoard::default();
     group.bench_function("tensorboard", |b| b.iter(|| records.hear(black_box(&event), 1.5).len()));
+    let (mut view, mut history) = (View::default(), History::default());
+    group.bench_function("view", |b| b.iter(|| view.hear(black_box(&event))));
+    let progress = Progress::new(1000, RUNG, Bytes::mib(100), "pixels", false);
+    group.bench_function("view/lines", |b| b.iter(|| view.lines(black_box(&progress), 80, Colors::On)));
+    group.bench_function("history", |b| b.iter(|| history.hear(black_box(&event))));
     group.bench_function("exposition/to_text", |b| b.iter(|| exposition.to_text()));
     group.finish();
 }

@@ -72,9 +72,19 @@ impl Display {
         self.view.begin(start);
     }
 
+    /// Forgets what was heard, which comes again.
+    pub(crate) fn forget(&mut self) {
+        self.view = View::default();
+    }
+
     /// Takes an event in without showing it.
     pub(crate) fn take(&mut self, event: &Event) {
         self.view.hear(event);
+    }
+
+    /// Shows where a run stands.
+    pub(crate) fn draw(&mut self, progress: &Progress) {
+        self.refresh(progress, true);
     }
 
     pub(crate) fn show(&mut self, event: &Event, progress: &Progress) {

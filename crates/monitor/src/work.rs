@@ -64,7 +64,8 @@ impl Work {
     /// Writes it in one line, in the samples' unit of length.
     pub(crate) fn line(&self, unit: &str, planned: Option<f64>) -> String {
         let rate = self.real_positions_per_second.map_or_else(String::new, |it| format!(" ({} per second)", short(it)));
-        format!("{} {unit}{rate}, and {} padding", self.real_positions, self.against(planned))
+        let planned = planned.map_or_else(String::new, |it| format!(" ({} planned)", share(it)));
+        format!("{} {unit}{rate}, and {} padding{planned}", self.real_positions, share(self.padding))
     }
 
     /// Writes the padding, and what the edges make of the samples where that is known.
@@ -82,12 +83,16 @@ impl Work {
 /// Warns of padding that is worth a change, or above what was planned.
 pub(crate) fn much_padding(work: Option<Work>, planned: Option<f64>, settings: &StepSettings) -> Option<String> {
     let work = work?;
-    let (is_much, too_few) =
-        (MUCH <= work.padding, "too few samples of each length to fill micro-batches that are well mixed");
+    let is_much = MUCH <= work.padding;
     let why = match planned.filter(|_| work.is_above(planned)) {
         _ if is_much && settings.lacks_edges => "a larger `batch.n_edges` pads less".to_owned(),
-        Some(planned) => format!("the edges alone make it {}, and there are {too_few}", share(planned)),
-        None if is_much => format!("there are edges enough, but {too_few}"),
+        Some(planned) => format!(
+            "the edges alone make it {}, and micro-batches mix lengths of several edges where there are few samples of each",
+            share(planned)
+        ),
+        None if is_much => "there are edges enough, but too few samples of each length to fill micro-batches that are \
+                            well mixed"
+            .to_owned(),
         None => return None,
     };
     Some(format!("{} of the positions were padding, which is computed like all else: {why}.", share(work.padding)))

@@ -1,5 +1,6 @@
 //! A run that another process writes, followed.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -7,9 +8,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::{Pace, Progress, decode_bytes};
+use plimsoll_monitor::{Decoder, Pace, Progress};
 use plimsoll_train::{RunDir, log_files};
-use plimsoll_types::{EndReason, Event};
+use plimsoll_types::{EndReason, Event, RunEnded};
 
 use super::recorded::check;
 use crate::display::Display;
@@ -17,6 +18,8 @@ use crate::exit::{UserError, user_error};
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(200);
+/// Bytes of a log that are read at once.
+const BLOCK: u64 = 1 << 20;
 /// How long nobody may write before the run is taken for dead: a worker that died is started again sooner.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -24,22 +27,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn watch(run: &Path) -> anyhow::Result<ExitCode> {
     check(run)?;
     let mut tail = Tail::of(run);
-    let mut watched = Watched::new();
-    let (mut last, mut is_first) = (Instant::now(), true);
+    let (mut watched, mut last) = (Watched::new(), Instant::now());
     let ended = loop {
-        let events = tail.more()?;
-        watched.see(&events, is_first || tail.has_gone_back);
-        if let Some(Event::RunEnded(ended)) = events.last() {
-            break *ended;
+        let is_new = tail.more(&mut watched)?;
+        watched.catch_up();
+        if let Some(ended) = watched.ended {
+            break ended;
         }
-        if !events.is_empty() || RunDir::is_being_written(run) {
+        if is_new || RunDir::is_being_written(run) {
             last = Instant::now();
         }
         if PATIENCE < last.elapsed() {
             let (path, seconds) = (run.display(), PATIENCE.as_secs());
             anyhow::bail!("watch {path}: nobody has written it for {seconds} s, and it has not ended; {GO_ON}");
         }
-        is_first = false;
         thread::sleep(EVERY);
     };
     drop(watched);
@@ -64,41 +65,23 @@ struct Watched {
     pace: Pace,
     /// Samples and seconds of the steps that were seen.
     work: (u64, f64),
+    /// The end, where nothing follows.
+    ended: Option<RunEnded>,
+    /// Whether what is heard was there before, or comes again: of that only where it ends is shown.
+    is_behind: bool,
 }
 
 impl Watched {
     fn new() -> Self {
-        Self { display: Display::of_another(), progress: None, pace: Pace::default(), work: (0, 0.0) }
+        let display = Display::of_another();
+        Self { display, progress: None, pace: Pace::default(), work: (0, 0.0), ended: None, is_behind: true }
     }
 
-    /// Shows what is new; of what was before, or comes again, only where it ends.
-    fn see(&mut self, events: &[Event], is_before: bool) {
-        if is_before {
-            return self.catch_up(events);
-        }
-        for event in events {
-            self.hear(event);
-        }
-    }
-
-    /// Takes over what was before, and shows only where the run stands.
-    fn catch_up(&mut self, events: &[Event]) {
-        (self.progress, self.pace, self.work) = (None, Pace::default(), (0, 0.0));
-        for event in events {
-            self.take(event);
-            self.display.take(event);
-        }
-        let last_step = events.iter().rev().find(|it| matches!(it, Event::StepDone(_)));
-        if let (Some(progress), Some(event)) = (&self.progress, last_step) {
-            self.display.show(event, progress);
-        }
-    }
-
-    /// Shows an event.
-    fn hear(&mut self, event: &Event) {
-        self.take(event);
-        if let Some(progress) = &self.progress {
-            self.display.show(event, progress);
+    /// Shows where the run stands, once what was before is heard.
+    fn catch_up(&mut self) {
+        let is_behind = std::mem::replace(&mut self.is_behind, false);
+        if let Some(progress) = self.progress.as_ref().filter(|_| is_behind && 0 < self.work.0) {
+            self.display.draw(progress);
         }
     }
 
@@ -118,6 +101,31 @@ impl Watched {
     }
 }
 
+impl Follow for Watched {
+    fn begin_again(&mut self) {
+        (self.progress, self.pace, self.work, self.ended) = (None, Pace::default(), (0, 0.0), None);
+        self.display.forget();
+        self.is_behind = true;
+    }
+
+    fn hear(&mut self, event: &Event) {
+        self.ended = if let Event::RunEnded(it) = event { Some(*it) } else { None };
+        self.take(event);
+        match &self.progress {
+            Some(progress) if !self.is_behind => self.display.show(event, progress),
+            _ => self.display.take(event),
+        }
+    }
+}
+
+/// Who follows a log.
+trait Follow {
+    /// What was heard is void: all of the log comes again.
+    fn begin_again(&mut self);
+
+    fn hear(&mut self, event: &Event);
+}
+
 /// The end of a log that grows.
 struct Tail {
     run: PathBuf,
@@ -125,61 +133,69 @@ struct Tail {
     n_files: usize,
     /// Bytes that were read of the one after them.
     n_read: u64,
+    /// Its lines so far.
+    decoder: Decoder,
     /// A line that is not whole yet.
     rest: Vec<u8>,
-    /// Whether the log has become shorter since, because steps are done again: what follows is all of it.
-    has_gone_back: bool,
 }
 
 impl Tail {
     fn of(run: &Path) -> Self {
-        Self { run: run.to_owned(), n_files: 0, n_read: 0, rest: Vec::new(), has_gone_back: false }
+        Self { run: run.to_owned(), n_files: 0, n_read: 0, decoder: Decoder::default(), rest: Vec::new() }
     }
 
-    /// Returns what was added since; a run that has not begun yet has no log.
-    fn more(&mut self) -> Result<Vec<Event>, UserError> {
-        self.has_gone_back = false;
+    /// Tells what was added since, and whether anything was; a run that has not begun yet has no log. Where the log has become
+    /// shorter, because steps are done again, all of it is new.
+    fn more(&mut self, follower: &mut dyn Follow) -> Result<bool, UserError> {
         let files = log_files(&self.run);
         let length = |at: usize| files.get(at).and_then(|it| it.metadata().ok()).map_or(0, |it| it.len());
         let is_gone = 0 < self.n_files && files.len() <= self.n_files;
-        if is_gone || length(self.n_files) < self.n_read {
-            self.go_back();
+        let has_gone_back = is_gone || length(self.n_files) < self.n_read;
+        if has_gone_back {
+            self.go_back(follower);
         }
-        match self.read(&files) {
+        match self.read(&files, follower) {
             // One that went back and has grown again since is in the middle of a line.
-            Err(_) if (0, 0) != (self.n_files, self.n_read) && !self.has_gone_back => self.go_back(),
-            events => return events,
+            Err(_) if !has_gone_back => self.go_back(follower),
+            read => return read,
         }
-        self.read(&files)
+        self.read(&files, follower)
     }
 
-    fn go_back(&mut self) {
-        (self.n_files, self.n_read, self.has_gone_back) = (0, 0, true);
-        self.rest.clear();
+    fn go_back(&mut self, follower: &mut dyn Follow) {
+        *self = Self::of(&self.run);
+        follower.begin_again();
     }
 
     /// Reads on in files that are in order; only the last of them grows.
-    fn read(&mut self, files: &[PathBuf]) -> Result<Vec<Event>, UserError> {
-        let mut events = Vec::new();
+    fn read(&mut self, files: &[PathBuf], follower: &mut dyn Follow) -> Result<bool, UserError> {
+        let mut is_new = false;
         while let Some(path) = files.get(self.n_files) {
-            self.n_read += self.take(path).map_err(|error| user_error(format!("read {}: {error}", path.display())))?;
-            let whole = self.rest.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
-            let log = decode_bytes(&self.rest[..whole]);
-            events.extend(log.map_err(|error| user_error(format!("read {}: {error}", path.display())))?.events);
-            self.rest.drain(..whole);
+            let failed = |error: &dyn fmt::Display| user_error(format!("read {}: {error}", path.display()));
+            while 0 < self.take(path).map_err(|error| failed(&error))? {
+                let whole = self.rest.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
+                for line in self.rest[..whole].split_inclusive(|it| *it == b'\n') {
+                    let event = self.decoder.line(line).map_err(|error| failed(&error))?;
+                    is_new |= event.is_some();
+                    event.iter().for_each(|it| follower.hear(it));
+                }
+                self.rest.drain(..whole);
+            }
             if self.n_files + 1 == files.len() {
                 break;
             }
-            (self.n_files, self.n_read) = (self.n_files + 1, 0);
+            (self.n_files, self.n_read, self.decoder) = (self.n_files + 1, 0, Decoder::default());
         }
-        Ok(events)
+        Ok(is_new)
     }
 
-    /// Takes what is new in a file; returns its length.
+    /// Takes the next bytes of a file, and returns how many there were.
     fn take(&mut self, path: &Path) -> io::Result<u64> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.n_read))?;
-        Ok(file.read_to_end(&mut self.rest)? as u64)
+        let n = file.take(BLOCK).read_to_end(&mut self.rest)? as u64;
+        self.n_read += n;
+        Ok(n)
     }
 }
 
@@ -193,6 +209,26 @@ mod tests {
 
     use super::*;
 
+    /// What a look tells, and whether it tells all of the log again.
+    #[derive(Debug, Default, PartialEq)]
+    struct Heard(Vec<Event>, bool);
+
+    impl Follow for Heard {
+        fn begin_again(&mut self) {
+            *self = Self(Vec::new(), true);
+        }
+
+        fn hear(&mut self, event: &Event) {
+            self.0.push(event.clone());
+        }
+    }
+
+    fn more(tail: &mut Tail) -> Heard {
+        let mut heard = Heard::default();
+        assert_eq!(tail.more(&mut heard).unwrap(), !heard.0.is_empty());
+        heard
+    }
+
     fn epoch(epoch: u64) -> Event {
         Event::EpochDone(EpochDone { epoch, step: 3, samples: 9 })
     }
@@ -201,27 +237,23 @@ mod tests {
     fn a_log_is_followed_line_by_line_and_taken_anew_when_it_goes_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut tail = Tail::of(folder.path());
-        assert_eq!(tail.more().unwrap(), []);
+        assert_eq!(more(&mut tail), Heard(vec![], false));
         let mut file = File::create(folder.path().join(EVENTS_FILE)).unwrap();
         let (first, second) = (encode(&epoch(1)), encode(&epoch(2)));
         let (half, other) = second.split_at(9);
         write!(file, "{first}{half}").unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(1)]);
-        assert_eq!(tail.more().unwrap(), []);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(1)], false));
+        assert_eq!(more(&mut tail), Heard(vec![], false));
         write!(file, "{other}{}", encode(&epoch(3))).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(2), epoch(3)]);
-        assert!(!tail.has_gone_back);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(2), epoch(3)], false));
         file.set_len(first.len() as u64).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(1)]);
-        assert!(tail.has_gone_back);
-        assert_eq!(tail.more().unwrap(), []);
-        assert!(!tail.has_gone_back);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(1)], true));
+        assert_eq!(more(&mut tail), Heard(vec![], false));
         // Between two looks it has gone back and grown beyond where it was, to another place in a line.
         file.set_len(0).unwrap();
         file.rewind().unwrap();
         write!(file, "{}{first}", encode(&epoch(4_000_000))).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(4_000_000), epoch(1)]);
-        assert!(tail.has_gone_back);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(4_000_000), epoch(1)], true));
     }
 
     #[test]
@@ -230,20 +262,19 @@ mod tests {
         let (first, second) = (folder.path().join(EVENTS_FILE), folder.path().join("events.1.jsonl"));
         let mut tail = Tail::of(folder.path());
         std::fs::write(&first, encode(&epoch(1)) + &encode(&epoch(2))).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(1), epoch(2)]);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(1), epoch(2)], false));
         std::fs::write(&second, encode(&epoch(3))).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(3)]);
-        assert_eq!(tail.more().unwrap(), []);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(3)], false));
+        assert_eq!(more(&mut tail), Heard(vec![], false));
         std::fs::remove_file(&second).unwrap();
-        assert_eq!(tail.more().unwrap(), [epoch(1), epoch(2)]);
-        assert!(tail.has_gone_back);
+        assert_eq!(more(&mut tail), Heard(vec![epoch(1), epoch(2)], true));
     }
 
     #[test]
     fn a_line_that_is_no_event_is_named() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(EVENTS_FILE), encode(&epoch(1)) + "{}\n").unwrap();
-        let error = Tail::of(folder.path()).more().unwrap_err().to_string();
+        let error = Tail::of(folder.path()).more(&mut Heard::default()).unwrap_err().to_string();
         assert!(error.contains("events.jsonl") && error.contains("line 2"), "{error}");
     }
 }

@@ -64,7 +64,8 @@ fn padding_is_held_against_what_the_edges_promise() {
         above.findings[0].contains("10 % of the positions") && above.findings[0].contains("edges alone make it 4.0 %")
     );
     assert!(
-        above.to_markdown().contains("10 % (4.0 % planned)") && above.to_json().contains("\"planned_padding\": 0.04")
+        above.to_markdown().contains("10 % padding (4.0 % planned)")
+            && above.to_json().contains("\"planned_padding\": 0.04")
     );
     assert!(
         above.to_html(&History::default(), &RunFacts::default(), "").contains("<dd class=\"bad\">10 % (4.0 % planned)")
