@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, docs, layers, networks, readmes, tidy, vulkan};
+use crate::{chaos, circles, docs, layers, networks, readmes, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
-    Formatting, layers, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
+    Formatting, layers, circles, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos. The golden
     runs of `logs` are among the tests. Where `mpicc` is found, what runs in several processes is tested too.
     --quick  leaves out all that takes Burn to build
     --cuda   type-checks the features vulkan and cuda as well; takes minutes the first time
@@ -58,6 +58,7 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 fn rules() -> anyhow::Result<()> {
     step("fmt", || run_command(cargo("fmt --all --check")))?;
     step("layers", layers::check)?;
+    step("circles", circles::check)?;
     step("tidy", tidy::check)?;
     step("readmes", readmes::check)?;
     step("book", docs::check)

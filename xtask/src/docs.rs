@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
+use crate::files::{entries, read};
 use crate::process::{Stop, root};
 
 pub(crate) const HELP: &str = "\
@@ -48,20 +48,13 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 fn page() -> anyhow::Result<String> {
-    let folder = root().join(OF_JOBS);
-    let files = fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    let mut files = files.map(|file| Ok(file?.path())).collect::<anyhow::Result<Vec<PathBuf>>>()?;
-    files.sort();
+    let files = entries(&root().join(OF_JOBS))?;
     let of_jobs = files.iter().map(|file| {
         let job = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok((job, settings(&read(file)?)))
     });
     let of_jobs = of_jobs.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(render(&settings(&read(&root().join(DEFAULTS))?), &of_jobs))
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
 /// A key with what stands beside it.

@@ -9,6 +9,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the person who started it")]
 
+mod files;
 mod networks;
 mod process;
 mod proof;
@@ -25,9 +26,11 @@ mod logs;
 mod replay;
 mod train;
 
+mod circles;
 mod layers;
 mod readmes;
 mod tidy;
+mod uses;
 
 use std::env;
 use std::ffi::OsString;

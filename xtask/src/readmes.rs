@@ -1,21 +1,17 @@
 //! Each crate has a README that says what its manifest and its documentation say.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
+use crate::files::{entries, read};
 use crate::layers::takes_burn;
 use crate::process::root;
 
 /// Checks the README of every crate of this workspace.
 pub(crate) fn check() -> anyhow::Result<()> {
-    let folder = root().join("crates");
-    let entries = fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    let mut crates = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<PathBuf>>>()?;
-    crates.sort();
     let mut broken = Vec::new();
-    for folder in crates {
+    for folder in entries(&root().join("crates"))? {
         broken.extend(of_crate(&folder)?);
     }
     ensure!(broken.is_empty(), "{}", broken.join("\n"));
@@ -24,10 +20,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// Returns a sentence for each thing that the README of a crate lacks.
 fn of_crate(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))
-    };
+    let read = |name: &str| read(&folder.join(name));
     let path = folder.join("README.md");
     let shown = path.strip_prefix(root()).unwrap_or(&path).display();
     let lacks = lacks(&read("README.md")?, &read("Cargo.toml")?, &read("src/lib.rs")?);

@@ -1,12 +1,12 @@
 //! `cargo xtask replay`: do the recorded logs still give the same decisions?
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
+use crate::files::entries;
 use crate::networks::program;
 use crate::process::{root, run as run_command};
 
@@ -25,10 +25,8 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 
 fn recorded() -> anyhow::Result<Vec<OsString>> {
     let folder = root().join("fixtures/logs");
-    let entries = fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    let mut logs: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
+    let mut logs = entries(&folder)?;
     logs.retain(|path| path.extension().is_some_and(|it| it == "jsonl"));
-    logs.sort();
     ensure!(!logs.is_empty(), "no *.jsonl in {}", folder.display());
     Ok(logs.into_iter().map(PathBuf::into_os_string).collect())
 }

@@ -1,10 +1,10 @@
 //! What no lint checks: nothing is left to be filled in later, and every crate takes the workspace's lints.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
+use crate::files::{entries, read};
 use crate::process::root;
 
 /// Marks of unfinished work, each in two pieces so that this file does not report itself.
@@ -21,14 +21,11 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 fn visit(folder: &Path, broken: &mut Vec<String>) -> anyhow::Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<PathBuf>>>()?;
-    paths.sort();
-    for path in paths {
+    for path in entries(folder)? {
         if path.is_dir() {
             visit(&path, broken)?;
         } else if let Some(rules) = rules(&path) {
-            let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            let text = read(&path)?;
             let path = path.strip_prefix(root()).unwrap_or(&path).display();
             broken.extend(rules(&text).into_iter().map(|sentence| format!("{path}{sentence}")));
         }

@@ -1,12 +1,12 @@
-//! How fast do pixels reach their place, next to a plain copy of as many bytes?
+//! How fast do samples reach their place in a batch, next to a plain copy of as many bytes?
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
 use plimsoll_bench::run;
-use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, Orientation, place_crop};
+use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
 
-/// A small input, and the target of a large one; 12 KiB and 192 KiB, both within the second cache of a server's core.
+/// Edges of images.
 const EDGES: [u32; 2] = [64, 256];
 
 /// Samples of a mixed batch: 1.1 MiB and 18 MiB at these edges, the latter beyond the second cache.
@@ -19,18 +19,8 @@ const TOKENS: [u32; 64] = [7; 64];
 
 const LABELS: [i32; 64] = [8; 64];
 
-const TRANSPOSED: Orientation = Orientation { transpose: true, flip_x: false, flip_y: false };
-
 fn main() {
     run(|criterion: &mut Criterion| {
-        let mut group = criterion.benchmark_group("collate");
-        for edge in EDGES {
-            group.throughput(Throughput::Bytes(3 * u64::from(edge).pow(2)));
-            copy(&mut group, edge);
-            place(&mut group, "identity", edge, Orientation::IDENTITY);
-            place(&mut group, "transposed", edge, TRANSPOSED);
-        }
-        group.finish();
         let mut group = criterion.benchmark_group("collate_mixed");
         for edge in EDGES {
             mixed(&mut group, "full", edge, edge, |_| MIXED.images);
@@ -39,27 +29,6 @@ fn main() {
         }
         group.finish();
     });
-}
-
-fn copy(group: &mut BenchmarkGroup<'_, WallTime>, edge: u32) {
-    let (source, mut into) = crop(edge);
-    group.bench_function(BenchmarkId::new("copy", edge), |b| {
-        b.iter(|| black_box(&mut into).copy_from_slice(black_box(&source)));
-    });
-}
-
-fn place(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, edge: u32, orientation: Orientation) {
-    let (source, mut into) = crop(edge);
-    group.bench_function(BenchmarkId::new(name, edge), |b| {
-        b.iter(|| place_crop(black_box(&source), edge, black_box(orientation), black_box(&mut into)));
-    });
-}
-
-/// Returns a crop, and a place for it.
-fn crop(edge: u32) -> (Vec<u8>, Vec<u8>) {
-    let source: Vec<u8> = (0..=250).cycle().take(3 * (edge as usize).pow(2)).collect();
-    let into = vec![0; source.len()];
-    (source, into)
 }
 
 /// Collates samples whose images have `own_edge` into a batch of `edge`, next to a plain copy of as many bytes as the

@@ -34,12 +34,12 @@ mod targets;
 
 pub use self::cell::{CellRow, Judged};
 pub use self::date::utc_date;
-pub use self::gpu::{Figure, GpuReport};
+pub use self::gpu::GpuReport;
 pub use self::groups::{Edges, Group, pooled_groups, probed_groups, thin};
 pub use self::mixed::{MixedRow, PartsHeld, draw, first};
 pub use self::product::ProductRun;
 pub use self::report::{Device, Missing, Report};
-pub use self::section::{Content, Judgement, Precision, Section};
+pub use self::section::{Content, Figure, Judgement, Precision, Section};
 pub use self::summary::{AboveResident, Errors, Figures, Planning, Summary, median};
 pub use self::sweep::Sweep;
 pub use self::targets::{JobTargets, Reached, Target, Targets, Verdict};

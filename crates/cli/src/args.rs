@@ -22,6 +22,9 @@ use crate::exit::CODES;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Say nothing of how it goes: only results, warnings and errors.
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -166,6 +169,23 @@ pub(crate) struct TrainArgs {
     /// Show Prometheus at this address what the run does, such as 127.0.0.1:9464; whoever reaches it may read.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) metrics_addr: Option<SocketAddr>,
+    /// How to show what the run does.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = LogFormat::Live)]
+    pub(crate) log: LogFormat,
+    /// Append to this file what each phase of a step takes, in a line of JSON each.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A view that is drawn anew on a terminal, and lines elsewhere.
+    Live,
+    /// Lines, on a terminal too.
+    Lines,
+    /// On standard output each event of the run, as its log has it, and nothing else.
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -328,7 +348,8 @@ fn extent(text: &str) -> Result<Extent, String> {
     let edge = |it: &str| it.trim().parse().ok().filter(|edge| (1..=MOST_EDGE).contains(edge));
     let edges: Option<Vec<u32>> = text.split('x').map(edge).collect();
     let extent = edges.and_then(|it| Extent::try_new(&it).ok());
-    extent.ok_or_else(|| format!("allowed is a length from 1 to {MOST_EDGE}, or one along each of up to 3 axes, as 6x24"))
+    extent
+        .ok_or_else(|| format!("allowed is a length from 1 to {MOST_EDGE}, or one along each of up to 3 axes, as 6x24"))
 }
 
 /// Reads a number of epochs, which need not be whole.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::say::is_told_by_another;
+use crate::say::is_silent;
 
 /// Time between two lines: nothing is silent for longer than two seconds.
 pub(crate) const EVERY: Duration = Duration::from_millis(1500);
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     fn show(&self, state: &mut State) {
-        if is_told_by_another() {
+        if is_silent() {
             return;
         }
         let mut line = Cursor::new([0; LONGEST]);

@@ -10,10 +10,12 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_train::{FitConfig, Job, fingerprint, tune_ahead};
 use plimsoll_types::{Extent, Knobs, StepShape};
 
+use crate::device::{device_name, open_probe};
 use crate::exit::{describe, user_error};
-use crate::prepare::{Buckets, Prepared, Sizes, device_name, open_probe};
+use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::signals;
+use crate::sizes::{Buckets, Sizes};
 use crate::soundings::{fits_nowhere, plan_or_spare};
 use crate::values::PlanSetting;
 

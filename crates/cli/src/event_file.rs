@@ -1,16 +1,16 @@
 //! Event files of TensorBoard.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_files::write_whole;
+use plimsoll_files::WholeFile;
 use plimsoll_monitor::TensorBoard;
-use plimsoll_train::log_files;
+use plimsoll_train::{log_files, read_log_with};
 use plimsoll_types::Event;
 
-use crate::exit::UserError;
+use crate::exit::{UserError, user_error};
 use crate::report::{Recorded, cannot_write};
 
 /// The folder of event files, inside a run directory.
@@ -82,14 +82,20 @@ pub(crate) fn of_log(folder: &Path, run: &Recorded) -> Result<PathBuf, UserError
         Event::Validated(it) => it.seconds,
         _ => 0.0,
     };
-    let mut time = end - run.events.iter().map(seconds).sum::<f64>();
-    let (mut records, mut bytes) = (TensorBoard::default(), Vec::new());
-    for event in &run.events {
-        time += seconds(event);
-        bytes.extend_from_slice(records.hear(event, time));
-    }
+    let (mut time, mut records) = (end - run.history.seconds_of_work(), TensorBoard::default());
     // The same name each time, so that a later report takes the place of an earlier one.
     let path = folder.join(name(0));
-    fs::create_dir_all(&folder).and_then(|()| write_whole(&path, &bytes)).map_err(|it| cannot_write(&path, &it))?;
+    let failed = |error: &io::Error| cannot_write(&path, error);
+    fs::create_dir_all(&folder).map_err(|it| failed(&it))?;
+    let mut file = BufWriter::new(WholeFile::create(&path).map_err(|it| failed(&it))?);
+    let mut written = Ok(());
+    let read = read_log_with(&run.path, &mut |event| {
+        time += seconds(&event);
+        if written.is_ok() {
+            written = file.write_all(records.hear(&event, time));
+        }
+    });
+    read.map_err(|error| user_error(error.to_string()))?;
+    written.and_then(|()| file.into_inner()?.finish()).map_err(|it| failed(&it))?;
     Ok(path)
 }

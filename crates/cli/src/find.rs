@@ -20,8 +20,9 @@ use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
 use crate::place::Place;
 use crate::places::check_writable;
-use crate::prepare::{Prepared, Sizes};
+use crate::prepare::Prepared;
 use crate::settings::Settings;
+use crate::sizes::Sizes;
 use crate::{signals, use_it};
 
 pub(crate) fn find(args: &FindArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {

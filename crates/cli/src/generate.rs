@@ -28,7 +28,8 @@ pub(crate) fn run(args: &GenerateArgs, harness: &dyn Harness) -> anyhow::Result<
         Writer::open(settings.gpt(), tokenizer.vocabulary(), checkpoint, device)
     })?;
     let files = Files::default();
-    let texts = Forward { harness, settings: &settings, items: "texts", extent: positions.into(), model: &writer, files };
+    let texts =
+        Forward { harness, settings: &settings, items: "texts", extent: positions.into(), model: &writer, files };
     let batch = texts.at_once(args.batch_size, prompts.len(), &mut *probe)?;
     let start = Instant::now();
     let lengths: Vec<_> = prompts.iter().map(|it| u32::try_from(it.tokens.len()).unwrap_or(u32::MAX).into()).collect();

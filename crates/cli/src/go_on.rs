@@ -26,6 +26,9 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
     if let Some(address) = args.metrics_addr {
         words.extend(["--metrics-addr".to_owned(), address.to_string()]);
     }
+    if let Some(file) = &args.trace {
+        words.extend(["--trace".to_owned(), quoted(file.as_os_str())]);
+    }
     if args.no_supervise {
         words.push("--no-supervise".to_owned());
     }
@@ -52,6 +55,7 @@ mod tests {
         check(&["--no-supervise"], "it's", "plimsoll train --out 'it'\\''s' --resume --no-supervise");
         check(&[], "ภาพ$x", "plimsoll train --out 'ภาพ$x' --resume");
         check(&["--metrics-addr", "[::1]:1"], "a", "plimsoll train --out a --resume --metrics-addr [::1]:1");
+        check(&["--trace", "a b"], "a", "plimsoll train --out a --resume --trace 'a b'");
         check(&[], "-x", "plimsoll train --out ./-x --resume");
         check(&[], "~/x", "plimsoll train --out '~/x' --resume");
     }

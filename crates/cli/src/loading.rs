@@ -11,9 +11,9 @@ use plimsoll_types::{Bytes, MemoryReading};
 use plimsoll_workloads::{AboutFolder, Hooked, Hooks, Room, StoreConfig, Watch};
 
 use crate::beat::Beat;
+use crate::device::{open_device, open_probe};
 use crate::exit::{Interrupted, describe, user_error};
 use crate::harness::Harness;
-use crate::prepare::{open_device, open_probe};
 use crate::settings::Settings;
 use crate::shell::program;
 use crate::values::JobName;

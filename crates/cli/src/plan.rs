@@ -16,13 +16,14 @@ use plimsoll_types::{Bytes, StepShape};
 
 use crate::args::PlanArgs;
 use crate::beat::Beat;
+use crate::device::{device_name, open_probe};
 use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
 use crate::place::Place;
 use crate::places::check_writable;
-use crate::prepare::{Prepared, device_name, open_probe};
+use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::{signals, use_it};
 

@@ -1,18 +1,19 @@
 //! What every command that runs a job checks before it touches anything.
 
-use plimsoll_plan::PlanError;
 use plimsoll_policy::{Bounds, batches, ladder};
-use plimsoll_probe::{DeviceKind, Probe, ProbeError};
+use plimsoll_probe::Probe;
 use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
 use plimsoll_types::{Bytes, Cells, Extent, StepShape};
 use plimsoll_workloads::{Hooked, Hooks};
 
+use crate::device::{far_below, shared};
 use crate::exit::{UserError, user_error};
 use crate::harness::Harness;
 use crate::loading::Loaded;
 use crate::place::Place;
 use crate::settings::{Notes, Settings};
-use crate::values::{BatchSize, Capacity};
+use crate::sizes::{Buckets, Sizes};
+use crate::values::BatchSize;
 
 /// Names of samples and files that the terminal shows before it says how many more there are.
 pub(crate) const SHOWN_NAMES: usize = 8;
@@ -80,75 +81,6 @@ pub(crate) struct Prepared<J> {
     pub(crate) skipped: Vec<String>,
     /// What the run directory holds besides the usual: names and contents.
     pub(crate) files: Vec<(&'static str, String)>,
-}
-
-/// Which sizes a step may have.
-#[derive(Clone, Debug)]
-pub(crate) enum Sizes {
-    /// Samples are cut to an edge that the policy chooses.
-    Cut(Bounds),
-    /// Samples have lengths, and are padded to the cells of a lattice.
-    Padded(Buckets),
-}
-
-/// Cells, and the largest micro-batch of any of them.
-#[derive(Clone, Debug)]
-pub(crate) struct Buckets {
-    pub(crate) cells: Cells,
-    pub(crate) batch_max: u32,
-}
-
-impl Sizes {
-    /// Returns the smallest and the largest micro-batch.
-    pub(crate) const fn batches(&self) -> (u32, u32) {
-        match self {
-            Self::Cut(bounds) => (bounds.batch_min, bounds.batch_max),
-            Self::Padded(buckets) => (1, buckets.batch_max),
-        }
-    }
-
-    /// Returns the largest extent.
-    pub(crate) fn largest(&self) -> Extent {
-        match self {
-            Self::Cut(bounds) => bounds.patch_max.into(),
-            Self::Padded(buckets) => buckets.cells.last().copied().unwrap_or(Extent::new(1)),
-        }
-    }
-}
-
-/// Opens the configured device, and reads its capacity.
-pub(crate) fn open_device(harness: &dyn Harness, settings: &Settings) -> Result<(Box<dyn Probe>, Bytes), ProbeError> {
-    let probe = harness.open(&settings.devices()[..1], 0)?;
-    let capacity = probe.capacity()?;
-    Ok((probe, capacity))
-}
-
-/// The capacity that is set is far below what the device has where it is less than one part in so many.
-const FAR_BELOW: u64 = 32;
-
-/// Says so where a capacity that was asked for is far below what the device has.
-pub(crate) fn far_below(harness: &dyn Harness, settings: &Settings) -> Option<String> {
-    let Capacity::Size(set) = settings.memory.capacity.at(0) else { return None };
-    let own = harness.open(&[(settings.device(), None)], 0).and_then(|it| it.capacity()).ok()?;
-    (set < Bytes(own.0 / FAR_BELOW)).then(|| {
-        format!("`memory.capacity` is {set}, and the device has {own}: `--capacity device` would use all of it")
-    })
-}
-
-/// Returns the name of the configured device, whatever capacity it is made to have.
-pub(crate) fn device_name(harness: &dyn Harness, settings: &Settings) -> Result<String, ProbeError> {
-    Ok(harness.open(&[(settings.device(), None)], 0)?.name())
-}
-
-/// Says of each device that is named several times that its memory is divided.
-fn shared(devices: &[(DeviceKind, Option<Bytes>)]) -> Vec<String> {
-    let places = |kind| devices.iter().zip(0..).filter(move |(it, _)| it.0 == kind).map(|(_, at): (_, usize)| at);
-    let firsts = devices.iter().zip(0..).filter(|(it, at)| places(it.0).next() == Some(*at)).map(|(it, _)| it.0);
-    let told = |kind| {
-        let all: Vec<_> = places(kind).map(|at| at.to_string()).collect();
-        (1 < all.len()).then(|| format!("{} are one, {kind}, and share what it has", all.join(", ")))
-    };
-    firsts.filter_map(told).collect()
 }
 
 impl<J: Job> Prepared<J> {
@@ -240,11 +172,6 @@ pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
     (0..n).map(|at| values[at * (values.len() - 1) / (n - 1)]).collect()
 }
 
-/// Opens the first of the configured devices anew, for work that has it alone.
-pub(crate) fn open_probe(harness: &dyn Harness, settings: &Settings) -> Result<Box<dyn Probe>, PlanError> {
-    Ok(harness.open(&settings.devices()[..1], 0)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,14 +181,6 @@ mod tests {
         assert_eq!(told(&vec![1, 2, 4].into()), "1, 2, 4");
         assert_eq!(told(&(1..=24).collect::<Vec<_>>().into()), "24 lengths from 1 to 24");
         assert_eq!(told(&Cells::default()), "");
-    }
-
-    #[test]
-    fn devices_that_are_one_are_named() {
-        use DeviceKind::{Cuda, Flex};
-        let told = |kinds: &[DeviceKind]| shared(&kinds.iter().map(|it| (*it, None)).collect::<Vec<_>>());
-        assert_eq!(told(&[Flex, Cuda(0), Flex]), ["0, 2 are one, flex, and share what it has"]);
-        assert_eq!(told(&[Cuda(1), Cuda(0), Flex]), [""; 0]);
     }
 
     #[test]

@@ -18,7 +18,11 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 /// Does what the command line of this process asks for, and returns its exit code.
 pub fn run(harness: &'static dyn Harness) -> ExitCode {
-    let result = match Cli::parse().command {
+    let Cli { command, quiet } = Cli::parse();
+    if quiet {
+        say::quietly();
+    }
+    let result = match command {
         Command::Train(args) => train::train(&args, harness),
         Command::Plan(args) => plan::plan(&args, harness),
         Command::Find(args) => find::find(&args, harness),

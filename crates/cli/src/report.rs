@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_files::write_whole;
-use plimsoll_monitor::{ComparedRun, Comparison, TrainingReport, steps_csv};
+use plimsoll_monitor::{ComparedRun, Comparison, TrainingReport};
 
 pub(crate) use self::recorded::Recorded;
 use crate::args::ReportArgs;
@@ -29,45 +29,40 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     if args.watch {
         return watch::watch(first);
     }
-    let beat = Beat::start("reading");
-    let mut runs = Vec::with_capacity(args.runs.len());
-    for (n_done, path) in args.runs.iter().enumerate() {
-        beat.at("runs", n_done, args.runs.len());
-        runs.push(Recorded::read(path)?);
-    }
-    drop(beat);
-    if let Some(folder) = &args.tensorboard {
-        for run in &runs {
-            let file = event_file::of_log(folder, run)?;
-            eprintln!("written     {}", file.display());
-        }
-    }
-    match <[Recorded; 1]>::try_from(runs) {
-        Ok([run]) => of_one(args, &run),
-        Err(runs) => of_several(args, runs),
-    }
+    if others.is_empty() { of_one(args, first) } else { of_several(args) }
 }
 
 /// Makes the report of a run again.
-fn of_one(args: &ReportArgs, run: &Recorded) -> anyhow::Result<ExitCode> {
+fn of_one(args: &ReportArgs, path: &Path) -> anyhow::Result<ExitCode> {
+    recorded::check(path)?;
+    let out = folder(args.out.as_deref().unwrap_or(path))?;
+    let elsewhere = |error| user_error(format!("{error}; `--out DIR` takes another folder"));
+    let beat = Beat::start("reading");
+    let mut tables = outputs::Tables::begin(out, args.csv).map_err(elsewhere)?;
+    let run = Recorded::read(path, &mut |event| tables.hear(event))?;
+    beat.clear();
     for note in &run.notes {
         eprintln!("warning: {note}");
     }
-    let out = folder(args.out.as_deref().unwrap_or(&run.path))?;
-    let beat = Beat::start("report");
-    let report: TrainingReport = outputs::write(out, &run.events, &run.facts, &run.config)
-        .map_err(|error| user_error(format!("{error}; `--out DIR` takes another folder")))?;
-    if args.csv {
-        let path = out.join("steps.csv");
-        write_whole(&path, steps_csv(&run.events).as_bytes()).map_err(|error| cannot_write(&path, &error))?;
-    }
+    write_event_files(args, std::slice::from_ref(&run))?;
+    beat.under_way("report", 0, 0);
+    tables.end().map_err(elsewhere)?;
+    let report: TrainingReport = outputs::write(out, &run.history, &run.facts, &run.config).map_err(elsewhere)?;
     drop(beat);
     println!("{}", TrainingReport { out_dir: out.display().to_string(), ..report }.to_table().trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
 /// Compares runs.
-fn of_several(args: &ReportArgs, runs: Vec<Recorded>) -> anyhow::Result<ExitCode> {
+fn of_several(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let beat = Beat::start("reading");
+    let mut runs = Vec::with_capacity(args.runs.len());
+    for (n_done, path) in args.runs.iter().enumerate() {
+        beat.at("runs", n_done, args.runs.len());
+        runs.push(Recorded::read(path, &mut |_| ())?);
+    }
+    drop(beat);
+    write_event_files(args, &runs)?;
     let runs: Vec<ComparedRun> = runs.into_iter().map(Recorded::compared).collect();
     let comparison = Comparison::new(&runs);
     if let Some(out) = &args.out {
@@ -82,6 +77,15 @@ fn of_several(args: &ReportArgs, runs: Vec<Recorded>) -> anyhow::Result<ExitCode
     }
     println!("{}", comparison.to_table(width()).trim_end());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes event files where they are asked for.
+fn write_event_files(args: &ReportArgs, runs: &[Recorded]) -> Result<(), UserError> {
+    for (folder, run) in args.tensorboard.iter().flat_map(|folder| runs.iter().map(move |run| (folder, run))) {
+        let file = event_file::of_log(folder, run)?;
+        eprintln!("written     {}", file.display());
+    }
+    Ok(())
 }
 
 /// Returns the columns of the terminal; a file or a pipe has as many as are needed.

@@ -13,13 +13,26 @@ static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 /// Which of several ranks this process is: what all do alike only the first tells.
 static RANK: AtomicU32 = AtomicU32::new(0);
 
+/// Whether nobody wants to know how it goes.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
 /// Tells from now on only what went wrong, and by which rank, where it is not the first.
 pub(crate) fn as_rank(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
 }
 
+/// Tells from now on only what went wrong, and what was asked for.
+pub(crate) fn quietly() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether nobody is to be told how it goes: they do not want to know, or another rank tells it.
+pub(crate) fn is_silent() -> bool {
+    IS_QUIET.load(Ordering::Relaxed) || is_told_by_another()
+}
+
 /// Whether another rank tells what this one does too.
-pub(crate) fn is_told_by_another() -> bool {
+fn is_told_by_another() -> bool {
     RANK.load(Ordering::Relaxed) != 0
 }
 
@@ -53,6 +66,11 @@ pub(crate) fn out(text: Arguments<'_>) {
     }
 }
 
+/// Writes whole lines to standard output, likewise.
+pub(crate) fn lines(lines: &[u8]) {
+    out(format_args!("{}", String::from_utf8_lossy(lines)));
+}
+
 /// Whether something that was asked for could not be written to standard output.
 pub(crate) fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
@@ -60,15 +78,18 @@ pub(crate) fn has_failed() -> bool {
 
 /// Writes to standard error, if that can be.
 pub(crate) fn err(text: Arguments<'_>) {
-    if !is_told_by_another() {
+    if !is_silent() {
         return drop(stderr().lock().write_fmt(text));
     }
     let text = text.to_string();
-    if PROBLEMS.iter().any(|it| text.starts_with(it)) {
-        let rank = RANK.load(Ordering::Relaxed);
-        drop(stderr().lock().write_fmt(format_args!("rank {rank}: {text}")));
+    if !PROBLEMS.iter().any(|it| text.starts_with(it)) {
+        return;
+    }
+    match RANK.load(Ordering::Relaxed) {
+        0 => drop(stderr().lock().write_all(text.as_bytes())),
+        rank => drop(stderr().lock().write_fmt(format_args!("rank {rank}: {text}"))),
     }
 }
 
-/// How lines begin that each rank tells.
+/// How lines begin that each rank tells, and a quiet one too.
 const PROBLEMS: [&str; 2] = ["error: ", "warning: "];

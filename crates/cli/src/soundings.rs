@@ -7,10 +7,12 @@ use plimsoll_probe::DeviceKind;
 use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Sounded, Source, plan_memory, sound};
 use plimsoll_types::{Extent, Recompute, StepShape};
 
+use crate::device::open_probe;
 use crate::display::progress_of_planning;
 use crate::exit::describe;
-use crate::prepare::{Buckets, Prepared, SHOWN_NAMES, Sizes, open_probe};
+use crate::prepare::{Prepared, SHOWN_NAMES};
 use crate::settings::Settings;
+use crate::sizes::{Buckets, Sizes};
 use crate::values::PlanSetting;
 
 impl<J: Job> Prepared<J> {

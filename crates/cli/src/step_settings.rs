@@ -4,8 +4,9 @@ use plimsoll_monitor::{Bound, ChosenBy, Origin, StepSettings};
 use plimsoll_policy::{Bounds, Preset};
 use plimsoll_train::{Job, StepUnit};
 
-use crate::prepare::{Prepared, Sizes};
+use crate::prepare::Prepared;
 use crate::settings::Settings;
+use crate::sizes::Sizes;
 use crate::values::{BatchSize, PolicyKind};
 
 /// What was asked for, before a search has put a number in the place of "auto".

@@ -15,21 +15,23 @@ use plimsoll_train::{
 };
 use plimsoll_types::{EndReason, Event};
 
-use crate::args::{FindObjective, TrainArgs};
+use crate::args::{FindObjective, LogFormat, TrainArgs};
 use crate::beat::Beat;
+use crate::device::open_probe;
 use crate::exit::{Interrupted, describe, signalled, user_error};
 use crate::harness::Harness;
 use crate::jobs::{SIGNATURE_FILE, WithJob, with_loaded};
 use crate::load::Loaded;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, open_probe};
+use crate::prepare::{Prepared, SHOWN_NAMES};
 use crate::ranks::{Common, Other, fit_beside};
 use crate::scrape::{Endpoint, Scraped};
 use crate::settings::Settings;
+use crate::sizes::Sizes;
 use crate::step_settings::Asked;
 use crate::told::Told;
 use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
-use crate::{find, go_on, ranks, report, signals, use_it, worker};
+use crate::{find, go_on, ranks, report, say, signals, trace, use_it, worker};
 
 pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -37,6 +39,9 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
         (_, true) => Existing::Overwrite,
         _ => Existing::Refuse,
     };
+    if args.log == LogFormat::Json {
+        say::quietly();
+    }
     let mut fleet = ranks::join()?;
     let out = ranks::out(&mut *fleet, args, existing)?;
     // A run that was killed before it wrote its own begins again with what is given.
@@ -47,6 +52,9 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
         return crate::supervise::supervise(args, &out, &loaded.settings);
     }
     let death = worker::begin(fleet.rank())?;
+    if let Some(file) = args.trace.as_deref().filter(|_| fleet.rank() == 0) {
+        trace::begin(file)?;
+    }
     // Before anything is written: a signal from here on ends the run and not only the process.
     let stop = StopFlag::default();
     signals::watch(&stop)?;
@@ -192,7 +200,8 @@ impl<J: Job> Prepared<J> {
             warnings: warnings.clone(),
             ..RunFacts::default()
         };
-        let told = if is_first { Told::first(&run_dir, &facts, settings, scraped)? } else { Told::new() };
+        let told =
+            if is_first { Told::first(&run_dir, &facts, settings, (args.log, scraped))? } else { Told::new(args.log) };
         let told = RefCell::new(told);
         let mut observer = |event: &Event, progress: &Progress| told.borrow_mut().hear(event, progress);
         let mut watching = |doing: Doing, progress: &Progress| told.borrow_mut().display.watch(doing, progress);
@@ -298,6 +307,9 @@ fn conclude(
     out: &Path,
     stop: &StopFlag,
 ) -> ExitCode {
+    if args.log == LogFormat::Json {
+        return exit_code(outcome, stop);
+    }
     println!("{}", report.to_table());
     if let Some(stream) = outcome.stream {
         let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);

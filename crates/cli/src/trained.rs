@@ -14,12 +14,12 @@ use plimsoll_train::{
 use plimsoll_types::{Bytes, Extent, Fraction, StepShape};
 
 use crate::beat::Beat;
+use crate::device::open_probe;
 use crate::exit::{UserError, describe, user_error};
 use crate::find::{need, shown};
 use crate::harness::Harness;
 use crate::load::{Given, Layers};
 use crate::loading::{held, host_memory};
-use crate::prepare::open_probe;
 use crate::settings::Settings;
 use crate::values::JobName;
 use crate::worker;

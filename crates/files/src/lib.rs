@@ -25,12 +25,14 @@
 //! 2014).
 
 mod checksum;
+mod whole;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 pub use checksum::Checksum;
+pub use whole::WholeFile;
 
 /// Writes a file, which has its name only when it is whole and on the disk.
 ///
@@ -48,13 +50,9 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 /// What the function or the system says; [`ErrorKind::InvalidInput`] where the path names no file, or something that is
 /// none, such as a folder or a device.
 pub fn write_whole_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let unfinished = unfinished(path)?;
-    let written = fill(&unfinished, write).and_then(|()| fs::rename(&unfinished, path));
-    if written.is_err() {
-        // What is wrong is known already; one that was never made cannot be removed.
-        drop(fs::remove_file(&unfinished));
-    }
-    written.and_then(|()| path.parent().map_or(Ok(()), sync_folder))
+    let mut file = WholeFile::create(path)?;
+    write(&mut file.file)?;
+    file.finish()
 }
 
 /// Fills a folder by a function, which has its name only when all of it is whole and on the disk; the function flushes its
@@ -155,12 +153,6 @@ fn unfinished(path: &Path) -> io::Result<PathBuf> {
     unfinished.push(name);
     unfinished.push(format!(".{}.unfinished", std::process::id()));
     Ok(path.with_file_name(unfinished))
-}
-
-fn fill(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    write(&mut file)?;
-    file.sync_all()
 }
 
 /// The example of the README, which is tested with the others.

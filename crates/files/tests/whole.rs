@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Error, ErrorKind, Write};
 use std::path::Path;
 
-use plimsoll_files::{sync_folder, write_whole, write_whole_with};
+use plimsoll_files::{WholeFile, sync_folder, write_whole, write_whole_with};
 
 fn names(folder: &Path) -> Vec<String> {
     fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect()
@@ -39,6 +39,22 @@ fn a_write_that_fails_leaves_what_was_there_and_nothing_else() {
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!(names(folder.path()), [name]);
     }
+}
+
+#[test]
+fn a_file_that_is_written_bit_by_bit_has_its_name_when_it_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.json");
+    write_whole(&path, b"before").unwrap();
+    let mut file = WholeFile::create(&path).unwrap();
+    file.write_all(b"after").unwrap();
+    assert_eq!((fs::read(&path).unwrap(), names(folder.path()).len()), (b"before".to_vec(), 2));
+    drop(file);
+    assert_eq!((fs::read(&path).unwrap(), names(folder.path()).len()), (b"before".to_vec(), 1));
+    let mut file = WholeFile::create(&path).unwrap();
+    file.write_all(b"after").unwrap();
+    file.finish().unwrap();
+    assert_eq!((fs::read(&path).unwrap(), names(folder.path()).len()), (b"after".to_vec(), 1));
 }
 
 #[test]

@@ -111,7 +111,10 @@ mod tests {
             &FinderConfig { batch_min: 9, batch_max: 8, ..config.clone() },
             "find a batch size: `batch_min` is 9, allowed is 1 to 8",
         );
-        check(&FinderConfig { extent: Extent::new(0), ..config.clone() }, "find a batch size: `edge` is 0, allowed is 1 to 1048576");
+        check(
+            &FinderConfig { extent: Extent::new(0), ..config.clone() },
+            "find a batch size: `edge` is 0, allowed is 1 to 1048576",
+        );
         check(
             &FinderConfig { target: Fraction::ZERO, ..config.clone() },
             "find a batch size: `target` is 0, allowed is 0.1 to 1",

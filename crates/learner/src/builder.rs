@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
-use plimsoll_step::{OptimizerRecovery, StepRules};
+use plimsoll_step::OptimizerRecovery;
 use plimsoll_types::Bytes;
 
 use crate::error::LearnerError;
 use crate::figures::Figures;
+use crate::plan::Plan;
 use crate::steps::Steps;
 use crate::strategy::GuardedStrategy;
 
@@ -21,13 +22,6 @@ pub fn strategy(device: &Device) -> StrategyBuilder {
 pub struct StrategyBuilder {
     device: Device,
     plan: Plan,
-}
-
-/// What steps may use, and how they are cut.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) capacity: Option<Bytes>,
-    pub(crate) rules: StepRules,
 }
 
 impl StrategyBuilder {

@@ -92,6 +92,7 @@ mod epoch;
 mod error;
 mod figures;
 mod metrics;
+mod plan;
 mod steps;
 mod strategy;
 

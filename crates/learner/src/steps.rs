@@ -11,9 +11,9 @@ use plimsoll_train::{MEASURED, device_kind, program_needs};
 
 use crate::attempt::{Brought, attempt};
 use crate::batches::StepBatches;
-use crate::builder::Plan;
 use crate::error::{At, LearnerError};
 use crate::figures::{Figures, StepFigures};
+use crate::plan::Plan;
 
 /// Runs optimizer steps of a learner under a budget.
 pub(crate) struct Steps {

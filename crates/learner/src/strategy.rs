@@ -12,11 +12,11 @@ use burn::train::{
 use plimsoll_train::Batches;
 
 use crate::batches::Source;
-use crate::builder::Plan;
 use crate::epoch::{Fed, TrainEpoch, valid_epoch};
 use crate::error::LearnerError;
 use crate::figures::Figures;
 use crate::metrics::StepMetrics;
+use crate::plan::Plan;
 use crate::steps::Steps;
 
 /// Trains one model on one device under a budget, in Burn's own order of events; [`strategy`](crate::strategy()) makes one.

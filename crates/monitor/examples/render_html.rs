@@ -1,6 +1,6 @@
 //! Writes the page of a log, to look at: `render_html LOG PAGE`.
 
-use plimsoll_monitor::{RunFacts, TrainingReport, decode};
+use plimsoll_monitor::{History, RunFacts, TrainingReport, decode};
 
 #[expect(clippy::disallowed_methods, reason = "an example is a shell")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let events = decode(&std::fs::read_to_string(log)?)?.events;
     let facts = RunFacts { seconds: 61.5, ..RunFacts::default() };
-    let report = TrainingReport::new(&events, facts.clone());
-    std::fs::write(page, report.to_html(&events, &facts, ""))?;
+    let report = TrainingReport::new(&History::of(&events), facts.clone());
+    std::fs::write(page, report.to_html(&History::of(&events), &facts, ""))?;
     Ok(())
 }

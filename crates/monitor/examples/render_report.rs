@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::{
-    Plot, RankReport, Restart, RunFacts, TrainingReport, memory_timeline, plan_heat_map, training_curves,
+    History, Plot, RankReport, Restart, RunFacts, TrainingReport, memory_timeline, plan_heat_map, training_curves,
 };
 
 #[path = "../tests/it/plan.rs"]
@@ -17,8 +17,8 @@ fn main() -> std::io::Result<()> {
     let runs =
         [("small", run::small()), ("long", run::long(600)), ("settled", run::settled(400)), ("empty", Vec::new())];
     for (name, events) in runs {
-        write(&directory, &format!("{name}-curves"), &training_curves(&events))?;
-        write(&directory, &format!("{name}-memory"), &memory_timeline(&events, &RunFacts::default()))?;
+        write(&directory, &format!("{name}-curves"), &training_curves(&History::of(&events)))?;
+        write(&directory, &format!("{name}-memory"), &memory_timeline(&History::of(&events), &RunFacts::default()))?;
     }
     write_page(&directory)?;
     let plans = [
@@ -42,12 +42,16 @@ fn write_page(directory: &Path) -> std::io::Result<()> {
         undone: undone.map(|it| run::step(it, run::knobs(48, 7))).collect(),
         waiting: Some((21.0, 0.21)),
         waiting_for_ranks: Some((9.0, 0.09)),
-        other_ranks: vec![RankReport::new(1, &events)],
+        other_ranks: vec![RankReport::new(1, &History::of(&events))],
         seconds: 115.0,
         ..RunFacts::default()
     };
-    let page = TrainingReport::new(&events, facts.clone()).to_html(&events, &facts, "[train]\nsteps = 400\n");
-    write(directory, "undone-memory", &memory_timeline(&events, &facts))?;
+    let page = TrainingReport::new(&History::of(&events), facts.clone()).to_html(
+        &History::of(&events),
+        &facts,
+        "[train]\nsteps = 400\n",
+    );
+    write(directory, "undone-memory", &memory_timeline(&History::of(&events), &facts))?;
     std::fs::write(directory.join("monitor-undone.html"), page)
 }
 

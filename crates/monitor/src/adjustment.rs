@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_types::Knobs;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{Move, Run};
+use crate::history::{History, Move};
 use crate::text::unit_of_length;
 
 /// A change of the knobs or batch sizes.
@@ -80,13 +80,13 @@ pub(crate) fn sizes(sizes: &[u32]) -> String {
     }
 }
 
-pub(crate) fn adjustments(run: &Run<'_>) -> Vec<Adjustment> {
-    let adjustment = |(step, it): (u64, Move<'_>)| {
+pub(crate) fn adjustments(history: &History) -> Vec<Adjustment> {
+    let adjustment = |(step, it): &(u64, Move)| {
         let (from, to) = match it {
             Move::Knobs(change) => (Setting::Knobs(change.from), Setting::Knobs(change.to)),
             Move::Sizes(resize) => (Setting::Sizes(resize.from.clone()), Setting::Sizes(resize.to.clone())),
         };
-        Adjustment { step, from, to, reason: it.reason().to_string() }
+        Adjustment { step: *step, from, to, reason: it.reason().to_string() }
     };
-    run.moves().map(adjustment).collect()
+    history.incidents.moves.iter().map(adjustment).collect()
 }

@@ -5,12 +5,10 @@ mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::Event;
 use serde::Serialize;
 
 use self::figures::{FIGURES, Scope, Value};
-use crate::learning::loss_before;
-use crate::run::Run;
+use crate::history::History;
 use crate::table::columns_wrapped;
 use crate::{RunFacts, TrainingReport};
 
@@ -19,8 +17,8 @@ use crate::{RunFacts, TrainingReport};
 pub struct ComparedRun {
     /// What it is called.
     pub name: String,
-    /// Its events.
-    pub events: Vec<Event>,
+    /// What its events come to.
+    pub history: History,
     /// What came of it.
     pub report: TrainingReport,
     /// Its configuration, a value for each key.
@@ -31,14 +29,14 @@ pub struct ComparedRun {
 
 impl ComparedRun {
     /// Sums a run up.
-    pub fn new(name: String, events: Vec<Event>, facts: RunFacts, settings: BTreeMap<String, String>) -> Self {
-        let report = TrainingReport::new(&events, facts);
-        Self { name, events, report, settings, notes: Vec::new() }
+    pub fn new(name: String, history: History, facts: RunFacts, settings: BTreeMap<String, String>) -> Self {
+        let report = TrainingReport::new(&history, facts);
+        Self { name, history, report, settings, notes: Vec::new() }
     }
 
     /// Returns the mean training loss of its last steps.
     fn loss(&self) -> Option<f64> {
-        loss_before(&Run::new(&self.events), u64::MAX)
+        self.history.learning.loss_before(u64::MAX)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The steps of a run as a table of comma-separated values, for spreadsheets and data frames.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use plimsoll_types::{Bytes, Event, StepDone, StepShape};
+use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
 
-use crate::metrics::{failures_by_step, rate};
-use crate::run::Run;
+use crate::Table;
+use crate::metrics::rate;
+use crate::task::name_of;
 
 /// A column: its name, whose last word is its unit, and what it holds of a step that had so many failed attempts.
 type Column = (&'static str, fn(&StepDone, u32) -> String);
@@ -44,32 +46,62 @@ const COLUMNS: [Column; 27] = [
     ),
 ];
 
-/// Writes a row for each step below a row of names, and for each task its samples, its loss and its weight; what is not
-/// known, or not finite, is empty.
+/// A row for each step below a row of names, and for each task its samples, its loss and its weight; what is not known, or not
+/// finite, is empty.
 ///
 /// # Sources
 ///
 /// RFC 4180, but that lines end in a newline alone.
-pub fn steps_csv(events: &[Event]) -> String {
-    let run = Run::new(events);
-    let (failures, tasks) = (failures_by_step(&run), run.task_names());
-    let of_tasks =
-        tasks.iter().flat_map(|it| ["samples", "loss", "weight"].map(|what| quoted(&format!("{it}_{what}"))));
-    let names: Vec<_> = COLUMNS.iter().map(|it| it.0.to_owned()).chain(of_tasks).collect();
-    let mut table = names.join(",") + "\n";
-    for step in run.steps() {
-        let n_failed = failures.get(&step.step).copied().unwrap_or(0);
-        let cells: Vec<_> = COLUMNS.iter().map(|it| it.1(step, n_failed)).collect();
-        table += &cells.join(",");
-        for at in 0..tasks.len() {
-            match step.tasks.get(at) {
-                Some(it) => drop(write!(table, ",{},{},{}", it.samples, optional(it.loss), number(it.weight))),
-                None => table += ",,,",
+#[derive(Debug, Default)]
+pub struct StepsCsv {
+    /// Names of the tasks, and how many have a column.
+    names: Vec<String>,
+    n_tasks: Option<usize>,
+    failures: BTreeMap<u64, u32>,
+}
+
+impl Table for StepsCsv {
+    fn hear(&mut self, event: &Event, text: &mut String) {
+        match event {
+            Event::RunStarted(it) if self.n_tasks.is_none() => self.names.clone_from(&it.tasks),
+            Event::StepFailed(it) => *self.failures.entry(it.step).or_default() += 1,
+            Event::StepDone(it) => {
+                let n_tasks = self.begin(it.tasks.len(), text);
+                let n_failed = self.failures.get(&it.step).copied().unwrap_or(0);
+                let cells: Vec<_> = COLUMNS.iter().map(|column| column.1(it, n_failed)).collect();
+                *text += &cells.join(",");
+                (0..n_tasks).for_each(|at| add_task(it.tasks.get(at), text));
+                text.push('\n');
             }
+            _ => {}
         }
-        table.push('\n');
     }
-    table
+
+    fn end(&mut self, text: &mut String) {
+        self.begin(0, text);
+    }
+}
+
+impl StepsCsv {
+    /// Writes the row of names before the first step, and returns how many tasks have columns.
+    fn begin(&mut self, n_seen: usize, text: &mut String) -> usize {
+        let Self { names, n_tasks, .. } = self;
+        *n_tasks.get_or_insert_with(|| {
+            let n = names.len().max(n_seen);
+            let of_task =
+                |task| ["samples", "loss", "weight"].map(|it| quoted(&format!("{}_{it}", name_of(names, task))));
+            let columns = COLUMNS.iter().map(|it| it.0.to_owned()).chain((0..n).flat_map(of_task));
+            *text += &(columns.collect::<Vec<_>>().join(",") + "\n");
+            n
+        })
+    }
+}
+
+fn add_task(task: Option<&TaskStep>, text: &mut String) {
+    match task {
+        Some(it) => drop(write!(text, ",{},{},{}", it.samples, optional(it.loss), number(it.weight))),
+        None => *text += ",,,",
+    }
 }
 
 fn bytes(size: Bytes) -> String {

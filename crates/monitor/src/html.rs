@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use plimsoll_types::Event;
-
+use crate::history::History;
 use crate::plots::{DARK, Inline, escaped, narrow_pictures, small_pictures, wide_pictures};
-use crate::run::Run;
 use crate::text::{counted, share, short, time, unit_of_length};
 use crate::{RunFacts, TrainingReport};
 
@@ -14,21 +12,20 @@ const STYLE: &str = include_str!("html.css");
 impl TrainingReport {
     /// Writes the report as a page of HTML with its pictures inside, in light and in dark; `config` is the configuration of the
     /// run as it is shown.
-    pub fn to_html(&self, events: &[Event], facts: &RunFacts, config: &str) -> String {
-        let run = Run::new(events);
+    pub fn to_html(&self, history: &History, facts: &RunFacts, config: &str) -> String {
         let mut page = head(&format!("Training report: {}", self.job.as_deref().unwrap_or("unknown job")));
-        self.write_head(&mut page, &run);
+        self.write_head(&mut page, history);
         page += "<h2>Over the run</h2>\n";
-        figures(&mut page, "wide", &wide_pictures(&run, facts));
-        figures(&mut page, "narrow", &narrow_pictures(&run, facts));
+        figures(&mut page, "wide", &wide_pictures(history, facts));
+        figures(&mut page, "narrow", &narrow_pictures(history, facts));
         page += "<h2>Steps and sizes</h2>\n";
-        figures(&mut page, "grid", &small_pictures(&run));
+        figures(&mut page, "grid", &small_pictures(history));
         self.write_tables(&mut page, config);
         page + "</body>\n</html>\n"
     }
 
     /// Writes what is to be known first.
-    fn write_head(&self, page: &mut String, run: &Run<'_>) {
+    fn write_head(&self, page: &mut String, history: &History) {
         let _ = writeln!(page, "<p class=\"quiet\">{}</p>", escaped(&self.opening()));
         if !self.ranks.is_empty() {
             let n = self.ranks.len();
@@ -41,12 +38,19 @@ impl TrainingReport {
             let _ = writeln!(page, "<p class=\"verdict\">{}</p>", marked(verdict));
         }
         *page += "<dl class=\"cards\">\n";
-        for (name, value, is_bad) in self.cards(run) {
+        for (name, value, is_bad) in self.cards(history) {
             let class = if is_bad { " class=\"bad\"" } else { "" };
             let _ = writeln!(page, "<div><dt>{name}</dt><dd{class}>{}</dd></div>", escaped(&value));
         }
         *page += "</dl>\n";
         self.write_changes(page);
+        if 1 < self.steps_per_point {
+            let n = self.steps_per_point;
+            let _ = writeln!(
+                page,
+                "<p class=\"quiet\">Of up to {n} steps each the curves show the lowest and the highest.</p>"
+            );
+        }
         for it in self.findings.iter().chain(&self.warnings) {
             let _ = writeln!(page, "<p>{}</p>", marked(it));
         }
@@ -65,9 +69,9 @@ impl TrainingReport {
     }
 
     /// Returns the figures that say whether all went well, and whether each is bad.
-    fn cards(&self, run: &Run<'_>) -> Vec<(&'static str, String, bool)> {
-        let dash = || "–".to_owned();
-        let ([failures, ended], above) = (run.steps_that_failed(), self.bounds_exceeded);
+    fn cards(&self, history: &History) -> Vec<(&'static str, String, bool)> {
+        let (dash, planned) = (|| "–".to_owned(), self.planned_padding);
+        let ([failures, ended], above) = (history.incidents.steps_that_failed(), self.bounds_exceeded);
         // The last death has no restart where nobody took the run up again.
         let deaths = ended.max(self.restarts.len() as u64);
         let kinds = [(failures, format!("{failures} out of memory")), (deaths, counted(deaths, "death"))];
@@ -75,7 +79,11 @@ impl TrainingReport {
         let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
         vec![
             ("budget used, median", self.steady_budget_share.map_or_else(dash, share), false),
-            ("padding", self.work.map_or_else(dash, |it| share(it.padding)), false),
+            (
+                "padding",
+                self.work.map_or_else(dash, |it| it.against(planned)),
+                self.work.is_some_and(|it| it.is_above(planned)),
+            ),
             ("failures", failed, 0 < failures + deaths),
             ("peaks above their bound", above.to_string(), 0 < above),
             ("time lost", time_lost(self), 0.0 < self.undone_seconds),

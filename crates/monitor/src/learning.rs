@@ -1,15 +1,19 @@
 //! What the validations and the test say: the best, the last, and whether the model has learnt anything that holds.
 
-use plimsoll_types::{Event, ItemsMeasured, NamedMetric, Validated};
+use std::collections::VecDeque;
+
+use plimsoll_types::{CheckpointSaved, ItemsMeasured, NamedMetric, StepDone, Validated};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Run;
+use crate::history::{History, Series};
 use crate::text::{counted, short};
 
 /// A validation is clearly worse than another when it has lost this part of what that had gained on the baseline.
 const CLEARLY: f64 = 0.1;
 /// And when it is off by this part of the value itself: less is noise.
 const VISIBLY: f64 = 0.01;
+/// Steps over which a training loss is averaged.
+const AVERAGED: usize = 32;
 
 /// One validation, or the test, as the report names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,11 +38,6 @@ pub struct ValidationReport {
 }
 
 impl ValidationReport {
-    fn new(run: &Run<'_>, it: &Validated) -> Self {
-        let Validated { step, metric, baseline, part, .. } = *it;
-        Self { step, metric, baseline, part, others: it.others.clone(), checkpoint: run.checkpoint_of(step) }
-    }
-
     /// Writes the value with what it is of.
     pub(crate) fn text(&self, name: &str) -> String {
         let part = self.part.map_or_else(String::new, |it| format!(" on {} of {} items", it.n, it.of));
@@ -52,49 +51,138 @@ impl ValidationReport {
     }
 }
 
-/// Returns the validations of one part of the set that are the run's series: all but a second one of the same step, which
-/// measures the whole set once more at the end.
-fn series<'a>(run: &Run<'a>) -> Vec<&'a Validated> {
-    let mut series: Vec<&Validated> = Vec::new();
-    for it in run.validations() {
-        if series.last().is_none_or(|last| last.step != it.step || last.part == it.part) {
-            series.push(it);
+/// The validations that count, the test and the last losses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Learning {
+    /// Finite training losses of the last steps.
+    losses: VecDeque<(u64, f64)>,
+    /// The last validation, and the last of the run's series: of all but a second one of the same step, which measures the
+    /// whole set once more at the end.
+    last: Option<Judged>,
+    last_of_series: Option<Judged>,
+    /// The best of the series, for each part of the set that was measured.
+    best: Vec<Judged>,
+    test: Option<Judged>,
+    /// The checkpoint that was written last.
+    saved: Option<CheckpointSaved>,
+    pub(crate) metric: Series,
+    pub(crate) baseline: Series,
+    pub(crate) peak: Series,
+}
+
+/// A validation, with what was known of its model.
+#[derive(Clone, Debug, PartialEq)]
+struct Judged {
+    validated: Validated,
+    checkpoint: Option<String>,
+    /// Mean training loss of the steps before it.
+    loss: Option<f64>,
+}
+
+impl Learning {
+    pub(crate) fn step(&mut self, step: &StepDone) {
+        if !step.loss.is_finite() {
+            return;
         }
+        if self.losses.len() == AVERAGED {
+            self.losses.pop_front();
+        }
+        self.losses.push_back((step.step, step.loss));
     }
-    series
+
+    pub(crate) fn validate(&mut self, it: &Validated) {
+        self.metric.push(it.step, it.metric);
+        self.baseline.push(it.step, it.baseline);
+        self.peak.push(it.step, it.peak.as_f64());
+        let judged = self.judged(it);
+        self.last = Some(judged.clone());
+        let before = self.last_of_series.as_ref().map(|it| &it.validated);
+        if before.is_some_and(|last| last.step == it.step && last.part != it.part) {
+            return;
+        }
+        if let Some(goal) = it.goal.filter(|_| it.metric.is_finite()) {
+            match self.best.iter_mut().find(|best| best.validated.part == it.part) {
+                Some(best) if goal.prefers(it.metric, best.validated.metric) => *best = judged.clone(),
+                Some(_) => {}
+                None => self.best.push(judged.clone()),
+            }
+        }
+        self.last_of_series = Some(judged);
+    }
+
+    pub(crate) fn test(&mut self, it: &Validated) {
+        self.test = Some(self.judged(it));
+    }
+
+    /// Takes in a checkpoint, which belongs to the validations of its step.
+    pub(crate) fn save(&mut self, saved: &CheckpointSaved) {
+        let of_step = |it: &&mut Judged| it.validated.step == saved.step;
+        let all = self.best.iter_mut().chain(&mut self.last).chain(&mut self.last_of_series).chain(&mut self.test);
+        all.filter(of_step).for_each(|it| it.checkpoint = Some(saved.path.clone()));
+        self.saved = Some(saved.clone());
+    }
+
+    fn judged(&self, it: &Validated) -> Judged {
+        let saved = self.saved.iter().filter(|saved| saved.step == it.step).map(|it| it.path.clone());
+        let of_best = self.best.iter().filter(|best| best.validated.step == it.step);
+        let checkpoint = saved.chain(of_best.filter_map(|it| it.checkpoint.clone())).next();
+        Judged { validated: it.clone(), checkpoint, loss: self.loss_before(it.step) }
+    }
+
+    /// Returns the mean training loss of the last steps before one.
+    pub(crate) fn loss_before(&self, step: u64) -> Option<f64> {
+        let losses = || self.losses.iter().filter(|it| it.0 < step).map(|it| it.1);
+        (0 < losses().count()).then(|| losses().sum::<f64>() / losses().count() as f64)
+    }
+
+    pub(crate) fn last(&self) -> Option<&Validated> {
+        self.last.as_ref().map(|it| &it.validated)
+    }
+
+    /// Returns the best validation of those that measured what the last of the series did; of equal ones the first.
+    ///
+    /// None where the log does not say which values are good.
+    fn best(&self) -> Option<&Judged> {
+        let last = &self.last_of_series.as_ref()?.validated;
+        last.goal.and_then(|_| self.best.iter().find(|it| it.validated.part == last.part))
+    }
+
+    pub(crate) fn best_validation(&self) -> Option<ValidationReport> {
+        self.best().map(Judged::report)
+    }
+
+    pub(crate) fn last_validation(&self) -> Option<ValidationReport> {
+        self.last.as_ref().map(Judged::report)
+    }
+
+    pub(crate) fn tested(&self) -> Option<ValidationReport> {
+        self.test.as_ref().map(Judged::report)
+    }
+
+    /// Returns the checkpoint that was written last.
+    pub(crate) fn last_checkpoint(&self) -> Option<String> {
+        self.saved.as_ref().map(|it| it.path.clone())
+    }
 }
 
-/// Returns the best validation of those that measured what the last of the series did; of equal ones the first.
-///
-/// None where the log does not say which values are good.
-fn best<'a>(run: &Run<'a>) -> Option<&'a Validated> {
-    let series = series(run);
-    let (last, goal) = (series.last()?, series.last()?.goal?);
-    let alike = series.iter().filter(|it| it.part == last.part && it.metric.is_finite());
-    alike.copied().reduce(|best, it| if goal.prefers(it.metric, best.metric) { it } else { best })
-}
-
-pub(crate) fn best_validation(run: &Run<'_>) -> Option<ValidationReport> {
-    best(run).map(|it| ValidationReport::new(run, it))
-}
-
-pub(crate) fn last_validation(run: &Run<'_>) -> Option<ValidationReport> {
-    run.validations().last().map(|it| ValidationReport::new(run, it))
-}
-
-pub(crate) fn test(run: &Run<'_>) -> Option<ValidationReport> {
-    run.test().map(|it| ValidationReport::new(run, it))
+impl Judged {
+    fn report(&self) -> ValidationReport {
+        let Validated { step, metric, baseline, part, .. } = self.validated;
+        let (others, checkpoint) = (self.validated.others.clone(), self.checkpoint.clone());
+        ValidationReport { step, metric, baseline, part, others, checkpoint }
+    }
 }
 
 /// Says what the validations warn of, one sentence each.
-pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
-    let series = series(run);
-    let (Some(last), Some(whole)) = (series.last(), run.validations().last()) else { return Vec::new() };
+pub(crate) fn findings(history: &History) -> Vec<String> {
+    let learning = &history.learning;
+    let (Some(last), Some(whole)) = (&learning.last_of_series, learning.last()) else { return Vec::new() };
+    let best = learning.best();
     let mut findings = Vec::new();
-    findings.extend(has_failed(run, last).or_else(|| has_overfitted(run, last)));
+    findings.extend(has_failed(best, &last.validated).or_else(|| has_overfitted(best, last)));
     // A model that no step has trained has nothing to have learnt.
-    findings.extend(has_learnt_nothing(run, last).filter(|_| 0 < last.step));
-    let n_done = run.steps().last().map_or(0, |it| it.step + 1);
+    findings.extend(has_learnt_nothing(best, &last.validated).filter(|_| 0 < last.validated.step));
+    let n_done = history.n_done();
     if whole.step < n_done {
         let are = if n_done == 1 { "is" } else { "are" };
         findings.push(format!(
@@ -112,8 +200,8 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     findings
 }
 
-fn has_failed(run: &Run<'_>, last: &Validated) -> Option<String> {
-    let best = best(run).filter(|it| it.step < last.step && !last.metric.is_finite())?;
+fn has_failed(best: Option<&Judged>, last: &Validated) -> Option<String> {
+    let best = best.map(|it| &it.validated).filter(|it| it.step < last.step && !last.metric.is_finite())?;
     let name = &last.metric_name;
     Some(format!(
         "The model of the last validation is lost: {name} {} at step {}, {} at step {}; a lower `train.learning_rate` may help.",
@@ -125,15 +213,17 @@ fn has_failed(run: &Run<'_>, last: &Validated) -> Option<String> {
 }
 
 /// The last validation is clearly worse than the best.
-fn has_overfitted(run: &Run<'_>, last: &Validated) -> Option<String> {
-    let best = best(run).filter(|it| it.step < last.step)?;
+fn has_overfitted(best: Option<&Judged>, last: &Judged) -> Option<String> {
+    let Judged { validated: best, checkpoint, loss: then } =
+        best.filter(|it| it.validated.step < last.validated.step)?;
+    let Judged { validated: last, loss: now, .. } = last;
     let loss = (last.metric - best.metric).abs();
     let gained = (best.metric - best.baseline).abs();
     if loss <= CLEARLY * gained || loss <= VISIBLY * best.metric.abs() {
         return None;
     }
-    let (name, checkpoint) = (&last.metric_name, run.checkpoint_of(best.step));
-    let kept = checkpoint.map_or_else(String::new, |it| format!("; `{it}` holds the better one"));
+    let name = &last.metric_name;
+    let kept = checkpoint.as_ref().map_or_else(String::new, |it| format!("; `{it}` holds the better one"));
     let what = format!(
         "{name} was {} at step {}, and is {} at step {}",
         short(best.metric),
@@ -141,20 +231,19 @@ fn has_overfitted(run: &Run<'_>, last: &Validated) -> Option<String> {
         short(last.metric),
         last.step
     );
-    let (then, now) = (loss_before(run, best.step), loss_before(run, last.step));
     Some(match (then, now) {
         (Some(then), Some(now)) if now < then => format!(
             "Overfitting: {what}, while the training loss fell from {} to {}{kept}. Fewer steps or more data would help.",
-            short(then),
-            short(now)
+            short(*then),
+            short(*now)
         ),
         _ => format!("The model got worse: {what}{kept}."),
     })
 }
 
 /// Not even the best validation is better than the baseline.
-fn has_learnt_nothing(run: &Run<'_>, last: &Validated) -> Option<String> {
-    let (goal, best) = (last.goal?, best(run).unwrap_or(last));
+fn has_learnt_nothing(best: Option<&Judged>, last: &Validated) -> Option<String> {
+    let (goal, best) = (last.goal?, best.map_or(last, |it| &it.validated));
     if goal.prefers(best.metric, best.baseline) {
         let is_below = goal.prefers(last.baseline, last.metric);
         return is_below.then(|| {
@@ -170,31 +259,4 @@ fn has_learnt_nothing(run: &Run<'_>, last: &Validated) -> Option<String> {
          baseline {baseline}.",
         best.step
     ))
-}
-
-/// Steps over which a training loss is averaged.
-const AVERAGED: usize = 32;
-
-/// Returns the mean training loss of the steps before one.
-pub(crate) fn loss_before(run: &Run<'_>, step: u64) -> Option<f64> {
-    let losses: Vec<f64> = run.steps().filter(|it| it.step < step && it.loss.is_finite()).map(|it| it.loss).collect();
-    let of_late = &losses[losses.len().saturating_sub(AVERAGED)..];
-    (!of_late.is_empty()).then(|| of_late.iter().sum::<f64>() / of_late.len() as f64)
-}
-
-impl Run<'_> {
-    /// Returns the checkpoint of a step, where one was written.
-    pub(crate) fn checkpoint_of(&self, step: u64) -> Option<String> {
-        let of_step = |event: &Event| match event {
-            Event::CheckpointSaved(it) if it.step == step => Some(it.path.clone()),
-            _ => None,
-        };
-        self.0.iter().rev().find_map(of_step)
-    }
-
-    /// Returns the checkpoint that was written last.
-    pub(crate) fn last_checkpoint(&self) -> Option<String> {
-        let path = |event: &Event| if let Event::CheckpointSaved(it) = event { Some(it.path.clone()) } else { None };
-        self.0.iter().rev().find_map(path)
-    }
 }

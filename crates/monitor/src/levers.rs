@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use plimsoll_types::{Knobs, RunStarted, StepDone};
+use plimsoll_types::{Knobs, RunStarted};
 
+use crate::history::Last;
 use crate::limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
 use crate::policy::Policy;
 use crate::text::unit_of_length;
@@ -13,7 +14,7 @@ pub(crate) struct Levers<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) settings: &'a StepSettings,
     pub(crate) start: &'a RunStarted,
-    pub(crate) last: &'a StepDone,
+    pub(crate) last: &'a Last,
 }
 
 /// Something that keeps steps from being larger.

@@ -8,12 +8,13 @@
 //! * Text and bytes out, nothing else: no clock, no file, no terminal. The shell writes what it is given.
 //! * No metric of its own: every number is an event's, or a sum, maximum, mean or median of events' numbers.
 //!   What the events do not say is `null`, never a guess.
+//! * What a run comes to is summed up as its events are heard, and takes no more memory for more steps.
 //! * The same events give the same bytes, with the fonts of this crate and none of the system's.
 //!
 //! # Example
 //!
 //! ```
-//! use plimsoll_monitor::{RunFacts, TrainingReport, decode, encode, memory_timeline};
+//! use plimsoll_monitor::{History, RunFacts, TrainingReport, decode, encode, memory_timeline};
 //! use plimsoll_types::{Bytes, Event, Goal, Validated};
 //!
 //! let line = encode(&Event::Validated(Validated {
@@ -31,10 +32,11 @@
 //! let log = decode(&line)?;
 //! assert!(!log.truncated);
 //!
-//! let report = TrainingReport::new(&log.events, RunFacts { seconds: 12.0, ..RunFacts::default() });
+//! let history = History::of(&log.events);
+//! let report = TrainingReport::new(&history, RunFacts { seconds: 12.0, ..RunFacts::default() });
 //! assert_eq!((report.metric, report.peak_bytes), (Some(31.5), Some(Bytes::mib(64))));
 //! assert_eq!(report.samples_per_second, None, "no step was done");
-//! assert!(memory_timeline(&log.events, &RunFacts::default()).svg.starts_with("<svg"));
+//! assert!(memory_timeline(&history, &RunFacts::default()).svg.starts_with("<svg"));
 //! # Ok::<(), plimsoll_monitor::LogError>(())
 //! ```
 
@@ -45,7 +47,9 @@ mod csv;
 mod exposition;
 mod facts;
 mod gain;
+mod history;
 mod html;
+mod lasting;
 mod learning;
 mod levers;
 mod limit;
@@ -59,7 +63,7 @@ mod policy;
 mod progress;
 mod ranks;
 mod report;
-mod run;
+mod rows;
 mod summary;
 mod table;
 mod task;
@@ -67,26 +71,31 @@ mod tensorboard;
 mod text;
 mod usage;
 mod verdict;
+mod view;
 mod work;
 
 pub use adjustment::{Adjustment, Setting};
 pub use change::SettingChange;
 pub use comparison::{ComparedRun, Comparison};
-pub use csv::steps_csv;
+pub use csv::StepsCsv;
 pub use exposition::Exposition;
 pub use facts::{Restart, RunFacts};
+pub use history::History;
+pub use lasting::lasting_line;
 pub use learning::ValidationReport;
 pub use limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
-pub use log::{Log, LogError, decode, decode_bytes, encode, encode_into};
-pub use metrics::{batch_metrics, epoch_metrics};
+pub use log::{Decoder, Log, LogError, decode, decode_bytes, encode, encode_into};
+pub use metrics::{BatchMetrics, EpochMetrics};
 pub use outlook::Outlook;
 pub use pace::{Ahead, Pace};
 pub use plan::{PlanCell, PlanSource, PlanView};
 pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curves, task_comparison, training_curves};
-pub use progress::{Progress, Validating};
+pub use progress::{Progress, Supply, Validating};
 pub use ranks::RankReport;
+pub use rows::Table;
 pub use summary::TrainingReport;
 pub use task::TaskReport;
 pub use tensorboard::TensorBoard;
 pub use usage::Usage;
+pub use view::{Colors, View};
 pub use work::Work;

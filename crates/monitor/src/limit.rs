@@ -1,11 +1,9 @@
 //! What kept steps from being larger?
 
-use plimsoll_types::{MicroBatch, StepDone};
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Policy, Tops};
-use crate::run::Run;
-use crate::usage::steady_budget_share;
+use crate::history::{History, Last, Tail};
+use crate::policy::Tops;
 
 /// A share of the budget that is as much as steps of whole samples reach.
 pub(crate) const WELL_USED: f64 = 0.8;
@@ -100,65 +98,52 @@ pub enum Limit {
 }
 
 /// Finds what limited the steps after the last adjustment; `None` where no step was done.
-pub(crate) fn limit(run: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
-    let (policy, tail) = (Policy::of(run), run.after_last_move());
-    let Some(last) = tail.committed().last() else {
-        let has_grown = run.moves().last().is_some_and(|(_, it)| it.is_growth());
-        return run.committed().last().filter(|_| has_grown).map(|_| Limit::Length);
+pub(crate) fn limit(history: &History, settings: &StepSettings) -> Option<Limit> {
+    let History { policy, tail, .. } = history;
+    let Some(last) = &tail.last else {
+        let has_grown = history.incidents.moves.last().is_some_and(|(_, it)| it.is_growth());
+        return (0 < history.counts.committed && has_grown).then_some(Limit::Length);
     };
-    let share = steady_budget_share(run)?;
-    if is_cut_by_memory(&policy, &tail, settings) {
+    let share = tail.shares.value()?;
+    if is_cut_by_memory(tail, settings) {
         return Some(Limit::Memory);
     }
-    let effective = run.start()?.effective_batch_size;
+    let effective = history.start.as_ref()?.effective_batch_size;
     let tops = policy.tops(last.rung, effective, settings);
     if policy.kind == "fixed" {
         return Some(of_fixed(tops, settings));
     }
     let is_of_lengths = !policy.cells.is_empty();
     if is_of_lengths && policy.is_all_at_bound() {
-        return Some(filled(&policy, &tail, settings).unwrap_or_else(|| at_bound(&policy, run, settings)));
+        return Some(filled(tail, settings).unwrap_or_else(|| at_bound(history, settings)));
     }
     // Of one that cannot grow, memory is not the limit however full it is.
     if !policy.kind.is_empty() && !is_of_lengths && tops.is_all() {
         return Some(if tops.whole { Limit::EffectiveBatch } else { Limit::Bounds });
     }
-    if run.is_braked(&policy) {
+    if history.is_braked() {
         return Some(Limit::Adjustments);
     }
     if WELL_USED <= share {
         return Some(Limit::Memory);
     }
-    if let Some(limit) = filled(&policy, &tail, settings) {
+    if let Some(limit) = filled(tail, settings) {
         return Some(limit);
     }
-    let n_since = tail.committed().count() as u64;
-    if run.has_grown_last() && n_since <= STILL_GROWING && !run.is_content() {
+    if history.has_grown_last() && tail.n_committed <= STILL_GROWING && !history.is_content {
         return Some(Limit::Length);
     }
     match (policy.kind.is_empty(), is_of_lengths) {
         (true, _) => None,
-        (_, true) if mostly(&policy, &tail, |_, most| policy.batch_max.is_some_and(|bound| bound <= most)) => {
-            Some(at_bound(&policy, run, settings))
-        }
+        (_, true) if tail.is_mostly_at_bound() => Some(at_bound(history, settings)),
         (_, true) => Some(Limit::Certainty),
-        (_, false) => of_cuts(&policy, run, last),
+        (_, false) => of_cuts(history, last),
     }
 }
 
 /// Whether most steps ran as parts of the micro-batches that were asked for: these did not fit.
-pub(crate) fn is_cut_by_memory(policy: &Policy, tail: &Run<'_>, settings: &StepSettings) -> bool {
-    let is_cut = |it: &&StepDone| settings.batches_per_step.is_none() && is_halved(it, policy);
-    2 * tail.committed().filter(is_cut).count() > tail.committed().count()
-}
-
-/// Whether two micro-batches that follow one another would have been one, had it fitted; one that is smaller because samples
-/// could not be read is none.
-fn is_halved(step: &StepDone, policy: &Policy) -> bool {
-    let whole = u64::from(policy.part_size(step.n_rows(), step.rung.micro_batch_size));
-    let rows = |it: &MicroBatch| u64::from(it.shape().samples);
-    let of_one = |pair: &[MicroBatch]| rows(&pair[0]) + rows(&pair[1]) + step.skipped.len() as u64 <= whole;
-    step.micro_batches.windows(2).any(of_one)
+pub(crate) fn is_cut_by_memory(tail: &Tail, settings: &StepSettings) -> bool {
+    settings.batches_per_step.is_none() && tail.is_mostly_halved()
 }
 
 /// Of sizes that never change, those that are as large as they can be are limited by what bounds them.
@@ -172,13 +157,13 @@ const fn of_fixed(tops: Tops, settings: &StepSettings) -> Limit {
     }
 }
 
-fn of_cuts(policy: &Policy, run: &Run<'_>, last: &StepDone) -> Option<Limit> {
+fn of_cuts(history: &History, last: &Last) -> Option<Limit> {
     // It goes up until it is near the target of its own, which need not be the budget.
-    if policy.near_target.is_some_and(|near| near <= last.peak.share_of(last.capacity)) {
+    if history.policy.near_target.is_some_and(|near| near <= last.peak.share_of(last.capacity)) {
         return Some(Limit::StepwiseTarget);
     }
-    match policy.kind.as_str() {
-        "stepwise" if run.has_grown_last() => Some(Limit::Length),
+    match history.policy.kind.as_str() {
+        "stepwise" if history.has_grown_last() => Some(Limit::Length),
         // It went down for a shortage, and may not try again.
         "stepwise" => None,
         _ => Some(Limit::Certainty),
@@ -186,31 +171,25 @@ fn of_cuts(policy: &Policy, run: &Run<'_>, last: &StepDone) -> Option<Limit> {
 }
 
 /// Where samples have lengths, batches that are smaller than the policy allows were limited by how a step is filled.
-fn filled(policy: &Policy, tail: &Run<'_>, settings: &StepSettings) -> Option<Limit> {
+fn filled(tail: &Tail, settings: &StepSettings) -> Option<Limit> {
     let parts = settings.batches_per_step.filter(|it| 1 < *it && !settings.is_batch_a_step);
     let limit = if parts.is_some() { Limit::BatchesPerStep } else { Limit::EffectiveBatch };
-    mostly(policy, tail, |n, most| n < most).then_some(limit)
-}
-
-/// Whether most micro-batches are so, by the number of their samples and how many they might have.
-fn mostly(policy: &Policy, tail: &Run<'_>, is: impl Fn(u32, u32) -> bool) -> bool {
-    let batches = || tail.committed().flat_map(|it| &it.micro_batches);
-    let is_so = |it: &&MicroBatch| policy.allowed(it.edges).is_some_and(|most| is(it.shape().samples, most));
-    batches().count() < 2 * batches().filter(is_so).count()
+    tail.is_mostly_smaller().then_some(limit)
 }
 
 /// Finds what the bound of batches comes from: where a step is cut into parts, or has no more samples, nobody has set it.
-fn at_bound(policy: &Policy, run: &Run<'_>, settings: &StepSettings) -> Limit {
+fn at_bound(history: &History, settings: &StepSettings) -> Limit {
     if matches!(settings.chosen_by, ChosenBy::BatchSize | ChosenBy::Search) {
         return Limit::Fixed;
     }
     if settings.batch_max.is_some_and(|it| it.origin == Origin::Set) {
         return Limit::Bounds;
     }
-    let effective = run.start().filter(|_| settings.effective_unit == "samples").map(|it| it.effective_batch_size);
+    let start = history.start.as_ref().filter(|_| settings.effective_unit == "samples");
+    let effective = start.map(|it| it.effective_batch_size);
     if settings.batches_per_step.is_some_and(|it| 1 < it) && !settings.is_batch_a_step {
         Limit::BatchesPerStep
-    } else if effective.is_some_and(|it| Some(it) <= policy.batch_max) {
+    } else if effective.is_some_and(|it| Some(it) <= history.policy.batch_max) {
         Limit::EffectiveBatch
     } else {
         Limit::Bounds

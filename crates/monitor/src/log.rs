@@ -74,15 +74,7 @@ pub fn encode_into(lines: &mut Vec<u8>, event: &Event) {
 /// [`LogError::BadLine`] when a line other than an unfinished last one is no event, [`LogError::OtherSchema`] when the
 /// log is of another version.
 pub fn decode(text: &str) -> Result<Log, LogError> {
-    let mut log = Log::default();
-    for (index, line) in text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        match decode_line(index + 1, line) {
-            Ok(event) => log.events.push(event),
-            Err(LogError::BadLine { .. }) if !line.ends_with('\n') => log.truncated = true,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(log)
+    decode_bytes(text.as_bytes())
 }
 
 /// Reads a file of such lines; a kill may have cut the last one short in the middle of a character.
@@ -91,15 +83,48 @@ pub fn decode(text: &str) -> Result<Log, LogError> {
 ///
 /// As [`decode`]; a line with bytes that are no text is [`LogError::BadLine`].
 pub fn decode_bytes(bytes: &[u8]) -> Result<Log, LogError> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => decode(text),
-        Err(error) if error.error_len().is_none() => {
-            let (whole, _) = bytes.split_at(error.valid_up_to());
-            decode(&String::from_utf8_lossy(whole)).map(|log| Log { truncated: true, ..log })
+    let (mut decoder, mut events) = (Decoder::default(), Vec::new());
+    for line in bytes.split_inclusive(|it| *it == b'\n') {
+        events.extend(decoder.line(line)?);
+    }
+    Ok(Log { events, truncated: decoder.truncated })
+}
+
+/// Reads such a file line by line, for whoever does not keep all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    n_lines: usize,
+    /// Whether the last line is incomplete.
+    pub truncated: bool,
+}
+
+impl Decoder {
+    /// Reads the next line, newline included, where it has one; of an empty one, or one that is cut short, there is no event.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode_bytes`].
+    pub fn line(&mut self, bytes: &[u8]) -> Result<Option<Event>, LogError> {
+        self.n_lines += 1;
+        let line = self.n_lines;
+        let is_whole = bytes.ends_with(b"\n");
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) if error.error_len().is_none() && !is_whole => {
+                self.truncated = true;
+                return Ok(None);
+            }
+            Err(_) => return Err(LogError::BadLine { line, problem: "it is not UTF-8".to_owned() }),
+        };
+        if text.trim().is_empty() {
+            return Ok(None);
         }
-        Err(error) => {
-            let line = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).matches('\n').count() + 1;
-            Err(LogError::BadLine { line, problem: "it is not UTF-8".to_owned() })
+        match decode_line(line, text) {
+            Err(LogError::BadLine { .. }) if !is_whole => {
+                self.truncated = true;
+                Ok(None)
+            }
+            read => read.map(Some),
         }
     }
 }

@@ -1,54 +1,88 @@
 //! One row per step, one row per epoch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::{Bytes, Event, Extent, StepDone, TaskStep, edge_or_edges};
+use plimsoll_types::{Bytes, Event, Extent, RunStarted, StepDone, TaskStep, Validated, edge_or_edges};
 use serde::Serialize;
 
-use crate::run::Run;
-use crate::text::json_rows;
+use crate::Table;
+use crate::rows::JsonRows;
+use crate::task::name_of;
 use crate::work::Work;
 
-/// Lists the steps as a JSON array, one row per line.
-pub fn batch_metrics(events: &[Event]) -> String {
-    let run = Run::new(events);
-    let failures = failures_by_step(&run);
-    let names = run.task_names();
-    let row = |it: &StepDone| BatchRow::new(it, &names, failures.get(&it.step).copied().unwrap_or(0));
-    let rows: Vec<_> = run.steps().map(row).collect();
-    json_rows(&rows)
+/// The steps as a JSON array, one row per line.
+#[derive(Debug, Default)]
+pub struct BatchMetrics {
+    names: Vec<String>,
+    /// Attempts that ran out of memory, by step.
+    failures: BTreeMap<u64, u32>,
+    rows: JsonRows,
 }
 
-/// Lists the epochs as a JSON array, one row per line; a validation belongs to the epoch of the step before it.
-pub fn epoch_metrics(events: &[Event]) -> String {
-    let run = Run::new(events);
-    let (failures, names) = (failures_by_step(&run), run.task_names());
-    let mut rows: Vec<EpochRow<'_>> = Vec::new();
-    for event in run.0 {
+/// The epochs as a JSON array, one row per line; a validation belongs to the epoch of the step before it.
+#[derive(Debug, Default)]
+pub struct EpochMetrics {
+    names: Vec<String>,
+    failed: BTreeSet<u64>,
+    epoch: Option<EpochRow>,
+    rows: JsonRows,
+}
+
+impl Table for BatchMetrics {
+    fn hear(&mut self, event: &Event, text: &mut String) {
         match event {
-            Event::StepDone(step) => {
-                if rows.last().is_none_or(|row| row.epoch != step.epoch) {
-                    let tasks = names.iter().map(|task| EpochTask { task, ..EpochTask::default() }).collect();
-                    rows.push(EpochRow { epoch: step.epoch, tasks, ..EpochRow::default() });
-                }
-                rows.last_mut().into_iter().for_each(|row| row.add(step, failures.contains_key(&step.step)));
+            Event::RunStarted(it) => name(&mut self.names, it),
+            Event::StepFailed(it) => *self.failures.entry(it.step).or_default() += 1,
+            Event::StepDone(it) => {
+                let oom_attempts = self.failures.get(&it.step).copied().unwrap_or(0);
+                self.rows.add(&BatchRow::new(it, &self.names, oom_attempts), text);
             }
-            Event::Validated(it) => rows.last_mut().into_iter().for_each(|row| {
-                row.metric_name = Some(it.metric_name.clone());
-                row.metric = Some(it.metric);
-                row.tasks.iter_mut().zip(&it.tasks).for_each(|(row, it)| row.metric = Some(it.metric));
-            }),
             _ => {}
         }
     }
-    json_rows(&rows)
+
+    fn end(&mut self, text: &mut String) {
+        self.rows.end(text);
+    }
 }
 
-/// Counts the attempts that ran out of memory, by step.
-pub(crate) fn failures_by_step(run: &Run<'_>) -> BTreeMap<u64, u32> {
-    let mut counts = BTreeMap::new();
-    run.failures().for_each(|it| *counts.entry(it.step).or_default() += 1);
-    counts
+impl Table for EpochMetrics {
+    fn hear(&mut self, event: &Event, text: &mut String) {
+        match event {
+            Event::RunStarted(it) => name(&mut self.names, it),
+            Event::StepFailed(it) => drop(self.failed.insert(it.step)),
+            Event::StepDone(it) => {
+                if self.epoch.as_ref().is_none_or(|row| row.epoch != it.epoch) {
+                    self.write_epoch(text);
+                    self.epoch = Some(EpochRow { epoch: it.epoch, ..EpochRow::default() });
+                }
+                let failed = self.failed.contains(&it.step);
+                self.epoch.iter_mut().for_each(|row| row.add(it, &self.names, failed));
+            }
+            Event::Validated(it) => self.epoch.iter_mut().for_each(|row| row.validate(it, &self.names)),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, text: &mut String) {
+        self.write_epoch(text);
+        self.rows.end(text);
+    }
+}
+
+impl EpochMetrics {
+    fn write_epoch(&mut self, text: &mut String) {
+        if let Some(row) = self.epoch.take() {
+            self.rows.add(&row, text);
+        }
+    }
+}
+
+/// Takes the names of the tasks from the first head of a log.
+fn name(names: &mut Vec<String>, start: &RunStarted) {
+    if names.is_empty() {
+        names.clone_from(&start.tasks);
+    }
 }
 
 /// Divides samples by the time that they took, unless no time passed.
@@ -57,7 +91,7 @@ pub(crate) fn rate(samples: u64, seconds: f64) -> Option<f64> {
 }
 
 #[derive(Serialize)]
-struct BatchRow<'a> {
+struct BatchRow {
     step: u64,
     epoch: u64,
     committed: bool,
@@ -87,11 +121,11 @@ struct BatchRow<'a> {
     /// Samples that could not be read.
     skipped: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tasks: Vec<TaskRow<'a>>,
+    tasks: Vec<TaskRow>,
 }
 
-impl<'a> BatchRow<'a> {
-    fn new(step: &StepDone, tasks: &'a [String], oom_attempts: u32) -> Self {
+impl BatchRow {
+    fn new(step: &StepDone, names: &[String], oom_attempts: u32) -> Self {
         Self {
             step: step.step,
             epoch: step.epoch,
@@ -112,18 +146,23 @@ impl<'a> BatchRow<'a> {
             budget_bytes: step.budget,
             seconds: step.seconds,
             samples_per_second: rate(step.n_samples(), step.seconds),
-            work: Work::of(std::iter::once(step)),
+            work: Work::of(step),
             oom_attempts,
             skipped: step.skipped.len(),
-            tasks: tasks.iter().zip(&step.tasks).map(|(task, it)| TaskRow { task, step: *it }).collect(),
+            tasks: step
+                .tasks
+                .iter()
+                .enumerate()
+                .map(|(n, it)| TaskRow { task: name_of(names, n), step: *it })
+                .collect(),
         }
     }
 }
 
 /// One task in one step, with its name.
 #[derive(Serialize)]
-struct TaskRow<'a> {
-    task: &'a str,
+struct TaskRow {
+    task: String,
     #[serde(flatten)]
     step: TaskStep,
 }
@@ -139,8 +178,8 @@ fn several_edges(step: &StepDone) -> Vec<Edge> {
 }
 
 /// Sums over the committed steps of an epoch; only the time and what was skipped count the others too.
-#[derive(Default, Serialize)]
-struct EpochRow<'a> {
+#[derive(Debug, Default, Serialize)]
+struct EpochRow {
     epoch: u64,
     loss: Option<f64>,
     samples: u64,
@@ -153,13 +192,13 @@ struct EpochRow<'a> {
     metric_name: Option<String>,
     metric: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tasks: Vec<EpochTask<'a>>,
+    tasks: Vec<EpochTask>,
 }
 
 /// One task in an epoch, likewise.
-#[derive(Default, Serialize)]
-struct EpochTask<'a> {
-    task: &'a str,
+#[derive(Debug, Default, Serialize)]
+struct EpochTask {
+    task: String,
     samples: u64,
     loss: Option<f64>,
     metric: Option<f64>,
@@ -173,8 +212,23 @@ fn pool(mean: &mut Option<f64>, samples: u64, (loss, n): (f64, u64)) {
     }
 }
 
-impl EpochRow<'_> {
-    fn add(&mut self, step: &StepDone, failed: bool) {
+impl EpochRow {
+    /// Makes room for so many tasks, and at least those that have a name.
+    fn see(&mut self, names: &[String], n: usize) {
+        for at in self.tasks.len()..n.max(names.len()) {
+            self.tasks.push(EpochTask { task: name_of(names, at), ..EpochTask::default() });
+        }
+    }
+
+    fn validate(&mut self, it: &Validated, names: &[String]) {
+        self.see(names, it.tasks.len());
+        self.metric_name = Some(it.metric_name.clone());
+        self.metric = Some(it.metric);
+        self.tasks.iter_mut().zip(&it.tasks).for_each(|(row, it)| row.metric = Some(it.metric));
+    }
+
+    fn add(&mut self, step: &StepDone, names: &[String], failed: bool) {
+        self.see(names, step.tasks.len());
         self.seconds += step.seconds;
         self.skipped += step.skipped.len() as u64;
         if !step.committed {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::usage::median;
+use crate::history::median;
 
 /// Steps that an estimate looks at.
 const WINDOW: usize = 32;

@@ -1,12 +1,12 @@
 //! What the log says of the policy that chose the sizes.
 
-use plimsoll_types::{Cells, Decision, Event, Extent, KeepReason, Knobs, part_size};
+use plimsoll_types::{Cells, Extent, Knobs, RunStarted, part_size};
 use serde_json::Value;
 
 use crate::limit::StepSettings;
-use crate::run::{Move, Run};
 
 /// A policy, as the head of a log describes it.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) kind: String,
     pub(crate) patch_max: Option<u32>,
@@ -25,9 +25,26 @@ pub(crate) struct Policy {
     small_batch: u32,
 }
 
+impl Default for Policy {
+    /// One of which nothing is said.
+    fn default() -> Self {
+        Self {
+            kind: String::new(),
+            patch_max: None,
+            batch_max: None,
+            cells: Cells::default(),
+            sizes: Vec::new(),
+            near_target: None,
+            max_adjustments: None,
+            replicas: 1,
+            small_batch: 0,
+        }
+    }
+}
+
 impl Policy {
-    pub(crate) fn of(run: &Run<'_>) -> Self {
-        let config: Value = run.start().and_then(|it| serde_json::from_str(&it.controller).ok()).unwrap_or(Value::Null);
+    pub(crate) fn of(start: &RunStarted) -> Self {
+        let config: Value = serde_json::from_str(&start.controller).unwrap_or(Value::Null);
         let policy = &config["policy"];
         let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
         let numbers = |key: &str| policy[key].as_array().into_iter().flatten().filter_map(number).collect();
@@ -36,11 +53,7 @@ impl Policy {
             patch_max: number(&policy["bounds"]["patch_max"]),
             batch_max: number(&policy["bounds"]["batch_max"]).or_else(|| number(&policy["batch_max"])),
             cells: serde_json::from_value(policy["edges"].clone()).unwrap_or_default(),
-            sizes: run
-                .moves()
-                .filter_map(|(_, it)| it.sizes())
-                .last()
-                .map_or_else(|| numbers("start"), <[u32]>::to_vec),
+            sizes: numbers("start"),
             near_target: policy["target"]
                 .as_f64()
                 .zip(policy["dead_band"].as_f64())
@@ -49,6 +62,11 @@ impl Policy {
             replicas: number(&config["replicas"]).unwrap_or(1),
             small_batch: number(&config["small_batch"]).unwrap_or(0),
         }
+    }
+
+    /// Hears of other batch sizes.
+    pub(crate) fn resize(&mut self, sizes: &[u32]) {
+        sizes.clone_into(&mut self.sizes);
     }
 
     /// Returns how many samples a part was to have, in a step of so many and as many as `most` at once.
@@ -101,31 +119,5 @@ impl Tops {
     /// Whether nothing can grow, however much memory there is.
     pub(crate) const fn is_all(self) -> bool {
         self.patch && (self.whole || self.batch)
-    }
-}
-
-impl Run<'_> {
-    /// Whether a policy has changed something as often as it may, and keeps what there is.
-    pub(crate) fn is_braked(&self, policy: &Policy) -> bool {
-        let n_moves = self.moves().count();
-        policy.max_adjustments.is_some_and(|most| usize::try_from(most).is_ok_and(|most| most <= n_moves))
-    }
-
-    /// Whether the policy had judged the sizes last, and seen no reason to change them.
-    pub(crate) fn is_content(&self) -> bool {
-        let decided = |it: &Event| if let Event::Decided(it) = it { Some(it.decision.clone()) } else { None };
-        let Some(Decision::Keep { reason }) = self.0.iter().rev().find_map(decided) else { return false };
-        matches!(reason, KeepReason::HighestCertified | KeepReason::GainTooSmall | KeepReason::InDeadBand)
-    }
-
-    /// Whether sizes grew at the last adjustment, or none was made.
-    pub(crate) fn has_grown_last(&self) -> bool {
-        self.moves().last().is_none_or(|(_, it)| it.is_growth())
-    }
-}
-
-impl<'a> Move<'a> {
-    fn sizes(&self) -> Option<&'a [u32]> {
-        if let Self::Sizes(resize) = self { Some(&resize.to) } else { None }
     }
 }

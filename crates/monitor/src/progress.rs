@@ -1,11 +1,9 @@
-//! Where a run stands, on two lines or one.
+//! Where a run stands, on one line.
 
 use plimsoll_types::{Bytes, Event, Knobs, RunStarted};
 
 use crate::policy::Policy;
-use crate::run::Run;
-
-use crate::text::{percent, short, time};
+use crate::text::{percent, short, time, unit_of_length};
 
 /// What a progress line says.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +36,19 @@ pub struct Progress {
     pub peak: Bytes,
     /// Budget of the last step.
     pub budget: Bytes,
+    /// What reads the samples, where somebody measures it.
+    pub supply: Option<Supply>,
     /// Time left in seconds, once it can be told.
     pub seconds_left: Option<f64>,
+}
+
+/// What reads the samples of the next steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Supply {
+    /// Threads that read.
+    pub workers: usize,
+    /// The part of the steps' time, from 0 to 1, that these have waited for their samples.
+    pub waited: f64,
 }
 
 /// How far a validation is.
@@ -52,11 +61,6 @@ pub struct Validating {
     /// Time that it still takes in seconds, once it can be told.
     pub seconds_left: Option<f64>,
 }
-
-/// Cells of the memory bar.
-const BAR_CELLS: usize = 6;
-/// A cell by how many eighths of it are filled.
-const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 impl Progress {
     /// Describes a run before its first step.
@@ -76,14 +80,14 @@ impl Progress {
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
             budget,
+            supply: None,
             seconds_left: None,
         }
     }
 
     /// Describes a run that begins, as the head of its log says.
     pub fn of(start: &RunStarted) -> Self {
-        let head = [Event::RunStarted(start.clone())];
-        let has_lengths = !Policy::of(&Run::new(&head)).cells.is_empty();
+        let has_lengths = !Policy::of(start).cells.is_empty();
         Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, has_lengths)
     }
 
@@ -102,80 +106,50 @@ impl Progress {
         }
     }
 
-    /// Writes two lines of at most `width` characters each, for a terminal where they replace the ones before.
-    ///
-    /// Both fit into 80 characters as a rule; what matters least goes first when there is no room.
-    pub fn panel(&self, width: usize) -> [String; 2] {
-        let memory = format!("{} {} of {}", self.bar(), percent(self.share()), self.budget);
-        [fitted(self.learning(), width), fitted(self.running(memory), width)]
-    }
-
     /// Writes one line without bars, for a file or a pipe.
     pub fn plain_line(&self) -> String {
+        let epoch = format!("epoch {}", self.epoch);
         let memory = format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget);
         let mut parts = self.learning();
-        parts.insert(1, (4, format!("epoch {}", self.epoch)));
-        parts.extend(self.running(memory));
-        line(&parts)
+        parts.insert(1, epoch);
+        parts.push(memory);
+        parts.extend(self.running());
+        parts.join(" · ")
     }
 
-    /// Returns what the model does, each part with its rank: the part of the highest rank goes first.
-    fn learning(&self) -> Vec<(u8, String)> {
-        let mut parts = vec![(0, format!("step {}/{}", self.step, self.n_steps))];
+    /// Returns what the model does, what matters most first.
+    pub(crate) fn learning(&self) -> Vec<String> {
+        let mut parts = vec![format!("step {}/{}", self.step, self.n_steps)];
         if let Some(it) = self.validating {
             let left = it.seconds_left.map_or_else(String::new, |left| format!(", {} left", time(left)));
-            parts.push((1, format!("validating: {} of {}{left}", it.n_done, it.n)));
+            parts.push(format!("validating: {} of {}{left}", it.n_done, it.n));
             return parts;
         }
-        parts.push((1, format!("training loss {}", short(self.loss))));
+        parts.push(format!("training loss {}", short(self.loss)));
         let metric = |it| format!("held out: {} {} (at {})", self.metric_name, short(it), self.metric_step);
-        parts.extend(self.metric.map(|it| (2, metric(it))));
+        parts.extend(self.metric.map(metric));
         parts
+    }
+
+    /// Returns sizes, speed and time.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let speed = format!("{} samples/s", short(self.samples_per_second));
+        let left = self.seconds_left.map(|it| format!("{} left", time(it)));
+        [self.sizes(), speed].into_iter().chain(left).collect()
     }
 
     /// Returns the sizes of a step.
     fn sizes(&self) -> String {
         let Knobs { patch_size, micro_batch_size } = self.knobs;
-        let unit = if self.unit_of_length.is_empty() { "positions" } else { &self.unit_of_length };
         if self.has_lengths {
-            format!("batch {micro_batch_size} of {patch_size} {unit}")
+            format!("batch {micro_batch_size} of {patch_size} {}", unit_of_length(&self.unit_of_length))
         } else {
             self.knobs.to_string()
         }
     }
 
-    /// Returns what the machine does, likewise.
-    fn running(&self, memory: String) -> Vec<(u8, String)> {
-        let speed = format!("{} samples/s", short(self.samples_per_second));
-        let left = self.seconds_left.map(|it| (1, format!("{} left", time(it))));
-        [(0, memory), (3, self.sizes()), (2, speed)].into_iter().chain(left).collect()
-    }
-
-    fn share(&self) -> f64 {
+    /// Returns the peak of the last step as a part of its budget.
+    pub(crate) fn share(&self) -> f64 {
         self.peak.share_of(self.budget)
     }
-
-    fn bar(&self) -> String {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1")]
-        let eighths = (self.share().clamp(0.0, 1.0) * (8 * BAR_CELLS) as f64).round() as usize;
-        let mut cells = "█".repeat(eighths / 8);
-        if !eighths.is_multiple_of(8) {
-            cells.push(EIGHTHS[eighths % 8]);
-        }
-        format!("▕{cells:<BAR_CELLS$}▏")
-    }
-}
-
-/// Drops parts until the line fits.
-fn fitted(mut parts: Vec<(u8, String)>, width: usize) -> String {
-    while width < line(&parts).chars().count() && 1 < parts.len() {
-        let least = parts.iter().map(|it| it.0).max();
-        parts.retain(|it| Some(it.0) != least);
-    }
-    line(&parts).chars().take(width).collect()
-}
-
-fn line(parts: &[(u8, String)]) -> String {
-    let texts: Vec<&str> = parts.iter().map(|it| it.1.as_str()).collect();
-    texts.join(" · ")
 }

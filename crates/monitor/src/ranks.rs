@@ -1,12 +1,11 @@
 //! What came of each rank of a run.
 
-use plimsoll_types::{Bytes, Event, Phase, StepDone};
+use plimsoll_types::{Bytes, Phase};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Run;
+use crate::history::History;
 use crate::table::size;
 use crate::text::{counted, percent};
-use crate::usage::steady_budget_share;
 
 /// What one of several ranks did, and its own memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,21 +34,18 @@ pub struct RankReport {
 
 impl RankReport {
     /// Sums up what a rank has logged.
-    pub fn new(rank: u32, events: &[Event]) -> Self {
-        let run = Run::new(events);
-        // The sum of no numbers is -0.
-        let waited_seconds = run.committed().filter_map(|it| it.waited_seconds).fold(0.0, |sum, it| sum + it);
+    pub fn new(rank: u32, history: &History) -> Self {
         Self {
             rank,
-            device: run.start().map(|it| it.device.clone()),
-            samples: run.committed().map(StepDone::n_samples).sum(),
-            seconds: run.committed().map(|it| it.seconds).fold(0.0, |sum, it| sum + it) - waited_seconds,
-            waited_seconds,
-            budget_bytes: run.steps().last().map(|it| it.budget),
-            peak_bytes: run.steps().map(|it| it.peak).max(),
-            steady_budget_share: steady_budget_share(&run),
-            failures: events.iter().filter(|it| matches!(it, Event::StepFailed(_))).count() as u64,
-            bounds_exceeded: run.excesses().filter(|it| it.phase == Phase::Train).count() as u64,
+            device: history.start.as_ref().map(|it| it.device.clone()),
+            samples: history.counts.samples,
+            seconds: history.seconds.committed_steps - history.seconds.waited,
+            waited_seconds: history.seconds.waited,
+            budget_bytes: history.last.as_ref().map(|it| it.budget),
+            peak_bytes: history.peaks.of_steps(),
+            steady_budget_share: history.tail.shares.value(),
+            failures: history.incidents.failures.len() as u64,
+            bounds_exceeded: history.n_excesses(Phase::Train),
         }
     }
 
@@ -70,7 +66,7 @@ impl RankReport {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_types::{Knobs, MicroBatch, StepDone};
+    use plimsoll_types::{Event, Knobs, MicroBatch, StepDone};
 
     use super::*;
 
@@ -101,9 +97,9 @@ mod tests {
                 committed: true,
             })
         };
-        let report = RankReport::new(1, &[done(0), done(1)]);
+        let report = RankReport::new(1, &History::of(&[done(0), done(1)]));
         assert_eq!(report.line(), "6 samples in 1.5 s and 0.5 s of waiting, peak 9.00 MiB of 10.00 MiB (90 %)");
-        let unused = RankReport::new(1, &[]);
+        let unused = RankReport::new(1, &History::default());
         assert_eq!(unused.line(), "0 samples in 0.0 s and 0.0 s of waiting, peak – of –");
         let failed = RankReport { failures: 2, ..report };
         assert_eq!(

@@ -132,7 +132,9 @@ impl TrainingReport {
             ("epochs", self.epochs.to_string()),
             ("samples seen", format!("{}{rate}", self.samples_seen)),
         ];
-        rows.extend(self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length)))));
+        rows.extend(
+            self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length), self.planned_padding))),
+        );
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {

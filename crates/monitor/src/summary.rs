@@ -1,19 +1,19 @@
 //! A run in two dozen numbers.
 
-use plimsoll_types::{Budget, Bytes, EndReason, Event, Phase, StepDone};
+use plimsoll_types::{Bytes, EndReason, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
 use crate::change::{SettingChange, changes};
 use crate::facts::{Restart, RunFacts};
-use crate::learning::{ValidationReport, best_validation, findings, last_validation, test};
+use crate::history::{History, Median};
+use crate::learning::{ValidationReport, findings};
 use crate::limit::{Limit, limit};
-use crate::metrics::{failures_by_step, rate};
+use crate::metrics::rate;
 use crate::ranks::RankReport;
-use crate::run::Run;
-use crate::task::{TaskReport, task_reports};
+use crate::task::TaskReport;
 use crate::text::{share, time};
-use crate::usage::{Usage, steady_budget_share};
+use crate::usage::Usage;
 use crate::verdict::verdict;
 use crate::work::{Work, much_padding};
 
@@ -49,6 +49,9 @@ pub struct TrainingReport {
     pub steps: u64,
     /// Steps that were given up.
     pub steps_given_up: u64,
+    /// Of so many steps at most the pictures show the lowest and the highest; 1 where all steps are kept.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub steps_per_point: u64,
     /// Epochs that ended.
     pub epochs: u64,
     /// Samples of the committed steps.
@@ -56,6 +59,9 @@ pub struct TrainingReport {
     /// What of the work was real, where samples are padded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    /// The padding that the edges make of the samples, from 0 to 1, where the log says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_padding: Option<f64>,
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
@@ -73,6 +79,9 @@ pub struct TrainingReport {
     pub loading_peak_bytes: Option<Bytes>,
     /// Median of peak over budget in the committed steps after the last adjustment.
     pub steady_budget_share: Option<f64>,
+    /// The most that this is off, where it is an estimate: of more than 4096 steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_budget_share_error: Option<f64>,
     /// Changes of the knobs or batch sizes.
     pub adjustments: u64,
     /// Those that took more memory.
@@ -154,62 +163,66 @@ impl TrainingReport {
     pub const VERSION: u32 = 2;
 
     /// Sums a run up.
-    pub fn new(events: &[Event], facts: RunFacts) -> Self {
-        let run = Run::new(events);
+    pub fn new(history: &History, facts: RunFacts) -> Self {
         let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
-        let mut report = Self::summed_up(&run, facts);
+        let mut report = Self::summed_up(history, facts);
         report.changes = changes(&report, waiting, &settings);
         report
     }
 
-    fn summed_up(run: &Run<'_>, facts: RunFacts) -> Self {
-        let (start, memory, validation) = (run.start(), final_budget(run), run.validations().last());
-        let own: u64 = run.steps().filter(|it| it.committed).map(StepDone::n_samples).sum();
-        let samples_seen = own + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
-        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, run.0));
-        let ((increases, decreases), work) = (directions(run), Work::of(run.committed()));
+    fn summed_up(history: &History, facts: RunFacts) -> Self {
+        let History { counts, incidents, learning, memory, .. } = history;
+        let (start, validation) = (history.start.as_ref(), learning.last());
+        let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
+        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, history));
+        let work = history.work.work();
+        let planned_padding = start.and_then(|it| it.planned_padding);
+        let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
         Self {
             version: Self::VERSION,
             changes: Vec::new(),
-            verdict: verdict(run, &facts.step_settings),
-            findings: findings(run)
+            verdict: verdict(history, &facts.step_settings),
+            findings: findings(history)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(work, &facts.step_settings))
+                .chain(much_padding(work, planned_padding, &facts.step_settings))
                 .collect(),
-            limit: limit(run, &facts.step_settings),
+            limit: limit(history, &facts.step_settings),
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
-            end: end_reason(run),
-            steps: count(run.steps().filter(|it| it.committed)),
-            steps_given_up: count(run.steps().filter(|it| !it.committed)),
-            epochs: count(run.0.iter().filter(|it| matches!(it, Event::EpochDone(_)))),
+            end: history.end,
+            steps: counts.committed,
+            steps_given_up: counts.given_up,
+            steps_per_point: history.curves.steps_per_point(),
+            epochs: counts.epochs,
             samples_seen,
             work,
-            samples_skipped: run.steps().map(|it| it.skipped.len() as u64).sum(),
+            planned_padding,
+            samples_skipped: counts.skipped,
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
-            peak_bytes: run.peak(),
-            usage: Usage::of(run),
+            peak_bytes: history.peak(),
+            usage: Usage::of(history),
             loading_peak_bytes: facts.loading_peak,
-            steady_budget_share: steady_budget_share(run),
-            adjustments: count(run.moves()),
+            steady_budget_share: history.tail.shares.value(),
+            steady_budget_share_error: history.tail.shares.is_estimate().then_some(Median::ERROR),
+            adjustments: incidents.moves.len() as u64,
             increases,
-            decreases,
-            oom_recoveries: oom_recoveries(run),
-            bounds_exceeded: count(run.excesses()),
-            bounds_exceeded_in_validations: count(run.excesses().filter(|it| it.phase == Phase::Infer)),
+            decreases: incidents.moves.len() as u64 - increases,
+            oom_recoveries: counts.oom_recoveries,
+            bounds_exceeded: incidents.excesses.len() as u64,
+            bounds_exceeded_in_validations: history.n_excesses(Phase::Infer),
             metric_name: validation.map(|it| it.metric_name.clone()),
             metric: validation.map(|it| it.metric),
             baseline: validation.map(|it| it.baseline),
-            best_validation: best_validation(run),
-            last_validation: last_validation(run),
-            test: test(run),
-            last_checkpoint: run.last_checkpoint(),
+            best_validation: learning.best_validation(),
+            last_validation: learning.last_validation(),
+            test: learning.tested(),
+            last_checkpoint: learning.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
-            tasks: task_reports(run),
+            tasks: history.tasks.reports(),
             seconds: facts.seconds,
-            samples_per_second: rate(samples_seen, run.steps().map(|it| it.seconds).sum()),
+            samples_per_second: rate(samples_seen, history.seconds.steps),
             overhead_us_per_step: facts.overhead_us_per_step,
             waiting_seconds: facts.waiting.map(|(seconds, _)| seconds),
             waiting_for_ranks: facts.waiting_for_ranks.map(|(_, part)| part),
@@ -220,7 +233,7 @@ impl TrainingReport {
             undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
-            decisions: adjustments(run),
+            decisions: adjustments(history),
             out_dir: facts.out_dir,
         }
     }
@@ -247,31 +260,11 @@ fn is_nothing(seconds: &f64) -> bool {
     *seconds <= 0.0
 }
 
-fn count(items: impl Iterator) -> u64 {
-    items.count() as u64
+const fn one() -> u64 {
+    1
 }
 
-/// Counts the changes that took more memory, and those that took less.
-fn directions(run: &Run<'_>) -> (u64, u64) {
-    let n = |is: bool| run.moves().filter(|(_, it)| it.is_growth() == is).count() as u64;
-    (n(true), n(false))
-}
-
-fn final_budget(run: &Run<'_>) -> Option<Budget> {
-    run.0.iter().rev().find_map(|event| match event {
-        Event::RunStarted(it) => Some(it.budget),
-        Event::BudgetChanged(it) => Some(it.budget),
-        Event::StepDone(it) => Some(Budget { capacity: it.capacity, budget: it.budget }),
-        _ => None,
-    })
-}
-
-fn end_reason(run: &Run<'_>) -> Option<EndReason> {
-    let last = run.0.iter().rev().find(|it| matches!(it, Event::RunEnded(_) | Event::StepDone(_)));
-    if let Some(Event::RunEnded(end)) = last { Some(end.reason) } else { None }
-}
-
-fn oom_recoveries(run: &Run<'_>) -> u64 {
-    let failed = failures_by_step(run);
-    count(run.steps().filter(|it| it.committed && failed.contains_key(&it.step)))
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_one(n: &u64) -> bool {
+    *n == 1
 }

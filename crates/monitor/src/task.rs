@@ -1,8 +1,7 @@
 //! What came of each task.
 
+use plimsoll_types::{NamedMetric, StepDone, Validated};
 use serde::{Deserialize, Serialize};
-
-use crate::run::Run;
 
 /// What came of one task; what the events do not say is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,35 +26,85 @@ pub struct TaskReport {
     pub prediction_error: Option<f64>,
 }
 
-/// Sums each task up.
-pub(crate) fn task_reports(run: &Run<'_>) -> Vec<TaskReport> {
-    run.task_names().into_iter().enumerate().map(|(task, name)| task_report(run, task, name)).collect()
+/// What the tasks of a run come to, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TaskSums {
+    names: Vec<String>,
+    tasks: Vec<TaskSum>,
 }
 
-fn task_report(run: &Run<'_>, task: usize, name: String) -> TaskReport {
-    let committed = || run.steps().filter(|it| it.committed).filter_map(|it| it.tasks.get(task));
-    let validated = run.validations().filter_map(|it| it.tasks.get(task)).last();
-    TaskReport {
-        name,
-        samples: committed().map(|it| u64::from(it.samples)).sum(),
-        loss: committed().filter_map(|it| it.loss).last(),
-        weight: committed().map(|it| it.weight).last(),
-        metric_name: validated.map(|it| it.metric_name.clone()),
-        metric: validated.map(|it| it.metric),
-        baseline: validated.map(|it| it.baseline),
-        ratio: validated.map(|it| it.metric / it.baseline).filter(|it| it.is_finite()),
-        prediction_error: prediction_error(run, task),
+#[derive(Clone, Debug, Default, PartialEq)]
+struct TaskSum {
+    samples: u64,
+    loss: Option<f64>,
+    weight: Option<f64>,
+    /// The last measurement.
+    validated: Option<NamedMetric>,
+    /// Distances of peaks from predictions by the samples in each step, and these.
+    errors: (f64, f64),
+}
+
+impl TaskSums {
+    pub(crate) fn name(&mut self, names: &[String]) {
+        names.clone_into(&mut self.names);
+        self.see(names.len());
+    }
+
+    /// Hears of so many tasks.
+    pub(crate) fn see(&mut self, n: usize) {
+        self.tasks.resize_with(n.max(self.tasks.len()), TaskSum::default);
+    }
+
+    /// Takes in a committed step.
+    pub(crate) fn hear(&mut self, step: &StepDone) {
+        let error = step.predicted.map(|it| (step.peak.as_f64() / it.as_f64() - 1.0).abs());
+        for (sum, it) in self.tasks.iter_mut().zip(&step.tasks) {
+            sum.samples += u64::from(it.samples);
+            sum.loss = it.loss.or(sum.loss);
+            sum.weight = Some(it.weight);
+            if let Some(error) = error {
+                let samples = f64::from(it.samples);
+                sum.errors = (sum.errors.0 + samples * error, sum.errors.1 + samples);
+            }
+        }
+    }
+
+    pub(crate) fn validate(&mut self, validated: &Validated) {
+        self.see(validated.tasks.len());
+        for (sum, it) in self.tasks.iter_mut().zip(&validated.tasks) {
+            sum.validated = Some(it.clone());
+        }
+    }
+
+    /// Returns the name of each task; a task whose name nobody said goes by its number.
+    pub(crate) fn names(&self) -> Vec<String> {
+        (0..self.tasks.len()).map(|it| name_of(&self.names, it)).collect()
+    }
+
+    /// Sums each task up.
+    pub(crate) fn reports(&self) -> Vec<TaskReport> {
+        self.names().into_iter().zip(&self.tasks).map(|(name, it)| it.report(name)).collect()
     }
 }
 
-/// Returns the mean distance of peaks from predictions, weighted by the task's samples in each step.
-fn prediction_error(run: &Run<'_>, task: usize) -> Option<f64> {
-    let (mut sum, mut n) = (0.0, 0.0);
-    for done in run.steps().filter(|it| it.committed) {
-        let (Some(predicted), Some(of_task)) = (done.predicted, done.tasks.get(task)) else { continue };
-        let samples = f64::from(of_task.samples);
-        sum += samples * (done.peak.as_f64() / predicted.as_f64() - 1.0).abs();
-        n += samples;
+impl TaskSum {
+    fn report(&self, name: String) -> TaskReport {
+        let validated = self.validated.as_ref();
+        TaskReport {
+            name,
+            samples: self.samples,
+            loss: self.loss,
+            weight: self.weight,
+            metric_name: validated.map(|it| it.metric_name.clone()),
+            metric: validated.map(|it| it.metric),
+            baseline: validated.map(|it| it.baseline),
+            ratio: validated.map(|it| it.metric / it.baseline).filter(|it| it.is_finite()),
+            prediction_error: Some(self.errors.0 / self.errors.1).filter(|it| it.is_finite()),
+        }
     }
-    Some(sum / n).filter(|it| it.is_finite())
+}
+
+/// Returns the name of a task; one whose name nobody said goes by its number.
+pub(crate) fn name_of(names: &[String], task: usize) -> String {
+    names.get(task).cloned().unwrap_or_else(|| format!("task {task}"))
 }

@@ -64,7 +64,7 @@ impl TensorBoard {
     }
 
     fn step(&mut self, step: &StepDone, wall_time: f64) {
-        let work = Work::of(std::iter::once(step));
+        let work = Work::of(step);
         let some = |it: &plimsoll_types::Bytes| Some(it.as_f64());
         let scalars: [(&str, Option<f64>); 19] = [
             ("loss/training", Some(step.loss)),

@@ -61,12 +61,6 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys always serialises")
 }
 
-/// Writes plain data as a JSON array with one element per line, which diffs and greps well.
-pub(crate) fn json_rows(rows: &[impl Serialize]) -> String {
-    let lines: Vec<String> = rows.iter().map(json).collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,10 +93,5 @@ mod tests {
         ] {
             assert_eq!(time(seconds), text);
         }
-    }
-
-    #[test]
-    fn no_rows_are_an_empty_array() {
-        assert!(serde_json::from_str::<Vec<u8>>(&json_rows(&[0u8; 0])).unwrap().is_empty());
     }
 }

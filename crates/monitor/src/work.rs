@@ -9,6 +9,8 @@ use crate::text::{share, short};
 
 /// Padding from which on it is told: with the default edges real data have 3 to 6 %.
 pub(crate) const MUCH: f64 = 0.15;
+/// By so much padding is told to be above what was planned: a twentieth of the positions.
+pub(crate) const ABOVE_PLAN: f64 = 0.05;
 
 /// What the committed steps did, where their samples are padded and the log says how long these are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,36 +25,70 @@ pub struct Work {
     pub real_positions_per_second: Option<f64>,
 }
 
-impl Work {
-    /// Sums up steps; `None` where nobody knows how long the samples are.
-    pub(crate) fn of<'a>(steps: impl Iterator<Item = &'a StepDone>) -> Option<Self> {
-        let known = steps.filter_map(|it| Some((it.padded_positions(), it.real_positions?, it.seconds)));
-        let add = |sum: (u64, u64, f64), it: (u64, u64, f64)| {
-            (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1), sum.2 + it.2)
-        };
-        let (padded_positions, real_positions, seconds) = known.reduce(add).filter(|it| 0 < it.0)?;
-        Some(Self {
+/// Positions and time of steps of which the log says how long the samples are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WorkSum {
+    padded_positions: u64,
+    real_positions: u64,
+    seconds: f64,
+}
+
+impl WorkSum {
+    pub(crate) fn hear(&mut self, step: &StepDone) {
+        let Some(real) = step.real_positions else { return };
+        self.padded_positions = self.padded_positions.saturating_add(step.padded_positions());
+        self.real_positions = self.real_positions.saturating_add(real);
+        self.seconds += step.seconds;
+    }
+
+    /// Returns what they come to; `None` where nobody knows how long the samples are.
+    pub(crate) fn work(self) -> Option<Work> {
+        let Self { padded_positions, real_positions, seconds } = self;
+        (0 < padded_positions).then(|| Work {
             padded_positions,
             real_positions,
             padding: (1.0 - real_positions as f64 / padded_positions as f64).max(0.0),
             real_positions_per_second: rate(real_positions, seconds),
         })
     }
+}
+
+impl Work {
+    /// Returns that of one step; `None` where nobody knows how long its samples are.
+    pub(crate) fn of(step: &StepDone) -> Option<Self> {
+        let mut sum = WorkSum::default();
+        sum.hear(step);
+        sum.work()
+    }
 
     /// Writes it in one line, in the samples' unit of length.
-    pub(crate) fn line(&self, unit: &str) -> String {
+    pub(crate) fn line(&self, unit: &str, planned: Option<f64>) -> String {
         let rate = self.real_positions_per_second.map_or_else(String::new, |it| format!(" ({} per second)", short(it)));
-        format!("{} {unit}{rate}, and {} padding", self.real_positions, share(self.padding))
+        format!("{} {unit}{rate}, and {} padding", self.real_positions, self.against(planned))
+    }
+
+    /// Writes the padding, and what the edges make of the samples where that is known.
+    pub(crate) fn against(&self, planned: Option<f64>) -> String {
+        let planned = planned.map_or_else(String::new, |it| format!(" ({} planned)", share(it)));
+        share(self.padding) + &planned
+    }
+
+    /// Whether more is padded than the edges need.
+    pub(crate) fn is_above(&self, planned: Option<f64>) -> bool {
+        planned.is_some_and(|it| it + ABOVE_PLAN < self.padding)
     }
 }
 
-/// Warns of padding that is worth a change.
-pub(crate) fn much_padding(work: Option<Work>, settings: &StepSettings) -> Option<String> {
-    let work = work.filter(|it| MUCH <= it.padding)?;
-    let why = if settings.lacks_edges {
-        "a larger `batch.n_edges` pads less"
-    } else {
-        "there are edges enough, but too few samples of each length to fill micro-batches that are well mixed"
+/// Warns of padding that is worth a change, or above what was planned.
+pub(crate) fn much_padding(work: Option<Work>, planned: Option<f64>, settings: &StepSettings) -> Option<String> {
+    let work = work?;
+    let (is_much, too_few) =
+        (MUCH <= work.padding, "too few samples of each length to fill micro-batches that are well mixed");
+    let why = match planned.filter(|_| work.is_above(planned)) {
+        _ if is_much && settings.lacks_edges => "a larger `batch.n_edges` pads less".to_owned(),
+        Some(planned) => format!("the edges alone make it {}, and there are {too_few}", share(planned)),
+        None if is_much => format!("there are edges enough, but {too_few}"),
+        None => return None,
     };
     Some(format!("{} of the positions were padding, which is computed like all else: {why}.", share(work.padding)))
 }

@@ -215,7 +215,8 @@ mod tests {
             assert!(real <= cell.upper, "{cell:?}");
             assert_eq!(cell.source == Source::Memo, tried.contains(&cell.shape()));
         }
-        let largest = |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        let largest =
+            |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!(largest(16), Some(40));
         assert!(largest(64) >= Some(35), "the room is that of 104 samples: {:?}", largest(64));
     }
@@ -264,7 +265,8 @@ mod tests {
         };
         let cells = planner.plan(Phase::Train, &shapes, &key, &mut measure).unwrap();
         assert!(most <= budget, "{most}");
-        let fit = |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
+        let fit =
+            |edge| cells.iter().filter(|it| it.extent.edge() == edge && it.fit == Fit::Fits).map(|it| it.batch).max();
         assert_eq!([32, 64, 4096].map(fit), [Some(4), Some(4), None]);
     }
 }

@@ -104,8 +104,10 @@ fn each_device_finds_its_own_plan_in_the_file_of_all() {
 
 #[test]
 fn devices_take_together_what_each_takes_and_the_tightest_is_named() {
-    let cells =
-        |edge: u32| [(1, 20), (2, 40), (4, 80)].map(|(n, mib)| PlannedCell { extent: edge.into(), ..cell(n, u64::from(edge) / 32 * mib) });
+    let cells = |edge: u32| {
+        [(1, 20), (2, 40), (4, 80)]
+            .map(|(n, mib)| PlannedCell { extent: edge.into(), ..cell(n, u64::from(edge) / 32 * mib) })
+    };
     let under = |mib| {
         MemoryPlan::new(fingerprint(), Bytes::mib(mib), Fraction::ONE, cells(32).into_iter().chain(cells(64)).collect())
     };

@@ -11,7 +11,8 @@ use plimsoll_train::{Batches, BatchesError, StepItems};
 
 use crate::done::Done;
 use crate::error::Error;
-use crate::step::{Sorted, Step};
+use crate::sorted::Sorted;
+use crate::step::Step;
 
 impl<M: Module> Step<M> {
     /// Runs one optimizer step of an epoch of [`Batches`], whose parts their batcher makes.

@@ -65,6 +65,7 @@ mod own;
 mod place;
 mod plan;
 mod scale;
+mod sorted;
 mod step;
 
 pub use builder::{StepBuilder, step};

@@ -1,27 +1,27 @@
 //! Step by step.
 
-use std::cmp::Reverse;
+mod end;
+
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use plimsoll_step::{
-    GuardedStep, Loss, NextStep, PredictShape, ProgramSteps, Ran, Replicas, StepError, StepOutcome, StepRequest,
-    Stopped, TrainState, Update,
+    GuardedStep, NextStep, PredictShape, ProgramSteps, Replicas, StepError, StepOutcome, StepRequest, Stopped,
+    TrainState,
 };
-use plimsoll_types::{Bytes, Prediction, StepShape};
+use plimsoll_types::{Prediction, StepShape};
 
 use crate::average::Average;
-use crate::done::{Done, OnDevice};
+use crate::done::Done;
 use crate::error::Error;
 use crate::limits::StepLimits;
 use crate::place::Named;
 use crate::scale::LossScale;
+use crate::sorted::Sorted;
 
 /// A model and its optimizer, whose steps run under a budget; [`step()`](crate::step()) makes one.
 ///
@@ -171,14 +171,14 @@ impl<M: Module> Step<M> {
         self.run_passes(sorted, replicas.as_deref(), passes, &rate.into())
     }
 
-    fn run_passes<T>(
+    fn run_passes<T: Clone>(
         &mut self,
         sorted: &Sorted<'_, T>,
         replicas: Option<&Replicas>,
         passes: Passes<'_, M>,
         rate: &ModuleLearningRate,
     ) -> Result<Done, Error> {
-        let Sorted { lengths, units, places, n_values, .. } = sorted;
+        let Sorted { lengths, units, places, .. } = sorted;
         if self.state.is_lost() {
             return Err(StepError::Damaged.into());
         }
@@ -200,7 +200,7 @@ impl<M: Module> Step<M> {
             for other in self.steps.guarded_mut().others_mut() {
                 failures.extend(other.take_failures());
             }
-            let n_values = n_values.load(Relaxed);
+            let n_values = sorted.n_values();
             if 1 < n_values {
                 self.steps.guarded_mut().discard(model);
                 return Err(Error::LossIsNotScalar { n_values });
@@ -251,6 +251,19 @@ impl<M: Module> Step<M> {
         self.average.as_ref().and_then(Average::model)
     }
 
+    /// Returns what says from here on how many samples fit, such as to a [loader](crate::Batches::loader).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Step`] when memory cannot be measured.
+    pub fn limits(&mut self) -> Result<StepLimits, Error> {
+        if let Some(limits) = &self.limits {
+            return Ok(limits.clone());
+        }
+        let (resident, budget) = (self.steps.read_in_use()?, self.steps.budget()?.budget);
+        Ok(self.limits.insert(StepLimits::new(&self.steps, resident, budget)).clone())
+    }
+
     /// Returns how many steps happened, those of the processes before this one included.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
@@ -297,99 +310,5 @@ impl<M: Module> Step<M> {
     pub fn predict(&self, n_samples: u32, length: u32) -> Result<Option<Prediction>, Error> {
         let shape = StepShape::new(n_samples, length.max(1));
         Ok(self.steps.needs().predict(shape, self.steps.guarded().read()?.in_use))
-    }
-
-    /// Lets the optimizer step; returns none where the step is to be attempted again.
-    fn commit(&mut self, ran: Ran<()>, rate: &ModuleLearningRate) -> Result<Option<Done>, Error> {
-        // It begins with the weights from before the first step.
-        let begun = self.decay.filter(|_| self.average.is_none());
-        let begun = begun.map(|decay| Average::new(decay, self.state.model()));
-        let committed = self.steps.commit(ran, |guarded, gradients, (capacity, recovery)| {
-            guarded.commit(&mut self.state, Update { gradients, rate: rate.clone(), capacity, recovery })
-        });
-        let Some((mut ran, mut reading)) = committed? else { return Ok(None) };
-        self.n_steps += 1;
-        self.average = self.average.take().or(begun);
-        if let Some(average) = &mut self.average {
-            average.follow(self.state.model());
-            reading = self.steps.guarded().read().unwrap_or(reading);
-        }
-        self.scale.iter_mut().for_each(LossScale::on_step);
-        self.steps.learn(&mut ran, reading);
-        let Ran { outcome, request, changes_statistics, .. } = ran;
-        let StepOutcome { loss, gradient_norm, parts, peak, .. } = outcome;
-        let budget = request.budget.budget;
-        if let Some(limits) = &self.limits {
-            limits.follow(self.seen(reading.in_use, budget));
-        }
-        let (loss, parts) = (loss.unwrap_or(f64::NAN), parts.into_iter().map(|it| it.part).collect());
-        let (failures, devices, is_skipped) = (Vec::new(), self.on_devices(peak, budget), false);
-        Ok(Some(Done { loss, gradient_norm, parts, failures, peak, budget, devices, is_skipped, changes_statistics }))
-    }
-
-    /// Says of each device what a step reached there, where there are several.
-    fn on_devices(&self, peak: Bytes, budget: Bytes) -> Vec<OnDevice> {
-        let guarded = self.steps.guarded();
-        if guarded.others().is_empty() {
-            return Vec::new();
-        }
-        let first = OnDevice { device: guarded.probe().name(), peak, budget };
-        let mut devices: Vec<_> = [first].into_iter().chain(guarded.others().iter().map(OnDevice::of)).collect();
-        devices.sort_by(OnDevice::by_tightness);
-        devices
-    }
-
-    /// Passes over a step whose gradient is not finite, where a scale may be the reason.
-    fn skip(&mut self, loss: f64, gradient_norm: f64) -> Result<Done, Error> {
-        let may_overflow = loss.is_finite() && self.scale.as_mut().is_some_and(LossScale::on_overflow);
-        if !may_overflow {
-            return Err(StepError::NotFinite { loss: Some(loss), gradient_norm }.into());
-        }
-        self.n_skipped += 1;
-        let (parts, failures, changes_statistics) = (Vec::new(), Vec::new(), false);
-        let (peak, budget) = (self.steps.guarded().read()?.peak, self.steps.budget()?.budget);
-        let devices = self.on_devices(peak, budget);
-        Ok(Done { loss, gradient_norm, parts, failures, peak, budget, devices, is_skipped: true, changes_statistics })
-    }
-}
-
-/// Samples of a step, the longest first.
-pub(crate) struct Sorted<'a, T> {
-    samples: Vec<&'a T>,
-    lengths: Vec<u32>,
-    /// What each counts in the mean that a loss is, where that is said.
-    units: Option<Vec<u64>>,
-    /// Where each stood.
-    places: Vec<usize>,
-    /// The most values that a loss had.
-    n_values: AtomicUsize,
-}
-
-impl<'a, T: Clone> Sorted<'a, T> {
-    pub(crate) fn try_new(samples: &'a [T], length: impl Fn(&T) -> u32) -> Result<Self, Error> {
-        let all: Vec<_> = samples.iter().map(length).collect();
-        if let Some(index) = all.iter().position(|it| *it == 0) {
-            return Err(Error::EmptySample { index });
-        }
-        let mut places: Vec<_> = (0..samples.len()).collect();
-        // Of as long ones the order stays.
-        places.sort_by_key(|at| Reverse(all[*at]));
-        let (samples, lengths) = places.iter().map(|at| (&samples[*at], all[*at])).unzip();
-        Ok(Self { samples, lengths, units: None, places, n_values: AtomicUsize::new(1) })
-    }
-
-    /// Says what each sample counts, in the order in which they came.
-    pub(crate) fn counting(self, units: Option<&[u64]>) -> Self {
-        Self { units: units.map(|units| self.places.iter().map(|at| units[*at]).collect()), ..self }
-    }
-
-    fn part(&self, part: Range<usize>) -> Vec<T> {
-        self.samples[part].iter().map(|it| (*it).clone()).collect()
-    }
-
-    /// Takes a loss that may have several values, and notes how many.
-    fn loss(&self, loss: Tensor<1>) -> Loss {
-        self.n_values.fetch_max(loss.dims()[0], Relaxed);
-        loss.mean().into()
     }
 }

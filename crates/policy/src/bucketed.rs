@@ -121,7 +121,8 @@ impl Bucketed {
     /// Returns the largest sizes that are open and certified, with the largest bound of those that are new.
     fn highest(&self, now: u64, limit: Bytes, predict: Predict<'_>) -> (Vec<u32>, Option<Bytes>) {
         let (mut to, mut largest) = (self.sizes.clone(), None);
-        let closed = |ceiling: &Ceiling| ceiling.at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
+        let closed =
+            |ceiling: &Ceiling| ceiling.at(self.pace.moment(now)).and_then(|closed| u32::try_from(closed).ok());
         let mut shut: Vec<u32> = self.ceilings.iter().map(|it| closed(it).unwrap_or(u32::MAX)).collect();
         for (at, cell) in self.config.cells.iter().enumerate() {
             let mut most = u32::MAX;

@@ -64,9 +64,15 @@ impl<A> TrackingAllocator<A> {
     }
 
     /// Stops counting a block that was refused; what follows is often the end of the process.
+    ///
+    /// To a thread that panics it is the end here: the standard library would say that memory was refused while it writes
+    /// the backtrace, and wait for itself for ever.
     fn refused(&self, size: usize) {
         self.counters.end(size);
         refusal::note(size, self.counters.current(), self.counters);
+        if std::thread::panicking() {
+            std::process::abort();
+        }
     }
 }
 

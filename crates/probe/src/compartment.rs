@@ -2,13 +2,14 @@
 
 mod probe;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 
 use plimsoll_types::{Bytes, MemoryReading};
 
 pub(crate) use self::probe::CompartmentProbe;
 use crate::beside::Beside;
-use crate::threads::{self, Part};
+use crate::threads::{Part, part};
 
 /// A part of the program's heap: the memory of one of several Flex devices.
 ///
@@ -27,6 +28,11 @@ pub(crate) struct Owner(u8);
 
 /// From which size on a block says whose it is.
 pub(crate) const LEAST_OWNED: usize = 1 << 10;
+
+thread_local! {
+    /// The compartment that a thread has entered.
+    static ENTERED: Cell<Option<Compartment>> = const { Cell::new(None) };
+}
 
 static TALLIES: [Tally; Compartment::MOST] = [const { Tally::new() }; Compartment::MOST];
 
@@ -51,13 +57,13 @@ impl Compartment {
 
     /// Returns the one that this thread has entered.
     pub fn of_thread() -> Option<Self> {
-        threads::compartment()
+        ENTERED.try_with(Cell::get).unwrap_or(None)
     }
 
     /// Counts what this thread takes from now on as this compartment's: the first thing that a thread does which works on
     /// its device, and one that works for that thread.
     pub fn enter(self) {
-        threads::enter(self);
+        ENTERED.set(Some(self));
     }
 
     /// Returns what it holds, and the most that it held since the last reset.
@@ -101,8 +107,8 @@ impl Owner {
         if size < LEAST_OWNED {
             return Self::NOBODY;
         }
-        let beside = u8::from(threads::part() == Part::Beside);
-        threads::compartment().map_or(Self::NOBODY, |it| Self(1 + 2 * it.0 + beside))
+        let beside = u8::from(part() == Part::Beside);
+        Compartment::of_thread().map_or(Self::NOBODY, |it| Self(1 + 2 * it.0 + beside))
     }
 
     /// Returns the owner of this mark; one that is no mark at all is nobody's.

@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::Compartment;
-
 /// Whose memory a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -18,7 +16,6 @@ pub(crate) enum Part {
 
 thread_local! {
     static PART: Cell<Part> = const { Cell::new(Part::Own) };
-    static COMPARTMENT: Cell<Option<Compartment>> = const { Cell::new(None) };
 }
 
 static WORKERS: AtomicUsize = AtomicUsize::new(0);
@@ -61,15 +58,6 @@ fn set(part: Part) {
 
 pub(crate) fn part() -> Part {
     PART.try_with(Cell::get).unwrap_or(Part::Own)
-}
-
-/// Counts what this thread takes in a compartment too.
-pub(crate) fn enter(compartment: Compartment) {
-    COMPARTMENT.set(Some(compartment));
-}
-
-pub(crate) fn compartment() -> Option<Compartment> {
-    COMPARTMENT.try_with(Cell::get).unwrap_or(None)
 }
 
 /// Returns how many workers there are.

@@ -181,6 +181,19 @@ fn a_panic_at_the_line_is_told_in_full() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_panic_whose_backtrace_the_system_refuses_memory_ends_the_program() {
+    use std::os::unix::process::ExitStatusExt;
+    if std::env::var_os(CHILD).is_some() {
+        let heap = HeapCounters::of_program();
+        heap.set_limit(heap.current() + 4096);
+        panic!("there is no more");
+    }
+    let (status, said) = run_as_child("a_panic_whose_backtrace_the_system_refuses_memory_ends_the_program");
+    assert_eq!(status.signal(), Some(6), "SIGABRT: {said}");
+}
+
+#[test]
 fn a_system_that_does_not_tell_its_memory_takes_the_capacity_that_is_set() {
     let _alone = alone();
     let nowhere = tempfile::tempdir().unwrap();

@@ -7,8 +7,6 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
     Shuffle = 1,
-    Position = 2,
-    Orientation = 3,
     Window = 4,
     Batches = 5,
     Reference = 6,

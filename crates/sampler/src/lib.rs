@@ -19,13 +19,15 @@
 //! together.
 //! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work
 //! of unequal cost.
+//! A [`MixedBuffer`] holds samples of several images, tokens and labels, padded and with masks; [`EpochCursor`] draws samples
+//! that are padded to nothing from a [`Permutation`].
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
 //!
 //! # Invariants
 //!
 //! * No tensors, files, threads or clock: ids, numbers and byte slices only.
-//! * Randomness comes from `(seed, epoch, id)` alone, so that a sample's place and orientation depend neither on the
-//!   batch that it falls into nor on the worker that loads it, and a resumed run sees what an uninterrupted one sees.
+//! * Randomness comes from `(seed, epoch, id)` alone, so that a sample's place depends neither on the batch
+//!   that it falls into nor on the worker that loads it, and a resumed run sees what an uninterrupted one sees.
 //! * The order of an epoch does not depend on how many samples are drawn at a time: a policy may change the batch size
 //!   at any step without repeating or losing a sample.
 //! * No batch is larger than its rule allows, and a plan has every sample once per epoch, or says which it left out.
@@ -54,7 +56,7 @@
 //! * A sample's id is a `u64` wherever one is handed out: by steps, streams, cursors and iterators.
 //!   In the tables over an index, [`Batches`] and [`PackedRows`], it is the sample's place there, in 32 bits, which halves
 //!   what a plan of ten million samples reads and holds; an index refuses to have more.
-//! * A [`HostBuffer`] or [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
+//! * A [`MixedBuffer`] never grows: the host memory of a run is known when it starts.
 //!
 //! # Example
 //!
@@ -79,38 +81,6 @@
 //! # Ok::<(), plimsoll_sampler::SamplerError>(())
 //! ```
 //!
-//! # Crops and host buffers
-//!
-//! Three steps lead from a data set of crops to samples in host memory.
-//! An [`EpochCursor`] says which sample ids come next, drawn from a [`Permutation`] of the epoch.
-//! [`crop`] says where in its image a sample lies.
-//! [`place_crop`] writes the pixels into a [`HostBuffer`], in the planar layout that a tensor wants.
-//! Samples of several images, tokens and labels go into a [`MixedBuffer`], padded and with masks.
-//!
-//! ```
-//! use plimsoll_sampler::{EpochCursor, HostBuffer, crop, place_crop};
-//!
-//! // Two images of 40 × 30 px at the input resolution, each cropped three times per epoch, for super-resolution × 2.
-//! let (crops_per_image, edge, scale) = (3, 16, 2);
-//! let mut cursor = EpochCursor::try_new(2 * 3, 7)?;
-//! let mut buffer = HostBuffer::with_capacity(4, edge, scale);
-//!
-//! let (epoch, ids) = cursor.take(5);
-//! for some in ids.chunks(4) {
-//!     buffer.begin(some, edge)?;
-//!     for (index, &id) in some.iter().enumerate() {
-//!         let crop = crop(id, crops_per_image, (40, 30), edge, 7, epoch)?;
-//!         // The shell reads these pixels at (crop.x, crop.y) of image crop.image.
-//!         let (low, high) = (vec![0; 16 * 16 * 3], vec![0; 32 * 32 * 3]);
-//!         let pair = buffer.pair_mut(index);
-//!         place_crop(&low, edge, crop.orientation, pair.lr);
-//!         place_crop(&high, edge * scale, crop.orientation, pair.hr);
-//!     }
-//! }
-//! assert_eq!(buffer.lr().len(), 3 * 16 * 16); // The ragged tail: one sample.
-//! # Ok::<(), plimsoll_sampler::SamplerError>(())
-//! ```
-//!
 //! # Sources
 //!
 //! * Feistel networks over a product of two ranges, and cycle walking: Black and Rogaway, "Ciphers with Arbitrary
@@ -120,28 +90,21 @@
 
 mod block_permutation;
 mod collate;
-mod crop;
 mod deal;
 mod dealer;
 mod epoch;
 mod error;
 mod hash;
-mod orientation;
 mod pack;
 mod permutation;
 mod plan;
 mod speeds;
 
-pub use collate::{
-    HostBuffer, IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, Pair,
-    place_crop,
-};
-pub use crop::{Crop, crop, image_of};
+pub use collate::{IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
 pub use deal::deal;
 pub use dealer::{BatchToDeal, deal_batches};
 pub use epoch::EpochCursor;
 pub use error::{CollateError, DealError, IndexError, PackError, PlanError, PositionError, SamplerError, StreamError};
-pub use orientation::Orientation;
 pub use pack::{
     PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
     PackStream, PackStreamPosition, PackStreamStepPosition, PackStreamSteps, PackedEpoch, PackedRows, PackedStep,

@@ -77,7 +77,8 @@ impl Case {
     /// What must be true of a step on its own.
     #[track_caller]
     fn check(&self, step: &PlannedStep, rule: PaddedBudget<1>) {
-        let costs: Vec<u64> = step.batches.iter().map(|batch| batch.ids.len() as u64 * u64::from(batch.cell[0])).collect();
+        let costs: Vec<u64> =
+            step.batches.iter().map(|batch| batch.ids.len() as u64 * u64::from(batch.cell[0])).collect();
         assert!(!costs.is_empty() && costs.is_sorted_by(|a, b| a >= b), "{step:?}");
         for batch in &step.batches {
             assert!(!batch.ids.is_empty() && batch.ids.len() <= rule.capacity(batch.cell) as usize, "{step:?}");

@@ -43,12 +43,15 @@ fn case() -> impl Strategy<Value = Case> {
         (1u64..2000).prop_map(StepSize::Positions),
         Just(StepSize::Batch)
     ];
-    let (resumed, changed) = (
-        prop::collection::vec(0usize..30, 0..4),
-        prop::collection::vec((0usize..30, 1260u32..8000), 0..4),
-    );
-    (lengths, config, size, resumed, changed)
-        .prop_map(|(lengths, config, size, resumed, changed)| Case { lengths, config, size, resumed, changed })
+    let (resumed, changed) =
+        (prop::collection::vec(0usize..30, 0..4), prop::collection::vec((0usize..30, 1260u32..8000), 0..4));
+    (lengths, config, size, resumed, changed).prop_map(|(lengths, config, size, resumed, changed)| Case {
+        lengths,
+        config,
+        size,
+        resumed,
+        changed,
+    })
 }
 
 impl Case {

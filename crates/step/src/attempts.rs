@@ -11,15 +11,17 @@ use burn::optim::GradientsParams;
 use plimsoll_guard::{Ahead, Failure, Happened};
 use plimsoll_probe::note_work;
 use plimsoll_types::{Attempt, Bytes, MemoryReading};
+use tracing::info_span;
 
 use crate::beside::{Beside, Made};
 use crate::elsewhere::Elsewhere;
 use crate::error::{ReadError, StepError, unless_out_of_memory};
 use crate::gradients::WeightedAccumulator;
 use crate::graph::Nodes;
-use crate::guarded::{GuardedStep, Passes, PredictShape};
+use crate::guarded::GuardedStep;
 use crate::outcome::StepTimes;
 use crate::pages::Certain;
+use crate::passes::{Passes, PredictShape};
 use crate::request::{RanPart, StepPart, StepRequest};
 use crate::running::RunningStates;
 use crate::unread::UnreadPart;
@@ -130,6 +132,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     pub(super) fn run(&mut self, samples: &Range<usize>) -> Result<Happened, StepError> {
         let start = Instant::now();
         let part = self.request.part(samples);
+        let _span = info_span!("attempt", shape = %part.shape()).entered();
         let tried = if let Some(made) = self.made_beside(&part)? {
             self.take(made)
         } else {
@@ -325,7 +328,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
 
     fn check_time<R>(&mut self, work: impl FnOnce(&mut GuardedStep) -> R) -> R {
         let start = Instant::now();
-        let result = work(self.guarded);
+        let result = info_span!("check").in_scope(|| work(self.guarded));
         (self.times.check, self.times.n_reads) = (self.times.check + start.elapsed(), self.times.n_reads + 1);
         result
     }

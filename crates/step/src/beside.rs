@@ -12,20 +12,13 @@ use plimsoll_types::{Attempt, Bytes, Prediction};
 
 use crate::gradients::{WeightedAccumulator, weighted_backward};
 use crate::graph::Nodes;
-use crate::guarded::PredictShape;
-use crate::issue::Loss;
+use crate::passes::{PredictShape, SharedMeanLoss};
 use crate::replicas::Replicas;
 use crate::request::{StepPart, StepRequest};
 use crate::unread::Unread;
 
 /// So many parts are looked at for each replica, when a group is gathered.
 const PARTS_OF_REPLICA: usize = 16;
-
-/// Returns the mean loss over a range of a step's samples, on whatever thread.
-///
-/// The model that it gets is the thread's own: of tensors with gradients the loss depends on no others, such as those of the
-/// model that the step belongs to, since a graph that two threads share may make both wait for ever.
-pub type SharedMeanLoss<'a, M> = &'a (dyn Fn(&M, Range<usize>) -> Loss + Sync);
 
 /// The parts of a step that run side by side, and what they have made until it is their turn.
 ///

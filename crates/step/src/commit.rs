@@ -13,25 +13,8 @@ use plimsoll_types::{Bytes, MemoryReading};
 use crate::elsewhere::Elsewhere;
 use crate::error::{StepError, unless_out_of_memory};
 use crate::guarded::GuardedStep;
+use crate::recovery::OptimizerRecovery;
 use crate::state::TrainState;
-
-/// Where the state from before comes from, when the optimizer's step runs out of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OptimizerRecovery {
-    /// From the last checkpoint: costs nothing until it happens, and then the steps since.
-    #[default]
-    Restore,
-    /// From a copy of weights and moments that is kept until the step is known to be good: costs their memory, which the
-    /// plan includes, and one read of the device a step.
-    Keep,
-}
-
-impl OptimizerRecovery {
-    /// Returns what is kept of a state while the optimizer steps.
-    pub(crate) fn kept<S: Clone>(self, state: &S) -> Option<S> {
-        (self == Self::Keep).then(|| state.clone())
-    }
-}
 
 /// What the optimizer is to do.
 pub struct Update {
@@ -105,6 +88,7 @@ impl GuardedStep {
         update: impl FnOnce(&mut S),
     ) -> Result<Commit, StepError> {
         note_work(format_args!("the optimizer's step"));
+        let _span = tracing::info_span!("optimizer").entered();
         let kept = recovery.kept(state);
         let has_copy = kept.is_some();
         let mut updated = self.updated(state, model, (capacity, has_copy), update);

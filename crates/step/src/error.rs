@@ -9,7 +9,7 @@ use plimsoll_guard::{Cause, DeviceError, GuardError, Obstacle, classify};
 use plimsoll_probe::{Probe, ProbeError};
 use plimsoll_types::Bytes;
 
-use crate::team::Readiness;
+use crate::readiness::Readiness;
 
 /// Why a step did not happen; but for [`Self::Damaged`], the model is as it was before.
 #[derive(Debug, thiserror::Error)]

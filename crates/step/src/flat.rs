@@ -1,12 +1,12 @@
-//! What a model has, as one run of numbers on the host, in the order in which the model is traversed: that is the same on all
-//! ranks, and ids of parameters are not.
+//! Gradients as one run of numbers on the host, in the order in which the model is traversed: that is the same on all ranks,
+//! and ids of parameters are not.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
+use plimsoll_probe::Probe;
 
 use crate::error::{ReadError, read_data};
-use crate::guarded::GuardedStep;
 
 /// The gradients of a model on the host, zero where there is none.
 pub(crate) struct FlatGradients {
@@ -26,17 +26,13 @@ pub(crate) struct Norms {
 
 impl FlatGradients {
     /// Reads the gradients of a model from its device.
-    pub(crate) fn read<M: Module>(
-        model: &M,
-        gradients: GradientsParams,
-        guarded: &GuardedStep,
-    ) -> Result<Self, ReadError> {
+    pub(crate) fn read<M: Module>(model: &M, gradients: GradientsParams, probe: &dyn Probe) -> Result<Self, ReadError> {
         // What grew by doubling would be in memory twice.
         let mut sizes = Sizes(Vec::new());
         model.visit(&mut sizes);
         let n_values = sizes.0.iter().sum::<usize>() + sizes.0.len() + MOST_LOSSES;
         let (flat, presence) = (Self { values: Vec::with_capacity(n_values), sizes: sizes.0 }, Vec::new());
-        let mut reader = Reader { gradients, guarded, flat, presence, error: None };
+        let mut reader = Reader { gradients, probe, flat, presence, error: None };
         model.visit(&mut reader);
         let Reader { mut flat, presence, error, .. } = reader;
         flat.values.extend(presence);
@@ -76,7 +72,7 @@ fn narrowed(value: f64) -> f32 {
 }
 
 /// Whether a weight has a gradient; one that was never used is about to be.
-fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+pub(crate) fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
     !param.is_initialized() || Tensor::is_require_grad(param)
 }
 
@@ -96,7 +92,7 @@ impl ModuleVisitor for Sizes {
 
 struct Reader<'a> {
     gradients: GradientsParams,
-    guarded: &'a GuardedStep,
+    probe: &'a dyn Probe,
     flat: FlatGradients,
     presence: Vec<f32>,
     error: Option<ReadError>,
@@ -113,7 +109,7 @@ impl ModuleVisitor for Reader<'_> {
             return self.presence.push(0.0);
         };
         self.presence.push(1.0);
-        match read_data(gradient, self.guarded.probe()) {
+        match read_data(gradient, self.probe) {
             Ok(data) => self.flat.values.extend(data.iter::<f32>()),
             Err(error) => self.error = Some(error),
         }
@@ -167,64 +163,5 @@ impl ModuleVisitor for Writer<'_> {
             self.gradients.register(param.id, Tensor::<D>::from_data(data, &self.device));
         }
         (self.at, self.start) = (self.at + 1, end);
-    }
-}
-
-/// Which weights of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// Those that are not trained too.
-    All,
-    /// Those that are.
-    Trained,
-}
-
-/// Returns weights of a model as the bytes of numbers of 32 bits.
-pub(crate) fn weights<M: Module>(model: &M, which: Which, guarded: &GuardedStep) -> Result<Vec<u8>, ReadError> {
-    let bytes = Vec::with_capacity(model.num_params() * size_of::<f32>());
-    let mut reader = WeightReader { which, guarded, bytes, error: None };
-    model.visit(&mut reader);
-    reader.error.map_or(Ok(reader.bytes), Err)
-}
-
-struct WeightReader<'a> {
-    which: Which,
-    guarded: &'a GuardedStep,
-    bytes: Vec<u8>,
-    error: Option<ReadError>,
-}
-
-impl ModuleVisitor for WeightReader<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.error.is_some() || (self.which == Which::Trained && !is_trained(param)) {
-            return;
-        }
-        match read_data(param.val().inner(), self.guarded.probe()) {
-            Ok(data) => data.iter::<f32>().for_each(|it| self.bytes.extend(it.to_le_bytes())),
-            Err(error) => self.error = Some(error),
-        }
-    }
-}
-
-/// Puts the weights into a model that [`weights`] has returned of all.
-pub(crate) fn with_weights<M: Module>(model: M, bytes: &[u8]) -> M {
-    model.map(&mut WeightWriter { bytes })
-}
-
-struct WeightWriter<'a> {
-    bytes: &'a [u8],
-}
-
-impl ModuleMapper for WeightWriter<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| {
-            let (shape, dtype, device) = (tensor.shape(), tensor.dtype(), tensor.device());
-            let (own, rest) = self.bytes.split_at(shape.num_elements() * size_of::<f32>());
-            self.bytes = rest;
-            let number = |it: &[u8]| f32::from_le_bytes([it[0], it[1], it[2], it[3]]);
-            let values: Vec<_> = own.chunks_exact(size_of::<f32>()).map(number).collect();
-            let data = TensorData::new(values, shape).convert_dtype(dtype);
-            Tensor::from_data(data, &device).set_require_grad(tensor.is_require_grad())
-        })
     }
 }

@@ -4,8 +4,8 @@ use burn::module::{Module, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, FloatDType, Tensor};
 
-use crate::commit::OptimizerRecovery;
 use crate::gradients::{WeightedAccumulator, brought, probe_squares, scaled, squared_norm, widened};
+use crate::recovery::OptimizerRecovery;
 use crate::request::{StepPart, StepRequest};
 use crate::running::RunningStates;
 use crate::state::TrainState;

@@ -64,6 +64,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod attempts;
 mod beside;
 mod commit;
@@ -80,7 +81,10 @@ mod needs;
 mod outcome;
 mod pages;
 mod pass;
+mod passes;
 mod program;
+mod readiness;
+mod recovery;
 mod replicas;
 mod request;
 mod rules;
@@ -89,22 +93,25 @@ mod state;
 mod steps;
 mod team;
 mod unread;
+mod weights;
 
-pub use beside::SharedMeanLoss;
-pub use commit::{Commit, ModelOf, OptimizerRecovery, Update};
+pub use commit::{Commit, ModelOf, Update};
 pub use elsewhere::Elsewhere;
 pub use error::StepError;
 pub use forward::{ForwardPasses, Pass, run_forward};
 pub use gradients::{WeightedAccumulator, gradient_bytes, squared_norm};
-pub use guarded::{GuardedStep, MeanGradients, MeanLoss, PredictShape};
+pub use guarded::GuardedStep;
 pub use issue::{Loss, rehearse};
 pub use outcome::{StepOutcome, StepTimes};
 pub use pass::pass_as;
+pub use passes::{MeanGradients, MeanLoss, PredictShape, SharedMeanLoss};
 pub use program::{ProgramNeeds, Room, Shown};
+pub use readiness::Readiness;
+pub use recovery::OptimizerRecovery;
 pub use replicas::Replicas;
 pub use request::{RanPart, Rescale, StepPart, StepRequest};
 pub use rules::{SettingError, StepRules, share_of_capacity};
 pub use running::or_put_back;
 pub use state::TrainState;
 pub use steps::{NextStep, ProgramSteps, Ran, RunPasses, Stopped};
-pub use team::{Readiness, Team};
+pub use team::Team;

@@ -2,7 +2,7 @@
 
 use plimsoll_types::Fraction;
 
-use crate::commit::OptimizerRecovery;
+use crate::recovery::OptimizerRecovery;
 
 /// How the steps of a program are to be run.
 #[derive(Clone, Copy, Debug, PartialEq)]

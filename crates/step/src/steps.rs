@@ -8,13 +8,15 @@ use burn::optim::GradientsParams;
 use plimsoll_guard::{Happened, Means, Now, Obstacle};
 use plimsoll_types::{Attempt, Budget, Bytes, Fraction, MemoryReading, StepShape};
 
-use crate::commit::{Commit, OptimizerRecovery};
+use crate::commit::Commit;
 use crate::elsewhere::Elsewhere;
 use crate::error::StepError;
 use crate::gradients::gradient_bytes;
-use crate::guarded::{GuardedStep, PredictShape};
+use crate::guarded::GuardedStep;
 use crate::outcome::StepOutcome;
+use crate::passes::PredictShape;
 use crate::program::{ProgramNeeds, Room, Shown};
+use crate::recovery::OptimizerRecovery;
 use crate::replicas::Replicas;
 use crate::request::{Rescale, StepPart, StepRequest};
 use crate::rules::{SettingError, StepRules};

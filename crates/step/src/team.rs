@@ -2,54 +2,10 @@
 
 use std::cmp::Reverse;
 
-use burn::module::Module;
-use plimsoll_fleet::{Alone, Fleet, fingerprint};
+use plimsoll_fleet::{Alone, Fleet};
 
-use crate::error::{ReadError, StepError};
-use crate::flat::{Which, weights, with_weights};
-use crate::guarded::GuardedStep;
-
-/// How a rank stands when it meets the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Readiness {
-    /// It is ready for what comes next.
-    #[default]
-    Ready,
-    /// A sample padded to this edge alone does not fit there, and all that are as long are left out of the step.
-    LeavesOut {
-        /// The edge.
-        edge: u32,
-    },
-    /// It has lost its weights, and all go back to the last checkpoint.
-    GoesBack,
-}
-
-impl Readiness {
-    const fn told(self) -> [u64; 2] {
-        match self {
-            Self::Ready => [0, 0],
-            Self::LeavesOut { edge } => [1, edge as u64],
-            Self::GoesBack => [2, 0],
-        }
-    }
-
-    /// Orders them, the worst last: what fits on one that holds only shorter samples fits on all.
-    const fn severity(self) -> (u8, Reverse<u32>) {
-        match self {
-            Self::Ready => (0, Reverse(0)),
-            Self::LeavesOut { edge } => (1, Reverse(edge)),
-            Self::GoesBack => (2, Reverse(0)),
-        }
-    }
-
-    fn heard(told: &[u64]) -> Self {
-        match told[0] {
-            0 => Self::Ready,
-            1 => Self::LeavesOut { edge: u32::try_from(told[1]).unwrap_or(u32::MAX) },
-            _ => Self::GoesBack,
-        }
-    }
-}
+use crate::error::StepError;
+use crate::readiness::Readiness;
 
 /// Numbers before those that each rank tells of its own: the step, and its standing.
 const HEAD: usize = 3;
@@ -95,6 +51,11 @@ impl Team {
     /// Returns how many there are.
     pub fn n_ranks(&self) -> u32 {
         self.fleet.n_ranks()
+    }
+
+    /// Returns the step that all are at.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
     }
 
     /// Says at which step this rank is from now on.
@@ -157,6 +118,11 @@ impl Team {
         }
     }
 
+    /// Puts what the first rank has in the place of what the others have, of the same length.
+    pub(crate) fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), StepError> {
+        Ok(self.fleet.broadcast(bytes)?)
+    }
+
     /// Adds what all have.
     pub(crate) fn sum(&mut self, values: &mut [f32]) -> Result<(), StepError> {
         Ok(self.fleet.sum(values)?)
@@ -165,51 +131,6 @@ impl Team {
     /// Says that this rank has done all that it was to: from here on it is not missed.
     pub fn leave(&mut self) {
         self.fleet.leave();
-    }
-}
-
-impl GuardedStep {
-    /// Takes over the weights of the first rank, those that are not trained too: ranks that drew their own would train models
-    /// of their own.
-    ///
-    /// # Errors
-    ///
-    /// [`StepError`] where weights cannot be read, or the ranks are not together.
-    pub fn take_over<M: Module>(&mut self, model: M) -> Result<M, StepError> {
-        if self.team().is_alone() {
-            return Ok(model);
-        }
-        let is_first = self.team().rank() == 0;
-        // Weights that were never used are drawn when they are read. Threads of one process draw from one generator, and the
-        // first has it for itself, as a run on one device does.
-        let first = if is_first { Some(self.weights_of(&model, Which::All)?) } else { None };
-        self.team().meet(Readiness::Ready, &[])?;
-        let mut bytes = first.map_or_else(|| self.weights_of(&model, Which::All), Ok)?;
-        self.team().fleet.broadcast(&mut bytes)?;
-        Ok(if is_first { model } else { with_weights(model, &bytes) })
-    }
-
-    /// Refuses to go on where ranks have come to other weights than the first.
-    ///
-    /// # Errors
-    ///
-    /// [`StepError::OtherWeights`], or as [`Self::take_over`].
-    pub fn check_weights<M: Module>(&mut self, model: &M) -> Result<(), StepError> {
-        if self.team().is_alone() {
-            return Ok(());
-        }
-        // What a forward pass changes is each rank's own.
-        let own = fingerprint(&self.weights_of(model, Which::Trained)?);
-        let all = self.team().meet(Readiness::Ready, &[own])?;
-        let other = (0..).zip(&all).find(|(_, it)| **it != all[0]);
-        other.map_or(Ok(()), |(rank, _)| Err(StepError::OtherWeights { rank, step: self.team().step }))
-    }
-
-    fn weights_of<M: Module>(&self, model: &M, which: Which) -> Result<Vec<u8>, StepError> {
-        weights(model, which, self).map_err(|error| match error {
-            ReadError::Other(error) => *error,
-            ReadError::OutOfMemory { .. } | ReadError::NeverFits { .. } => StepError::Damaged,
-        })
     }
 }
 

@@ -107,7 +107,7 @@ impl FitConfig {
         let policy = BucketedConfig { cells: cells.clone(), batch_max, ..BucketedConfig::default() };
         let largest_extent = cells.last().copied().unwrap_or(Extent::new(1));
         let cut = LoaderConfig::cut(0, effective_batch_size, 1, USUAL_BUFFERS);
-        let loader = LoaderConfig { cells, largest_extent, ..cut };
+        let loader = LoaderConfig { largest_extent, cells, ..cut };
         Self::of_policy(device, n_steps, loader, PolicyConfig::Bucketed(policy))
     }
 

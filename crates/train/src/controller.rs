@@ -6,8 +6,8 @@ use plimsoll_predict::{
     Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
 };
 use plimsoll_types::{
-    Bytes, Decision, Event, Extent, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed, StepShape,
-    part_size, share_of_replica,
+    Bytes, Decision, Event, Extent, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed,
+    StepShape, part_size, share_of_replica,
 };
 use serde::{Deserialize, Serialize};
 

@@ -133,7 +133,7 @@ mod tests {
         let part = |ids: &[u64], edge| Part::new(ids.to_vec(), edge);
         let draw = Draw { epoch: 0, parts: vec![part(&[3, 0, 1], 2), part(&[2], 3)] };
         let items: Vec<_> = draw.ids().map(|id| source.read(0, id).unwrap()).collect();
-        assert_eq!(items.iter().map(Item::length).collect::<Vec<_>>(), [2, 1, 2, 3]);
+        assert_eq!(items.iter().map(|it| it.extent().edge()).collect::<Vec<_>>(), [2, 1, 2, 3]);
         let mut buffer = source.buffer(StepShape::new(4, 3));
         source.collate(&draw, &items, &mut buffer).unwrap();
         assert_eq!(buffer.samples(0..3).copied().collect::<Vec<_>>(), ["dd", "a", "bb"]);
@@ -145,7 +145,7 @@ mod tests {
     fn samples_of_one_size_have_no_length() {
         let source = InMemory::of_one_size([1.5, 2.5]);
         assert_eq!((source.lengths(), source.n_samples()), (Lengths::Cut, 2));
-        assert_eq!(source.read(0, 1).unwrap().length(), 1);
+        assert_eq!(source.read(0, 1).unwrap().extent().edge(), 1);
         assert!(InMemory::padded(["", "a"], |it| u32::try_from(it.len()).unwrap()).is_err());
     }
 }

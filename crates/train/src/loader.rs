@@ -6,6 +6,7 @@ mod fill;
 mod order;
 mod packed;
 mod padded;
+mod padding;
 mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +26,7 @@ pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
 pub(crate) use self::padded::{BatchSizes, PaddedSteps, plan};
+pub(crate) use self::padding::planned_padding;
 pub use self::stream::StreamedPosition;
 use crate::job::Unit;
 use crate::source::{Draw, Item, Source};

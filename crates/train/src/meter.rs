@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plimsoll_monitor::{Ahead, Pace, Progress, Validating};
+use plimsoll_monitor::{Ahead, Pace, Progress, Supply, Validating};
 use plimsoll_types::{Bytes, Decision, Event, Knobs};
 
 use crate::config::FitConfig;
@@ -19,6 +19,7 @@ pub(crate) struct Meter {
     /// When the last step, validation or checkpoint ended.
     last: Instant,
     validation_began: Option<Instant>,
+    n_workers: usize,
     validate_every: u64,
     checkpoint_every: u64,
     /// Whether the step that the run stands at is validated.
@@ -40,6 +41,7 @@ impl Meter {
             began: now,
             last: now,
             validation_began: None,
+            n_workers: config.loader.workers,
             validate_every,
             checkpoint_every,
             is_validated: false,
@@ -66,6 +68,11 @@ impl Meter {
     pub(crate) fn expect_validations(&mut self, seconds: f64) {
         self.pace.validation(seconds);
         self.progress.seconds_left = self.pace.seconds_left(self.ahead());
+    }
+
+    /// Hears which part of their time steps have waited for their samples.
+    pub(crate) fn supply(&mut self, waited: Option<f64>) {
+        self.progress.supply = waited.map(|waited| Supply { workers: self.n_workers, waited });
     }
 
     /// Hears that a validation begins: its first items may take long.

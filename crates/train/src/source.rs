@@ -181,10 +181,7 @@ pub struct Draw {
 
 impl Draw {
     /// Describes batches of samples with a row each.
-    pub fn of_batches<const AXES: usize>(
-        epoch: u64,
-        batches: impl IntoIterator<Item = StepBatch<AXES>>,
-    ) -> Self {
+    pub fn of_batches<const AXES: usize>(epoch: u64, batches: impl IntoIterator<Item = StepBatch<AXES>>) -> Self {
         let parts = batches.into_iter().map(|StepBatch { ids, cell }| Part::new(ids, extent(cell)));
         Self { epoch, parts: parts.collect() }
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tracing::{Span, info_span};
 
 /// What the time of a step is spent on, apart from the step itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,24 @@ pub enum Lap {
     Ranks,
     /// The whole step.
     Step,
+}
+
+impl Lap {
+    /// Returns a span, where somebody traces the run.
+    pub fn span(self) -> Span {
+        match self {
+            Self::Probe => info_span!("probe"),
+            Self::Predict => info_span!("predict"),
+            Self::Policy => info_span!("policy"),
+            Self::Guard => info_span!("guard"),
+            // Where samples come from ahead of need, to draw and to wait are one phase.
+            Self::Sampler | Self::Waiting => info_span!("load"),
+            Self::Monitor => info_span!("log"),
+            Self::Check => info_span!("check"),
+            Self::Ranks => info_span!("ranks"),
+            Self::Step => info_span!("step"),
+        }
+    }
 }
 
 const N_LAPS: usize = Lap::Step as usize + 1;
@@ -124,10 +143,10 @@ impl Stopwatch {
         }
     }
 
-    /// Runs `work` and books its time.
+    /// Runs `work` in a span, and books its time.
     pub fn time<T>(&mut self, lap: Lap, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
-        let result = work();
+        let result = lap.span().in_scope(work);
         self.book(lap, start.elapsed());
         result
     }
@@ -159,6 +178,12 @@ impl Stopwatch {
         }
         self.n_steps += 1;
         self.current = [Duration::ZERO; N_LAPS];
+    }
+
+    /// Returns the part of the steps' time that these have waited for their samples, once a step has ended.
+    pub fn waited(&self) -> Option<f64> {
+        let [waited, _, stepped] = self.totals;
+        (!stepped.is_zero()).then(|| waited.as_secs_f64() / stepped.as_secs_f64())
     }
 
     /// Returns the medians, or `None` before the first step has ended.

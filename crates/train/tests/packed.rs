@@ -75,7 +75,7 @@ fn config(unit: StepUnit, size: u32) -> LoaderConfig {
     let edges = vec![ROW_LEN];
     LoaderConfig {
         unit,
-        edges,
+        cells: edges.into(),
         bad_sample: plimsoll_train::BadSample::Skip,
         ..LoaderConfig::cut(3, size, ROW_LEN, Bytes::mib(1))
     }

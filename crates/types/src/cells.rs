@@ -51,6 +51,10 @@ impl Cells {
 
     /// Returns the place of the first cell that holds this: its own, where it is one.
     pub fn at(&self, extent: Extent) -> Option<usize> {
+        if self.n_axes() == 1 {
+            let at = self.0.partition_point(|it| !it.covers(extent));
+            return Some(at).filter(|at| *at < self.0.len());
+        }
         self.0.iter().position(|it| it.covers(extent))
     }
 

@@ -16,7 +16,6 @@ enum Written {
 /// # Errors
 ///
 /// Those of the format.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub fn serialize<S: Serializer>(extent: &Extent, serializer: S) -> Result<S::Ok, S::Error> {
     match extent.edges() {
         [edge] => Written::Edge(*edge),

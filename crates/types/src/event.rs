@@ -77,6 +77,10 @@ pub struct RunStarted {
     /// What the edge of a shape counts: "pixels", "frames", "images" or "tokens"; logs of earlier versions do not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit_of_length: String,
+    /// The part of the positions, from 0 to 1, that is padding where each sample is padded to its own edge, where the lengths are
+    /// known before they are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_padding: Option<f64>,
     /// The knobs of the first step.
     pub knobs: Knobs,
     /// The memory at the start.

@@ -148,8 +148,10 @@ fn a_test_is_of_the_images_that_are_held_out_for_it() {
     let device = Device::flex().autodiff();
     let model = tested.init(&device);
     assert!(tested.has_test() && !untested.has_test());
-    let test = with_inference(tested.features(), |mut it| tested.test(&model, &device, &mut it)).unwrap().unwrap().metric;
-    let validation = with_inference(tested.features(), |mut it| tested.validate(&model, &device, &mut it)).unwrap().unwrap().metric;
+    let test =
+        with_inference(tested.features(), |mut it| tested.test(&model, &device, &mut it)).unwrap().unwrap().metric;
+    let validation =
+        with_inference(tested.features(), |mut it| tested.validate(&model, &device, &mut it)).unwrap().unwrap().metric;
     // An untrained model is bicubic upsampling, which is the baseline of the same images.
     assert!((test.value - test.baseline).abs() < 0.02 && (validation.value - validation.baseline).abs() < 0.02);
     assert!((test.baseline - validation.baseline).abs() > 0.05, "{test:?} {validation:?}");

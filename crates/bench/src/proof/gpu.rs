@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::section::{Judgement, Section};
 
@@ -23,19 +23,6 @@ pub struct GpuReport {
     pub sections: Vec<Section>,
     /// Wall time of the check in seconds.
     pub seconds: f64,
-}
-
-/// One quantity, as one observer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figure {
-    /// When it was read.
-    pub when: String,
-    /// Who was asked.
-    pub observer: String,
-    /// What it means.
-    pub quantity: String,
-    /// The answer, or why there is none.
-    pub answer: String,
 }
 
 impl fmt::Display for GpuReport {
@@ -64,7 +51,7 @@ impl fmt::Display for GpuReport {
 
 #[cfg(test)]
 mod tests {
-    use super::super::section::Content;
+    use super::super::section::{Content, Figure};
     use super::*;
 
     fn report(instead_of_a_gpu: Option<&str>) -> GpuReport {

@@ -43,9 +43,8 @@ impl Edges {
         match self {
             Self::Pixels => pixels.into(),
             Self::Positions => (4 * pixels).into(),
-            Self::ImagesAndWords => {
-                Extent::try_new(&[pixels / 8, (3 * pixels / 4).min(24)]).unwrap_or_else(|error| panic!("failed to {error}"))
-            }
+            Self::ImagesAndWords => Extent::try_new(&[pixels / 8, (3 * pixels / 4).min(24)])
+                .unwrap_or_else(|error| panic!("failed to {error}")),
         }
     }
 }

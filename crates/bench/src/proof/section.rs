@@ -3,9 +3,9 @@
 use std::fmt;
 
 use plimsoll_predict::Dtype;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Figure, ProductRun, Report, Sweep};
+use super::{ProductRun, Report, Sweep};
 use crate::finder::Comparison;
 
 /// A part of the check, which runs in processes of its own for a time of its own.
@@ -38,6 +38,19 @@ pub enum Content {
     Sweep(Vec<Sweep>),
     /// The finder against other tools' rules.
     Finder(Vec<Comparison>),
+}
+
+/// One quantity, as one observer sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// When it was read.
+    pub when: String,
+    /// Who was asked.
+    pub observer: String,
+    /// What it means.
+    pub quantity: String,
+    /// The answer, or why there is none.
+    pub answer: String,
 }
 
 /// Plans against real steps in one precision.

@@ -55,7 +55,11 @@ impl Rig {
             Kind::Certified => PolicyConfig::Certified(CertifiedConfig { bounds, ..CertifiedConfig::default() }),
             Kind::Bucketed => {
                 let edges = EDGES.to_vec();
-                PolicyConfig::Bucketed(BucketedConfig { cells: edges.into(), batch_max: 1024, ..BucketedConfig::default() })
+                PolicyConfig::Bucketed(BucketedConfig {
+                    cells: edges.into(),
+                    batch_max: 1024,
+                    ..BucketedConfig::default()
+                })
             }
         };
         let policy = Policy::try_new(config)?;

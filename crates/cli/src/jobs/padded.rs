@@ -6,8 +6,9 @@ use plimsoll_types::{Bytes, Extent};
 
 use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Buckets, Prepared, Sizes, thinned, told};
+use crate::prepare::{Prepared, thinned, told};
 use crate::settings::{Notes, Settings};
+use crate::sizes::{Buckets, Sizes};
 
 /// Extents of validation batches that are planned; a batch between two of them is held against one that covers it.
 const INFERENCE_EXTENTS: usize = 3;

@@ -8,8 +8,9 @@ use plimsoll_workloads::sr::{Photos, PhotosConfig, Smallest, Sr};
 use super::held_out;
 use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, SHOWN_NAMES, Sizes, some_of};
+use crate::prepare::{Prepared, SHOWN_NAMES, some_of};
 use crate::settings::Settings;
+use crate::sizes::Sizes;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
     let capacity = loading.capacity;

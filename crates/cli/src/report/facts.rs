@@ -1,10 +1,11 @@
 //! What the log of a run does not say, and where that is kept.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{RankReport, Restart, RunFacts};
-use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log};
+use plimsoll_monitor::{History, RankReport, Restart, RunFacts};
+use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log_with};
 use plimsoll_types::{Event, StepDone};
 
 /// What the log does not say, inside a run directory.
@@ -47,7 +48,11 @@ pub(crate) fn read(run_dir: &Path) -> Result<RunFacts, String> {
 
 /// Sums up the logs of the other ranks, of those too that took part for a time; what cannot be read is left out.
 fn other_ranks(run_dir: &Path) -> Vec<RankReport> {
-    let of_rank = |(rank, folder): (u32, PathBuf)| Some(RankReport::new(rank, &read_log(&folder).ok()?.events));
+    let of_rank = |(rank, folder): (u32, PathBuf)| {
+        let mut history = History::default();
+        read_log_with(&folder, &mut |event| history.hear(&event)).ok()?;
+        Some(RankReport::new(rank, &history))
+    };
     folders_of_ranks(run_dir).into_iter().filter_map(of_rank).collect()
 }
 
@@ -64,9 +69,11 @@ fn restarts(run_dir: &Path) -> Vec<Restart> {
 
 /// Returns the steps that were undone because a process died or a checkpoint was damaged; what cannot be read is left out.
 fn undone(run_dir: &Path) -> Vec<StepDone> {
-    let text = fs::read_to_string(run_dir.join(UNDONE_FILE)).unwrap_or_default();
-    let step = |line| if let Ok(Event::StepDone(done)) = serde_json::from_str(line) { Some(done) } else { None };
-    text.lines().filter_map(step).collect()
+    let Ok(file) = File::open(run_dir.join(UNDONE_FILE)) else { return Vec::new() };
+    let step =
+        |line: String| if let Ok(Event::StepDone(done)) = serde_json::from_str(&line) { Some(done) } else { None };
+    // Bytes that are no text make no line that is one of ours.
+    BufReader::new(file).lines().map_while(Result::ok).filter_map(step).collect()
 }
 
 #[cfg(test)]

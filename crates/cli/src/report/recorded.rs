@@ -5,8 +5,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{ComparedRun, Log, RunFacts};
-use plimsoll_train::{CONFIG_FILE, EVENTS_FILE, RunDir, read_log};
+use plimsoll_monitor::{ComparedRun, History, RunFacts};
+use plimsoll_train::{CONFIG_FILE, EVENTS_FILE, RunDir, read_log_with};
 use plimsoll_types::Event;
 
 use super::facts;
@@ -16,7 +16,8 @@ use crate::load::flat;
 /// What is known of a run, and what is to be known of that.
 pub(crate) struct Recorded {
     pub(crate) path: PathBuf,
-    pub(crate) events: Vec<Event>,
+    /// What its events come to.
+    pub(crate) history: History,
     pub(crate) facts: RunFacts,
     /// The configuration as it was written, or nothing.
     pub(crate) config: String,
@@ -26,18 +27,18 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Reads a run directory; what is missing beside the log is noted.
-    pub(super) fn read(path: &Path) -> Result<Self, UserError> {
-        let Log { events, truncated } = log(path)?;
+    /// Reads a run directory, and gives each event to whoever asks; what is missing beside the log is noted.
+    pub(super) fn read(path: &Path, hear: &mut dyn FnMut(&Event)) -> Result<Self, UserError> {
+        let (history, truncated) = log(path, hear)?;
         let mut notes = Vec::new();
-        notes.extend(state(path, &events, truncated));
+        notes.extend(state(path, &history, truncated));
         let mut lack = |problem: String, without: &str| notes.push(format!("{problem}; {without}"));
         let facts = facts::read(path).unwrap_or_else(|problem| {
             lack(problem, "without it the report does not say who chose the sizes, nor what was waited for");
             RunFacts::default()
         });
         let facts = facts::with_others(facts, path);
-        let facts = if 0.0 < facts.seconds { facts } else { RunFacts { seconds: seconds(&events), ..facts } };
+        let facts = if 0.0 < facts.seconds { facts } else { RunFacts { seconds: history.seconds(), ..facts } };
         let config = fs::read_to_string(path.join(CONFIG_FILE)).unwrap_or_default();
         let settings = flat(&config).unwrap_or_else(|error| {
             lack(error.to_string(), "its settings are not shown");
@@ -46,13 +47,13 @@ impl Recorded {
         if config.is_empty() {
             lack(format!("there is no {CONFIG_FILE}"), "its settings are not shown");
         }
-        Ok(Self { path: path.to_owned(), events, facts, config, settings, notes })
+        Ok(Self { path: path.to_owned(), history, facts, config, settings, notes })
     }
 
     /// Returns what is compared with others.
     pub(super) fn compared(self) -> ComparedRun {
         let name = self.path.display().to_string();
-        let run = ComparedRun::new(name, self.events, self.facts, self.settings);
+        let run = ComparedRun::new(name, self.history, self.facts, self.settings);
         ComparedRun { notes: self.notes, ..run }
     }
 }
@@ -68,40 +69,34 @@ pub(super) fn check(path: &Path) -> Result<(), UserError> {
     }
 }
 
-/// Reads the log of a run directory, which must have begun.
-fn log(run: &Path) -> Result<Log, UserError> {
+/// Reads the log of a run directory, which must have begun; returns whether its last line is cut short, too.
+fn log(run: &Path, hear: &mut dyn FnMut(&Event)) -> Result<(History, bool), UserError> {
     check(run)?;
     let wrong = |what: &str| user_error(format!("read the run {}: {what}", run.display()));
     if !run.join(EVENTS_FILE).is_file() {
         return Err(wrong("it is no run directory: it holds no `events.jsonl`"));
     }
-    let log = read_log(run).map_err(|error| user_error(error.to_string()))?;
-    match log.events.first() {
+    let (mut history, mut begins) = (History::default(), None);
+    let truncated = read_log_with(run, &mut |event| {
+        begins.get_or_insert(matches!(event, Event::RunStarted(_)));
+        history.hear(&event);
+        hear(&event);
+    });
+    let truncated = truncated.map_err(|error| user_error(error.to_string()))?;
+    match begins {
         None => Err(wrong("its `events.jsonl` is empty: the run had not begun")),
-        Some(Event::RunStarted(_)) => Ok(log),
-        Some(_) => Err(wrong("its `events.jsonl` does not begin with `run_started`, as that of a run does")),
+        Some(true) => Ok((history, truncated)),
+        Some(false) => Err(wrong("its `events.jsonl` does not begin with `run_started`, as that of a run does")),
     }
 }
 
 /// Says so where there may be more to come, or something is missing.
-fn state(run: &Path, events: &[Event], truncated: bool) -> Option<String> {
+fn state(run: &Path, history: &History, truncated: bool) -> Option<String> {
     if RunDir::is_being_written(run) {
         return Some("it is being written; what is whole by now is used".to_owned());
     }
     if truncated {
         return Some("the last line of its log is cut short, and left out".to_owned());
     }
-    let has_ended = matches!(events.last(), Some(Event::RunEnded(_)));
-    (!has_ended).then(|| "its process ended before the run did".to_owned())
-}
-
-/// Returns the time that the events account for, in seconds: that of the steps and validations, or of all that ended.
-fn seconds(events: &[Event]) -> f64 {
-    let sum = |of: fn(&Event) -> f64| events.iter().map(of).fold(0.0, |sum, it| sum + it);
-    let worked = sum(|it| match it {
-        Event::StepDone(it) => it.seconds,
-        Event::Validated(it) => it.seconds,
-        _ => 0.0,
-    });
-    worked.max(sum(|it| if let Event::RunEnded(it) = it { it.seconds } else { 0.0 }))
+    (!history.has_ended()).then(|| "its process ended before the run did".to_owned())
 }

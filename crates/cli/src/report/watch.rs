@@ -86,6 +86,7 @@ impl Watched {
         (self.progress, self.pace, self.work) = (None, Pace::default(), (0, 0.0));
         for event in events {
             self.take(event);
+            self.display.take(event);
         }
         let last_step = events.iter().rev().find(|it| matches!(it, Event::StepDone(_)));
         if let (Some(progress), Some(event)) = (&self.progress, last_step) {

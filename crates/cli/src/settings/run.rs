@@ -14,7 +14,7 @@ use plimsoll_types::{Cells, Extent, Knobs};
 
 use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
-use crate::prepare::{Buckets, Sizes};
+use crate::sizes::{Buckets, Sizes};
 use crate::values::{
     BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, Precision,
     ScalingSetting,

@@ -5,7 +5,8 @@ use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
 fn finder(survives: bool) -> Finder {
     let batch_reduction = Fraction::ZERO;
-    let config = FinderConfig { extent: 8.into(), small_batch: 4, survives, batch_reduction, ..FinderConfig::default() };
+    let config =
+        FinderConfig { extent: 8.into(), small_batch: 4, survives, batch_reduction, ..FinderConfig::default() };
     Finder::try_new(config, Bytes(1000)).unwrap()
 }
 

@@ -47,7 +47,7 @@ const fn figure(scope: Scope, key: &'static str, name: &'static str, value: fn(&
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const FIGURES: [Figure; 25] = [
+pub(super) const FIGURES: [Figure; 26] = [
     figure(Scope::Any, "job", "job", |it| text(it.report.job.as_deref())),
     figure(Scope::Any, "device", "device", |it| text(it.report.device.as_deref())),
     figure(Scope::Any, "end", "end", |it| text(Some(end(it.report.end)))),
@@ -61,6 +61,7 @@ pub(super) const FIGURES: [Figure; 25] = [
         it.report.work.and_then(|it| it.real_positions_per_second).map_or(Value::Unknown, Value::PerSecond)
     }),
     figure(Scope::Any, "padding_share", "padding", |it| fraction(it.report.work.map(|it| it.padding))),
+    figure(Scope::Any, "planned_padding_share", "planned padding", |it| fraction(it.report.planned_padding)),
     figure(Scope::Any, "budget_bytes", "budget", |it| size(it.report.budget_bytes)),
     figure(Scope::Any, "peak_bytes", "peak", |it| size(it.report.peak_bytes)),
     figure(Scope::Any, "peak_budget_share", "peak of the budget", |it| {

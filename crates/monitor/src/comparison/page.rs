@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::{ComparedRun, Comparison};
 use crate::html::{figures, head, row};
 use crate::plots::{compared_pictures, escaped};
-use crate::run::Run;
 
 impl Comparison {
     /// Writes the comparison as a page of HTML with its pictures inside, in light and in dark; `runs` are those that it was
@@ -17,7 +16,7 @@ impl Comparison {
         }
         table(&mut page, "Figures", &[&[String::new()], self.runs.as_slice()].concat(), &self.rows());
         let is_one_job = self.figures.iter().any(|it| it.key == "training_loss");
-        let curves: Vec<_> = runs.iter().map(|it| (it.name.clone(), Run::new(&it.events))).collect();
+        let curves: Vec<_> = runs.iter().map(|it| (it.name.as_str(), &it.history)).collect();
         page += "<h2>Over the runs</h2>\n";
         figures(&mut page, "grid", &compared_pictures(&curves, is_one_job));
         let names = [&["key".to_owned()], self.runs.as_slice()].concat();

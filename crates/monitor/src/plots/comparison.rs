@@ -8,18 +8,18 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, header};
 use super::panel::{Panel, Place, stack};
 use super::series::thin;
-use crate::run::Run;
+use crate::history::History;
 
 /// The losses of two runs.
 pub(super) struct LossComparison<'a> {
-    pub(super) undisturbed: Run<'a>,
-    pub(super) disturbed: Run<'a>,
+    pub(super) undisturbed: &'a History,
+    pub(super) disturbed: &'a History,
 }
 
 impl Figure for LossComparison<'_> {
     fn draw(&self, canvas: &Canvas) {
         let style = Style::new();
-        let n_failures = self.disturbed.failures().count();
+        let n_failures = self.disturbed.incidents.failures.len();
         let legend = [
             (Mark::Line(style.undisturbed), "undisturbed".to_owned()),
             (Mark::Line(style.disturbed), format!("with {n_failures} micro-batches out of memory")),
@@ -27,7 +27,7 @@ impl Figure for LossComparison<'_> {
         ];
         let top = header(canvas, "Loss with and without faults", self.undisturbed.subtitle(), &legend);
         let [upper, lower] = stack(canvas, top, [0.7, 0.3]);
-        let (calm, faulty) = (losses(&self.undisturbed), losses(&self.disturbed));
+        let (calm, faulty) = (self.undisturbed.curves.loss.points(), self.disturbed.curves.loss.points());
         let end = calm.iter().chain(&faulty).map(|it| it.0 + 1.0).fold(1.0, f64::max);
         let x = Axis::steps(end, 8);
         self.draw_losses(canvas, &style, &x, upper, [&calm, &faulty]);
@@ -61,7 +61,7 @@ impl LossComparison<'_> {
         if calm.is_empty() && faulty.is_empty() {
             return panel.remark(canvas, "no step yet");
         }
-        let failures: Vec<f64> = self.disturbed.failures().map(|it| it.step as f64).collect();
+        let failures: Vec<f64> = self.disturbed.incidents.failures.iter().map(|it| it.step as f64).collect();
         panel.line(canvas, &thin(calm.to_vec()), style.undisturbed);
         panel.line(canvas, &thin(faulty.to_vec()), style.disturbed);
         panel.verticals(canvas, &failures, style.failure);
@@ -80,8 +80,4 @@ fn draw_differences(canvas: &Canvas, style: &Style, x: &Axis, place: Place, [cal
         return panel.remark(canvas, "no step in common");
     }
     panel.line(canvas, &thin(differences), style.disturbed);
-}
-
-fn losses(run: &Run<'_>) -> Vec<Point> {
-    run.steps().map(|it| (it.step as f64, it.loss)).filter(|it| it.1.is_finite()).collect()
 }

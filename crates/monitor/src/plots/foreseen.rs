@@ -8,13 +8,13 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, legend_below};
 use super::memory::unit;
 use super::panel::{Panel, stack};
-use crate::run::Run;
+use crate::history::{Cloud, History};
 
 /// The most points of a kind: what lies on one place is drawn once.
 const MAX_POINTS: usize = 400;
 
 /// A dot for each step that was predicted: what was expected, and its upper bound.
-pub(super) struct Foreseen<'a>(pub(super) &'a Run<'a>);
+pub(super) struct Foreseen<'a>(pub(super) &'a History);
 
 const EQUAL: Stroke = Stroke::dashed(palette::GREY, 1.4);
 const EXPECTED: Stroke = Stroke::solid(palette::BLUE, 2.0);
@@ -23,11 +23,11 @@ const ABOVE: Stroke = Stroke::solid(palette::VERMILLION, 3.0);
 
 impl Figure for Foreseen<'_> {
     fn draw(&self, canvas: &Canvas) {
-        let values: Vec<[Bytes; 3]> =
-            self.0.committed().filter_map(|it| Some([it.peak, it.predicted?, it.upper?])).collect();
-        let (unit, name) = unit(values.iter().flatten().max().copied().unwrap_or(Bytes::mib(100)));
-        let of = |at: usize| distinct(values.iter().map(|it| (it[at].as_f64() / unit, it[0].as_f64() / unit)));
-        let (expected, upper) = (of(1), of(2));
+        let committed = &self.0.curves.committed;
+        let all = committed.expected.pairs().chain(committed.upper.pairs());
+        let (unit, name) = unit(all.map(|it| it.0.max(it.1)).max().unwrap_or(Bytes::mib(100)));
+        let of = |cloud: &Cloud| distinct(cloud.pairs().map(|it| (it.0.as_f64() / unit, it.1.as_f64() / unit)));
+        let (expected, upper) = (of(&committed.expected), of(&committed.upper));
         let (above, upper): (Vec<Point>, Vec<Point>) = upper.into_iter().partition(|it| it.0 < it.1);
         let mut legend = vec![
             (Mark::Line(EQUAL), "as predicted".to_owned()),
@@ -42,7 +42,7 @@ impl Figure for Foreseen<'_> {
         let x = Axis::linear(0.0, 1.05 * most, 5);
         let panel = Panel::new(format!("measured ({name})"), &x, Axis::linear(0.0, 1.05 * most, 5), place);
         panel.frame_over(canvas, Some(&format!("predicted ({name})")), true);
-        if values.is_empty() {
+        if expected.is_empty() {
             return panel.remark(canvas, "nothing was predicted");
         }
         panel.line(canvas, &[(0.0, 0.0), (most, most)], EQUAL);

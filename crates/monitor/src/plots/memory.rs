@@ -1,6 +1,6 @@
 //! Memory over the steps, against what was foreseen and what may be used, and the knobs that made it.
 
-use plimsoll_types::{Bytes, Stage, StepDone, Validated};
+use plimsoll_types::{Bytes, Stage, StepDone};
 
 use super::Figure;
 use super::axis::Axis;
@@ -10,7 +10,7 @@ use super::knobs::Knobs;
 use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::series::{stairs, thin};
 use crate::RunFacts;
-use crate::run::Run;
+use crate::history::{History, Series};
 
 /// The start is shown beside the whole where all adjustments are within this part of the run.
 const START: f64 = 0.25;
@@ -22,7 +22,7 @@ const GUTTER: f64 = 32.0;
 
 /// The memory timeline of a run.
 pub(super) struct Timeline<'a> {
-    pub(super) run: &'a Run<'a>,
+    pub(super) history: &'a History,
     pub(super) facts: &'a RunFacts,
     pub(super) part: Part,
 }
@@ -68,8 +68,8 @@ const UNDONE: Stroke = Stroke::solid(palette::GREY, 1.0);
 
 impl Figure for Timeline<'_> {
     fn draw(&self, canvas: &Canvas) {
-        let marks = Marks::of(self.run);
-        let top = header(canvas, "Memory timeline", self.run.subtitle(), &self.legend(&marks));
+        let marks = Marks::of(self.history);
+        let top = header(canvas, "Memory timeline", self.history.subtitle(), &self.legend(&marks));
         let [memory, patch, batch] = stack(canvas, top, [0.64, 0.18, 0.18]);
         let adjustments = self.adjustments();
         for Column { sides, end, name, is_first } in self.columns(canvas.size.0) {
@@ -77,7 +77,7 @@ impl Figure for Timeline<'_> {
             let shown: Vec<f64> = adjustments.iter().copied().filter(|it| *it <= end).collect();
             self.draw_memory(canvas, &marks, (&x, end, is_first), &shown, memory.between(sides));
             let places = [patch, batch].map(|it| it.between(sides));
-            Knobs { run: self.run, x: &x, adjustments: (&shown, ADJUSTMENT), end }
+            Knobs { history: self.history, x: &x, adjustments: (&shown, ADJUSTMENT), end }
                 .draw(canvas, places, &name, is_first);
         }
     }
@@ -125,24 +125,25 @@ impl Timeline<'_> {
         let heading = if is_first { format!("memory of a step ({unit_name})") } else { String::new() };
         let panel = Panel::new(heading, x, y, place);
         panel.frame_over(canvas, None, is_first);
-        if self.run.steps().next().is_none() {
+        let curves = &self.history.curves.memory;
+        if curves.peak.is_empty() {
             panel.remark(canvas, "no step yet");
         }
         self.draw_restarts(canvas, &panel, end, unit);
         panel.verticals(canvas, adjustments, ADJUSTMENT);
-        let of = |value: &dyn Fn(&StepDone) -> Option<Bytes>| self.series(end, unit, value);
-        let in_use = thin(of(&|it| Some(it.in_use)));
+        let of = |series: &Series| scaled(series.until(end), unit);
+        let in_use = thin(of(&curves.in_use));
         panel.area(canvas, &in_use, IN_USE.color.faint(0.3));
         panel.line(canvas, &in_use, IN_USE);
         // A bound far beyond what there is ends at the edge of the panel.
         let inside = |points: Vec<Point>| thin(points.into_iter().map(|it| (it.0, it.1.min(top))).collect());
-        let expected = inside(of(&|it| it.upper.and(it.predicted)));
-        let upper = inside(of(&|it| it.predicted.and(it.upper)));
+        let expected = inside(of(&curves.expected));
+        let upper = inside(of(&curves.upper));
         panel.band(canvas, &expected, &upper, FORESEEN.color.faint(0.35));
         panel.line(canvas, &upper, FORESEEN);
-        panel.line(canvas, &thin(stairs(of(&|it| Some(it.capacity)), end)), CAPACITY);
-        panel.line(canvas, &thin(stairs(of(&|it| Some(it.budget)), end)), BUDGET);
-        let peak = thin(of(&|it| Some(it.peak)));
+        panel.line(canvas, &thin(stairs(of(&curves.capacity), end)), CAPACITY);
+        panel.line(canvas, &thin(stairs(of(&curves.budget), end)), BUDGET);
+        let peak = thin(of(&curves.peak));
         panel.line(canvas, &peak, PEAK);
         panel.dots(canvas, &peak, PEAK.color);
         marks.draw(canvas, &panel, end, unit);
@@ -166,25 +167,19 @@ impl Timeline<'_> {
 
     /// Names what occurs, and nothing else.
     fn legend(&self, marks: &Marks) -> Vec<(Mark, String)> {
-        let named = |name: &str, of: fn(&StepDone) -> Bytes| {
-            let mut values = self.run.steps().map(of);
-            let first = values.next();
-            // A value that changes is read off the axis.
-            if values.all(|it| Some(it) == first) {
-                first.map_or(name.to_owned(), |it| format!("{name} {it}"))
-            } else {
-                name.to_owned()
-            }
+        let curves = &self.history.curves.memory;
+        // A value that changes is read off the axis.
+        let named = |name: &str, of: &Series| {
+            of.constant().map_or(name.to_owned(), |it| format!("{name} {}", Bytes::from_f64_ceil(it)))
         };
-        let has_steps = self.run.steps().next().is_some();
-        let is_foreseen = self.run.steps().any(|it| it.upper.is_some());
+        let (has_steps, is_foreseen) = (!curves.peak.is_empty(), !curves.bounds.is_empty());
         let (is_undone, is_restarted) = (!self.facts.undone.is_empty(), !self.facts.restarts.is_empty());
         let entries = [
             (has_steps, Mark::Line(PEAK), "peak".to_owned()),
             (is_foreseen, Mark::Area(FORESEEN), "expected to upper bound".to_owned()),
             (has_steps, Mark::Area(IN_USE), "in use".to_owned()),
-            (has_steps, Mark::Line(BUDGET), named("budget", |it| it.budget)),
-            (has_steps, Mark::Line(CAPACITY), named("capacity", |it| it.capacity)),
+            (has_steps, Mark::Line(BUDGET), named("budget", &curves.budget)),
+            (has_steps, Mark::Line(CAPACITY), named("capacity", &curves.capacity)),
             (!marks.validations.is_empty(), Mark::Dot(VALIDATION), "peak of a validation".to_owned()),
             (!self.adjustments().is_empty(), Mark::Vertical(ADJUSTMENT), "adjustment".to_owned()),
             (!marks.violations.is_empty(), Mark::Dot(REFUSED), "above its bound".to_owned()),
@@ -196,46 +191,50 @@ impl Timeline<'_> {
         entries.into_iter().filter(|it| it.0).map(|(_, mark, name)| (mark, name)).collect()
     }
 
-    fn series(&self, end: f64, unit: f64, value: &dyn Fn(&StepDone) -> Option<Bytes>) -> Vec<Point> {
-        let values = self.run.steps().filter_map(|it| Some((it.step as f64, value(it)?.as_f64() / unit)));
-        values.filter(|it| it.0 <= end).collect()
-    }
-
     /// A change holds from the next step on.
     fn adjustments(&self) -> Vec<f64> {
-        self.run.moves().map(|(step, _)| (step + 1) as f64).collect()
+        self.history.incidents.moves.iter().map(|(step, _)| (step + 1) as f64).collect()
     }
 
     fn highest(&self, marks: &Marks) -> Bytes {
-        let steps = self.run.steps().map(|it| it.peak.max(it.capacity).max(it.budget).max(it.in_use));
+        let curves = &self.history.curves.memory;
+        let highest = |of: &Series| of.range().map(|it| it.1);
+        let steps = [&curves.peak, &curves.capacity, &curves.budget, &curves.in_use].map(highest);
         // A bound far beyond what there is says no more than that it is.
-        let most = self.run.steps().map(|it| it.capacity.max(it.peak)).max().unwrap_or_default();
-        let uppers = self.run.steps().filter_map(|it| it.upper).filter(|it| *it <= most.saturating_mul(2));
-        let at_start = self.run.start().map(|it| it.budget.capacity);
+        let most = [&curves.capacity, &curves.peak].into_iter().filter_map(highest).fold(0.0, f64::max);
+        let uppers = curves.bounds.points().into_iter().map(|it| it.1).filter(|it| *it <= 2.0 * most);
+        let steps = steps.into_iter().flatten().chain(uppers).map(Bytes::from_f64_ceil);
+        let at_start = self.history.start.as_ref().map(|it| it.budget.capacity);
         let undone = self.facts.undone.iter().map(|it| it.peak);
-        let all = steps.chain(uppers).chain(undone).chain(marks.all().map(|it| it.1)).chain(at_start);
+        let all = steps.chain(undone).chain(marks.all().map(|it| it.1)).chain(at_start);
         all.max().unwrap_or(Bytes::mib(100))
     }
 
     /// The last step ends where the next would begin.
     fn end(&self) -> f64 {
-        self.run.steps().chain(&self.facts.undone).map(|it| it.step + 1).max().unwrap_or(1) as f64
+        self.facts.undone.iter().map(|it| it.step + 1).max().unwrap_or(1).max(self.history.n_done()) as f64
     }
 }
 
 impl Marks {
-    fn of(run: &Run<'_>) -> Self {
+    fn of(history: &History) -> Self {
         // Where an attempt's own mark is unknown, it is drawn at the capacity that it did not fit.
         let failures = |is_death: bool| {
-            let of_kind = run.failures().filter(move |it| (it.stage == Stage::Process) == is_death);
+            let all = history.incidents.failures.iter();
+            let of_kind = all.filter(move |it| (it.stage == Stage::Process) == is_death);
             of_kind.map(|it| (it.step as f64, it.attempt.peak.unwrap_or(it.capacity))).collect()
         };
-        let of_validation = |it: &Validated| (it.step as f64, it.peak);
         Self {
             refused: failures(false),
             deaths: failures(true),
-            violations: run.excesses().map(|it| (it.step as f64, it.peak)).collect(),
-            validations: run.validations().map(of_validation).collect(),
+            violations: history.incidents.excesses.iter().map(|it| (it.step as f64, it.peak)).collect(),
+            validations: history
+                .learning
+                .peak
+                .points()
+                .into_iter()
+                .map(|it| (it.0, Bytes::from_f64_ceil(it.1)))
+                .collect(),
         }
     }
 
@@ -255,6 +254,14 @@ impl Marks {
             }
         }
     }
+}
+
+/// Turns bytes into the unit of an axis.
+fn scaled(mut points: Vec<Point>, unit: f64) -> Vec<Point> {
+    for it in &mut points {
+        it.1 /= unit;
+    }
+    points
 }
 
 /// Chooses the unit in which the largest value has at least a few.

@@ -18,6 +18,8 @@ const MAX_DOTS: usize = 60;
 const MAX_VERTICALS: usize = 40;
 /// Room from one label beside a panel to the next.
 const LINE: f64 = 19.0;
+/// Room that a label below a panel keeps from the edge of the picture.
+const EDGE: f64 = 6.0;
 /// Room between two labels below a panel.
 const GAP: f64 = 12.0;
 
@@ -58,7 +60,9 @@ pub(super) fn label_below(canvas: &Canvas, bottom: f64, labels: &[(f64, String)]
     };
     let every = (1..labels.len()).find(has_room).unwrap_or(labels.len().max(1));
     for (x, label) in labels.iter().step_by(every) {
-        canvas.text(label, (*x, bottom + 18.0), Lettering::QUIET.at(Anchor::Middle));
+        // The last of a long run has no room to its right.
+        let x = x.min(canvas.size.0 - half(label) - EDGE);
+        canvas.text(label, (x, bottom + 18.0), Lettering::QUIET.at(Anchor::Middle));
     }
 }
 

@@ -1,23 +1,21 @@
 //! One number of the steps of several runs, on the same axes.
 
-use plimsoll_types::StepDone;
-
 use super::Figure;
 use super::axis::Axis;
-use super::canvas::{Canvas, Color, Lettering, Point, Stroke, palette};
+use super::canvas::{Canvas, Color, Lettering, Stroke, palette};
 use super::header::{MARGIN, Mark, legend_below};
 use super::panel::{Panel, stack};
 use super::series::{smooth, thin};
-use crate::run::Run;
+use crate::history::{History, Series};
 
 /// What tells runs apart; those after them are dashed.
 const COLORS: [Color; 5] = [palette::BLUE, palette::VERMILLION, palette::GREEN, palette::ORANGE, palette::PURPLE];
 
 /// Smoothed curves of several runs, each with its name.
 pub(super) struct Beside<'a> {
-    pub(super) runs: &'a [(String, Run<'a>)],
+    pub(super) runs: &'a [(&'a str, &'a History)],
     pub(super) heading: &'static str,
-    pub(super) value: fn(&StepDone) -> Option<f64>,
+    pub(super) series: fn(&History) -> &Series,
 }
 
 impl Figure for Beside<'_> {
@@ -25,10 +23,10 @@ impl Figure for Beside<'_> {
         // A mark and the gap after it.
         let room = canvas.size.0 - 2.0 * MARGIN - 68.0;
         let name = |it: &str| Lettering::LABEL.fitting(it.to_owned(), room);
-        let legend: Vec<_> = (0..).zip(self.runs).map(|(at, it)| (Mark::Line(stroke(at)), name(&it.0))).collect();
+        let legend: Vec<_> = (0..).zip(self.runs).map(|(at, it)| (Mark::Line(stroke(at)), name(it.0))).collect();
         let top = legend_below(canvas, 0.0, &legend);
         let [place] = stack(canvas, top, [1.0]);
-        let curves: Vec<_> = self.runs.iter().map(|it| self.curve(&it.1)).collect();
+        let curves: Vec<_> = self.runs.iter().map(|it| smooth(&(self.series)(it.1).means())).collect();
         let all = || curves.iter().flatten();
         let x = Axis::steps(all().map(|it| it.0 + 1.0).fold(1.0, f64::max), 8);
         let y = Axis::around(all().map(|it| it.1), 5);
@@ -41,13 +39,6 @@ impl Figure for Beside<'_> {
         for (at, curve) in curves.into_iter().enumerate() {
             panel.line(canvas, &thin(curve), stroke(at));
         }
-    }
-}
-
-impl Beside<'_> {
-    fn curve(&self, run: &Run<'_>) -> Vec<Point> {
-        let values = run.committed().filter_map(|it| Some((it.step as f64, (self.value)(it)?)));
-        smooth(&values.filter(|it| it.1.is_finite()).collect::<Vec<_>>())
     }
 }
 

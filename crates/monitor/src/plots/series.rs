@@ -3,7 +3,7 @@
 use super::canvas::Point;
 
 /// The most points of a line in a picture; more would make files large and look the same at 1200 pixels.
-pub(super) const MAX_POINTS: usize = 1500;
+pub(crate) const MAX_POINTS: usize = 1500;
 /// Smoothing averages over this part of the run ...
 const SMOOTHING_SHARE: f64 = 0.03;
 /// ... and at least over so many steps on either side.

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_types::{Extent, StepDone};
-
 use super::Figure;
 use super::axis::Axis;
 use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, legend_below};
 use super::panel::{Panel, label_below, stack};
+use crate::history::History;
 use crate::metrics::rate;
-use crate::policy::Policy;
-use crate::run::Run;
 
 /// Samples per second of each micro-batch size that was asked for, and the one that the run ended with; steps of another
 /// patch, which is another amount of work, are drawn apart.
-pub(super) struct Rates<'a>(pub(super) &'a Run<'a>);
+pub(super) struct Rates<'a>(pub(super) &'a History);
 
 const CHOSEN: Stroke = Stroke::dashed(palette::ORANGE, 2.4);
 const RATE: Stroke = Stroke::solid(palette::BLUE, 2.4);
@@ -23,8 +20,8 @@ const OTHER: Stroke = Stroke::solid(palette::GREY, 2.4);
 
 impl Figure for Rates<'_> {
     fn draw(&self, canvas: &Canvas) {
-        let last = self.0.committed().last().map(|it| it.rung);
-        let is_alike = |it: &StepDone| last.is_some_and(|last| it.rung.patch_size == last.patch_size);
+        let last = self.0.tail_that_ran().last.as_ref().map(|it| it.rung);
+        let is_alike = |patch_size: u32| last.is_some_and(|last| patch_size == last.patch_size);
         let (rates, others) = (rates(self.0, is_alike), rates(self.0, |it| !is_alike(it)));
         let chosen = last.map(|it| f64::from(it.micro_batch_size));
         let mut legend = vec![(Mark::Dot(RATE), "all steps of a size".to_owned())];
@@ -37,7 +34,7 @@ impl Figure for Rates<'_> {
         let x = Axis::whole(0.0, 1.1 * all().map(|it| it.0).chain(chosen).fold(1.0, f64::max), 6);
         let y = Axis::linear(0.0, 1.1 * all().map(|it| it.1).fold(0.0, f64::max), 5);
         let panel = Panel::new("samples per second", &x, y, place);
-        let of_longest = if Policy::of(self.0).cells.is_empty() { "" } else { " of the longest" };
+        let of_longest = if self.0.policy.cells.is_empty() { "" } else { " of the longest" };
         panel.frame_over(canvas, Some(&format!("micro-batch size{of_longest} (samples)")), true);
         if all().next().is_none() {
             return panel.remark(canvas, "no step was timed");
@@ -49,26 +46,24 @@ impl Figure for Rates<'_> {
     }
 }
 
-/// Returns the samples by the time of all committed steps of each size that count; the first step of a run pays for the
-/// others.
-fn rates(run: &Run<'_>, counts: impl Fn(&StepDone) -> bool) -> Vec<Point> {
+/// Returns the samples by the time of all committed steps of each size, of the patches that count.
+fn rates(history: &History, counts: impl Fn(u32) -> bool) -> Vec<Point> {
     let mut sums: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
-    for it in run.committed().skip(1).filter(|it| counts(it)) {
-        let sum = sums.entry(it.rung.micro_batch_size).or_default();
-        *sum = (sum.0 + it.n_samples(), sum.1 + it.seconds);
+    for ((patch_size, size), (samples, seconds)) in &history.curves.committed.rates {
+        if counts(*patch_size) {
+            let sum = sums.entry(*size).or_default();
+            *sum = (sum.0 + samples, sum.1 + seconds);
+        }
     }
     sums.into_iter().filter_map(|(size, (samples, seconds))| Some((size.into(), rate(samples, seconds)?))).collect()
 }
 
 /// Samples by the edge that they were padded or cut to.
-pub(super) struct Edges<'a>(pub(super) &'a Run<'a>);
+pub(super) struct Edges<'a>(pub(super) &'a History);
 
 impl Figure for Edges<'_> {
     fn draw(&self, canvas: &Canvas) {
-        let mut samples: BTreeMap<Extent, u64> = BTreeMap::new();
-        for it in self.0.committed().flat_map(|it| &it.micro_batches) {
-            *samples.entry(it.edges).or_default() += it.ids.len() as u64;
-        }
+        let samples = &self.0.curves.committed.edges;
         let [place] = stack(canvas, 0.0, [1.0]);
         let x = Axis::whole(0.0, samples.len() as f64, 6).without_ticks();
         let y = Axis::whole(0.0, 1.1 * samples.values().max().map_or(1.0, |it| *it as f64), 5);

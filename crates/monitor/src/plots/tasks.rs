@@ -1,7 +1,5 @@
 //! The tasks of a run beside each other.
 
-use plimsoll_types::TaskStep;
-
 use super::Figure;
 use super::axis::Axis;
 use super::canvas::{Canvas, Color, Lettering, Point, Stroke, palette};
@@ -9,11 +7,8 @@ use super::header::{Mark, header};
 use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::ratios::{Ratios, baseline};
 use super::series::{MAX_POINTS, smooth, thin_to};
-use crate::run::Run;
-use crate::task::task_reports;
+use crate::history::{History, MAX_TASKS, Series};
 
-/// The most tasks of a picture: more colours are not told apart.
-const MAX_TASKS: usize = 7;
 /// Colours of the tasks, in order.
 const COLORS: [Color; MAX_TASKS] =
     [palette::BLUE, palette::VERMILLION, palette::GREEN, palette::ORANGE, palette::PURPLE, palette::SKY, palette::INK];
@@ -26,15 +21,15 @@ const PALE: f64 = 0.35;
 
 /// The comparison of the tasks of a run.
 pub(super) struct Comparison<'a> {
-    run: &'a Run<'a>,
+    history: &'a History,
     names: Vec<String>,
 }
 
 impl<'a> Comparison<'a> {
     /// Returns `None` where there is nothing to compare: no tasks, or one.
-    pub(super) fn new(run: &'a Run<'a>) -> Option<Self> {
-        let names = run.task_names();
-        (1 < names.len()).then_some(Self { run, names })
+    pub(super) fn new(history: &'a History) -> Option<Self> {
+        let names = history.tasks.names();
+        (1 < names.len()).then_some(Self { history, names })
     }
 
     fn n_shown(&self) -> usize {
@@ -43,22 +38,18 @@ impl<'a> Comparison<'a> {
 
     fn subtitle(&self) -> String {
         let (shown, all) = (self.n_shown(), self.names.len());
-        let subtitle = self.run.subtitle();
+        let subtitle = self.history.subtitle();
         if shown < all { format!("the first {shown} of {all} tasks · {subtitle}") } else { subtitle }
     }
 
-    /// Returns a value of a task in each step that says it.
-    fn series(&self, task: usize, value: impl Fn(&TaskStep) -> Option<f64>) -> Vec<Point> {
-        let values = self.run.steps().filter_map(|it| Some((it.step as f64, value(it.tasks.get(task)?)?)));
-        values.filter(|it| it.1.is_finite()).collect()
-    }
-
-    fn all(&self, value: impl Fn(&TaskStep) -> Option<f64> + Copy) -> Vec<Vec<Point>> {
-        (0..self.n_shown()).map(|task| self.series(task, value)).collect()
+    /// Returns the losses of the tasks that are shown, or their weights.
+    fn all(&self, of: fn(&[Series; 2]) -> &Series) -> Vec<&'a Series> {
+        self.history.curves.tasks.iter().map(of).collect()
     }
 
     fn draw_losses(&self, canvas: &Canvas, x: &Axis, place: Place, lowest: bool) {
-        let losses = self.all(|it| it.loss);
+        let series = self.all(|[losses, _]| losses);
+        let losses: Vec<_> = series.iter().map(|it| it.points()).collect();
         let y = Axis::around(losses.iter().flatten().map(|it| it.1), 8);
         let heading = if y.is_logarithmic() { "loss of each task (logarithmic)" } else { "loss of each task" };
         let panel = Panel::new(heading, x, y, place.between((LEFT, MIDDLE.0)));
@@ -70,11 +61,12 @@ impl<'a> Comparison<'a> {
             panel.dots(canvas, points, pale(color));
             panel.line(canvas, &self.thin(points), Stroke::solid(pale(color), 1.2));
         }
-        let smoothed = losses.iter().map(|it| self.thin(&smooth(it)));
+        let smoothed = series.iter().map(|it| self.thin(&smooth(&it.means())));
         smoothed.zip(COLORS).for_each(|(it, color)| panel.line(canvas, &it, Stroke::solid(color, 3.0)));
     }
 
-    fn draw_weights(&self, canvas: &Canvas, x: &Axis, weights: &[Vec<Point>], place: Place) {
+    fn draw_weights(&self, canvas: &Canvas, x: &Axis, weights: &[&Series], place: Place) {
+        let weights: Vec<_> = weights.iter().map(|it| it.points()).collect();
         let y = Axis::around(weights.iter().flatten().map(|it| it.1), 5);
         let panel = Panel::new("weight of each task's loss", x, y, place.between((LEFT, MIDDLE.0)));
         panel.frame(canvas, true);
@@ -95,10 +87,10 @@ impl Figure for Comparison<'_> {
         let mut legend: Vec<_> = self.names.iter().zip(COLORS).map(entry).collect();
         legend.push((Mark::Vertical(baseline()), "baseline".to_owned()));
         let top = header(canvas, "Tasks compared", self.subtitle(), &legend);
-        let end = self.run.steps().map(|it| it.step + 1).max().unwrap_or(1);
+        let end = self.history.n_done().max(1);
         let x = Axis::steps(end as f64, 6);
-        let weights = self.all(|it| Some(it.weight));
-        if weights.iter().any(|it| it.iter().any(|point| Some(point.1) != it.first().map(|first| first.1))) {
+        let weights = self.all(|[_, weights]| weights);
+        if weights.iter().any(|it| !it.is_empty() && it.constant().is_none()) {
             let [upper, lower] = stack(canvas, top, [0.64, 0.36]);
             self.draw_losses(canvas, &x, upper, false);
             self.draw_weights(canvas, &x, &weights, lower);
@@ -107,7 +99,7 @@ impl Figure for Comparison<'_> {
             self.draw_losses(canvas, &x, place, true);
         }
         let [place] = stack(canvas, top, [1.0]);
-        let reports = task_reports(self.run);
+        let reports = self.history.tasks.reports();
         Ratios {
             tasks: &reports[..self.n_shown()],
             colors: &COLORS,

@@ -6,10 +6,10 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, header};
 use super::panel::{Panel, Place, stack};
 use super::series::{smooth, thin};
-use crate::run::Run;
+use crate::history::{History, Series};
 
 /// The training curves of a run.
-pub(super) struct Curves<'a>(pub(super) &'a Run<'a>);
+pub(super) struct Curves<'a>(pub(super) &'a History);
 
 impl Figure for Curves<'_> {
     fn draw(&self, canvas: &Canvas) {
@@ -18,7 +18,7 @@ impl Figure for Curves<'_> {
             (Mark::Line(style.loss), "loss of a step".to_owned()),
             (Mark::Line(style.smoothed), "smoothed loss".to_owned()),
         ];
-        if self.0.validations().next().is_some() {
+        if self.0.learning.last().is_some() {
             legend.push((Mark::Line(style.metric), "validation metric".to_owned()));
             legend.push((Mark::Line(style.baseline), "its baseline".to_owned()));
         }
@@ -50,8 +50,8 @@ impl Style {
 
 impl Curves<'_> {
     fn draw_loss(&self, canvas: &Canvas, style: &Style, x: &Axis, place: Place) {
-        let losses: Vec<Point> =
-            self.0.steps().map(|it| (it.step as f64, it.loss)).filter(|it| it.1.is_finite()).collect();
+        let series = &self.0.curves.loss;
+        let losses = series.points();
         let y = Axis::around(losses.iter().map(|it| it.1), 8);
         let heading = if y.is_logarithmic() { "training loss (logarithmic)" } else { "training loss" };
         let panel = Panel::new(heading, x, y, place);
@@ -59,19 +59,18 @@ impl Curves<'_> {
         if losses.is_empty() {
             return panel.remark(canvas, "no step yet");
         }
-        let smoothed = smooth(&losses);
+        let smoothed = smooth(&series.means());
         panel.dots(canvas, &losses, palette::PALE_SKY);
         panel.line(canvas, &thin(losses), style.loss);
         panel.line(canvas, &thin(smoothed), style.smoothed);
     }
 
     fn draw_metric(&self, canvas: &Canvas, style: &Style, x: &Axis, place: Place) {
-        let values = |of: fn(&plimsoll_types::Validated) -> f64| -> Vec<Point> {
-            thin(self.0.validations().map(|it| (it.step as f64, of(it))).filter(|it| it.1.is_finite()).collect())
-        };
-        let (metric, baseline) = (values(|it| it.metric), values(|it| it.baseline));
+        let learning = &self.0.learning;
+        let values = |of: &Series| thin(of.points());
+        let (metric, baseline) = (values(&learning.metric), values(&learning.baseline));
         let y = Axis::around(metric.iter().chain(&baseline).map(|it| it.1), 6);
-        let name = self.0.validations().last().map_or("metric", |it| it.metric_name.as_str());
+        let name = learning.last().map_or("metric", |it| it.metric_name.as_str());
         let panel = Panel::new(format!("validation: {name}"), x, y, place);
         panel.frame(canvas, true);
         if metric.is_empty() {
@@ -84,7 +83,7 @@ impl Curves<'_> {
     }
 
     fn end(&self) -> f64 {
-        self.0.steps().map(|it| it.step + 1).chain(self.0.validations().map(|it| it.step)).max().unwrap_or(1) as f64
+        self.0.n_done().max(self.0.learning.last().map_or(0, |it| it.step)).max(1) as f64
     }
 }
 

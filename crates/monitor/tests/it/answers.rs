@@ -1,6 +1,6 @@
 //! What the first lines of a report answer.
 
-use plimsoll_monitor::{Restart, RunFacts, StepSettings, TrainingReport};
+use plimsoll_monitor::{History, Restart, RunFacts, StepSettings, TrainingReport};
 use plimsoll_types::{Bytes, CheckpointSaved, Event, Goal, ItemsMeasured, NamedMetric, StepDone, Validated};
 
 use crate::run;
@@ -27,7 +27,7 @@ fn validated(metrics: &[f64]) -> Vec<Event> {
 }
 
 pub(crate) fn report(events: &[Event], step_settings: StepSettings) -> TrainingReport {
-    TrainingReport::new(events, RunFacts { step_settings, ..RunFacts::default() })
+    TrainingReport::new(&History::of(events), RunFacts { step_settings, ..RunFacts::default() })
 }
 
 fn findings(events: &[Event]) -> Vec<String> {
@@ -90,13 +90,13 @@ fn deaths_and_what_they_cost_are_in_the_report() {
     let restarts = vec![death(20, 12), death(30, 2)];
     let undone = (0..14).map(|it| StepDone { seconds: 0.25, ..run::step(it, run::knobs(16, 4)) }).collect();
     let facts = RunFacts { restarts, undone, ..RunFacts::default() };
-    let report = TrainingReport::new(&validated(&[0.5]), facts.clone());
+    let report = TrainingReport::new(&History::of(&validated(&[0.5])), facts.clone());
     let text = report.to_markdown();
     assert!(text.contains("| restarts | 2, for which 14 steps were done again, 3.5 s of work |"), "{text}");
     assert!(text.contains("* SIGKILL after step 31; the next one began at step 20 and did 12 steps again"), "{text}");
     // A checkpoint that was damaged costs steps as well, and nobody died.
     let facts = RunFacts { restarts: Vec::new(), ..facts };
-    let text = TrainingReport::new(&validated(&[0.5]), facts).to_markdown();
+    let text = TrainingReport::new(&History::of(&validated(&[0.5])), facts).to_markdown();
     assert!(text.contains("| steps done again | 14, 3.5 s of work |") && !text.contains("restarts"), "{text}");
 }
 
@@ -111,9 +111,9 @@ fn the_test_of_the_best_model_is_told_with_all_that_was_measured_and_is_no_valid
     let mut events = run::small();
     events.retain(|it| !matches!(it, Event::Validated(_)));
     events.extend([best, worse].map(Event::Validated));
-    let before = TrainingReport::new(&events, RunFacts::default());
+    let before = TrainingReport::new(&History::of(&events), RunFacts::default());
     events.push(Event::Tested(tested));
-    let after = TrainingReport::new(&events, RunFacts::default());
+    let after = TrainingReport::new(&History::of(&events), RunFacts::default());
     let line = "PSNR (dB) 30.50 at step 2, baseline 28.25 on the same samples; SSIM 0.8750, baseline 0.5000\n";
     assert!(after.to_table().contains(line) && !before.to_table().contains("test of"), "{}", after.to_table());
     assert_eq!((&before.best_validation, &before.last_validation), (&after.best_validation, &after.last_validation));

@@ -1,12 +1,12 @@
 //! What the report says to change, and why.
 
-use plimsoll_monitor::{RunFacts, StepSettings, TrainingReport};
-use plimsoll_types::{Event, StepDone};
+use plimsoll_monitor::{History, RunFacts, StepSettings, TrainingReport};
+use plimsoll_types::{Event, RunStarted, StepDone};
 
 use crate::run;
 
 fn changes(events: &[Event], facts: RunFacts) -> Vec<[String; 2]> {
-    let report = TrainingReport::new(events, facts);
+    let report = TrainingReport::new(&History::of(events), facts);
     report.changes.into_iter().map(|it| [it.setting, it.figure]).collect()
 }
 
@@ -44,7 +44,31 @@ fn padding_names_the_edges_where_more_of_them_would_pad_less() {
     };
     assert_eq!(changes(&events, facts(true)), [["batch.n_edges", "41 % of the positions were padding"]]);
     assert_eq!(changes(&events, facts(false)), [] as [[String; 2]; 0]);
-    let findings = |lacks_edges| TrainingReport::new(&events, facts(lacks_edges)).findings.join(" ");
+    let findings = |lacks_edges| TrainingReport::new(&History::of(&events), facts(lacks_edges)).findings.join(" ");
     assert!(findings(true).contains("a larger `batch.n_edges` pads less"));
     assert!(findings(false).contains("there are edges enough"));
+}
+
+#[test]
+fn padding_is_held_against_what_the_edges_promise() {
+    let report = |real: u64, planned: Option<f64>| {
+        let Event::RunStarted(start) = run::started(4) else { unreachable!("the head of a log") };
+        let head = Event::RunStarted(RunStarted { planned_padding: planned, unit_of_length: "tokens".into(), ..start });
+        let step = |n| Event::StepDone(StepDone { real_positions: Some(real), ..run::step(n, run::knobs(64, 4)) });
+        TrainingReport::new(&History::of(&[head, step(0), step(1)]), RunFacts::default())
+    };
+    // A step has 1024 positions.
+    let above = report(920, Some(0.04));
+    assert_eq!(above.findings.len(), 1);
+    assert!(
+        above.findings[0].contains("10 % of the positions") && above.findings[0].contains("edges alone make it 4.0 %")
+    );
+    assert!(
+        above.to_markdown().contains("10 % (4.0 % planned)") && above.to_json().contains("\"planned_padding\": 0.04")
+    );
+    assert!(
+        above.to_html(&History::default(), &RunFacts::default(), "").contains("<dd class=\"bad\">10 % (4.0 % planned)")
+    );
+    assert_eq!(report(940, Some(0.04)).findings, [""; 0], "8 % is less than five points above");
+    assert_eq!(report(920, None).findings, [""; 0], "nothing was promised");
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
-use plimsoll_monitor::{ComparedRun, Comparison, RunFacts};
+use plimsoll_monitor::{ComparedRun, Comparison, History, RunFacts};
 use plimsoll_types::{Event, RunStarted, StepDone, Validated};
 use serde_json::Value;
 
 use crate::run;
 
-fn compared(name: &str, events: Vec<Event>, settings: &[(&str, &str)]) -> ComparedRun {
+fn compared(name: &str, events: &[Event], settings: &[(&str, &str)]) -> ComparedRun {
     let settings: BTreeMap<_, _> = settings.iter().map(|(key, it)| ((*key).to_owned(), (*it).to_owned())).collect();
     let seconds = events.iter().map(|it| if let Event::StepDone(it) = it { it.seconds } else { 0.0 }).sum();
-    ComparedRun::new(name.to_owned(), events, RunFacts { seconds, ..RunFacts::default() }, settings)
+    ComparedRun::new(name.to_owned(), History::of(events), RunFacts { seconds, ..RunFacts::default() }, settings)
 }
 
 /// Two runs of one job, the second twice as fast.
@@ -21,9 +21,9 @@ fn pair() -> [ComparedRun; 2] {
         Event::StepDone(it) => Event::StepDone(StepDone { seconds: it.seconds / 2.0, ..it }),
         other => other,
     };
-    let other = run::long(600).into_iter().map(fast).collect();
+    let other: Vec<Event> = run::long(600).into_iter().map(fast).collect();
     let settings = |steps| [("train.steps", steps), ("seed", "0"), ("device", "flex")];
-    [compared("runs/a", run::long(600), &settings("600")), compared("runs/b", other, &settings("900"))]
+    [compared("runs/a", &run::long(600), &settings("600")), compared("runs/b", &other, &settings("900"))]
 }
 
 /// The same run of another job.
@@ -64,7 +64,7 @@ fn a_terminal_without_room_has_the_runs_below_each_other() {
 
 #[test]
 fn of_several_jobs_only_what_is_comparable_is_compared_and_the_rest_is_named() {
-    let runs = [compared("a", run::long(100), &[]), compared("b", other_job(run::long(100)), &[])];
+    let runs = [compared("a", &run::long(100), &[]), compared("b", &other_job(run::long(100)), &[])];
     let comparison = Comparison::new(&runs);
     let table = comparison.to_table(120);
     for missing in ["samples per second", "training loss,", "validation:", "baseline"] {

@@ -1,7 +1,7 @@
 //! The steps as a table, which a reader of comma-separated values must understand.
 
 use insta::assert_snapshot;
-use plimsoll_monitor::steps_csv;
+use plimsoll_monitor::{StepsCsv, Table};
 use plimsoll_types::{Event, RunStarted, StepDone, TaskStep};
 
 use crate::run;
@@ -23,12 +23,12 @@ fn cells(line: &str) -> Vec<String> {
 
 #[test]
 fn a_row_for_each_step_has_a_cell_for_each_column() {
-    assert_snapshot!(steps_csv(&run::small()));
+    assert_snapshot!(StepsCsv::default().of(&run::small()));
 }
 
 #[test]
 fn every_column_is_documented() {
-    let table = steps_csv(&[]);
+    let table = StepsCsv::default().of(&[]);
     let names = cells(table.trim_end());
     assert!(20 < names.len(), "{names:?}");
     for name in names {
@@ -42,7 +42,7 @@ fn a_task_has_columns_of_its_name_whatever_that_is() {
     let tasks = vec!["same, \"or\" not".to_owned(), "digit".to_owned()];
     let of_tasks = vec![TaskStep { samples: 4, loss: None, gradient_norm: None, weight: 0.5 }];
     let step = StepDone { tasks: of_tasks, loss: f64::NAN, ..run::step(0, run::knobs(16, 4)) };
-    let table = steps_csv(&[Event::RunStarted(RunStarted { tasks, ..start }), Event::StepDone(step)]);
+    let table = StepsCsv::default().of(&[Event::RunStarted(RunStarted { tasks, ..start }), Event::StepDone(step)]);
     let rows: Vec<_> = table.lines().map(cells).collect();
     assert_eq!(rows.len(), 2, "{table}");
     assert_eq!(rows[0].len(), rows[1].len());

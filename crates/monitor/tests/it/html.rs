@@ -1,6 +1,8 @@
 //! The page of a run, which must be whole, safe and light.
 
-use plimsoll_monitor::{RankReport, Restart, RunFacts, TrainingReport, decode, memory_timeline, training_curves};
+use plimsoll_monitor::{
+    History, RankReport, Restart, RunFacts, TrainingReport, decode, memory_timeline, training_curves,
+};
 use plimsoll_types::{
     Attempt, Bytes, CheckpointSaved, Event, RunStarted, Stage, StepDone, StepFailed, StepShape, TaskStep, Validated,
 };
@@ -8,7 +10,11 @@ use plimsoll_types::{
 use crate::run;
 
 fn page(events: &[Event], facts: &RunFacts) -> String {
-    TrainingReport::new(events, facts.clone()).to_html(events, facts, "[train]\nsteps = 6 # <few> & fast\n")
+    TrainingReport::new(&History::of(events), facts.clone()).to_html(
+        &History::of(events),
+        facts,
+        "[train]\nsteps = 6 # <few> & fast\n",
+    )
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn what_a_log_names_is_text_and_no_markup() {
     let facts = RunFacts {
         warnings: vec![name(), "`<b>` & more".into()],
         skipped_files: vec![name()],
-        other_ranks: vec![RankReport { device: Some(name()), ..RankReport::new(1, &events) }],
+        other_ranks: vec![RankReport { device: Some(name()), ..RankReport::new(1, &History::of(&events)) }],
         restarts: vec![Restart { step: 1, death: name(), undone_steps: 1 }],
         out_dir: name(),
         ..RunFacts::default()
@@ -69,7 +75,10 @@ fn what_a_log_names_is_text_and_no_markup() {
     assert_eq!((page.matches("</style>").count(), page.matches("<svg").count()), (1, page.matches("</svg>").count()));
     assert!(page.contains("<code>&lt;b&gt;</code> &amp; more") && page.contains("# &lt;few&gt; &amp; fast"));
     // Pictures are read as XML, which forgives less.
-    assert!(!memory_timeline(&events, &facts).png.is_empty() && !training_curves(&events).png.is_empty());
+    assert!(
+        !memory_timeline(&History::of(&events), &facts).png.is_empty()
+            && !training_curves(&History::of(&events)).png.is_empty()
+    );
 }
 
 #[test]
@@ -91,7 +100,7 @@ fn a_run_that_died_in_its_first_step_says_so() {
 #[test]
 fn a_page_of_several_ranks_has_a_row_of_each() {
     let events = run::small();
-    let other = RankReport { failures: 1, ..RankReport::new(1, &events) };
+    let other = RankReport { failures: 1, ..RankReport::new(1, &History::of(&events)) };
     let page = page(&events, &RunFacts { other_ranks: vec![other], ..RunFacts::default() });
     assert!(page.contains("are of rank 0 of 2;") && !self::page(&events, &RunFacts::default()).contains("rank 0"));
     assert!(page.contains("<td>rank 0</td>") && page.contains("<td>rank 1</td>") && page.contains(", 1 failure<"));

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{Plot, Restart, RunFacts, loss_comparison, memory_timeline, training_curves};
+use plimsoll_monitor::{History, Plot, Restart, RunFacts, loss_comparison, memory_timeline, training_curves};
 use plimsoll_types::{Bytes, Event, Phase, StepDone};
 use resvg::tiny_skia::Pixmap;
 
@@ -20,12 +20,12 @@ pub(crate) fn texts(plot: &Plot) -> String {
 
 #[test]
 fn the_training_curves_say_what_they_show() {
-    assert_snapshot!(texts(&training_curves(&run::small())));
+    assert_snapshot!(texts(&training_curves(&History::of(&run::small()))));
 }
 
 #[test]
 fn the_memory_timeline_says_what_it_shows() {
-    assert_snapshot!(texts(&memory_timeline(&run::small(), &RunFacts::default())));
+    assert_snapshot!(texts(&memory_timeline(&History::of(&run::small()), &RunFacts::default())));
 }
 
 #[test]
@@ -37,18 +37,18 @@ fn the_comparison_of_losses_says_what_it_shows() {
     if let Event::StepDone(done) = &mut disturbed[6] {
         done.loss *= 1.002;
     }
-    assert_snapshot!(texts(&loss_comparison(&calm, &disturbed)));
-    assert!(texts(&loss_comparison(&calm, &[])).contains("no step in common"));
-    assert!(texts(&loss_comparison(&[], &[])).contains("no step yet"));
+    assert_snapshot!(texts(&loss_comparison(&History::of(&calm), &History::of(&disturbed))));
+    assert!(texts(&loss_comparison(&History::of(&calm), &History::of(&[]))).contains("no step in common"));
+    assert!(texts(&loss_comparison(&History::of(&[]), &History::of(&[]))).contains("no step yet"));
 }
 
 #[test]
 fn both_formats_have_the_same_size_and_every_call_the_same_bytes() {
-    let plot = memory_timeline(&run::small(), &RunFacts::default());
+    let plot = memory_timeline(&History::of(&run::small()), &RunFacts::default());
     let picture = Pixmap::decode_png(&plot.png).unwrap();
     assert_eq!((picture.width(), picture.height()), (1200, 800));
     assert!(plot.svg.starts_with("<svg width=\"1200\" height=\"800\" viewBox=\"0 0 1200 800\""), "{}", &plot.svg[..80]);
-    assert_eq!(memory_timeline(&run::small(), &RunFacts::default()), plot);
+    assert_eq!(memory_timeline(&History::of(&run::small()), &RunFacts::default()), plot);
 }
 
 #[test]
@@ -70,7 +70,9 @@ fn runs_with_hardly_anything_to_show_are_drawn() {
         vec![run::failed(0, run::knobs(16, 4), None)],
     ];
     for events in runs {
-        for plot in [training_curves(&events), memory_timeline(&events, &RunFacts::default())] {
+        for plot in
+            [training_curves(&History::of(&events)), memory_timeline(&History::of(&events), &RunFacts::default())]
+        {
             assert!(plot.svg.contains("step") && !plot.svg.contains("NaN"), "{events:?}");
             assert!(Pixmap::decode_png(&plot.png).is_ok());
         }
@@ -82,16 +84,17 @@ fn a_long_run_stays_light_and_keeps_its_highest_peak() {
     let highest = StepDone { peak: Bytes::mib(400), ..run::step(7_777, run::knobs(16, 4)) };
     let mut events: Vec<Event> = (0..20_000).map(|it| Event::StepDone(run::step(it, run::knobs(16, 4)))).collect();
     events[7_777] = Event::StepDone(highest);
-    let plot = memory_timeline(&events, &RunFacts::default());
+    let plot = memory_timeline(&History::of(&events), &RunFacts::default());
     assert!(plot.svg.len() < 200_000, "{} bytes", plot.svg.len());
     assert!(plot.svg.contains("400"), "the axis reaches the highest peak");
-    assert!(training_curves(&events).svg.len() < 200_000);
+    assert!(training_curves(&History::of(&events)).svg.len() < 200_000);
 }
 
 #[test]
 fn every_attempt_that_ran_out_of_memory_is_marked() {
-    let strokes =
-        |events: &[Event]| memory_timeline(events, &RunFacts::default()).svg.matches("stroke=\"#D55E00\"").count();
+    let strokes = |events: &[Event]| {
+        memory_timeline(&History::of(events), &RunFacts::default()).svg.matches("stroke=\"#D55E00\"").count()
+    };
     let step = Event::StepDone(run::step(0, run::knobs(16, 4)));
     let failed = run::failed(0, run::knobs(16, 4), None);
     assert_eq!(strokes(std::slice::from_ref(&step)), 0, "what does not occur has no place in the legend");
@@ -102,7 +105,7 @@ fn every_attempt_that_ran_out_of_memory_is_marked() {
 fn what_was_foreseen_and_what_went_wrong_is_drawn_where_it_occurs() {
     let facts = RunFacts::default();
     let legend = |events: &[Event], facts: &RunFacts| {
-        let svg = memory_timeline(events, facts).svg;
+        let svg = memory_timeline(&History::of(events), facts).svg;
         let names = ["expected to upper bound", "above its bound", "out of memory", "restart", "steps undone"];
         names.into_iter().filter(|it| svg.contains(it)).collect::<Vec<_>>()
     };
@@ -118,8 +121,9 @@ fn what_was_foreseen_and_what_went_wrong_is_drawn_where_it_occurs() {
 
 #[test]
 fn the_start_is_enlarged_where_its_adjustments_would_be_lost() {
-    let is_enlarged =
-        |events: &[Event]| memory_timeline(events, &RunFacts::default()).svg.contains("the start, enlarged");
+    let is_enlarged = |events: &[Event]| {
+        memory_timeline(&History::of(events), &RunFacts::default()).svg.contains("the start, enlarged")
+    };
     assert!(is_enlarged(&run::settled(400)));
     assert!(!is_enlarged(&run::settled(30)) && !is_enlarged(&run::long(600)) && !is_enlarged(&[]));
 }
@@ -128,7 +132,7 @@ fn the_start_is_enlarged_where_its_adjustments_would_be_lost() {
 fn a_bound_beyond_all_memory_stays_inside_its_panel() {
     let far = StepDone { upper: Some(Bytes::gib(900)), ..run::step(3, run::knobs(16, 4)) };
     let events: Vec<Event> = [run::step(2, run::knobs(16, 4)), far].map(Event::StepDone).into();
-    let svg = memory_timeline(&events, &RunFacts::default()).svg;
+    let svg = memory_timeline(&History::of(&events), &RunFacts::default()).svg;
     let paths = svg.lines().filter(|it| it.contains("stroke=\"#CC79A7\"")).filter_map(|it| it.split('"').nth(1));
     let heights = paths.flat_map(|it| it.trim_start_matches('M').split('L')).filter_map(|it| it.split(' ').nth(1));
     let heights: Vec<f64> = heights.map(|it| it.parse().unwrap()).collect();

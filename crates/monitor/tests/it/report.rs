@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{Outlook, RunFacts, TrainingReport, batch_metrics, epoch_metrics};
+use plimsoll_monitor::{BatchMetrics, EpochMetrics, History, Outlook, RunFacts, Table, TrainingReport};
 use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepDone, StepShape};
 
 use crate::{plan, run};
@@ -20,14 +20,14 @@ fn report(events: &[Event]) -> TrainingReport {
         out_dir: "runs/small".into(),
         ..RunFacts::default()
     };
-    TrainingReport::new(events, facts)
+    TrainingReport::new(&History::of(events), facts)
 }
 
 #[test]
 fn a_report_says_when_steps_waited_for_their_samples() {
     let told = |seconds, part| {
         let facts = RunFacts { waiting: Some((seconds, part)), ..RunFacts::default() };
-        let found = TrainingReport::new(&run::small(), facts);
+        let found = TrainingReport::new(&History::of(&run::small()), facts);
         assert_eq!(found.waiting_seconds, Some(seconds));
         found.findings.into_iter().find(|it| it.contains("waited for their samples"))
     };
@@ -54,7 +54,7 @@ fn a_report_is_a_table() {
 
 #[test]
 fn a_run_that_did_nothing_reports_nulls() {
-    let report = TrainingReport::new(&[], RunFacts::default());
+    let report = TrainingReport::new(&History::of(&[]), RunFacts::default());
     assert_snapshot!(report.to_json());
     assert_snapshot!(report.to_markdown() + &report.to_table());
 }
@@ -93,12 +93,12 @@ fn an_adjustment_is_a_row_however_many_parameters_it_changes() {
 
 #[test]
 fn a_step_is_a_row() {
-    assert_snapshot!(batch_metrics(&run::small()));
+    assert_snapshot!(BatchMetrics::default().of(&run::small()));
 }
 
 #[test]
 fn an_epoch_is_a_row() {
-    assert_snapshot!(epoch_metrics(&run::long(250)));
+    assert_snapshot!(EpochMetrics::default().of(&run::long(250)));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn padding_and_real_work_are_told_where_the_log_says_them() {
     let padded = |real| {
         let step = |n| StepDone { real_positions: Some(real), seconds: 0.5, ..run::step(n, run::knobs(64, 4)) };
         let events: Vec<Event> = (0..4).map(|it| Event::StepDone(step(it))).collect();
-        (report(&events), batch_metrics(&events))
+        (report(&events), BatchMetrics::default().of(&events))
     };
     // A step has 16 samples of 64 positions.
     let (found, metrics) = padded(768);

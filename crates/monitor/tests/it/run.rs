@@ -22,6 +22,7 @@ pub(crate) fn started(n_steps: u64) -> Event {
         n_steps,
         tasks: Vec::new(),
         unit_of_length: "pixels".into(),
+        planned_padding: None,
         knobs: knobs(16, 4),
         budget: MEMORY,
         controller: "{}".into(),

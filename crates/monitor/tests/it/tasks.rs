@@ -1,5 +1,7 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{RunFacts, TrainingReport, batch_metrics, epoch_metrics, memory_timeline, task_comparison};
+use plimsoll_monitor::{
+    BatchMetrics, EpochMetrics, History, RunFacts, Table, TrainingReport, memory_timeline, task_comparison,
+};
 use plimsoll_types::{
     Bytes, Decided, Decision, EpochDone, Event, MicroBatch, MoveReason, NamedMetric, Resize, RunStarted, StepDone,
     TaskStep, Validated,
@@ -96,17 +98,17 @@ fn run_of(n_steps: u64, vary: bool) -> Vec<Event> {
 }
 
 fn report(events: &[Event]) -> TrainingReport {
-    TrainingReport::new(events, RunFacts { seconds: 65.4, ..RunFacts::default() })
+    TrainingReport::new(&History::of(events), RunFacts { seconds: 65.4, ..RunFacts::default() })
 }
 
 #[test]
 fn every_step_says_what_it_did_for_each_task() {
-    assert_snapshot!(batch_metrics(&run_of(4, true)));
+    assert_snapshot!(BatchMetrics::default().of(&run_of(4, true)));
 }
 
 #[test]
 fn every_epoch_says_what_it_did_for_each_task() {
-    assert_snapshot!(epoch_metrics(&run_of(4, true)));
+    assert_snapshot!(EpochMetrics::default().of(&run_of(4, true)));
 }
 
 #[test]
@@ -131,25 +133,25 @@ fn batch_sizes_that_change_are_adjustments() {
 
 #[test]
 fn the_comparison_says_what_it_shows() {
-    assert_snapshot!(texts(&task_comparison(&run_of(300, true)).unwrap()));
+    assert_snapshot!(texts(&task_comparison(&History::of(&run_of(300, true))).unwrap()));
 }
 
 #[test]
 fn weights_are_shown_where_they_vary() {
     let heading = "weight of each task";
-    assert!(task_comparison(&run_of(30, true)).unwrap().svg.contains(heading));
-    assert!(!task_comparison(&run_of(30, false)).unwrap().svg.contains(heading));
+    assert!(task_comparison(&History::of(&run_of(30, true))).unwrap().svg.contains(heading));
+    assert!(!task_comparison(&History::of(&run_of(30, false))).unwrap().svg.contains(heading));
 }
 
 #[test]
 fn the_timeline_of_many_edges_says_what_it_shows() {
-    assert_snapshot!(texts(&memory_timeline(&run_of(40, true), &RunFacts::default())));
+    assert_snapshot!(texts(&memory_timeline(&History::of(&run_of(40, true)), &RunFacts::default())));
 }
 
 #[test]
 fn a_run_without_tasks_has_no_comparison() {
-    assert_eq!(task_comparison(&run::small()), None);
-    assert_eq!(task_comparison(&[]), None);
+    assert_eq!(task_comparison(&History::of(&run::small())), None);
+    assert_eq!(task_comparison(&History::of(&[])), None);
     // One alone is in the training curves.
     let alone = |it: Event| match it {
         Event::RunStarted(it) => Event::RunStarted(RunStarted { tasks: it.tasks[..1].to_vec(), ..it }),
@@ -158,8 +160,8 @@ fn a_run_without_tasks_has_no_comparison() {
         other => other,
     };
     let events: Vec<_> = run_of(30, true).into_iter().map(alone).collect();
-    assert!(task_comparison(&events).is_none());
-    assert!(!TrainingReport::new(&events, RunFacts::default()).to_markdown().contains("task_comparison"));
+    assert!(task_comparison(&History::of(&events)).is_none());
+    assert!(!TrainingReport::new(&History::of(&events), RunFacts::default()).to_markdown().contains("task_comparison"));
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn tasks_with_hardly_anything_to_show_are_drawn() {
         vec![started(&names, 3), validated(0, (1..20).map(|it| metric("loss", f64::from(it * it), 1.0)).collect())],
     ];
     for events in runs {
-        let plot = task_comparison(&events).unwrap();
+        let plot = task_comparison(&History::of(&events)).unwrap();
         assert!(plot.svg.contains("loss of each task") && !plot.svg.contains("NaN"), "{events:?}");
         assert!(Pixmap::decode_png(&plot.png).is_ok());
     }
@@ -186,16 +188,16 @@ fn tasks_with_hardly_anything_to_show_are_drawn() {
 
 #[test]
 fn a_long_comparison_stays_light() {
-    let plot = task_comparison(&run_of(20_000, true)).unwrap();
+    let plot = task_comparison(&History::of(&run_of(20_000, true))).unwrap();
     assert!(plot.svg.len() < 200_000, "{} bytes", plot.svg.len());
 }
 
 #[test]
 fn a_size_that_a_policy_allows_and_no_step_fills_is_not_drawn() {
     let mut events = run_of(40, true);
-    let drawn = memory_timeline(&events, &RunFacts::default()).svg;
+    let drawn = memory_timeline(&History::of(&events), &RunFacts::default()).svg;
     let first = events.iter_mut().find_map(|it| if let Event::Decided(it) = it { Some(it) } else { None });
     let Some(Decided { decision: Decision::Resize(resize), .. }) = first else { unreachable!("an adjustment") };
     resize.to = vec![860; 4];
-    assert!(drawn == memory_timeline(&events, &RunFacts::default()).svg);
+    assert!(drawn == memory_timeline(&History::of(&events), &RunFacts::default()).svg);
 }

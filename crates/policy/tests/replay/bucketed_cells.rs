@@ -68,9 +68,8 @@ impl Driven {
     }
 
     fn hear(&mut self, input: Input, predict: Predict<'_>) -> Vec<Decision> {
-        let shape = |it: &Self, cell: usize, split: u32| {
-            StepShape::of((it.sizes()[cell] >> split).max(1), it.cells[cell])
-        };
+        let shape =
+            |it: &Self, cell: usize, split: u32| StepShape::of((it.sizes()[cell] >> split).max(1), it.cells[cell]);
         let done = |it: &Self, shape, peak| {
             let measured = scene::measured(it.step, it.policy.knobs(), peak, whole(it.budget));
             Signal::Done(StepMeasured { highest: Some(shape), ..measured })

@@ -1,30 +1,8 @@
 //! What cannot be laid out.
 
-use plimsoll_types::StepShape;
-
-/// Samples that cannot be laid into a buffer, or cut from their images; each message finishes "failed to …".
+/// Samples that cannot be laid into a buffer; each message finishes "failed to …".
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CollateError {
-    /// An image is smaller than the crop.
-    #[error("crop {edge} × {edge} px from image {image}, which has {width} × {height} px at the input resolution")]
-    ImageTooSmall {
-        /// Index of the image.
-        image: u64,
-        /// Width of the image in pixels at the input resolution.
-        width: u32,
-        /// Height of the image in pixels at the input resolution.
-        height: u32,
-        /// Edge of the crop in pixels at the input resolution.
-        edge: u32,
-    },
-    /// A micro-batch is larger than the buffer was built for.
-    #[error("begin a micro-batch of {wanted} px, the host buffer holds at most {most} px")]
-    BeyondCapacity {
-        /// The samples and the edge asked for.
-        wanted: StepShape,
-        /// The most samples and the largest edge.
-        most: StepShape,
-    },
     /// A sample is longer than its batch is padded to, or the host buffer is full.
     #[error("collate sample {id}: `{axis}` would be {size}, the limit is {limit}")]
     DoesNotFit {

@@ -37,6 +37,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
         }
         let accumulator = std::mem::replace(&mut self.accumulator, WeightedAccumulator::new(0));
         let (gradients, start) = (accumulator.finish(), Instant::now());
+        let _span = tracing::info_span!("check").entered();
         let checked = if self.guarded.is_alone() { self.checked(gradients) } else { self.checked_together(gradients) }?;
         let Some(Checked { gradients, losses, gradient_norm, task_norms }) = checked else { return Ok(None) };
         self.times.check += start.elapsed().saturating_sub(self.times.ranks);
@@ -81,7 +82,7 @@ impl<M: Module, T> Attempts<'_, M, T> {
             let Some(values) = self.values(values)? else { return Ok(None) };
             self.add_unread(&values);
         }
-        let mut sum = match FlatGradients::read(self.model, gradients, self.guarded) {
+        let mut sum = match FlatGradients::read(self.model, gradients, self.guarded.probe()) {
             Ok(own) => own,
             Err(error) => return self.blame(error).map(|()| None),
         };

@@ -9,9 +9,27 @@ use crate::elsewhere::Elsewhere;
 use crate::error::StepError;
 use crate::gradients::gradient_bytes;
 use crate::pages::Certain;
+use crate::passes::PredictShape;
 use crate::request::RanPart;
 
 impl GuardedStep {
+    /// Reads what is in use before the first part of an attempt, which has this shape; what is reserved beyond what that part
+    /// reaches goes back to the device first.
+    pub(crate) fn begin_parts(
+        &mut self,
+        first: Option<StepShape>,
+        predict: PredictShape<'_>,
+    ) -> Result<Bytes, StepError> {
+        let MemoryReading { in_use, reserved, .. } = self.probe.read()?;
+        self.pages.begin();
+        if let Some(shape) = first.filter(|it| predict(*it, in_use).is_some_and(|it| it.upper < reserved)) {
+            self.pages.outgrown(&mut *self.probe, shape, reserved)?;
+        }
+        self.short = None;
+        self.others.iter_mut().try_for_each(|it| it.begin(first))?;
+        Ok(in_use)
+    }
+
     /// Draws the line that no allocation may pass: at the capacity, or where only the device itself ends.
     ///
     /// # Errors
@@ -38,7 +56,7 @@ impl GuardedStep {
     }
 
     /// Learns what single samples need, where peaks are their own.
-    pub(super) fn note_needs(&mut self, parts: &[RanPart]) {
+    pub(crate) fn note_needs(&mut self, parts: &[RanPart]) {
         if !self.pages.are_exact() {
             return;
         }

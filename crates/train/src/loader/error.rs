@@ -86,7 +86,9 @@ pub enum LoaderError {
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
     /// Samples and cells of another number of axes.
-    #[error("plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}")]
+    #[error(
+        "plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}"
+    )]
     OtherAxes {
         /// Axes of the samples.
         n_axes: usize,

@@ -9,7 +9,9 @@ use plimsoll_types::{Bytes, EpochDone, Extent};
 use super::journal::Journal;
 use super::unfit::{Unfit, longer};
 use crate::config::FitConfig;
-use crate::loader::{BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted};
+use crate::loader::{
+    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted, planned_padding,
+};
 use crate::source::Source;
 use crate::stopwatch::Lap;
 
@@ -52,6 +54,11 @@ impl<S: Source> Feed<S> {
             epoch_samples: 0,
             under_way: Vec::new(),
         })
+    }
+
+    /// Returns the part of the positions that the edges make padding, where it is known.
+    pub(super) fn planned_padding(&self) -> Option<f64> {
+        planned_padding(&*self.source, &self.config.cells, self.known)
     }
 
     /// Leaves out what is known to be too long for this budget.
@@ -200,7 +207,7 @@ fn booked<S: Source, T>(
     work: impl FnOnce(&mut Loader<S>) -> Result<T, LoaderError>,
 ) -> Result<T, LoaderError> {
     let (begun, before) = (Instant::now(), loader.waited());
-    let done = work(loader);
+    let done = Lap::Sampler.span().in_scope(|| work(loader));
     let (all, waiting) = (begun.elapsed(), loader.waited().saturating_sub(before));
     journal.book(Lap::Sampler, all.saturating_sub(waiting));
     journal.book(Lap::Waiting, waiting);

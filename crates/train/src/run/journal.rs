@@ -130,6 +130,7 @@ impl<'s> Journal<'s> {
     ) {
         self.stopwatch.book(Lap::Step, took);
         self.stopwatch.end_step();
+        self.meter.supply(self.stopwatch.waited());
         self.recorder.turn(next_step, controller, look);
     }
 

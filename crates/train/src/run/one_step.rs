@@ -34,6 +34,7 @@ impl<J: Job> Run<'_, '_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
         let begun = Instant::now();
+        let _span = tracing::info_span!("step", step = self.step()).entered();
         self.journal.begin(Doing::Step);
         self.seed();
         let rung = self.control.knobs();

@@ -100,6 +100,7 @@ impl<J: Job> Run<'_, '_, J> {
     /// Writes a checkpoint, which is whole and has its name once the disk has it: until then a kill costs the steps since
     /// the one before.
     fn save(&mut self) -> Result<(), TrainError> {
+        let _span = tracing::info_span!("checkpoint", step = self.step()).entered();
         self.journal.wait_for_checkpoint()?;
         let start = Instant::now();
         self.journal.begin(Doing::Checkpoint);

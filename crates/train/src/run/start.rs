@@ -127,6 +127,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
             unit_of_length: self.job.unit_of_length().to_owned(),
+            planned_padding: self.feed.planned_padding(),
             knobs: self.control.knobs(),
             budget: self.control.budget(),
             controller,

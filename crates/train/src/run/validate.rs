@@ -72,6 +72,7 @@ impl<J: Job> Run<'_, '_, J> {
 
     fn validate_on(&mut self, occasion: Occasion) -> Result<(), TrainError> {
         let start = Instant::now();
+        let _span = tracing::info_span!("validate", step = self.step()).entered();
         let amount = if occasion == Occasion::WholeSet { Amount::All } else { self.amount() };
         let until = if let Occasion::Interruption(until) = occasion { Some(until) } else { None };
         let Measured { validation, peak, extent, items, has_begun } = self.measure(Set::Validation, amount, until)?;

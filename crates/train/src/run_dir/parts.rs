@@ -1,10 +1,11 @@
 //! The files of a log, which goes on in another one when it has grown long.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{Log, LogError, decode_bytes};
+use plimsoll_monitor::{Decoder, Log, LogError};
+use plimsoll_types::Event;
 
 use super::{RunDirError, io_error};
 
@@ -36,20 +37,41 @@ pub(crate) fn log_bytes(run_dir: &Path) -> u64 {
 ///
 /// [`RunDirError::Io`] where there is no log or it cannot be read, [`RunDirError::Log`] for a line that is no event.
 pub fn read_log(run_dir: &Path) -> Result<Log, RunDirError> {
-    let mut whole = Log::default();
+    let mut events = Vec::new();
+    let truncated = read_log_with(run_dir, &mut |event| events.push(event))?;
+    Ok(Log { events, truncated })
+}
+
+/// Reads the log of a run directory line by line, and gives each event to whoever asks, in order; returns whether the last
+/// line is cut short.
+///
+/// # Errors
+///
+/// As [`read_log`]; the events before the error were given.
+pub fn read_log_with(run_dir: &Path, hear: &mut dyn FnMut(Event)) -> Result<bool, RunDirError> {
+    let mut truncated = false;
     let first = part(run_dir, 0);
     let others = log_files(run_dir).into_iter().skip(1);
     for path in std::iter::once(first).chain(others) {
-        if whole.truncated {
+        if truncated {
             let problem = format!("the last line before {} is cut short", path.display());
             return Err(RunDirError::Log { path, source: LogError::BadLine { line: 1, problem } });
         }
-        let bytes = fs::read(&path).map_err(|source| io_error("read", &path, source))?;
-        let Log { events, truncated } = decode_bytes(&bytes).map_err(|source| RunDirError::Log { path, source })?;
-        whole.events.extend(events);
-        whole.truncated = truncated;
+        truncated = read_part(&path, hear)?;
     }
-    Ok(whole)
+    Ok(truncated)
+}
+
+fn read_part(path: &Path, hear: &mut dyn FnMut(Event)) -> Result<bool, RunDirError> {
+    let failed = |source| io_error("read", path, source);
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    let (mut decoder, mut line) = (Decoder::default(), Vec::new());
+    while 0 < file.read_until(b'\n', &mut line).map_err(failed)? {
+        let event = decoder.line(&line).map_err(|source| RunDirError::Log { path: path.to_owned(), source })?;
+        event.into_iter().for_each(&mut *hear);
+        line.clear();
+    }
+    Ok(decoder.truncated)
 }
 
 /// Reads the last bytes of a log, of so many at most; the first line may be a part of one.

@@ -146,7 +146,8 @@ fn config(n_steps: u64) -> FitConfig {
     let tiny = tiny::config(n_steps, policy);
     let predictor = PredictorConfig { beside: beside_tensors(DeviceKind::Flex), ..tiny.controller.predictor };
     let small_batch = small_batch_regime(DeviceKind::Flex);
-    let loader = LoaderConfig { cells: vec![LONG, LONG + 1].into(), ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
+    let loader =
+        LoaderConfig { cells: vec![LONG, LONG + 1].into(), ..LoaderConfig::cut(3, 19, LONG + 1, Bytes::mib(4)) };
     FitConfig { controller: ControllerConfig { predictor, small_batch, ..tiny.controller }, loader, ..tiny }
 }
 

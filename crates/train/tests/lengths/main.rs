@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod axes;
 #[path = "../common/mod.rs"]
 mod common;
-mod axes;
 mod job;
 mod left_out;
 mod recomputed;
@@ -102,7 +102,12 @@ fn tight(job: &Tiny) -> Bytes {
 /// The policy that begins with these batches, and has no larger ones.
 fn kept(batch_max: u32) -> PolicyConfig {
     let start = Some(vec![batch_max; EDGES.len()]);
-    PolicyConfig::Bucketed(BucketedConfig { cells: EDGES.to_vec().into(), batch_max, start, ..BucketedConfig::default() })
+    PolicyConfig::Bucketed(BucketedConfig {
+        cells: EDGES.to_vec().into(),
+        batch_max,
+        start,
+        ..BucketedConfig::default()
+    })
 }
 
 #[test]

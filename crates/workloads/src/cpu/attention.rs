@@ -11,7 +11,7 @@ use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::nodes::tensor;
+use super::numbers::tensor;
 use super::{Runs, rows};
 
 /// Rows of scores that are made at a time.

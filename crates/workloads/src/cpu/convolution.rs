@@ -9,7 +9,7 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::nodes::tensor;
+use super::numbers::tensor;
 use super::rows::sum;
 
 /// The gradients of a convolution.

@@ -13,6 +13,8 @@ mod convolution;
 #[cfg(feature = "flex")]
 mod nodes;
 #[cfg(feature = "flex")]
+mod numbers;
+#[cfg(feature = "flex")]
 mod rows;
 
 use std::ops::Range;

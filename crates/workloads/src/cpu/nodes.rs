@@ -5,12 +5,13 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::autodiff::{Autodiff, NodeId};
-use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Bytes, DType, Shape, Tensor};
+use burn::tensor::Tensor;
 
 use super::attention::{self, Parts};
+use super::numbers::{owned, tensor, width};
 use super::{Runs, convolution, rows};
 
 #[backend_extension(Flex, Autodiff)]
@@ -46,21 +47,6 @@ pub(super) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 pub(super) fn attend([query, key, value]: [Tensor<2>; 3], runs: &Runs) -> Tensor<2> {
     let [query, key, value] = [query, key, value].map(Tensor::into_dispatch);
     Tensor::from_dispatch(Dispatch::mixed(query, key, value, runs.clone()))
-}
-
-/// Makes a tensor of numbers.
-pub(super) fn tensor(numbers: Vec<f32>, shape: &Shape) -> FlexTensor {
-    FlexTensor::new(Bytes::from_elems(numbers), Layout::contiguous(shape.clone()), DType::F32)
-}
-
-/// Returns a tensor whose numbers lie in their order, and may be changed in place where nobody else holds them.
-#[expect(clippy::needless_pass_by_value, reason = "while it lives, it holds the numbers too")]
-fn owned(x: FlexTensor) -> FlexTensor {
-    x.to_contiguous()
-}
-
-fn width(x: &FlexTensor) -> usize {
-    x.layout().shape().iter().last().copied().unwrap_or(1).max(1)
 }
 
 impl Layers for Flex {

@@ -245,7 +245,9 @@ impl Source for SampleSource {
 
     fn describe(&self, id: u64) -> String {
         let sample = usize::try_from(id).ok().and_then(|id| self.samples.train.get(id));
-        sample.map_or_else(String::new, |it| format!("line {} of samples.jsonl with {} images and {} words", it.line, it.n_images(), it.n_words()))
+        sample.map_or_else(String::new, |it| {
+            format!("line {} of samples.jsonl with {} images and {} words", it.line, it.n_images(), it.n_words())
+        })
     }
 
     fn smaller(&self) -> &'static str {

@@ -10,10 +10,10 @@ use plimsoll_types::StepShape;
 
 use super::fault::Fault;
 use super::form::{Form, Seen};
+use super::frames::{FrameBuffer, Frames};
 use super::job::padded;
 use super::model::{Encoder, EncoderConfig};
 use super::signature::Signature;
-use super::source::{FrameBuffer, Frames};
 
 /// A model from a checkpoint, on a device.
 pub struct Classifier {

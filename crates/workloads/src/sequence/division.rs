@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::config::RecordingsConfig;
 use super::fault::DataError;
 use super::labels::Row;
-use super::recordings::{Recording, RecordingsConfig};
+use super::recording::Recording;
 use crate::split::Divided;
 
 /// A line of the list with its length, and the number of its label.

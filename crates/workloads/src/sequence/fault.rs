@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::sound::SOUNDS;
+use super::endings::endings;
 use crate::files::{NoFile, missing};
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
@@ -97,11 +97,6 @@ impl AboutFolder for DataError {
             Labels { .. } | Header { .. } | GroupColumn { .. } | TooFew { .. } | Groups { .. } | OneGroup { .. }
         )
     }
-}
-
-/// Lists what names of sound files end in.
-fn endings() -> String {
-    SOUNDS.map(|it| format!(".{it}")).join(", ")
 }
 
 /// Why a folder makes no data set.

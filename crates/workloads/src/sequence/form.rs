@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::endings::SOUNDS;
 use super::fault::Fault;
 use super::mel::{BANDS, LogMel};
 use super::rate::{Resampled, n_samples};
-use super::sound::{Header, SOUNDS};
+use super::sound::Header;
 use super::{sound, strokes};
 
 /// What all files of a folder hold.

@@ -9,9 +9,11 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Validation, sent, uploaded};
 use plimsoll_types::{Extent, StepShape};
 
+use super::frames::{FrameBuffer, Placed};
 use super::model::{Encoder, EncoderConfig};
-use super::recordings::{Recording, Recordings, by_length};
-use super::source::{FrameBuffer, Placed, RecordingStream};
+use super::recording::{Recording, by_length};
+use super::recordings::Recordings;
+use super::source::RecordingStream;
 
 /// Size and data of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

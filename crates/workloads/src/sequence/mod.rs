@@ -20,14 +20,18 @@
 //! the label that is most frequent in training.
 
 mod classifier;
+mod config;
 mod division;
+mod endings;
 mod fault;
 mod form;
+mod frames;
 mod job;
 mod labels;
 mod mel;
 mod model;
 mod rate;
+mod recording;
 mod recordings;
 mod signature;
 mod sound;
@@ -35,9 +39,12 @@ mod source;
 mod strokes;
 
 pub use classifier::{Classifier, ClassifyError};
+pub use config::RecordingsConfig;
 pub use fault::{DataError, Fault};
+pub use frames::{FrameBuffer, Frames};
 pub use job::{LabelledFrames, SequenceConfig, SequenceJob};
 pub use model::{Encoder, EncoderConfig};
-pub use recordings::{Recording, Recordings, RecordingsConfig};
+pub use recording::Recording;
+pub use recordings::Recordings;
 pub use signature::Signature;
-pub use source::{FrameBuffer, Frames, RecordingStream};
+pub use source::RecordingStream;

@@ -1,73 +1,22 @@
 //! A folder of recordings, split into training, validation and test.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_train::BadSample;
 
+use super::config::RecordingsConfig;
 use super::division::divided;
 use super::fault::{DataError, Fault};
 use super::form::{Form, Seen};
+use super::frames::Frames;
 use super::labels::{self, Row};
+use super::recording::{Recording, by_length};
 use super::signature::Signature;
-use super::source::Frames;
 use crate::checksum::Checksum;
-use crate::split::{Divided, Shares};
+use crate::split::Divided;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
-
-/// Groups of similar length that held-out recordings are measured in.
-const VALIDATION_EDGES: usize = 4;
-
-/// How to read a folder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RecordingsConfig {
-    /// The folder with `labels.csv`.
-    pub folder: PathBuf,
-    /// The parts of each label's recordings that are held out, or of the groups.
-    pub shares: Shares,
-    /// The column of `labels.csv` that names what each recording is of, such as a speaker: no two parts have recordings
-    /// of the same.
-    pub group_column: Option<String>,
-    /// What becomes of a line of `labels.csv` or a file that cannot be used.
-    pub bad_sample: BadSample,
-    /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
-    pub classes: Vec<String>,
-    /// The most frames of a recording; those that follow are cut off.
-    pub longest: u32,
-}
-
-impl RecordingsConfig {
-    /// Reads this folder as it is done by default.
-    pub fn new(folder: PathBuf) -> Self {
-        Self {
-            folder,
-            shares: Shares::validating(0.2),
-            group_column: None,
-            bad_sample: BadSample::Fail,
-            classes: Vec::new(),
-            longest: u32::MAX,
-        }
-    }
-}
-
-/// One file with its label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recording {
-    /// Its path below the folder.
-    pub name: String,
-    /// Its label, as an index into the classes.
-    pub class: usize,
-    /// Its length when the folder was read, without what is cut off.
-    pub n_frames: u32,
-}
-
-impl fmt::Display for Recording {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {} frames", self.name, self.n_frames)
-    }
-}
 
 /// The recordings of a folder: what they are; what they hold stays on disk.
 pub struct Recordings {
@@ -144,15 +93,7 @@ impl Recordings {
 
     /// Returns what a model that learns from them takes and gives.
     pub fn signature(&self) -> Signature {
-        Signature::of(self)
-    }
-
-    pub(super) fn form(&self) -> &Form {
-        &self.form
-    }
-
-    pub(super) fn longest(&self) -> u32 {
-        self.longest
+        Signature::of(self.classes.clone(), &self.form, self.longest)
     }
 
     /// Returns how many values a frame has.
@@ -211,7 +152,7 @@ impl Recordings {
     /// gives something else.
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
-        checksum.text(&Signature::of(self).to_json());
+        checksum.text(&self.signature().to_json());
         for Recording { name, class, n_frames } in &self.train {
             checksum.text(name);
             checksum.number(*class as u64);
@@ -219,12 +160,6 @@ impl Recordings {
         }
         checksum.finish()
     }
-}
-
-/// Divides recordings, shortest first, into a few of similar length, each with the length of its longest.
-pub(crate) fn by_length(recordings: &[Recording]) -> impl Iterator<Item = (u32, &[Recording])> {
-    let groups = recordings.chunks(recordings.len().div_ceil(VALIDATION_EDGES).max(1));
-    groups.map(|group| (group.last().map_or(1, |it| it.n_frames), group))
 }
 
 /// The first look at every file.

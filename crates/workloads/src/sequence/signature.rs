@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 use super::mel::{LOWEST_RATE, LogMel};
-use super::recordings::Recordings;
 
 /// The files that a model of sequences reads, and the labels that it tells apart.
 ///
@@ -30,12 +29,14 @@ enum Input {
 }
 
 impl Signature {
-    pub(super) fn of(recordings: &Recordings) -> Self {
-        let input = match recordings.form() {
+    /// Says what a model takes and gives that tells these labels apart, in files of a form whose frames after `longest` are
+    /// cut off.
+    pub(super) fn of(labels: Vec<String>, form: &Form, longest: u32) -> Self {
+        let input = match form {
             Form::Sound(mel) => Input::Sound { rate: mel.rate },
             Form::Strokes => Input::Traces,
         };
-        Self { labels: recordings.classes.clone(), input, longest: recordings.longest() }
+        Self { labels, input, longest }
     }
 
     /// Reads what [`Self::to_json`] has written.

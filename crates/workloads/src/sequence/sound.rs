@@ -19,9 +19,6 @@ use super::fault::Fault;
 use super::mel::LOWEST_RATE;
 use crate::files::{no_file, open_file};
 
-/// What names of sound files end in.
-pub(crate) const SOUNDS: [&str; 5] = ["wav", "flac", "ogg", "oga", "mp3"];
-
 /// The highest sample rate, twice what studios use: a head that says more is broken.
 const HIGHEST_RATE: u32 = 384_000;
 

@@ -1,91 +1,21 @@
 //! Recordings as training samples, read from disk in every epoch.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
-use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, Extent, StepShape};
+use plimsoll_train::{Draw, Lengths, Source, SourceError};
+use plimsoll_types::{Bytes, StepShape};
 
 use super::fault::Fault;
-use super::recordings::{Recording, Recordings};
+use super::frames::{FrameBuffer, Frames, Placed};
+use super::recording::Recording;
+use super::recordings::Recordings;
 
 /// The recordings to train on; every one is read from disk whenever it is drawn.
 pub struct RecordingStream {
     recordings: Arc<Recordings>,
     is_streamed: bool,
     longest: u32,
-}
-
-/// A recording in memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Frames {
-    /// The values, of shape `[n_frames, n_values]`.
-    pub values: Vec<f32>,
-    length: u32,
-    class: usize,
-}
-
-impl Frames {
-    pub(crate) fn new(values: Vec<f32>, n_values: usize, class: usize) -> Self {
-        let length = u32::try_from(values.len() / n_values).unwrap_or(u32::MAX);
-        Self { values, length, class }
-    }
-
-    /// Returns how many frames there are.
-    pub(crate) const fn length(&self) -> u32 {
-        self.length
-    }
-}
-
-impl Item for Frames {
-    fn extent(&self) -> Extent {
-        self.length.into()
-    }
-
-    fn bytes(&self) -> Bytes {
-        Bytes((self.values.len() * size_of::<f32>()) as u64)
-    }
-}
-
-/// The padded recordings of one optimizer step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FrameBuffer {
-    values: Vec<f32>,
-    samples: Vec<Placed>,
-}
-
-/// Where a recording lies in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
-    /// Its values, padding included.
-    start: usize,
-    end: usize,
-    /// Frames that are no padding.
-    pub(crate) n_frames: usize,
-    pub(crate) class: usize,
-}
-
-impl FrameBuffer {
-    /// Adds a recording, padded with zeros.
-    pub(crate) fn push(&mut self, frames: &Frames, edge: u32) -> Result<(), Fault> {
-        if edge < frames.length {
-            return Err(Fault::Grown { found: frames.length, most: edge });
-        }
-        let (start, n_frames) = (self.values.len(), frames.length as usize);
-        let end = start + edge as usize * (frames.values.len() / n_frames);
-        self.values.extend_from_slice(&frames.values);
-        self.values.resize(end, 0.0);
-        self.samples.push(Placed { start, end, n_frames, class: frames.class });
-        Ok(())
-    }
-
-    /// Returns some of the recordings, and the values of all of them.
-    pub(crate) fn range(&self, range: Range<usize>) -> (&[Placed], &[f32]) {
-        let samples = &self.samples[range];
-        let (start, end) = (samples.first().map_or(0, |it| it.start), samples.last().map_or(0, |it| it.end));
-        (samples, &self.values[start..end])
-    }
 }
 
 impl RecordingStream {
@@ -140,7 +70,7 @@ impl Source for RecordingStream {
     fn read(&self, _epoch: u64, id: u64) -> Result<Frames, SourceError> {
         let recording = self.recording(id);
         let frames = self.recordings.frames(recording).map_err(|fault| self.error(id, &fault))?;
-        let (found, expected, most) = (frames.length, recording.n_frames, self.longest);
+        let (found, expected, most) = (frames.length(), recording.n_frames, self.longest);
         match self.is_streamed {
             true if most < found => Err(self.error(id, &Fault::Grown { found, most })),
             false if found != expected => Err(self.error(id, &Fault::Changed { found, expected })),
@@ -155,13 +85,11 @@ impl Source for RecordingStream {
 
     /// A step of many short recordings may have more of them than the largest shape, which costs some bytes each.
     fn buffer(&self, largest: StepShape) -> FrameBuffer {
-        let values = Vec::with_capacity(self.n_values(largest));
-        FrameBuffer { values, samples: Vec::with_capacity(largest.samples as usize) }
+        FrameBuffer::with_room(self.n_values(largest), largest.samples as usize)
     }
 
     fn collate(&self, draw: &Draw, items: &[Frames], buffer: &mut FrameBuffer) -> Result<(), SourceError> {
-        buffer.values.clear();
-        buffer.samples.clear();
+        buffer.clear();
         let edges = draw.parts.iter().flat_map(|part| part.ids.iter().map(|id| (*id, part.extent.edge())));
         for ((id, edge), frames) in edges.zip(items) {
             buffer.push(frames, edge).map_err(|fault| self.error(id, &fault))?;

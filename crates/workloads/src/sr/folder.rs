@@ -5,22 +5,13 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_types::Bytes;
 
+use super::config::PhotosConfig;
 use super::gallery::{needed, stored_bytes};
 use super::model::SCALE;
-use super::photos::PhotosConfig;
 use crate::files::FolderError;
 use crate::image_file::{FORMATS, ImageFault, ImageFile};
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
-
-/// What to do about an image that is damaged, too small or too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadImage {
-    /// Refuse the folder.
-    Fail,
-    /// Leave the image out, and say so.
-    Skip,
-}
 
 /// Why a folder makes no data set.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,8 @@
 //! validation images, and the baseline is bicubic upsampling with the same filter.
 
 mod bicubic;
+mod config;
+pub mod crop;
 mod folder;
 mod gallery;
 mod job;
@@ -16,9 +18,10 @@ mod tiles;
 mod upscale;
 
 pub use bicubic::upsample_bicubic;
-pub use folder::{BadImage, DataError};
+pub use config::{BadImage, PhotosConfig};
+pub use folder::DataError;
 pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
-pub use photos::{Photo, Photos, PhotosConfig, Smallest, survey};
+pub use photos::{Photo, Photos, Smallest, survey};
 pub use source::{CropBuffer, Crops};
 pub use upscale::{Picture, UpscaleError, Upscaler};

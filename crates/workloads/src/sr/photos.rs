@@ -5,36 +5,21 @@ use std::sync::OnceLock;
 
 use plimsoll_types::Bytes;
 
-use super::folder::{BadImage, DataError, data_error, look};
+use super::config::{BadImage, PhotosConfig};
+use super::folder::{DataError, data_error, look};
 use super::gallery::{Gallery, Resolution, sizes, stored_bytes};
 use super::model::SCALE;
 use crate::checksum::Checksum;
 use crate::files::files;
 use crate::image_file::ImageFile;
 use crate::resample::{Filter, Resampler, Size};
-use crate::room::Room;
-use crate::split::{Divided, Shares};
+use crate::split::Divided;
 use crate::store::Window;
 use crate::survey::Survey;
 use crate::watch::{Watch, tell, unwatched};
 
 /// Output pixels at each border that the metric leaves out.
 pub(crate) const BORDER: u32 = 2;
-
-/// How to read a folder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhotosConfig {
-    /// The folder, read recursively.
-    pub folder: PathBuf,
-    /// The parts of the images that are held out.
-    pub shares: Shares,
-    /// What to do about damaged images.
-    pub bad_image: BadImage,
-    /// The smallest patch that will be cut, in pixels at the input resolution.
-    pub smallest_patch: u32,
-    /// What loading may use.
-    pub room: Room,
-}
 
 /// One image in two resolutions.
 #[derive(Clone, Debug, PartialEq)]
@@ -335,6 +320,7 @@ mod tests {
 
     use super::*;
     use crate::room::Room;
+    use crate::split::Shares;
 
     #[test]
     fn psnr_is_that_of_the_definition() {

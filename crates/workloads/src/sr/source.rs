@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::{Crop, HostBuffer, crop, image_of, place_crop};
 use plimsoll_train::{Draw, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
+use super::crop::{Crop, HostBuffer, crop, image_of, place_crop};
 use super::gallery::Resolution;
 use super::model::SCALE;
 use super::photos::{Photo, Photos};

@@ -7,7 +7,7 @@ use plimsoll_train::sent;
 use plimsoll_types::{Bytes, StepShape};
 
 use super::sight::Sight;
-use super::tokenizer::BOUNDARY;
+use super::vocabulary::BOUNDARY;
 
 /// Marks a position that predicts nothing; no vocabulary has so many tokens.
 const PADDING: u16 = u16::MAX;

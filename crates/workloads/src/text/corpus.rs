@@ -1,35 +1,14 @@
 //! Documents as sections of tokens, split into training, validation and test.
 
-use std::path::PathBuf;
-
-use plimsoll_train::BadSample;
-
 use super::baseline::Baselines;
+use super::config::CorpusConfig;
 use super::documents::Documents;
 use super::error::TextError;
 use super::held_out::HeldOut;
 use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
-use crate::room::Room;
-use crate::split::{Divided, Shares};
+use crate::split::Divided;
 use crate::watch::{Interrupted, Watch, tell, unwatched};
-
-/// How to read a folder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CorpusConfig {
-    /// The folder, read recursively; or one file.
-    pub folder: PathBuf,
-    /// The parts of the documents that are held out; of one file, of its sections.
-    pub shares: Shares,
-    /// What becomes of documents that are no UTF-8, or too large.
-    pub bad_document: BadSample,
-    /// Tokens that the tokenizer may have.
-    pub vocabulary: usize,
-    /// The most tokens of a section that are predicted; a longer one is cut into equal pieces.
-    pub longest: u32,
-    /// What loading may use.
-    pub room: Room,
-}
 
 /// The sections of a folder's documents.
 #[derive(Clone, Debug)]

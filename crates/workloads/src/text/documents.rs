@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_train::BadSample;
 use plimsoll_types::Bytes;
 
-use super::corpus::CorpusConfig;
+use super::config::CorpusConfig;
 use super::demand::Demand;
 use super::error::TextError;
 use super::sections::sections;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use plimsoll_types::Bytes;
 
-use super::tokenizer::{LEAST_VOCABULARY, MOST_VOCABULARY};
+use super::vocabulary::{LEAST_VOCABULARY, MOST_VOCABULARY};
 use crate::files::FolderError;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;

@@ -6,7 +6,7 @@ use plimsoll_types::StepShape;
 use super::cache::Cache;
 use super::model::Gpt;
 use super::pick::Sampling;
-use super::tokenizer::BOUNDARY;
+use super::vocabulary::BOUNDARY;
 
 /// How texts are written on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,7 @@
 //! Choosing a token by what the model gives it.
 
+use crate::chance::hash;
+
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
@@ -34,18 +36,8 @@ impl Sampling {
 }
 
 /// Returns a number from 0 to 1, 1 excluded, that is a hash of the arguments.
-///
-/// # Sources
-///
-/// `SplitMix64`'s step and finaliser: Steele, Lea and Flood, OOPSLA 2014.
 fn unit(seed: u64, text: u64, n: u64) -> f64 {
-    let mix = |state: u64, word: u64| {
-        let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    ([seed, text, n].into_iter().fold(0, mix) >> 11) as f64 / (1_u64 << 53) as f64
+    (hash(0, [seed, text, n]) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a run would see of a folder of documents, in seconds.
 
-use super::corpus::{Corpus, CorpusConfig, learnt};
+use super::config::CorpusConfig;
+use super::corpus::{Corpus, learnt};
 use super::documents::Documents;
 use super::error::TextError;
 use super::tokenized::Sections;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use plimsoll_sampler::SampleIndex;
 
 use super::error::TextError;
-use super::tokenizer::{BOUNDARY, Tokenizer};
+use super::tokenizer::Tokenizer;
+use super::vocabulary::BOUNDARY;
 use crate::checksum::Checksum;
 use crate::watch::{Watch, tell};
 

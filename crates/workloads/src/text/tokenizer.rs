@@ -5,18 +5,10 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, NormalizerWrapper, PostProcessorWrapper, TokenizerImpl};
 
 use super::error::TextError;
-
-/// The token that begins and ends a section; the first of every vocabulary.
-pub const BOUNDARY: u16 = 0;
+use super::vocabulary::{BOUNDARY, LEAST_VOCABULARY, MOST_VOCABULARY};
 
 /// What the boundary is called in `tokenizer.json`; the same words in a text are text.
 const BOUNDARY_NAME: &str = "<|endoftext|>";
-
-/// The boundary and one token for each byte, so that any text can be written.
-pub const LEAST_VOCABULARY: usize = 257;
-
-/// Tokens are kept in 16 bits, of which one value marks what is padding.
-pub const MOST_VOCABULARY: usize = u16::MAX as usize;
 
 /// Bytes after which a run without white space, or of nothing else, is cut: merging takes time with the square of the
 /// length of a word, and no word of any language is so long.

@@ -156,7 +156,9 @@ fn no_speaker_is_in_two_parts_where_recordings_are_divided_by_them() {
     let names = alone.iter().flatten().map(|it| &it.name).collect::<BTreeSet<_>>();
     assert_eq!(names.len(), 60, "each recording is in one part");
     let (device, grouped) = (Device::flex().autodiff(), job(by_speaker, false));
-    let measured = with_inference(grouped.features(), |mut it| grouped.test(&grouped.init(&device), &device, &mut it)).unwrap().unwrap();
+    let measured = with_inference(grouped.features(), |mut it| grouped.test(&grouped.init(&device), &device, &mut it))
+        .unwrap()
+        .unwrap();
     assert_eq!(measured.metric.name, "accuracy, new `speaker` (%)");
 }
 
@@ -167,7 +169,10 @@ fn lengths_are_known_unless_they_are_streamed() {
     let source = job(recordings, false).source();
     let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
     for (id, length) in (0..).zip(&lengths) {
-        assert_eq!((index.get(id), source.read(0, id).unwrap().extent()), (Some(Extent::new(*length)), Extent::new(*length)));
+        assert_eq!(
+            (index.get(id), source.read(0, id).unwrap().extent()),
+            (Some(Extent::new(*length)), Extent::new(*length))
+        );
     }
     let longest = *lengths.iter().max().unwrap();
     assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
@@ -204,7 +209,8 @@ fn an_epoch_has_every_recording_once_whatever_the_number_of_workers() {
 }
 
 fn validate(job: &SequenceJob, model: &Encoder, device: &Device) -> Result<Metric, StepError> {
-    with_inference(job.features(), |mut inference| job.validate(model, device, &mut inference)).map(|it| it.unwrap().metric)
+    with_inference(job.features(), |mut inference| job.validate(model, device, &mut inference))
+        .map(|it| it.unwrap().metric)
 }
 
 #[test]

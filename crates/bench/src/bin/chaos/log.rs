@@ -1,6 +1,5 @@
 //! What a run's log says.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -11,34 +10,36 @@ use serde_json::Value;
 use crate::Failed;
 
 /// Fields that a clock or a reading of memory decides.
-const READINGS: [&str; 9] =
-    ["seconds", "resident", "in_use", "reserved", "peak", "capacity", "budget", "predicted", "upper"];
+const READINGS: [&str; 10] =
+    ["seconds", "waited_seconds", "resident", "in_use", "reserved", "peak", "capacity", "budget", "predicted", "upper"];
 
-/// A log.
+/// A log, with those of the other ranks.
 #[derive(Clone, Debug)]
 pub(crate) struct RunLog {
     pub(crate) events: Vec<Event>,
+    /// What the other ranks have logged.
+    others: Vec<Vec<Event>>,
     /// The lines without clock and memory.
     lines: Vec<Value>,
 }
 
 impl RunLog {
     pub(crate) fn of_run(run: &Path) -> Result<Self, Failed> {
-        let path = run.join("events.jsonl");
-        let text = fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
-        let log = decode(&text)?;
-        if log.truncated {
-            return Err(format!("read {}: its last line is cut short", path.display()).into());
-        }
+        let (events, text) = read(run)?;
         let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-        Ok(Self { events: log.events, lines: lines?.into_iter().map(without_readings).collect() })
+        let ranks = (1..).map(|rank| run.join(format!("ranks/{rank}"))).take_while(|it| it.is_dir());
+        let others: Result<_, Failed> = ranks.map(|it| Ok(read(&it)?.0)).collect();
+        Ok(Self { events, others: others?, lines: lines?.into_iter().map(without_readings).collect() })
     }
 
+    /// Returns the steps of the first rank, which are those of the run.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &StepDone> {
-        self.events.iter().filter_map(|it| match it {
-            Event::StepDone(done) => Some(done),
-            _ => None,
-        })
+        steps(&self.events)
+    }
+
+    /// Returns what each rank has done of each step.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = &StepDone> {
+        self.steps().chain(self.others.iter().flat_map(|it| steps(it)))
     }
 
     /// Returns the first line that is not what it is in the other log, from 1.
@@ -49,54 +50,27 @@ impl RunLog {
         Some(format!("line {} is {}, not {}", at + 1, shown(&self.lines), shown(&other.lines)))
     }
 
-    fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         matches!(self.events.last(), Some(Event::RunEnded(ended)) if ended.reason == EndReason::Completed)
     }
 }
 
-/// What became of the samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Audit {
-    pub(crate) lost: u64,
-    pub(crate) repeated: u64,
-    pub(crate) problems: Vec<String>,
+fn steps(events: &[Event]) -> impl Iterator<Item = &StepDone> {
+    events.iter().filter_map(|it| match it {
+        Event::StepDone(done) => Some(done),
+        _ => None,
+    })
 }
 
-/// Holds the samples of a log against those of the undisturbed run.
-pub(crate) fn audit(log: &RunLog, undisturbed: &RunLog) -> Audit {
-    let mut audit = Audit::default();
-    if !log.is_complete() {
-        audit.problems.push("the log does not end with a completed run".to_owned());
+/// Reads the log of a rank, and its text.
+fn read(rank: &Path) -> Result<(Vec<Event>, String), Failed> {
+    let path = rank.join("events.jsonl");
+    let text = fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
+    let log = decode(&text)?;
+    if log.truncated {
+        return Err(format!("read {}: its last line is cut short", path.display()).into());
     }
-    let (taken, wanted) = (samples(log), samples(undisturbed));
-    for key in taken.keys().chain(wanted.keys().filter(|it| !taken.contains_key(*it))) {
-        let count = |of: &BTreeMap<(u64, u64), u64>| of.get(key).copied().unwrap_or(0);
-        audit.lost += count(&wanted).saturating_sub(count(&taken));
-        audit.repeated += count(&taken).saturating_sub(count(&wanted));
-    }
-    let numbers = log.steps().map(|it| it.step);
-    if !numbers.eq(undisturbed.steps().map(|it| it.step)) {
-        audit.problems.push("the steps are not numbered one after another".to_owned());
-    }
-    let sizes = |log: &RunLog| log.steps().map(StepDone::n_samples).collect::<Vec<_>>();
-    if sizes(log) != sizes(undisturbed) {
-        audit.problems.push("the effective batch varies".to_owned());
-    }
-    if log.steps().any(|it| !(it.loss.is_finite() && it.gradient_norm.is_finite())) {
-        audit.problems.push("a loss or a gradient is not finite".to_owned());
-    }
-    audit
-}
-
-/// Counts each sample of each epoch.
-fn samples(log: &RunLog) -> BTreeMap<(u64, u64), u64> {
-    let mut counts = BTreeMap::new();
-    for done in log.steps().filter(|it| it.committed) {
-        for id in done.micro_batches.iter().flat_map(|it| &it.ids) {
-            *counts.entry((done.epoch, *id)).or_default() += 1;
-        }
-    }
-    counts
+    Ok((log.events, text))
 }
 
 fn without_readings(value: Value) -> Value {

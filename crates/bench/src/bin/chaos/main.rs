@@ -10,6 +10,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its terminal")]
 
 mod args;
+mod audit;
 mod damage;
 mod images;
 mod kind;
@@ -23,6 +24,7 @@ mod rng;
 mod round;
 mod rounds;
 mod setting;
+mod subject;
 mod verdict;
 mod watch;
 mod weights;

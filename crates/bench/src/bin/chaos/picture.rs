@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use plimsoll_monitor::loss_comparison;
+use plimsoll_monitor::{History, loss_comparison};
 use plimsoll_types::{Event, StepDone};
 use serde_json::{Value, json};
 
-use crate::log::{RunLog, audit};
+use crate::audit::{Audit, audit};
+use crate::log::RunLog;
 use crate::plan::Plan;
 use crate::references::undisturbed;
 use crate::setting::{Mode, Setting, Size};
+use crate::subject::Subject;
 use crate::weights::Weights;
 use crate::{Failed, Place, round};
 
@@ -39,7 +41,8 @@ pub(crate) struct Picture {
 /// Runs both, and draws `chaos.svg` and `chaos.png`.
 pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     println!("\ntwo longer runs, one of them with {OOMS} micro-batches that run out of memory");
-    let setting = Setting { mode: Mode::Fixed(MICRO_BATCH), seed: 0, size: Size::Timed, keeps_copy: false };
+    let mode = Mode::Fixed(MICRO_BATCH);
+    let setting = Setting { subject: Subject::Sr, mode, seed: 0, size: Size::Timed, keeps_copy: false };
     let calm = undisturbed(place, setting)?;
     let folder = place.work.join("picture");
     let course = round::run(place, &Plan::of_ooms(setting, OOMS, PARTS), &folder)?;
@@ -48,12 +51,12 @@ pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     }
     let log = RunLog::of_run(&course.run)?;
     let audit = audit(&log, &calm.log);
-    if audit != crate::log::Audit::default() {
+    if audit != Audit::default() {
         return Err(format!("keep the samples of the picture's run: {audit:?}").into());
     }
     let failures = failures(&log);
     let ooms = failures.values().sum::<usize>();
-    let plot = loss_comparison(&calm.log.events, &log.events);
+    let plot = loss_comparison(&History::of(&calm.log.events), &History::of(&log.events));
     fs::write(out.join("chaos.svg"), plot.svg)?;
     fs::write(out.join("chaos.png"), plot.png)?;
     let distance = Weights::of_run(&course.run)?.distance(&calm.weights);

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::kind::Kind;
 use crate::rng::Rng;
 use crate::setting::{Mode, SEEDS, STEPS, Setting, Size};
+use crate::subject::Subject;
 
-/// What the allocator still gives before it refuses, in bytes: less than a micro-batch of [`REFUSED`] samples takes, and
-/// enough for the first step of the next process.
+/// What the allocator still gives before it refuses, in bytes: less than a micro-batch of [`Subject::refused`] samples takes,
+/// and enough for the first step of the next process.
 const LEFT: u64 = 1_500_000;
-const REFUSED: u64 = 8;
 /// Micro-batches after which a process has made what it keeps.
 const WARM: u64 = 16;
 
@@ -51,12 +51,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Rounds of kills and of memory take turns.
+    /// Rounds of kills and of memory take turns, and every two of them have another subject.
     pub(crate) fn new(seed: u64, round: u64) -> Self {
         let mut rng = Rng::of_round(seed, round);
         let mode = if round.is_multiple_of(2) { Mode::Deterministic } else { Mode::Adaptive };
         let (seed, keeps_copy) = (rng.between(0, SEEDS - 1), rng.share() < 0.5);
-        let setting = Setting { mode, seed, size: Size::Small, keeps_copy };
+        let subject = Subject::ALL[usize::try_from(round / 2 % Subject::ALL.len() as u64).unwrap_or(0)];
+        let setting = Setting { subject, mode, seed, size: Size::Small, keeps_copy };
         let mut plan = Self { round, setting, outside: Vec::new(), inside: Vec::new() };
         if mode == Mode::Deterministic {
             plan.outside.push(outside(&mut rng, Kind::KillAll));
@@ -108,13 +109,13 @@ impl Plan {
 
     /// Returns what the process is to be told of its faults; `used` is the file where those that happened are noted.
     pub(crate) fn variable(&self, used: &std::path::Path) -> String {
-        let faults: Vec<Value> = self.inside.iter().map(Inside::order).collect();
+        let faults: Vec<Value> = self.inside.iter().map(|it| it.order(self.setting.subject)).collect();
         json!({"used": used, "faults": faults}).to_string()
     }
 }
 
 impl Inside {
-    fn order(&self) -> Value {
+    fn order(&self, subject: Subject) -> Value {
         let mut order = json!({"id": self.id, "at": self.at, "kind": self.kind.name()});
         if self.kind == Kind::CapacityFalls {
             order["share"] = json!(self.fall.0);
@@ -122,7 +123,7 @@ impl Inside {
         }
         if self.kind == Kind::RefusedAllocation {
             order["bytes"] = json!(LEFT);
-            order["samples"] = json!(REFUSED);
+            order["samples"] = json!(subject.refused());
         }
         order
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::log::RunLog;
 use crate::plan::Plan;
 use crate::round;
 use crate::setting::{Mode, SEEDS, Setting, Size};
+use crate::subject::Subject;
 use crate::weights::Weights;
 use crate::{Failed, Place};
 
@@ -23,10 +25,10 @@ pub(crate) struct Undisturbed {
     pub(crate) weights: Weights,
 }
 
-/// All undisturbed runs, and the tolerance that follows from them.
+/// Undisturbed runs, and the tolerance that follows from those of `sr`.
 #[derive(Debug)]
 pub(crate) struct References {
-    runs: BTreeMap<Setting, Undisturbed>,
+    runs: Mutex<BTreeMap<Setting, Arc<Undisturbed>>>,
     /// The largest distance between runs of one seed whose micro-batches differ in size.
     pub(crate) rounding: f64,
     /// The smallest distance between runs of two seeds.
@@ -34,33 +36,40 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Runs what all rounds need.
+    /// Runs what the tolerance takes.
     pub(crate) fn make(place: &Place) -> Result<Self, Failed> {
-        let (mut runs, mut rounding, mut other_seed) = (BTreeMap::new(), 0.0f64, f64::INFINITY);
+        let mut references = Self { runs: Mutex::default(), rounding: 0.0, other_seed: f64::INFINITY };
+        let of = |references: &Self, mode, seed| {
+            let setting = Setting { subject: Subject::Sr, mode, seed, size: Size::Small, keeps_copy: false };
+            references.of(place, setting)
+        };
         for seed in 0..SEEDS {
-            for mode in [Mode::Deterministic, Mode::Adaptive, Mode::Fixed(1), Mode::Fixed(8)] {
-                let setting = Setting { mode, seed, size: Size::Small, keeps_copy: false };
-                runs.insert(setting, undisturbed(place, setting)?);
-            }
+            let (one, eight) = (of(&references, Mode::Fixed(1), seed)?, of(&references, Mode::Fixed(8), seed)?);
+            let adaptive = of(&references, Mode::Adaptive, seed)?;
+            let next = of(&references, Mode::Fixed(8), (seed + 1) % SEEDS)?;
+            let pairs = [(&one, &eight), (&one, &adaptive), (&adaptive, &eight)];
+            let distances = pairs.iter().map(|(a, b)| a.weights.distance(&b.weights));
+            references.rounding = distances.fold(references.rounding, f64::max);
+            references.other_seed = references.other_seed.min(next.weights.distance(&eight.weights));
         }
-        let weights = |mode, seed| &runs[&Setting { mode, seed, size: Size::Small, keeps_copy: false }].weights;
-        for seed in 0..SEEDS {
-            let (one, eight) = (weights(Mode::Fixed(1), seed), weights(Mode::Fixed(8), seed));
-            let adaptive = weights(Mode::Adaptive, seed);
-            rounding = rounding.max(one.distance(eight)).max(one.distance(adaptive)).max(adaptive.distance(eight));
-            let next = weights(Mode::Fixed(8), (seed + 1) % SEEDS);
-            other_seed = other_seed.min(next.distance(eight));
-        }
-        Ok(Self { runs, rounding, other_seed })
+        Ok(references)
     }
 
     pub(crate) fn tolerance(&self) -> f64 {
         SLACK * self.rounding
     }
 
-    pub(crate) fn of(&self, setting: Setting) -> &Undisturbed {
+    /// Returns the undisturbed run of a setting, which is made when the first round asks for it; the others wait.
+    pub(crate) fn of(&self, place: &Place, setting: Setting) -> Result<Arc<Undisturbed>, Failed> {
         // Keeping a copy changes nothing without a fault.
-        &self.runs[&Setting { keeps_copy: false, ..setting }]
+        let setting = Setting { keeps_copy: false, ..setting };
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = runs.get(&setting) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(undisturbed(place, setting)?);
+        runs.insert(setting, Arc::clone(&made));
+        Ok(made)
     }
 }
 

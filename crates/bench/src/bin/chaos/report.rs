@@ -15,6 +15,7 @@ use crate::picture::Picture;
 use crate::plan::Plan;
 use crate::references::References;
 use crate::setting::{CHECKPOINT_EVERY, Mode, STEPS};
+use crate::subject::Subject;
 use crate::verdict::Verdict;
 
 /// What all rounds showed.
@@ -22,6 +23,8 @@ use crate::verdict::Verdict;
 pub(crate) struct Report {
     seed: u64,
     pub(crate) rounds: u64,
+    /// Rounds of each subject, and those of them that failed.
+    subjects: BTreeMap<Subject, [u64; 2]>,
     faults: BTreeMap<Kind, Cost>,
     recoveries: u64,
     lost: u64,
@@ -54,6 +57,7 @@ impl Report {
         Self {
             seed: args.seed,
             rounds: 0,
+            subjects: BTreeMap::new(),
             faults: BTreeMap::new(),
             recoveries: 0,
             lost: 0,
@@ -73,6 +77,7 @@ impl Report {
     /// Counts a round.
     pub(crate) fn add(&mut self, plan: &Plan, verdict: Result<Verdict, Failed>) {
         self.rounds += 1;
+        self.subjects.entry(plan.setting.subject).or_default()[0] += 1;
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
@@ -113,6 +118,7 @@ impl Report {
     fn fail(&mut self, plan: &Plan, problems: Vec<String>) {
         println!("\nround {} failed: {}", plan.round, problems.join("; "));
         println!("  repeat it with: cargo xtask chaos --seed {} --round {}", self.seed, plan.round);
+        self.subjects.entry(plan.setting.subject).or_default()[1] += 1;
         self.failed.push((plan.round, problems));
     }
 
@@ -141,6 +147,9 @@ impl Report {
         json!({
             "seed": self.seed,
             "rounds": self.rounds,
+            "subjects": self.subjects.iter().map(|(subject, [rounds, failed])| {
+                json!({"subject": subject.name(), "rounds": rounds, "failed": failed})
+            }).collect::<Vec<_>>(),
             "faults_in_all": self.n_faults(),
             "faults": by_kind(|it| it.n.into()),
             "recoveries": self.recoveries,
@@ -189,6 +198,10 @@ impl Report {
         row("distance to the weights of another seed", format!("{other_seed:.1e}"));
         if let Some(picture) = &self.picture {
             picture.rows(&mut row);
+        }
+        text += "\n| what trained | rounds | failed |\n|---|---|---|\n";
+        for (subject, [rounds, failed]) in &self.subjects {
+            let _ = writeln!(text, "| {} | {rounds} | {failed} |", subject.name());
         }
         text += "\n| fault | times | time lost, median | at most | steps repeated, at most |\n|---|---|---|---|---|\n";
         for (kind, cost) in &self.faults {

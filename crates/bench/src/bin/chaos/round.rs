@@ -12,7 +12,7 @@ use crate::kind::Kind;
 use crate::plan::{Moment, Outside, Plan};
 use crate::process::{Order, Process};
 use crate::watch::{Watch, now};
-use crate::{Failed, Place, damage, images};
+use crate::{Failed, Place, damage};
 
 /// A program that was started more often than this gets nowhere.
 const MOST_STARTS: u64 = 40;
@@ -54,7 +54,7 @@ pub(crate) fn run(place: &Place, plan: &Plan, folder: &Path) -> Result<Course, F
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    images::write(&folder.join("data"))?;
+    plan.setting.subject.write_data(&folder.join("data"))?;
     let run = folder.join("run");
     let mut round = Round {
         place,
@@ -107,8 +107,8 @@ impl Round<'_> {
         Order { program: &self.place.program, args, faults, file_limit, words: self.folder, stop: &self.place.stop }
     }
 
-    /// Some blocks of 512 bytes more than the log has, which meets the limit soon; but not less than the decoded images
-    /// take.
+    /// Some blocks of 512 bytes more than the log has, which meets the limit soon; but not less than the decoded images of
+    /// `sr` take.
     fn file_limit(&self, dice: u64) -> u64 {
         let log = fs::metadata(self.course.run.join("events.jsonl")).map_or(0, |it| it.len());
         (log / 512).max(75) + 1 + dice % 24
@@ -215,10 +215,10 @@ impl Round<'_> {
     /// Goes on while a file of the data is away, which must be refused, and puts it back.
     fn start_without_a_file(&mut self, dice: u64) -> Result<(), Failed> {
         let data = self.folder.join("data");
-        let mut files: Vec<PathBuf> = fs::read_dir(&data)?.flatten().map(|it| it.path()).collect();
+        let mut files = files_of(&data)?;
         files.sort();
         let file = &files[usize::try_from(dice % files.len() as u64)?];
-        let away = self.folder.join("away.png");
+        let away = self.folder.join("away");
         fs::rename(file, &away)?;
         // Without a checkpoint there is nothing that the other data would not fit.
         if self.course.run.join("checkpoints/step-00000000").is_dir() {
@@ -232,6 +232,16 @@ impl Round<'_> {
         fs::rename(&away, file)?;
         Ok(())
     }
+}
+
+/// Returns all files of a folder and of those in it.
+fn files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { files.extend(files_of(&path)?) } else { files.push(path) }
+    }
+    Ok(files)
 }
 
 fn last_words(folder: &Path) -> String {

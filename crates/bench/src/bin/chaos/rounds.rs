@@ -85,8 +85,10 @@ impl Rounds<'_> {
             }
             let plan = Plan::new(seed, number);
             let folder = place.work.join(format!("round-{number}"));
-            let verdict = round::run(place, &plan, &folder)
-                .map(|course| judge(&plan, course, references.of(plan.setting), tolerance));
+            let verdict = references.of(place, plan.setting).and_then(|undisturbed| {
+                let course = round::run(place, &plan, &folder)?;
+                Ok(judge(&plan, course, &undisturbed, tolerance))
+            });
             if place.stop.load(Relaxed) {
                 return;
             }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Images to train on (one more is held out), and crops of each in an epoch.
-const CROPS: usize = 40;
+use crate::subject::Subject;
+
 /// Steps, several epochs.
 pub(crate) const STEPS: u64 = 60;
 /// Steps between two checkpoints.
@@ -25,6 +25,7 @@ pub(crate) enum Mode {
 /// A training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setting {
+    pub(crate) subject: Subject,
     pub(crate) mode: Mode,
     pub(crate) seed: u64,
     pub(crate) size: Size,
@@ -50,41 +51,55 @@ impl Setting {
         }
     }
 
+    /// Whether steps have the samples of the undisturbed run.
+    pub(crate) fn has_given_steps(self) -> bool {
+        self.subject.has_given_steps() || self.mode == Mode::Deterministic
+    }
+
     /// Returns the arguments of `plimsoll train`, but for those that say whether it goes on.
     pub(crate) fn args(self, data: &Path, out: &Path) -> Vec<String> {
-        let mut args = vec!["train".to_owned(), "--job".to_owned(), "sr".to_owned()];
+        let mut args = vec!["train".to_owned()];
         args.extend(["--data".to_owned(), data.display().to_string(), "--out".to_owned(), out.display().to_string()]);
         args.extend(["--seed".to_owned(), self.seed.to_string(), "--steps".to_owned(), self.steps().to_string()]);
-        let (effective, channels, checkpoint, validate, capacity) = match self.size {
-            Size::Small => (16, 8, CHECKPOINT_EVERY, 30, "6 MiB"),
-            Size::Timed => (32, 16, 50, 100, "40 MiB"),
+        args.extend(self.subject.args());
+        let (checkpoint, validate) = match self.size {
+            Size::Small => (CHECKPOINT_EVERY, 30),
+            Size::Timed => (50, 100),
         };
-        let mut sets = vec![
-            format!("memory.capacity={capacity}"),
-            format!("sr.channels={channels}"),
-            "sr.blocks=1".to_owned(),
-            format!("sr.crops_per_image={CROPS}"),
-            "sr.validation_tile=32".to_owned(),
-            format!("batch.effective_batch_size={effective}"),
-            "batch.patch_min=24".to_owned(),
-            "batch.patch_max=24".to_owned(),
-            "batch.batch_min=2".to_owned(),
-            "batch.batch_max=16".to_owned(),
+        let mut sets = self.sizes();
+        sets.extend([
             "policy.reopen_after_steps=10".to_owned(),
             "train.warm_up_steps=5".to_owned(),
             format!("train.checkpoint_every={checkpoint}"),
             format!("train.validate_every={validate}"),
             "train.keep_checkpoints=3".to_owned(),
             format!("train.optimizer_recovery={}", if self.keeps_copy { "keep" } else { "restore" }),
-        ];
+        ]);
         match self.mode {
             Mode::Deterministic => {
-                sets.extend(["batch.batch_size=8".to_owned(), "train.deterministic=true".to_owned()]);
+                let batch = self.subject.batch();
+                sets.extend([format!("batch.batch_size={batch}"), "train.deterministic=true".to_owned()]);
             }
             Mode::Adaptive => (),
             Mode::Fixed(n) => sets.push(format!("batch.batch_size={n}")),
         }
         args.extend(sets.into_iter().flat_map(|it| ["--set".to_owned(), it]));
         args
+    }
+
+    /// Returns what makes `sr` as large as is wanted; the others have one size.
+    fn sizes(self) -> Vec<String> {
+        if !self.subject.has_given_steps() {
+            return Vec::new();
+        }
+        let (effective, channels, capacity) = match self.size {
+            Size::Small => (16, 8, "9 MiB"),
+            Size::Timed => (32, 16, "40 MiB"),
+        };
+        vec![
+            format!("memory.capacity={capacity}"),
+            format!("sr.channels={channels}"),
+            format!("batch.effective_batch_size={effective}"),
+        ]
     }
 }

@@ -1,8 +1,9 @@
 //! Whether a round went as it must.
 
 use crate::Failed;
+use crate::audit::{Audit, audit, audit_epochs};
 use crate::kind::Kind;
-use crate::log::{self, Audit, RunLog, audit};
+use crate::log::{self, RunLog};
 use crate::plan::Plan;
 use crate::references::Undisturbed;
 use crate::round::Course;
@@ -36,6 +37,7 @@ pub(crate) fn judge(plan: &Plan, course: Course, undisturbed: &Undisturbed, tole
 
 fn compare(verdict: &mut Verdict, plan: &Plan, undisturbed: &Undisturbed, tolerance: f64) -> Result<(), Failed> {
     let (log, weights) = (RunLog::of_run(&verdict.course.run)?, Weights::of_run(&verdict.course.run)?);
+    let audit = if plan.setting.has_given_steps() { audit } else { audit_epochs };
     verdict.audit = audit(&log, &undisturbed.log);
     let problems = &mut verdict.problems;
     problems.extend(verdict.audit.problems.iter().cloned());
@@ -53,7 +55,7 @@ fn compare(verdict: &mut Verdict, plan: &Plan, undisturbed: &Undisturbed, tolera
             problems.push(format!("the weights differ, by {:.1e}", weights.distance(&undisturbed.weights)));
         }
         problems.extend(difference.map(|it| format!("the events differ: {it}")));
-    } else {
+    } else if plan.setting.has_given_steps() {
         let distance = weights.distance(&undisturbed.weights);
         verdict.distance = Some(distance);
         if distance.is_nan() || tolerance < distance {

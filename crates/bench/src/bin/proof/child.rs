@@ -9,20 +9,17 @@ use plimsoll_plan::{
 use plimsoll_predict::{Dtype, Keys, Phase, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, open};
 use plimsoll_train::{
-    BlankJob, FindRequest, Job, LoaderConfig, OptimizerRecovery, PlanRequest, Trials, beside_tensors, computes_in,
-    find_batch_size, has_autotune, open_device, plan_memory,
+    BlankJob, FindRequest, Job, OptimizerRecovery, PlanRequest, Trials, beside_tensors, computes_in, find_batch_size,
+    has_autotune, open_device, plan_memory,
 };
 use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
 
-use crate::jobs::{OnJob, with_job};
+use crate::jobs::{OnJob, loader, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
 use crate::{Failed, hold, memory, mixed};
 
 /// Plans that are timed once the kernels are compiled; the least counts, since other programs can only add to it.
 const TIMED_PLANS: u32 = 2;
-
-/// Enough for the few steps that a loader collates ahead.
-const BUFFER_LIMIT: Bytes = Bytes::gib(1);
 
 /// A step that takes little.
 const SMALL: StepShape = StepShape::new(8, 16);
@@ -172,11 +169,6 @@ impl Order {
             schedule_steps: 0,
         }
     }
-}
-
-/// Returns the loader of a run whose largest step is this one.
-pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
-    LoaderConfig { largest_extent: largest.extent(), ..LoaderConfig::cut(0, largest.samples, 1, BUFFER_LIMIT) }
 }
 
 fn times(cells: &[PlannedCell]) -> Vec<f64> {

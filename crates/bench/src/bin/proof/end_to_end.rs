@@ -11,8 +11,8 @@ use plimsoll_plan::RealSteps;
 use plimsoll_predict::{Keys, PartReading, edges};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};
-use plimsoll_train::{Draw, Item, Job, Lengths, Source, Trials, open_device, small_batch_regime};
-use plimsoll_types::{Bytes, Extent, StepShape};
+use plimsoll_train::{Draw, Job, Source, Trials, open_device, small_batch_regime};
+use plimsoll_types::{Bytes, StepShape};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish, whole};
@@ -70,7 +70,7 @@ impl<J: Job> Compared<'_, J> {
     /// Learns how many samples fit, then lets all methods run.
     fn measure(&self) -> Result<Report, Failed> {
         let source = self.job.source();
-        let all = lengths(&*source)?;
+        let all = jobs::lengths(&*source)?;
         let edges = edges(&all, N_EDGES, 1)?.edges;
         let longest = edges.last().copied().unwrap_or(1);
         // As in a run, they are resident when it begins.
@@ -160,18 +160,6 @@ impl<J: Job> Compared<'_, J> {
                 Ok(ran.failures.len() as u64 + u64::from(capacity < ran.trial.peak))
             })
         })
-    }
-}
-
-/// Returns the length of every sample.
-pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
-    match source.lengths() {
-        Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
-        Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
-        Lengths::Streamed { .. } => {
-            (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect()
-        }
-        Lengths::Cut => Err("compare batches of samples that have no length".into()),
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::SplitMix64;
 use plimsoll_bench::proof::Edges;
-use plimsoll_train::{BadSample, Job};
+use plimsoll_train::{BadSample, Item, Job, Lengths, LoaderConfig, Source};
+use plimsoll_types::{Bytes, Extent, StepShape};
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
@@ -62,6 +63,24 @@ pub(crate) fn edges(name: &str) -> Edges {
         "multitask" => Edges::ImagesAndWords,
         _ => Edges::Pixels,
     }
+}
+
+/// Returns the length of every sample.
+pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
+    match source.lengths() {
+        Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
+        Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
+        Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect(),
+        Lengths::Cut => Err("compare batches of samples that have no length".into()),
+    }
+}
+
+/// Enough for the few steps that a loader collates ahead.
+const BUFFER_LIMIT: Bytes = Bytes::gib(1);
+
+/// Returns the loader of a run whose largest step is this one.
+pub(crate) fn loader(largest: StepShape) -> LoaderConfig {
+    LoaderConfig { largest_extent: largest.extent(), ..LoaderConfig::cut(0, largest.samples, 1, BUFFER_LIMIT) }
 }
 
 /// Sides of the images: patches of 64 pixels at half the resolution fit.

@@ -11,8 +11,7 @@ use plimsoll_train::{BlankJob, Job, OptimizerRecovery, Trials, beside_tensors, s
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::Failed;
-use crate::child::loader;
-use crate::jobs::edges;
+use crate::jobs::{edges, loader};
 use crate::order::{Plan, Reply, Task};
 use crate::spawn::Place;
 

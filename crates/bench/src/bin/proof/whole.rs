@@ -16,7 +16,7 @@ use plimsoll_train::{Draw, Job, open_device};
 use plimsoll_types::{Bytes, Event, StepDone, StepShape};
 
 use crate::ahead::{self, Filled};
-use crate::{Failed, end_to_end, product};
+use crate::{Failed, jobs, product};
 
 const DEVICE: DeviceKind = DeviceKind::Flex;
 
@@ -34,7 +34,7 @@ const RATE: f64 = 1e-4;
 
 /// Trains with nothing set but the data, then lets Burn's own loop run on the same samples in steps of as many.
 pub(crate) fn compare<J: Job>(job: &J, data: &Path, unit: &str) -> Result<Report, Failed> {
-    let lengths = end_to_end::lengths(&*job.source())?;
+    let lengths = jobs::lengths(&*job.source())?;
     let mut run = WholeRun { unit: unit.to_owned(), ..default_run(job.name(), data, &lengths)? };
     let n_samples = run.samples_per_step;
     let sizes = successors(Some(1), |size| (size * 2 <= n_samples).then_some(size * 2));

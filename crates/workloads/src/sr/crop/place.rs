@@ -1,6 +1,6 @@
 //! From interleaved rows to oriented planes, in one pass.
 
-use crate::Orientation;
+use super::Orientation;
 
 /// Lays a crop down in its orientation while it turns interleaved pixels into planes.
 ///

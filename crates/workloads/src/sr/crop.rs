@@ -1,7 +1,17 @@
-//! Where in its image a sample lies.
+//! Squares that are cut from images.
 
-use crate::hash::{Use, hash};
-use crate::{CollateError, Orientation};
+mod buffer;
+mod orientation;
+mod place;
+
+pub use self::buffer::{BeyondCapacity, HostBuffer, Pair};
+pub use self::orientation::Orientation;
+pub use self::place::place_crop;
+use crate::chance::hash;
+
+/// What the bits of a position and of an orientation are for: no other use sees the same.
+const POSITION: u64 = 2;
+const ORIENTATION: u64 = 3;
 
 /// A square cut from an image, and the way it is laid down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +26,20 @@ pub struct Crop {
     pub edge: u32,
     /// How the cut is laid down.
     pub orientation: Orientation,
+}
+
+/// An image that is smaller than the crop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("crop {edge} × {edge} px from image {image}, which has {width} × {height} px at the input resolution")]
+pub struct ImageTooSmall {
+    /// Index of the image.
+    pub image: u64,
+    /// Width of the image in pixels at the input resolution.
+    pub width: u32,
+    /// Height of the image in pixels at the input resolution.
+    pub height: u32,
+    /// Edge of the crop in pixels at the input resolution.
+    pub edge: u32,
 }
 
 /// Returns the image that a sample is cut from: `sample_id = image · crops_per_image + crop`.
@@ -35,7 +59,7 @@ pub fn image_of(sample_id: u64, crops_per_image: u32) -> u64 {
 ///
 /// # Errors
 ///
-/// [`CollateError::ImageTooSmall`] when a side of the image is shorter than `edge`.
+/// [`ImageTooSmall`] when a side of the image is shorter than `edge`.
 ///
 /// # Panics
 ///
@@ -47,19 +71,19 @@ pub fn crop(
     edge: u32,
     seed: u64,
     epoch: u64,
-) -> Result<Crop, CollateError> {
+) -> Result<Crop, ImageTooSmall> {
     let image = image_of(sample_id, crops_per_image);
     let (width, height) = image_size;
     if width.min(height) < edge {
-        return Err(CollateError::ImageTooSmall { image, width, height, edge });
+        return Err(ImageTooSmall { image, width, height, edge });
     }
-    let position = hash(Use::Position, seed, epoch, sample_id);
+    let position = hash(POSITION, [seed, epoch, sample_id]);
     Ok(Crop {
         image,
         x: scaled(position >> 32, width - edge),
         y: scaled(position & u64::from(u32::MAX), height - edge),
         edge,
-        orientation: Orientation::from_bits(hash(Use::Orientation, seed, epoch, sample_id)),
+        orientation: Orientation::from_bits(hash(ORIENTATION, [seed, epoch, sample_id])),
     })
 }
 

@@ -2,7 +2,15 @@
 
 use plimsoll_types::{Bytes, StepShape};
 
-use crate::CollateError;
+/// A micro-batch that is larger than its buffer was built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("begin a micro-batch of {wanted} px, the host buffer holds at most {most} px")]
+pub struct BeyondCapacity {
+    /// The samples and the edge asked for.
+    pub wanted: StepShape,
+    /// The most samples and the largest edge.
+    pub most: StepShape,
+}
 
 /// Host memory for the low- and high-resolution pixels of one batch, used again and again.
 ///
@@ -56,11 +64,11 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// [`CollateError::BeyondCapacity`] when there are more samples, or a longer edge, than the buffer was built for.
-    pub fn begin(&mut self, ids: &[u64], edge: u32) -> Result<(), CollateError> {
+    /// [`BeyondCapacity`] when there are more samples, or a longer edge, than the buffer was built for.
+    pub fn begin(&mut self, ids: &[u64], edge: u32) -> Result<(), BeyondCapacity> {
         let samples = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         if samples > self.most.samples || edge > self.most.edge() {
-            return Err(CollateError::BeyondCapacity { wanted: StepShape::new(samples, edge), most: self.most });
+            return Err(BeyondCapacity { wanted: StepShape::new(samples, edge), most: self.most });
         }
         self.ids.clear();
         self.ids.extend_from_slice(ids);

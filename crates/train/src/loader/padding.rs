@@ -1,0 +1,60 @@
+//! What the edges promise.
+
+use plimsoll_types::{Cells, Extent};
+
+use crate::source::{Lengths, Source};
+
+/// Returns the part of the positions, from 0 to 1, that is padding where each sample is padded to its own cell and those longer
+/// than `longest` are left out; `None` where samples are cut or packed, or somebody has yet to look how long they are.
+///
+/// A micro-batch that mixes samples of several cells has more. Of a million samples on one axis it takes some 20 ms.
+pub(crate) fn planned_padding(source: &impl Source, cells: &Cells, longest: Option<u32>) -> Option<f64> {
+    let mut sum = Sum { cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
+    match source.lengths() {
+        Lengths::Known(index) => index.iter().for_each(|it| sum.add(it)),
+        Lengths::Streamed { .. } => (0..source.n_samples()).try_for_each(|id| {
+            sum.add(source.expected_length(id)?.into());
+            Some(())
+        })?,
+        Lengths::Cut | Lengths::Packed { .. } => return None,
+    }
+    (0 < sum.padded).then(|| 1.0 - sum.real as f64 / sum.padded as f64)
+}
+
+/// Positions of samples in their cells.
+struct Sum<'a> {
+    cells: &'a Cells,
+    longest: u32,
+    real: u64,
+    padded: u64,
+}
+
+impl Sum<'_> {
+    fn add(&mut self, extent: Extent) {
+        let cell = self.cells.at(extent).map(|at| self.cells[at]);
+        if let Some(cell) = cell.filter(|it| it.edge() <= self.longest) {
+            (self.real, self.padded) = (self.real + extent.positions(), self.padded + cell.positions());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sample_is_padded_to_its_own_cell() {
+        let check = |lengths: &[u32], longest: Option<u32>, planned: [u64; 2]| {
+            let cells = vec![8, 16].into();
+            let mut sum = Sum { cells: &cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
+            for length in lengths {
+                sum.add((*length).into());
+            }
+            assert_eq!([sum.real, sum.padded], planned, "{lengths:?}");
+        };
+        check(&[8, 16], None, [24, 24]);
+        check(&[6, 9], None, [15, 24]);
+        check(&[6, 9, 17], None, [15, 24]);
+        check(&[6, 9], Some(8), [6, 8]);
+    }
+}

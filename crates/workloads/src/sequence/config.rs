@@ -1,0 +1,39 @@
+//! How a folder of recordings is read.
+
+use std::path::PathBuf;
+
+use plimsoll_train::BadSample;
+
+use crate::split::Shares;
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordingsConfig {
+    /// The folder with `labels.csv`.
+    pub folder: PathBuf,
+    /// The parts of each label's recordings that are held out, or of the groups.
+    pub shares: Shares,
+    /// The column of `labels.csv` that names what each recording is of, such as a speaker: no two parts have recordings
+    /// of the same.
+    pub group_column: Option<String>,
+    /// What becomes of a line of `labels.csv` or a file that cannot be used.
+    pub bad_sample: BadSample,
+    /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
+    pub classes: Vec<String>,
+    /// The most frames of a recording; those that follow are cut off.
+    pub longest: u32,
+}
+
+impl RecordingsConfig {
+    /// Reads this folder as it is done by default.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            shares: Shares::validating(0.2),
+            group_column: None,
+            bad_sample: BadSample::Fail,
+            classes: Vec::new(),
+            longest: u32::MAX,
+        }
+    }
+}

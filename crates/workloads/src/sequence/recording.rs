@@ -1,0 +1,29 @@
+//! One recording of a folder.
+
+use std::fmt;
+
+/// Groups of similar length that held-out recordings are measured in.
+const VALIDATION_EDGES: usize = 4;
+
+/// One file with its label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Its path below the folder.
+    pub name: String,
+    /// Its label, as an index into the classes.
+    pub class: usize,
+    /// Its length when the folder was read, without what is cut off.
+    pub n_frames: u32,
+}
+
+impl fmt::Display for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} frames", self.name, self.n_frames)
+    }
+}
+
+/// Divides recordings, shortest first, into a few of similar length, each with the length of its longest.
+pub(crate) fn by_length(recordings: &[Recording]) -> impl Iterator<Item = (u32, &[Recording])> {
+    let groups = recordings.chunks(recordings.len().div_ceil(VALIDATION_EDGES).max(1));
+    groups.map(|group| (group.last().map_or(1, |it| it.n_frames), group))
+}
