@@ -1,13 +1,14 @@
 //! `cargo xtask bench`: the benchmarks, and what Plimsoll costs inside a real run.
 
+mod all;
+mod comparison;
+mod figures;
+mod gather;
+mod overhead;
+
 use std::ffi::OsString;
-use std::fmt::Write;
-use std::fs;
 use std::path::{self, PathBuf};
 use std::process::Command;
-
-use anyhow::Context;
-use serde_json::Value;
 
 use crate::networks;
 use crate::process::{Stop, cargo, root, run as run_command};
@@ -16,6 +17,11 @@ use crate::proof::proof;
 pub(crate) const HELP: &str = "\
 bench [NAME]
     Runs the benchmarks of hot paths, or the one of that name (`prediction`, `policy`, ..).
+bench all [--compare BASE.json [--above RATIO] [--now FILE.json]]
+    Runs the benchmarks of hot paths, `sampler` and `recovery`, and writes target/bench/all.json: a median with its unit for
+    each, the machine and the versions. Says what is more than RATIO (default: 1.1) times what it was in BASE.json, such a
+    file of before, the worst first, and what one of both lacks; if anything is, the exit code is 3. With --now that file is
+    compared, and nothing is run. What takes Burn to build is left out.
 bench overhead
     Trains 200 steps of the default configuration and writes target/bench/overhead.json.
 bench sampler [--lengths DIR]
@@ -44,16 +50,15 @@ bench end-to-end [--data-text DIR] [--data-sequence DIR]
     slower.
 ";
 
-const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
-
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let mut command = cargo("bench --package plimsoll-bench");
     match args {
         [] => run_command(command),
+        [name, rest @ ..] if name == "all" => all::run(rest),
         [name, rest @ ..] if name == "predict" => predict(rest),
         [name, rest @ ..] if name == "finder" => run_command(report("finder", rest)?),
         [name, rest @ ..] if name == "end-to-end" => end_to_end(rest),
-        [name] if name == "overhead" => overhead(),
+        [name] if name == "overhead" => overhead::run(),
         [name, rest @ ..] if name == "sampler" => sampler(rest),
         [name, rest @ ..] if name == "recovery" => recovery(rest),
         [name, rest @ ..] if name == "scaling" => scaling(rest),
@@ -76,24 +81,6 @@ fn predict(args: &[OsString]) -> anyhow::Result<()> {
         command.arg("--data").arg(root().join("fixtures"));
     }
     run_command(command)
-}
-
-fn overhead() -> anyhow::Result<()> {
-    let folder = root().join("target/bench");
-    let out = folder.join("overhead-run");
-    let mut command = Command::new(networks::shipped_program("plimsoll")?);
-    command.args(["train", "--steps", "200", "--overwrite", "--out"]).arg(&out).current_dir(root());
-    fs::create_dir_all(&folder)?;
-    run_command(command)?;
-
-    let measured = out.join("overhead.json");
-    let json = fs::read(&measured).with_context(|| format!("failed to read {}", measured.display()))?;
-    let table = table(&serde_json::from_slice(&json)?)?;
-    // Whole, as it was in the run directory, and beside the other reports.
-    let published = folder.join("overhead.json");
-    fs::rename(&measured, &published)?;
-    println!("{table}{}", published.display());
-    Ok(())
 }
 
 fn sampler(args: &[OsString]) -> anyhow::Result<()> {
@@ -187,51 +174,4 @@ fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
 fn data(pack: &str, job: &str) -> PathBuf {
     let pack = root().join("../shared/data").join(pack);
     if pack.is_dir() { pack } else { root().join("fixtures").join(job) }
-}
-
-fn table(report: &Value) -> anyhow::Result<String> {
-    let number = |pointer: &str| {
-        report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("overhead.json has no {pointer}"))
-    };
-    let mut table = format!("median of {} steps         µs  of the step\n", number("/steps")?);
-    let step = number("/step_us")?;
-    let mut row =
-        |name: &str, micros: f64, ratio: f64| writeln!(table, "{name:<22} {micros:>9.1}  {:>9.3} %", 100.0 * ratio);
-    for part in PARTS {
-        let micros = number(&format!("/median_us/{part}"))?;
-        row(part, micros, if part == "total" { number("/overhead_ratio")? } else { micros / step })?;
-    }
-    row("check before optimizer", number("/check_us")?, number("/check_ratio")?)?;
-    row("step", step, 1.0)?;
-    Ok(table)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_shows_each_part_and_its_share() {
-        let mut report = serde_json::json!({
-            "steps": 200,
-            "median_us": {"probe": 1.0, "predict": 8.0, "policy": 2.0, "guard": 0.5, "sampler": 20.0, "monitor": 10.25,
-                "total": 41.75},
-            "check_us": 500.0, "step_us": 100_000.0, "overhead_ratio": 0.000_417_5, "check_ratio": 0.005,
-        });
-        let expected = "\
-median of 200 steps         µs  of the step
-probe                        1.0      0.001 %
-predict                      8.0      0.008 %
-policy                       2.0      0.002 %
-guard                        0.5      0.001 %
-sampler                     20.0      0.020 %
-monitor                     10.2      0.010 %
-total                       41.8      0.042 %
-check before optimizer     500.0      0.500 %
-step                    100000.0    100.000 %
-";
-        assert_eq!(table(&report).unwrap(), expected);
-        report["median_us"]["guard"] = Value::Null;
-        assert_eq!(table(&report).unwrap_err().to_string(), "overhead.json has no /median_us/guard");
-    }
 }

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
-use crate::files::{entries, read};
+use crate::files::{entries, read, write_whole};
 use crate::process::{Stop, root};
 
 pub(crate) const HELP: &str = "\
@@ -35,9 +34,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     if !args.is_empty() {
         return Err(Stop::Usage("`docs` takes no arguments".to_owned()).into());
     }
-    let (path, new) = (root().join(PAGE), root().join(PAGE).with_extension("md.new"));
-    fs::write(&new, page()?).with_context(|| format!("failed to write {}", new.display()))?;
-    fs::rename(&new, &path).with_context(|| format!("failed to write {}", path.display()))
+    write_whole(&root().join(PAGE), &page()?)
 }
 
 /// Checks that the page says what the program does.

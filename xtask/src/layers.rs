@@ -9,7 +9,7 @@ use crate::process::{Stop, cargo};
 
 /// Lowest layer first.
 ///
-/// `bench` and `cli` share the highest layer: they may import everything below, and nobody may import them. That `cli` is a
+/// `bench`, `chaos` and `cli` share the highest layer: they may import everything below, and nobody may import them. That `cli` is a
 /// library is for the binaries of its own package.
 /// `xtask` has no layer, so it may import none of these.
 const LAYERS: &[&[&str]] = &[
@@ -31,7 +31,7 @@ const LAYERS: &[&[&str]] = &[
     &["plimsoll-learner"],
     &["plimsoll"],
     &["plimsoll-workloads"],
-    &["plimsoll-cli", "plimsoll-bench"],
+    &["plimsoll-cli", "plimsoll-bench", "plimsoll-chaos"],
 ];
 
 /// Importable from every layer, but only under `[dev-dependencies]`.

@@ -48,6 +48,10 @@ fn main() -> ExitCode {
             eprintln!("error: {error}\n`cargo xtask help` lists the tasks");
             ExitCode::from(2)
         }
+        Some(Stop::Worse { .. }) => {
+            eprintln!("error: {error}");
+            ExitCode::from(3)
+        }
         None => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -131,11 +135,13 @@ mod tests {
         check(&["check", "--all"], Some("`check` takes nothing but --quick or --cuda"));
         check(&["logs", "--all"], Some("`logs` takes nothing but --accept"));
         check(&["bench", "a", "b"], Some("`bench` takes one name at most"));
+        let only = "`bench all` takes nothing but --compare BASE.json, --now FILE.json and --above RATIO";
+        check(&["bench", "all", "base.json"], Some(only));
         check(&["bench", "scaling", "a"], Some("`bench scaling` takes nothing but --lengths DIR and --events FILE"));
         check(&["bench", "sampler", "a"], Some("`bench sampler` takes nothing but --lengths DIR"));
         let only = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
         check(&["bench", "end-to-end", "--data-text"], Some(only));
-        check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N and --seed S"));
+        check(&["fuzz", "5"], Some("`fuzz` takes nothing but --seconds N, --seed S and --quick"));
         check(&["fixtures", "a"], Some("`fixtures` takes no arguments"));
         check(&["docs", "a"], Some("`docs` takes no arguments"));
     }

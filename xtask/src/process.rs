@@ -18,6 +18,11 @@ pub(crate) enum Stop {
     },
     /// The arguments make no sense, for this reason.
     Usage(String),
+    /// So many figures are worse than those that they are compared with.
+    Worse {
+        /// How many.
+        n: usize,
+    },
 }
 
 impl fmt::Display for Stop {
@@ -25,6 +30,8 @@ impl fmt::Display for Stop {
         match self {
             Self::Child { code } => write!(f, "a command ended with exit code {code}"),
             Self::Usage(reason) => f.write_str(reason),
+            Self::Worse { n: 1 } => f.write_str("a figure got worse"),
+            Self::Worse { n } => write!(f, "{n} figures got worse"),
         }
     }
 }
@@ -66,6 +73,13 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Err(Stop::Child { code }.into())
+}
+
+/// Returns the first line that a program says, where it is there and succeeds.
+pub(crate) fn said(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).current_dir(root()).output().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
+    output.status.success().then_some(line)
 }
 
 /// Becomes the command: nothing of xtask is left that Ctrl-C could end before the command.

@@ -23,7 +23,9 @@ fn of_crate(folder: &Path) -> anyhow::Result<Vec<String>> {
     let read = |name: &str| read(&folder.join(name));
     let path = folder.join("README.md");
     let shown = path.strip_prefix(root()).unwrap_or(&path).display();
-    let lacks = lacks(&read("README.md")?, &read("Cargo.toml")?, &read("src/lib.rs")?);
+    // A crate that is a program alone has its documentation there.
+    let docs = read("src/lib.rs").or_else(|_| read("src/main.rs"))?;
+    let lacks = lacks(&read("README.md")?, &read("Cargo.toml")?, &docs);
     Ok(lacks.into_iter().map(|what| format!("{shown} lacks {what}")).collect())
 }
 

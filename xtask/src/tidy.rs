@@ -13,7 +13,7 @@ const UNFINISHED: [&str; 3] = [concat!("todo", "!("), concat!("unimplemented", "
 /// Checks the sources and manifests of this workspace.
 pub(crate) fn check() -> anyhow::Result<()> {
     let mut broken = Vec::new();
-    for folder in ["crates", "xtask"] {
+    for folder in ["crates", "xtask", "fuzz/src", "fuzz/fuzz_targets"] {
         visit(&root().join(folder), &mut broken)?;
     }
     ensure!(broken.is_empty(), "{}", broken.join("\n"));

@@ -14,7 +14,6 @@
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
 //! The binary `proof` runs steps on real devices, and is the only thing here that takes Burn to build.
-//! The binary `chaos` runs whole trainings under faults, as processes of `plimsoll-faulty`.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute
@@ -26,7 +25,6 @@
 //! cargo xtask bench recovery                       # a million steps under disturbances
 //! cargo xtask bench scaling                        # steps of up to a thousand devices
 //! cargo xtask bench end-to-end                     # whole runs against random batches
-//! cargo xtask chaos                                # whole runs under faults and kills
 //! ```
 //!
 //! # Invariants

@@ -5,12 +5,8 @@ use std::process::Command;
 
 #[test]
 fn a_flag_is_no_file_to_write() {
-    let mut programs = vec![
-        env!("CARGO_BIN_EXE_recovery"),
-        env!("CARGO_BIN_EXE_sampler"),
-        env!("CARGO_BIN_EXE_scaling"),
-        env!("CARGO_BIN_EXE_chaos"),
-    ];
+    let mut programs =
+        vec![env!("CARGO_BIN_EXE_recovery"), env!("CARGO_BIN_EXE_sampler"), env!("CARGO_BIN_EXE_scaling")];
     programs.extend(option_env!("CARGO_BIN_EXE_proof"));
     for program in programs {
         let folder = tempfile::tempdir().unwrap();

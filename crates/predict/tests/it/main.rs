@@ -1,0 +1,12 @@
+//! The crate as its caller sees it.
+#![cfg(test)]
+
+mod certificate;
+mod coverage;
+mod edges;
+mod explorer;
+mod kept;
+mod predictor;
+mod reserved;
+mod simulated;
+mod tables;

@@ -1,0 +1,77 @@
+//! How many cases are tried; generated lengths and tasks.
+
+use proptest::test_runner::Config;
+
+/// Proptest's own number of cases.
+const CASES: u32 = 256;
+
+/// Returns `n` cases where `PROPTEST_CASES` is not set, and as many times more or fewer as it asks for of others.
+pub(crate) fn cases(n: u32) -> Config {
+    let asked = u64::from(Config::default().cases);
+    let n = (u64::from(n) * asked / u64::from(CASES)).max(1);
+    Config::with_cases(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+/// A generator of numbers for tests.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number of the standard normal distribution (Box and Muller).
+    pub(crate) fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// A length of a log-normal distribution.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a length can be")]
+    pub(crate) fn log_normal(&mut self, median: f64, sigma: f64, least: u32, most: u32) -> u32 {
+        (median * (sigma * self.normal()).exp()).clamp(f64::from(least), f64::from(most)) as u32
+    }
+}
+
+/// Tokens of chats: log-normal, 8 to 4 096.
+pub(crate) fn chats(n: usize) -> Vec<u32> {
+    let mut numbers = Numbers::new(1);
+    (0..n).map(|_| numbers.log_normal(245.0, 0.9, 8, 4096)).collect()
+}
+
+/// Frames of 10 ms of read speech: most utterances of 12 to 16 s, a quarter shorter, none above 24.5 s.
+pub(crate) fn speech(n: usize) -> Vec<u32> {
+    let mut numbers = Numbers::new(2);
+    let mut length = || {
+        let (median, sigma) = if numbers.uniform() < 0.75 { (1430.0, 0.09) } else { (800.0, 0.45) };
+        numbers.log_normal(median, sigma, 300, 2450)
+    };
+    (0..n).map(|_| length()).collect()
+}
+
+/// Images and tokens, and the task of each sample: one image; two to four of one subject; two to eight of several.
+pub(crate) fn images_and_tokens(n: usize) -> ([Vec<u32>; 2], Vec<u16>) {
+    let mut numbers = Numbers::new(4);
+    let mut images = Vec::new();
+    let mut tokens = Vec::new();
+    let mut tasks = Vec::new();
+    for id in 0..n {
+        let (task, least, most, median) =
+            [(0, 1, 1, 150.0), (1, 2, 4, 245.0), (2, 2, 8, 400.0)][[0, 0, 1, 1, 2][id % 5]];
+        images.push((least..most).fold(least, |sum, _| sum + u32::from(numbers.uniform() < 0.5)));
+        tokens.push(numbers.log_normal(median, 0.6, 8, 2048));
+        tasks.push(task);
+    }
+    ([images, tokens], tasks)
+}

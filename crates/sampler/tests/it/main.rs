@@ -1,0 +1,28 @@
+//! The crate as its caller sees it.
+#![cfg(test)]
+
+mod collate;
+mod collate_limits;
+mod common;
+mod deal;
+mod dealer;
+mod giants;
+mod groups;
+mod mates;
+mod mixture;
+mod oracle;
+mod pack;
+mod pack_stream;
+mod plan;
+mod positions;
+mod positions_of_two_axes;
+mod quality;
+mod rule;
+mod shares;
+mod speeds;
+mod steps;
+mod stream;
+mod stream_mix;
+mod stream_resume;
+mod stream_steps;
+mod tasks;

@@ -1,0 +1,101 @@
+//! How far the steps of a mixture are from the shares of its sources.
+
+use plimsoll_sampler::{BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix};
+use plimsoll_types::Fraction;
+use proptest::prelude::*;
+
+use crate::common::{cases, chats};
+
+/// Steps of a stretch at most.
+const STRETCH: usize = 20;
+
+#[derive(Clone, Debug)]
+struct Mixture {
+    tasks: Vec<u16>,
+    lengths: Vec<u32>,
+    shares: Vec<f64>,
+    budget: u64,
+    window: Option<usize>,
+    seed: u64,
+}
+
+/// Samples of a source, its shortest length, its longest one beyond that, and its share in any unit.
+type Source = (usize, u32, u32, u32);
+
+fn mixture() -> impl Strategy<Value = Mixture> {
+    let source = (200usize..2_000, 1u32..200, 1u32..100, 1u32..20);
+    let sources = prop::collection::vec(source, 5);
+    let window = prop::option::of(200usize..3_000);
+    (sources, 3_000u64..12_000, window, any::<u64>()).prop_map(|(sources, budget, window, seed)| {
+        let of = |(task, &(n, least, more, _)): (u16, &Source)| {
+            (0..u32::try_from(n).unwrap()).map(move |id| (task, least + id.wrapping_mul(2_654_435_761) % more))
+        };
+        let (tasks, lengths) = (0..).zip(&sources).flat_map(of).unzip();
+        let sum: f64 = sources.iter().map(|source| f64::from(source.3)).sum();
+        let shares = sources.iter().map(|source| f64::from(source.3) / sum).collect();
+        Mixture { tasks, lengths, shares, budget, window, seed }
+    })
+}
+
+impl Mixture {
+    fn planner(&self, diversity_weight: Fraction) -> BatchPlanner<PaddedBudget<1>, 1> {
+        let index = SampleIndex::try_new([self.lengths.clone()]).unwrap().with_tasks(self.tasks.clone()).unwrap();
+        let shares = Some(self.shares.clone());
+        let tasks = TaskMix { shares, ends: EpochEnd::FirstExhausted, diversity_weight, ..TaskMix::default() };
+        let config = PlanConfig { seed: self.seed, window: self.window, tasks, ..PlanConfig::default() };
+        BatchPlanner::try_new(index, PaddedBudget([self.budget]), config).unwrap()
+    }
+
+    /// The most samples by which a source is off its share in any stretch of at most [`STRETCH`] steps of an epoch, and the
+    /// samples of the largest batch.
+    fn most_off(&self, diversity_weight: Fraction, size: u32) -> (f64, usize) {
+        let planner = self.planner(diversity_weight);
+        let largest = planner.plan_epoch(0).iter().map(|batch| batch.ids.len()).max().unwrap();
+        let mut steps = StepPlanner::try_new(&planner, StepSize::Samples(size)).unwrap();
+        let mut sums = vec![vec![0.0; self.shares.len()]];
+        loop {
+            let step = steps.next_step();
+            let mut sum = sums.last().unwrap().clone();
+            for id in step.batches.iter().flat_map(|batch| &batch.ids) {
+                sum[usize::from(self.tasks[usize::try_from(*id).unwrap()])] += 1.0;
+            }
+            sums.push(sum);
+            if step.ends_epoch {
+                break;
+            }
+        }
+        let stretches =
+            (0..sums.len()).flat_map(|from| sums[from..].iter().take(STRETCH + 1).map(move |to| (from, to)));
+        let off = stretches.map(|(from, to)| self.off(&sums[from], to));
+        (off.fold(0.0, f64::max), largest)
+    }
+
+    fn off(&self, from: &[f64], to: &[f64]) -> f64 {
+        let n: f64 = to.iter().sum::<f64>() - from.iter().sum::<f64>();
+        let of = |task: usize| (to[task] - from[task] - self.shares[task] * n).abs();
+        (0..self.shares.len()).map(of).fold(0.0, f64::max)
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    // Of 700 such mixtures, half were off by 0.73 of the largest batch at most, and the worst by 1.76; none of 12 000 by 2.
+    #[test]
+    fn twenty_steps_keep_the_shares_to_two_batches(mixture in mixture(), size in 4u32..60) {
+        let (off, largest) = mixture.most_off(TaskMix::default().diversity_weight, size);
+        prop_assert!(off < 2.0 * largest as f64, "off by {} samples, the largest batch has {}", off, largest);
+    }
+}
+
+#[test]
+fn twenty_steps_of_full_diversity_keep_the_shares_to_three_samples() {
+    let tasks: Vec<u16> = (0..20_000).map(|id| [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4][id % 11]).collect();
+    let (lengths, shares) = (chats(tasks.len()), vec![0.4, 0.25, 0.2, 0.1, 0.05]);
+    for (window, size) in [(None, 64), (None, 256), (Some(2_000), 64), (Some(2_000), 256)] {
+        let (tasks, lengths, shares) = (tasks.clone(), lengths.clone(), shares.clone());
+        let mixture = Mixture { tasks, lengths, shares, budget: 32_768, window, seed: 3 };
+        let (off, _) = mixture.most_off(Fraction::ONE, size);
+        assert!(off < 3.0 + 1e-6, "off by {off} samples, window {window:?}, {size} samples a step");
+    }
+}

@@ -1,0 +1,308 @@
+//! Streams that go on where they were interrupted.
+
+use plimsoll_sampler::{
+    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamBatch, StreamLimits,
+    StreamPlanner, StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,
+};
+use plimsoll_types::{Bytes, Fraction};
+use proptest::prelude::*;
+
+use crate::common::cases;
+
+const LONGEST: u32 = 40;
+
+#[derive(Clone, Debug)]
+struct Case {
+    /// Length, task, and whether a step is taken afterwards, and another budget followed.
+    samples: Vec<(u32, u16, bool, Option<u64>)>,
+    config: PlanConfig<1>,
+    limits: StreamLimits,
+    size: StepSize,
+    per_epoch: usize,
+}
+
+fn config() -> impl Strategy<Value = PlanConfig<1>> {
+    let lattices = prop_oneof![Just(vec![]), Just(vec![4, 9, 16, LONGEST])];
+    let mix = (0.0..=1.0, any::<bool>());
+    // Only the fewest batches may be multiples.
+    let goals = prop_oneof![
+        2 => (1u32..3).prop_map(|multiple_of| (multiple_of, Objective::FewestBatches)),
+        1 => Just((1, Objective::LeastTime { batch_overhead: 30.0 })),
+    ];
+    let all = (lattices, mix, goals, any::<u64>());
+    all.prop_map(|(edges, (weight, homogeneous), (multiple_of, objective), seed)| PlanConfig {
+        seed,
+        multiple_of,
+        objective,
+        lattice: Lattice::try_new([edges]).unwrap(),
+        // A budget may become smaller than the longest sample.
+        oversize: Oversize::Truncate,
+        tasks: TaskMix { diversity_weight: Fraction::try_new(weight).unwrap(), homogeneous, ..TaskMix::default() },
+        ..PlanConfig::default()
+    })
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let change = prop_oneof![20 => Just(None), 1 => (20u64..300).prop_map(Some)];
+    let samples = prop::collection::vec((1..=LONGEST, 0u16..3, any::<bool>(), change), 1..120);
+    let size = prop_oneof![
+        (1u32..40).prop_map(StepSize::Samples),
+        (1u64..600).prop_map(StepSize::Positions),
+        Just(StepSize::Batch)
+    ];
+    let limits =
+        (2usize..60, 800u64..20_000).prop_map(|(samples, bytes)| StreamLimits { samples, bytes: Bytes(bytes) });
+    (samples, config(), limits, size, 1usize..100).prop_map(|(samples, config, limits, size, per_epoch)| Case {
+        samples,
+        config,
+        limits,
+        size,
+        per_epoch,
+    })
+}
+
+/// What happens whenever it can.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disturbed {
+    Never,
+    Interrupted,
+    /// It goes on with a buffer of another size.
+    WithOtherBuffers,
+}
+
+struct Run<'a> {
+    case: &'a Case,
+    disturbed: Disturbed,
+    rule: PaddedBudget<1>,
+    steps: StreamSteps<PaddedBudget<1>>,
+    taken: Vec<PlannedStep>,
+}
+
+impl Case {
+    fn planner(&self, rule: PaddedBudget<1>, limits: StreamLimits) -> StreamPlanner<PaddedBudget<1>, 1> {
+        StreamPlanner::try_new(rule, self.config.clone(), limits).unwrap()
+    }
+
+    fn sample(&self, id: u64) -> StreamSample<1> {
+        let (length, task, ..) = self.samples[usize::try_from(id).unwrap()];
+        StreamSample { id, lengths: [length], task, bytes: Bytes(id % 4 * 133 + 1) }
+    }
+
+    fn run(&self, disturbed: Disturbed) -> Vec<PlannedStep> {
+        let rule = PaddedBudget([100]);
+        let steps = StreamSteps::try_new(self.planner(rule, self.limits), self.size).unwrap();
+        let mut run = Run { case: self, disturbed, rule, steps, taken: Vec::new() };
+        for (at, (_, _, take, change)) in self.samples.iter().enumerate() {
+            if at > 0 && at % self.per_epoch == 0 {
+                run.steps.finish();
+                run.disturb();
+            }
+            run.push(at as u64);
+            if *take {
+                run.take();
+            }
+            if let Some(budget) = change {
+                // A multiple of the longest has to fit.
+                run.rule = PaddedBudget([if self.config.multiple_of > 1 { 80 + budget } else { *budget }]);
+                run.steps.change(run.rule).unwrap();
+                run.disturb();
+            }
+        }
+        run.steps.finish();
+        while run.take() {}
+        assert_eq!(run.steps.pending().count(), 0);
+        run.taken
+    }
+}
+
+impl Run<'_> {
+    fn push(&mut self, id: u64) {
+        while self.steps.push(self.case.sample(id)).unwrap() == Pushed::Full {
+            assert!(self.take(), "a full buffer has a step");
+        }
+        self.disturb();
+    }
+
+    fn take(&mut self) -> bool {
+        let step = self.steps.next_step();
+        let is_step = step.is_some();
+        self.taken.extend(step);
+        self.disturb();
+        is_step
+    }
+
+    /// Begins again at the position of now; that of a stream which still waits for samples is the same.
+    fn disturb(&mut self) {
+        if self.disturbed == Disturbed::Never {
+            return;
+        }
+        let position = self.steps.position();
+        let saved = serde_json::to_string(&position).unwrap();
+        let read: StreamStepPosition = serde_json::from_str(&saved).unwrap();
+        let mut limits = self.case.limits;
+        if self.disturbed == Disturbed::WithOtherBuffers {
+            limits.samples = 2 + (limits.samples + self.taken.len() * 7) % 60;
+        }
+        self.steps = StreamSteps::resume(self.case.planner(self.rule, limits), self.case.size, &read).unwrap();
+        assert!(self.steps.missing().eq(read.stream.pending.ids()));
+        for id in read.stream.pending.ids().into_iter().rev() {
+            assert_eq!(self.steps.next_step(), None);
+            assert_eq!(self.steps.position(), position);
+            assert_eq!(self.steps.push(self.case.sample(id)).unwrap(), Pushed::Held);
+        }
+        assert!(self.disturbed != Disturbed::Interrupted || self.steps.position() == position);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn steps_are_the_same_however_often_a_stream_is_interrupted(case in case()) {
+        prop_assert_eq!(case.run(Disturbed::Interrupted), case.run(Disturbed::Never));
+    }
+
+    #[test]
+    fn samples_come_once_an_epoch_whatever_the_buffers_that_a_stream_goes_on_with(case in case()) {
+        let steps = case.run(Disturbed::WithOtherBuffers);
+        let ids = |of: u64| steps.iter().filter(move |step| step.epoch == of).flat_map(|step| &step.batches);
+        let all: Vec<u64> = (0..case.samples.len() as u64).collect();
+        for (epoch, expected) in (0..).zip(all.chunks(case.per_epoch)) {
+            let mut ids: Vec<u64> = ids(epoch).flat_map(|batch| &batch.ids).copied().collect();
+            ids.sort_unstable();
+            prop_assert_eq!(ids, expected);
+        }
+    }
+
+    #[test]
+    fn batches_of_two_axes_are_the_same_however_often_a_stream_is_interrupted(
+        lengths in prop::collection::vec([1u32..9, 1u32..40], 1..80), samples in 2usize..40, has_edges: bool
+    ) {
+        let edges = if has_edges { [vec![2, 4, 8], vec![]] } else { [vec![], vec![]] };
+        let config = PlanConfig { lattice: Lattice::try_new(edges).unwrap(), ..PlanConfig::default() };
+        let limits = StreamLimits { samples, bytes: Bytes::mib(1) };
+        let fresh = || StreamPlanner::try_new(PaddedBudget([30, 100]), config.clone(), limits).unwrap();
+        let sample = |id: u64| {
+            let lengths = lengths[usize::try_from(id).unwrap()];
+            StreamSample { id, lengths, task: 0, bytes: Bytes(1) }
+        };
+        let run = |disturbed: bool| -> Vec<StreamBatch<2>> {
+            let (mut planner, mut batches) = (fresh(), Vec::new());
+            for id in 0..lengths.len() as u64 {
+                while planner.push(sample(id)).unwrap() == Pushed::Full {
+                    batches.push(planner.next_batch().unwrap());
+                }
+                if disturbed {
+                    let saved = serde_json::to_string(&planner.position()).unwrap();
+                    let position: StreamPosition<2> = serde_json::from_str(&saved).unwrap();
+                    planner = fresh().resume(&position).unwrap();
+                    for id in position.pending.ids() {
+                        planner.push(sample(id)).unwrap();
+                    }
+                }
+            }
+            planner.finish();
+            batches.extend(std::iter::from_fn(|| planner.next_batch()));
+            batches
+        };
+        prop_assert_eq!(run(true), run(false));
+    }
+}
+
+fn limits() -> StreamLimits {
+    StreamLimits { samples: 20, bytes: Bytes::mib(1) }
+}
+
+fn small() -> StreamPlanner<PaddedBudget<1>, 1> {
+    StreamPlanner::try_new(PaddedBudget([100]), PlanConfig::default(), limits()).unwrap()
+}
+
+fn sample(id: u64) -> StreamSample<1> {
+    StreamSample { id, lengths: [10], task: 0, bytes: Bytes(1) }
+}
+
+/// A stream that holds samples 0 to 13, of which ten are in a batch.
+fn stopped() -> StreamPosition<1> {
+    let mut planner = small();
+    (0..14).for_each(|id| assert_eq!(planner.push(sample(id)).unwrap(), Pushed::Held));
+    planner.position()
+}
+
+#[test]
+fn a_sample_that_cannot_come_back_is_left_out() {
+    let mut planner = small().resume(&stopped()).unwrap();
+    (0..14)
+        .filter(|id| *id != 4 && *id != 11)
+        .for_each(|id| assert_eq!(planner.push(sample(id)).unwrap(), Pushed::Held));
+    assert!(planner.next_batch().is_none() && planner.missing().eq([4, 11]));
+    assert!(planner.leave_out(4).unwrap() && !planner.leave_out(4).unwrap());
+    assert_eq!((planner.position().pending.len(), planner.held().0), (13, 12));
+    assert!(planner.leave_out(11).unwrap());
+    planner.finish();
+    let mut ids: Vec<u64> = std::iter::from_fn(|| planner.next_batch()).flat_map(|batch| batch.ids).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13]);
+}
+
+#[test]
+fn other_samples_wait_until_those_of_a_position_are_there() {
+    let mut planner = small().resume(&stopped()).unwrap();
+    planner.push(sample(3)).unwrap();
+    let error = planner.push(sample(14)).unwrap_err();
+    let message =
+        "resume a stream: sample 14 came before 13 that the position holds; push those first, or leave them out";
+    assert_eq!(error.to_string(), message);
+    // The end of the stream is no end of the wait.
+    planner.finish();
+    assert!(planner.next_batch().is_none() && planner.missing().count() == 13);
+}
+
+#[test]
+fn what_a_position_holds_has_room_in_a_smaller_buffer() {
+    let limits = StreamLimits { samples: 4, bytes: Bytes(1) };
+    let planner = StreamPlanner::try_new(PaddedBudget([100]), PlanConfig::default(), limits);
+    assert!(planner.is_err());
+    let limits = StreamLimits { samples: 4, bytes: Bytes(2) };
+    let planner = StreamPlanner::try_new(PaddedBudget([100]), PlanConfig::default(), limits).unwrap();
+    let mut planner = planner.resume(&stopped()).unwrap();
+    (0..14)
+        .for_each(|id| assert_eq!(planner.push(StreamSample { bytes: Bytes(2), ..sample(id) }).unwrap(), Pushed::Held));
+    assert_eq!(planner.push(sample(14)).unwrap(), Pushed::Full);
+    assert_eq!(std::iter::from_fn(|| planner.next_batch()).map(|batch| batch.ids.len()).sum::<usize>(), 14);
+}
+
+#[test]
+fn a_position_of_another_stream_is_refused_by_name() {
+    let refused = |config: PlanConfig<1>| {
+        let planner = StreamPlanner::try_new(PaddedBudget([100]), config, limits()).unwrap();
+        planner.resume(&stopped()).unwrap_err().to_string()
+    };
+    let message = "resume an epoch: the position was taken with `seed` 0, the plan has 9";
+    assert_eq!(refused(PlanConfig { seed: 9, ..PlanConfig::default() }), message);
+    let lattice = Lattice::try_new([vec![16]]).unwrap();
+    let message = refused(PlanConfig { lattice, ..PlanConfig::default() });
+    assert!(message.starts_with("resume an epoch: the position was taken with `fingerprint of the configuration` "));
+}
+
+#[test]
+fn a_stream_that_resumes_under_a_smaller_rule_goes_on_as_if_it_had_changed_there() {
+    let mut changed = small();
+    (0..14).for_each(|id| assert_eq!(changed.push(sample(id)).unwrap(), Pushed::Held));
+    changed.change(PaddedBudget([30])).unwrap();
+    let planner = StreamPlanner::try_new(PaddedBudget([30]), PlanConfig::default(), limits()).unwrap();
+    let mut planner = planner.resume(&stopped()).unwrap();
+    (0..14).for_each(|id| assert_eq!(planner.push(sample(id)).unwrap(), Pushed::Held));
+    assert_eq!(planner.position(), changed.position());
+    let batch = planner.next_batch();
+    assert_eq!(batch, changed.next_batch());
+    assert_eq!(batch.unwrap().ids.len(), 3);
+}
+
+#[test]
+fn a_position_of_another_version_is_refused_by_it() {
+    let saved = serde_json::to_string(&stopped()).unwrap();
+    let other = saved.replace("\"version\":2", "\"version\":1").replace("\"pending\":\"", "\"pending\":\"~");
+    let error = serde_json::from_str::<StreamPosition<1>>(&other).unwrap_err().to_string();
+    let message = "resume an epoch: the position is of `version` 1, this program reads version 2";
+    assert!(error.starts_with(message), "{error}");
+}

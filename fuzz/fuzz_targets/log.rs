@@ -1,0 +1,21 @@
+//! A log of events: what is read is written again alike, and summed up.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_fuzz::limited;
+use plimsoll_monitor::{RunFacts, TrainingReport, decode, decode_bytes, encode, steps_csv};
+use plimsoll_types::Event;
+
+fn written(events: &[Event]) -> String {
+    events.iter().map(encode).collect()
+}
+
+fuzz_target!(|input: &[u8]| limited(|| {
+    let Ok(log) = decode_bytes(input) else { return };
+    let first = written(&log.events);
+    let again = decode(&first).expect("what is written is read");
+    assert_eq!(written(&again.events), first);
+    let report = TrainingReport::new(&log.events, RunFacts::default());
+    drop((report.to_json(), report.to_markdown(), steps_csv(&log.events)));
+}));
