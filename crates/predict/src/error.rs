@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use plimsoll_types::{Bytes, StepShape};
 
-/// What a predictor, a choice of edges or a statistic refuses.
+/// What a predictor, an explorer or a statistic refuses.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PredictError {
     /// A setting outside its range.
@@ -49,23 +49,6 @@ pub enum PredictError {
     /// A count that must be at least one is zero.
     #[error("find a shape: `{0}` is 0, but must be at least 1")]
     NoCell(&'static str),
-    /// There is no length to choose edges for.
-    #[error("choose edges: there is no length, but there must be at least one")]
-    NoLength,
-    /// A sample without an extent.
-    #[error("choose edges: length {index} is 0, but must be at least 1")]
-    ZeroLength {
-        /// Its place among the lengths, counted from 0.
-        index: usize,
-    },
-    /// A length whose next multiple does not fit into 32 bits.
-    #[error("choose edges: length {length} rounded up to a multiple of {multiple} is above {}", u32::MAX)]
-    TooLong {
-        /// The length.
-        length: u32,
-        /// What edges are multiples of.
-        multiple: u32,
-    },
     /// More violations than trials.
     #[error("state a coverage: {n_violations} violations of {n} trials, but there can be at most {n}")]
     MoreViolationsThanTrials {

@@ -9,7 +9,7 @@
 //! reading of pages shows.
 //!
 //! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses a finite set of
-//! shapes, padded to [`edges`], or to [`cells`] where they have several axes; where no step can be planned, an [`Explorer`]
+//! shapes, padded to edges that are chosen once; where no step can be planned, an [`Explorer`]
 //! says which ones to try.
 //! A [`Coverage`] states how often a bound was violated, with the sample size that the statement rests on.
 //!
@@ -54,7 +54,7 @@
 //! * **Proved**, whatever the readings are: a shape that is kept is bounded by what was read of it in its last 16 readings
 //!   at least, and by one above its bound for 48 readings of the key; such a one lifts the whole key at once, by the factor
 //!   that was lacking, and is counted ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
-//!   for 446 observations by anything as large; [`edges`] pad no more than any others of their number.
+//!   for 446 observations by anything as large.
 //! * **Measured**, on simulated programs: 1 % covers what an allocator's alignment adds
 //!   ([`PredictorConfig::rounding_margin`]; 0 of 10 000 shapes above, each program after ten observations); 2 % covers
 //!   the noise of a shape that repeats; the certificate route to *reserved* bytes was exceeded by 0.5 % of unseen shapes,
@@ -80,7 +80,6 @@
 //!   activations that grow with `B·L` and `B·L²`.
 //! * Lawson and Hanson, *Solving Least Squares Problems* (1974), for non-negative least squares.
 //! * Clopper and Pearson, *The use of confidence or fiducial limits illustrated in the case of the binomial* (1934).
-//! * Yao, *Efficient dynamic programming using quadrangle inequalities* (STOC 1980), for the choice of edges.
 //! * Bland, *New finite pivoting rules for the simplex method* (1977).
 //! * Gass and Saaty, *The computational algorithm for the parametric objective function* (1955), for all batches of an
 //!   extent at once; Harris, *Pivot selection methods of the Devex LP code* (1973).
@@ -91,7 +90,6 @@ mod certificate;
 mod config;
 mod correction;
 mod coverage;
-mod edges;
 mod error;
 mod estimate;
 mod explorer;
@@ -116,7 +114,6 @@ pub use certificate::{Certificate, ShapeNeed};
 pub use config::PredictorConfig;
 pub use correction::{Booked, Correction, Measured};
 pub use coverage::{Coverage, clopper_pearson};
-pub use edges::{Edges, cells, edges};
 pub use error::PredictError;
 pub use explorer::{Explorer, Probe, StopReason};
 pub use graph::SMALL_GRAPH;

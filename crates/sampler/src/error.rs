@@ -2,6 +2,7 @@
 
 mod collate;
 mod deal;
+mod edges;
 mod index;
 mod pack;
 mod plan;
@@ -10,6 +11,7 @@ mod stream;
 
 pub use collate::CollateError;
 pub use deal::DealError;
+pub use edges::EdgesError;
 pub use index::IndexError;
 pub use pack::PackError;
 pub use plan::PlanError;
@@ -37,6 +39,9 @@ pub enum SamplerError {
     /// Of a step that is dealt.
     #[error(transparent)]
     Deal(#[from] DealError),
+    /// Of edges to choose.
+    #[error(transparent)]
+    Edges(#[from] EdgesError),
     /// Of a buffer.
     #[error(transparent)]
     Collate(#[from] CollateError),

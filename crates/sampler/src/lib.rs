@@ -10,6 +10,7 @@
 //! So samples are drawn at random into a window, which is sorted by length and filled into batches, longest first; where
 //! the window holds much of the data set, neighbours in length are mixed as well.
 //! With a [`Lattice`], samples are sorted by their cells: those of one cell are padded alike, and so mixed for free.
+//! [`edges`] chooses the edges of an axis that pad least, and [`cells`] those of several.
 //! A [`StepPlanner`] divides the batches of epoch after epoch into optimizer steps of one size, cuts a batch where a step
 //! ends, and follows another rule when the policy finds one; [`StreamSteps`] does so for a stream.
 //! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
@@ -92,6 +93,7 @@ mod block_permutation;
 mod collate;
 mod deal;
 mod dealer;
+mod edges;
 mod epoch;
 mod error;
 mod hash;
@@ -103,8 +105,11 @@ mod speeds;
 pub use collate::{IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
 pub use deal::deal;
 pub use dealer::{BatchToDeal, deal_batches};
+pub use edges::{Edges, cells, edges};
 pub use epoch::EpochCursor;
-pub use error::{CollateError, DealError, IndexError, PackError, PlanError, PositionError, SamplerError, StreamError};
+pub use error::{
+    CollateError, DealError, EdgesError, IndexError, PackError, PlanError, PositionError, SamplerError, StreamError,
+};
 pub use pack::{
     PackBudget, PackConfig, PackLoad, PackPlanner, PackPosition, PackReport, PackRule, PackStepPosition, PackSteps,
     PackStream, PackStreamPosition, PackStreamStepPosition, PackStreamSteps, PackedEpoch, PackedRows, PackedStep,

@@ -91,7 +91,7 @@ impl FitConfig {
     }
 
     /// As [`Self::of_one_size`], for samples that are padded to the smallest of these `cells` that holds them, such as those
-    /// that [`plimsoll_predict::cells`] chooses, or the edges that [`plimsoll_predict::edges`] does; the last one holds all.
+    /// that [`plimsoll_sampler::cells`] chooses, or the edges that [`plimsoll_sampler::edges`] does; the last one holds all.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Samples, and the ways to plan them.
 
-use plimsoll_predict::edges;
+use plimsoll_sampler::edges;
 use plimsoll_sampler::{BatchPlanner, Lattice, Objective, PaddedBudget, PlanConfig, SampleIndex, SamplerError};
 use plimsoll_types::Fraction;
 

@@ -3,9 +3,9 @@
 use std::num::NonZeroU64;
 
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, FixedConfig, LARGEST, PolicyConfig, StepwiseConfig};
-use plimsoll_predict::{Dtype, Platform, PredictorConfig, cells};
+use plimsoll_predict::{Dtype, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
-use plimsoll_sampler::TaskMix;
+use plimsoll_sampler::{TaskMix, cells};
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
     StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,

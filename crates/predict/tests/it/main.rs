@@ -3,7 +3,6 @@
 
 mod certificate;
 mod coverage;
-mod edges;
 mod explorer;
 mod kept;
 mod predictor;

@@ -1,11 +1,14 @@
 //! The crate as its caller sees it.
 #![cfg(test)]
 
+mod cells;
 mod collate;
 mod collate_limits;
 mod common;
 mod deal;
 mod dealer;
+mod edges;
+mod edges_of_lengths;
 mod giants;
 mod groups;
 mod mates;
@@ -21,6 +24,7 @@ mod rule;
 mod shares;
 mod speeds;
 mod steps;
+mod steps_axes;
 mod stream;
 mod stream_mix;
 mod stream_resume;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use plimsoll_predict::edges;
+use plimsoll_sampler::edges;
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Unit, Validation, uploaded};
 use plimsoll_types::StepShape;
 

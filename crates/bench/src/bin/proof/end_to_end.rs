@@ -8,9 +8,9 @@ use std::time::Instant;
 use plimsoll_bench::end_to_end::{Certified, Division, Learning, Measured, Method, Report, Round, Rule, Turn, certify};
 use plimsoll_bench::sampler::process_time;
 use plimsoll_plan::RealSteps;
-use plimsoll_predict::{Keys, PartReading, edges};
+use plimsoll_predict::{Keys, PartReading};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize};
+use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize, edges};
 use plimsoll_train::{Draw, Job, Source, Trials, open_device, small_batch_regime};
 use plimsoll_types::{Bytes, StepShape};
 

@@ -32,15 +32,4 @@ impl Rng {
     pub(crate) fn whole_log(&mut self, least: u32, most: u32) -> u32 {
         self.log_uniform(f64::from(least), f64::from(most) + 1.0) as u32
     }
-
-    /// Returns a number of mean 0 and variance 1: the sum of twelve that are equally distributed.
-    pub(crate) fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
-}
-
-/// Returns the smallest whole number from a positive one on.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "lengths are positive and far below 2^32")]
-pub(crate) fn ceil(length: f64) -> u32 {
-    length.ceil() as u32
 }

@@ -5,7 +5,7 @@ mod partition;
 
 pub use self::lattice::cells;
 use self::partition::Partition;
-use crate::PredictError;
+use crate::EdgesError;
 
 /// Edges to which samples are padded, and what that costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,16 +24,16 @@ pub struct Edges {
 ///
 /// # Errors
 ///
-/// [`PredictError::NoLength`], [`PredictError::ZeroLength`] and [`PredictError::TooLong`] for the lengths,
-/// [`PredictError::NoCell`] when `k` or `multiple` is zero.
+/// [`EdgesError::NoLength`], [`EdgesError::ZeroLength`] and [`EdgesError::TooLong`] for the lengths,
+/// [`EdgesError::BelowOne`] when `k` or `multiple` is zero.
 ///
 /// # Sources
 ///
 /// A partition of sorted items into contiguous groups; its cost satisfies the quadrangle inequality, so that the best
 /// split only moves right (Yao, *Efficient dynamic programming using quadrangle inequalities*, STOC 1980).
-pub fn edges(lengths: &[u32], k: u32, multiple: u32) -> Result<Edges, PredictError> {
+pub fn edges(lengths: &[u32], k: u32, multiple: u32) -> Result<Edges, EdgesError> {
     if k == 0 {
-        return Err(PredictError::NoCell("k"));
+        return Err(EdgesError::BelowOne("k"));
     }
     let lengths = Lengths::try_new(lengths, multiple)?;
     let mut partition = lengths.partition();
@@ -50,23 +50,23 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn try_new(lengths: &[u32], multiple: u32) -> Result<Self, PredictError> {
+    fn try_new(lengths: &[u32], multiple: u32) -> Result<Self, EdgesError> {
         if multiple == 0 {
-            return Err(PredictError::NoCell("multiple"));
+            return Err(EdgesError::BelowOne("multiple"));
         }
         let mut rounded = Vec::with_capacity(lengths.len());
         for (index, length) in lengths.iter().copied().enumerate() {
             let edge = length.checked_next_multiple_of(multiple);
             match edge {
-                Some(0) => return Err(PredictError::ZeroLength { index }),
+                Some(0) => return Err(EdgesError::ZeroLength { index }),
                 Some(edge) => rounded.push(edge),
-                None => return Err(PredictError::TooLong { length, multiple }),
+                None => return Err(EdgesError::TooLong { length, multiple }),
             }
         }
         rounded.sort_unstable();
         let counts: Vec<_> = rounded.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
         if counts.is_empty() {
-            return Err(PredictError::NoLength);
+            return Err(EdgesError::NoLength);
         }
         Ok(Self { counts, sum: lengths.iter().copied().map(u64::from).sum() })
     }

@@ -1,7 +1,5 @@
 //! Optimizer steps of samples with two axes.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use plimsoll_sampler::{
     BatchPlanner, CapacityRule, Lattice, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepPosition, StepSize,
 };

@@ -1,6 +1,6 @@
 //! Cells of several axes: how many, in which order, and whom they hold.
 
-use plimsoll_predict::{PredictError, cells, edges};
+use plimsoll_sampler::{EdgesError, cells, edges};
 use plimsoll_types::Extent;
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ proptest! {
 
 #[test]
 fn what_has_no_cells_is_refused() {
-    assert_eq!(cells(&[], 4, &[1, 1]), Err(PredictError::NoLength));
-    assert_eq!(cells(&[Extent::new(5)], 4, &[1, 1]), Err(PredictError::ZeroLength { index: 0 }));
-    assert_eq!(cells(&[Extent::new(5)], 0, &[1]), Err(PredictError::NoCell("k")));
+    assert_eq!(cells(&[], 4, &[1, 1]), Err(EdgesError::NoLength));
+    assert_eq!(cells(&[Extent::new(5)], 4, &[1, 1]), Err(EdgesError::ZeroLength { index: 0 }));
+    assert_eq!(cells(&[Extent::new(5)], 0, &[1]), Err(EdgesError::BelowOne("k")));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_types::{Cells, Extent};
 
 use super::edges;
-use crate::PredictError;
+use crate::EdgesError;
 
 /// Returns no more than `most` cells to pad samples of these extents to, with edges along each axis that are multiples of its
 /// own number in `multiples`, of which there is one for each axis.
@@ -22,7 +22,7 @@ use crate::PredictError;
 /// # Example
 ///
 /// ```
-/// use plimsoll_predict::cells;
+/// use plimsoll_sampler::cells;
 /// use plimsoll_types::Extent;
 ///
 /// // Images, and words that do not depend on them.
@@ -30,7 +30,7 @@ use crate::PredictError;
 /// assert_eq!(cells(&extents, 4, &[1, 4])?.to_string(), "1 × 12, 1 × 16, 6 × 12, 6 × 16");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, PredictError> {
+pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, EdgesError> {
     if let [multiple] = multiples {
         let lengths: Vec<u32> = extents.iter().map(|it| it.edge()).collect();
         return Ok(edges(&lengths, most, *multiple)?.edges.into());
@@ -57,7 +57,7 @@ struct Padded {
 }
 
 impl Axes {
-    fn try_new(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Self, PredictError> {
+    fn try_new(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Self, EdgesError> {
         let of_axis = |(axis, multiple): (usize, &u32)| {
             let lengths: Vec<u32> = extents.iter().map(|it| it.edges().get(axis).copied().unwrap_or(0)).collect();
             let mut all = Vec::new();

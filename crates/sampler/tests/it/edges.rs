@@ -1,6 +1,6 @@
 //! Edges against all other choices, and what is refused.
 
-use plimsoll_predict::edges;
+use plimsoll_sampler::edges;
 use proptest::prelude::*;
 
 fn padded(lengths: &[u32], edges: &[u32]) -> u64 {
@@ -46,8 +46,8 @@ fn what_makes_no_edges_is_named() {
     for (error, message) in [
         (edges(&[], 2, 8), "choose edges: there is no length, but there must be at least one"),
         (edges(&[5, 0], 2, 8), "choose edges: length 1 is 0, but must be at least 1"),
-        (edges(&[5], 0, 8), "find a shape: `k` is 0, but must be at least 1"),
-        (edges(&[5], 1, 0), "find a shape: `multiple` is 0, but must be at least 1"),
+        (edges(&[5], 0, 8), "choose edges: `k` is 0, but must be at least 1"),
+        (edges(&[5], 1, 0), "choose edges: `multiple` is 0, but must be at least 1"),
         (edges(&[u32::MAX], 1, 8), "choose edges: length 4294967295 rounded up to a multiple of 8 is above 4294967295"),
     ] {
         assert_eq!(error.unwrap_err().to_string(), message);

@@ -1,14 +1,14 @@
 //! Edges for lengths as they are found in speech and chat.
 
-use plimsoll_predict::edges;
+use plimsoll_sampler::edges;
 
-use super::rng::{Rng, ceil};
+use crate::common::Numbers;
 
 const MULTIPLE: u32 = 32;
 
 fn log_normal(seed: u64) -> Vec<u32> {
-    let mut rng = Rng::new(seed);
-    (0..20_000).map(|_| ceil(1400.0 * (0.9 * rng.normal()).exp())).collect()
+    let mut numbers = Numbers::new(seed);
+    (0..20_000).map(|_| numbers.log_normal(1400.0, 0.9, 1, 100_000)).collect()
 }
 
 /// Padded positions beyond real ones, for edges that are sorted.
@@ -28,6 +28,11 @@ fn geometric(lengths: &[u32], k: u32) -> Vec<u32> {
     let (least, most) = (least.map_or(1.0, |it| f64::from(*it)), most.map_or(1.0, |it| f64::from(*it)));
     let edge = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(k));
     (1..=k).map(|step| ceil(edge(step) - 1e-6).next_multiple_of(MULTIPLE)).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "edges are positive and far below 2^32")]
+fn ceil(edge: f64) -> u32 {
+    edge.ceil() as u32
 }
 
 #[test]
