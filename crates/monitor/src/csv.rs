@@ -6,7 +6,7 @@ use std::fmt::Write;
 use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
 
 use crate::Table;
-use crate::metrics::rate;
+use crate::rate::rate;
 use crate::task::name_of;
 
 /// A column: its name, whose last word is its unit, and what it holds of a step that had so many failed attempts.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plimsoll_types::{CheckpointSaved, ItemsMeasured, NamedMetric, StepDone, Validated};
 use serde::{Deserialize, Serialize};
 
-use crate::history::{History, Series};
+use crate::history::Series;
 use crate::text::{counted, short};
 
 /// A validation is clearly worse than another when it has lost this part of what that had gained on the baseline.
@@ -163,6 +163,31 @@ impl Learning {
     pub(crate) fn last_checkpoint(&self) -> Option<String> {
         self.saved.as_ref().map(|it| it.path.clone())
     }
+
+    /// Says what the validations warn of, one sentence each, after so many steps.
+    pub(crate) fn findings(&self, n_done: u64) -> Vec<String> {
+        let (Some(last), Some(whole)) = (&self.last_of_series, self.last()) else { return Vec::new() };
+        let best = self.best();
+        let mut findings = Vec::new();
+        findings.extend(has_failed(best, &last.validated).or_else(|| has_overfitted(best, last)));
+        // A model that no step has trained has nothing to have learnt.
+        findings.extend(has_learnt_nothing(best, &last.validated).filter(|_| 0 < last.validated.step));
+        if whole.step < n_done {
+            let are = if n_done == 1 { "is" } else { "are" };
+            findings.push(format!(
+                "The last validation is of step {}, and {} {are} done.",
+                whole.step,
+                counted(n_done, "step")
+            ));
+        }
+        if let Some(ItemsMeasured { n, of }) = whole.part {
+            findings.push(format!(
+                "The model was validated on {n} of the {of} items that are held out, always the same; \
+                 `train.validation_share = 1.0` takes all of them."
+            ));
+        }
+        findings
+    }
 }
 
 impl Judged {
@@ -171,33 +196,6 @@ impl Judged {
         let (others, checkpoint) = (self.validated.others.clone(), self.checkpoint.clone());
         ValidationReport { step, metric, baseline, part, others, checkpoint }
     }
-}
-
-/// Says what the validations warn of, one sentence each.
-pub(crate) fn findings(history: &History) -> Vec<String> {
-    let learning = &history.learning;
-    let (Some(last), Some(whole)) = (&learning.last_of_series, learning.last()) else { return Vec::new() };
-    let best = learning.best();
-    let mut findings = Vec::new();
-    findings.extend(has_failed(best, &last.validated).or_else(|| has_overfitted(best, last)));
-    // A model that no step has trained has nothing to have learnt.
-    findings.extend(has_learnt_nothing(best, &last.validated).filter(|_| 0 < last.validated.step));
-    let n_done = history.n_done();
-    if whole.step < n_done {
-        let are = if n_done == 1 { "is" } else { "are" };
-        findings.push(format!(
-            "The last validation is of step {}, and {} {are} done.",
-            whole.step,
-            counted(n_done, "step")
-        ));
-    }
-    if let Some(ItemsMeasured { n, of }) = whole.part {
-        findings.push(format!(
-            "The model was validated on {n} of the {of} items that are held out, always the same; \
-             `train.validation_share = 1.0` takes all of them."
-        ));
-    }
-    findings
 }
 
 fn has_failed(best: Option<&Judged>, last: &Validated) -> Option<String> {

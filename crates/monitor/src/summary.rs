@@ -4,13 +4,13 @@ use plimsoll_types::{Bytes, EndReason, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
-use crate::change::{SettingChange, changes};
+use crate::change::{Measured, SettingChange};
 use crate::facts::{Restart, RunFacts};
 use crate::history::{History, Median};
-use crate::learning::{ValidationReport, findings};
+use crate::learning::ValidationReport;
 use crate::limit::{Limit, limit};
-use crate::metrics::rate;
 use crate::ranks::RankReport;
+use crate::rate::rate;
 use crate::task::TaskReport;
 use crate::text::{share, time};
 use crate::usage::Usage;
@@ -164,13 +164,6 @@ impl TrainingReport {
 
     /// Sums a run up.
     pub fn new(history: &History, facts: RunFacts) -> Self {
-        let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
-        let mut report = Self::summed_up(history, facts);
-        report.changes = changes(&report, waiting, &settings);
-        report
-    }
-
-    fn summed_up(history: &History, facts: RunFacts) -> Self {
         let History { counts, incidents, learning, memory, .. } = history;
         let (start, validation) = (history.start.as_ref(), learning.last());
         let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
@@ -178,16 +171,30 @@ impl TrainingReport {
         let work = history.work.work();
         let planned_padding = start.and_then(|it| it.planned_padding);
         let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
+        let limit = limit(history, &facts.step_settings);
+        let steady_budget_share = history.tail.shares.value();
+        let undone = facts.undone.len() as u64;
+        let undone_seconds = facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it);
+        let measured = Measured {
+            seconds: facts.seconds,
+            undone: (undone, undone_seconds),
+            waiting: facts.waiting,
+            work,
+            steady_budget_share,
+            limit,
+            settings: &facts.step_settings,
+        };
         Self {
             version: Self::VERSION,
-            changes: Vec::new(),
+            changes: measured.changes(),
             verdict: verdict(history, &facts.step_settings),
-            findings: findings(history)
+            findings: learning
+                .findings(history.n_done())
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
                 .chain(much_padding(work, planned_padding, &facts.step_settings))
                 .collect(),
-            limit: limit(history, &facts.step_settings),
+            limit,
             job: start.map(|it| it.job.clone()),
             device: start.map(|it| it.device.clone()),
             end: history.end,
@@ -202,9 +209,9 @@ impl TrainingReport {
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: history.peak(),
-            usage: Usage::of(history),
+            usage: Usage::of(history.peaks, history.last.as_ref()),
             loading_peak_bytes: facts.loading_peak,
-            steady_budget_share: history.tail.shares.value(),
+            steady_budget_share,
             steady_budget_share_error: history.tail.shares.is_estimate().then_some(Median::ERROR),
             adjustments: incidents.moves.len() as u64,
             increases,
@@ -229,8 +236,8 @@ impl TrainingReport {
             ranks: first.into_iter().chain(facts.other_ranks).collect(),
             skipped: facts.skipped_files.len(),
             restarts: facts.restarts,
-            undone_steps: facts.undone.len() as u64,
-            undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
+            undone_steps: undone,
+            undone_seconds,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(history),

@@ -4,7 +4,7 @@ use plimsoll_types::StepDone;
 use serde::{Deserialize, Serialize};
 
 use crate::StepSettings;
-use crate::metrics::rate;
+use crate::rate::rate;
 use crate::text::{share, short};
 
 /// Padding from which on it is told: with the default edges real data have 3 to 6 %.

@@ -6,8 +6,8 @@ use plimsoll_types::{Bytes, Extent, MicroBatch, StepDone};
 
 use super::cloud::Cloud;
 use super::series::Series;
-use crate::metrics::rate;
 use crate::plots::MAX_POINTS;
+use crate::rate::rate;
 use crate::work::Work;
 
 /// Tasks of which curves are kept: more colours are not told apart.
