@@ -6,11 +6,12 @@ use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::{Extent, StepShape};
 
 use super::album::squared;
-use super::batch::{MixedTensors, images_and_words};
+use super::batch::MixedTensors;
 use super::job::MultitaskConfig;
 use super::model::FusionModel;
 use super::question::Question;
 use super::signature::Signature;
+use super::sizes::images_and_words;
 use super::source::{LoadedSample, SampleBuffer};
 use crate::image_file::ImageFile;
 

@@ -8,9 +8,11 @@ use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::augment::{Augmentation, Chance, warped};
-use super::batch::{Sizes, Standard, images_and_words, of_images_and_words};
 use super::lines::Asks;
-use super::samples::{Sample, Samples, Shown};
+use super::sample::{Sample, Shown};
+use super::samples::Samples;
+use super::sizes::{Sizes, images_and_words, of_images_and_words};
+use super::standard::Standard;
 use super::words::PADDING;
 use crate::store::Stored;
 
