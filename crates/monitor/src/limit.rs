@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{History, Last, Tail};
+use crate::history::History;
 use crate::policy::Tops;
-use crate::settings::{ChosenBy, Origin, StepSettings};
+use crate::step_settings::{ChosenBy, Origin, StepSettings};
+use crate::tail::{Last, Tail};
 
 /// A share of the budget that is as much as steps of whole samples reach.
 pub(crate) const WELL_USED: f64 = 0.8;

@@ -6,10 +6,9 @@ use plimsoll_types::{Bytes, Event, Extent, RunStarted, StepDone, TaskStep, Valid
 use serde::Serialize;
 
 use crate::Table;
-use crate::rate::rate;
 use crate::rows::JsonRows;
 use crate::task::name_of;
-use crate::work::Work;
+use crate::work::{Work, rate};
 
 /// The steps as a JSON array, one row per line.
 #[derive(Debug, Default)]

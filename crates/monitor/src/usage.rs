@@ -3,7 +3,7 @@
 use plimsoll_types::{Bytes, StepDone, Validated};
 use serde::{Deserialize, Serialize};
 
-use crate::history::Last;
+use crate::tail::Last;
 
 /// Memory over the run, as statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +56,7 @@ impl Peaks {
 }
 
 impl Usage {
-    /// Sums the marks up, with what was in use after the last step.
-    pub(crate) fn of(peaks: Peaks, last: Option<&Last>) -> Self {
+    pub(crate) fn of(peaks: &Peaks, last: Option<&Last>) -> Self {
         let (sum, n) = peaks.sum;
         Self {
             training_peak_bytes: peaks.of_steps(),

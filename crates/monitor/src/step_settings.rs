@@ -1,4 +1,4 @@
-//! How the samples of a step are put together, as the configuration says.
+//! What the configuration says of the sizes of a step.
 
 use serde::{Deserialize, Serialize};
 
