@@ -13,11 +13,12 @@ use super::baseline::Constant;
 use super::batch::MixedTensors;
 use super::fusion_config::FusionConfig;
 use super::lines::Asks;
+use super::loaded::LoadedSample;
 use super::model::FusionModel;
 use super::sample::Sample;
 use super::samples::Samples;
 use super::sizes::Sizes;
-use super::source::{LoadedSample, SampleBuffer, SampleSource};
+use super::source::{SampleBuffer, SampleSource};
 
 /// Size and data of the job.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -38,3 +38,8 @@ pub(crate) fn of_images_and_words(images: u32, words: u32) -> Extent {
     let extent = Extent::try_new(&[images.max(1), words.max(1)]);
     extent.unwrap_or_else(|error| unreachable!("two edges, of which none is 0: {error}"))
 }
+
+/// Returns a size in the 32 bits that the sampler counts with.
+pub(super) fn narrow(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
