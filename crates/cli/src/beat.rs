@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::say::is_silent;
+use crate::say::{is_silent, show};
 
 /// Time between two lines: nothing is silent for longer than two seconds.
 pub(crate) const EVERY: Duration = Duration::from_millis(1500);
@@ -128,7 +128,7 @@ impl Beat {
         let mut state = self.shared.lock();
         self.shared.erase(&mut state);
         state.is_below = is_panel;
-        crate::display::print(text);
+        show(text);
         said();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use plimsoll_fixtures::SEED;
 
-use crate::display::print;
+use crate::say::show;
 use crate::signals;
 
 /// Returns the folder of a job's data: the one among the sources, or where these are gone one that is drawn once and
@@ -21,7 +21,7 @@ pub(crate) fn folder(job: &str) -> PathBuf {
     let drawn = DRAWN.get_or_init(|| {
         let folder = cache().join("plimsoll").join(concat!("data-", env!("CARGO_PKG_VERSION")));
         if let Err(error) = signals::uncut(|| draw(&folder)) {
-            print(&format!("warning: failed to draw the built-in data into {}: {error}\n", folder.display()));
+            show(&format!("warning: failed to draw the built-in data into {}: {error}\n", folder.display()));
         }
         folder
     });

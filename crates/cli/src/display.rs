@@ -1,7 +1,7 @@
 //! What a run shows while it runs.
 
 use std::env;
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use plimsoll_monitor::{Colors, Progress, Validating, View, lasting_line};
@@ -10,7 +10,6 @@ use plimsoll_train::Doing;
 use plimsoll_types::{Decision, Event, RunStarted};
 
 use crate::beat::{Beat, EVERY, silence};
-use crate::say::is_silent;
 
 /// Redraws of the view: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
@@ -194,13 +193,4 @@ fn size() -> (usize, usize) {
 
 fn number(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
-}
-
-/// Shows a text; a terminal that is gone shows nothing, which must not end the run.
-pub(crate) fn print(text: &str) {
-    if is_silent() {
-        return;
-    }
-    let mut stderr = stderr().lock();
-    drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
 }

@@ -10,8 +10,8 @@ use plimsoll_monitor::TensorBoard;
 use plimsoll_train::{log_files, read_log_with};
 use plimsoll_types::Event;
 
-use crate::exit::{UserError, user_error};
-use crate::report::{Recorded, cannot_write};
+use crate::exit::{UserError, cannot_write, user_error};
+use crate::report::Recorded;
 
 /// The folder of event files, inside a run directory.
 const FOLDER: &str = "tensorboard";

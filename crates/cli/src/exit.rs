@@ -1,6 +1,7 @@
 //! What a failure means for the exit code; `docs/exit-codes.md` is the table for users.
 
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_probe::ProbeError;
@@ -65,6 +66,11 @@ pub(crate) fn signalled(signal: i32) -> u8 {
 /// Makes a [`UserError`].
 pub(crate) fn user_error(message: impl Into<String>) -> UserError {
     UserError(message.into())
+}
+
+/// Says that a file cannot be written, where the user has said where it is to be.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> UserError {
+    user_error(format!("write {}: {error}", path.display()))
 }
 
 /// Whether a plan fails for what was asked for, and not for what happened meanwhile.

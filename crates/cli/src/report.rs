@@ -17,7 +17,7 @@ pub(crate) use self::recorded::Recorded;
 use crate::args::ReportArgs;
 use crate::beat::Beat;
 use crate::event_file;
-use crate::exit::{UserError, user_error};
+use crate::exit::{UserError, cannot_write, user_error};
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let [first, others @ ..] = args.runs.as_slice() else {
@@ -98,8 +98,4 @@ fn width() -> usize {
 fn folder(path: &Path) -> Result<&Path, UserError> {
     fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
     Ok(path)
-}
-
-pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> UserError {
-    user_error(format!("write {}: {error}", path.display()))
 }

@@ -91,5 +91,14 @@ pub(crate) fn err(text: Arguments<'_>) {
     }
 }
 
+/// Shows a text; a terminal that is gone shows nothing, which must not end the run.
+pub(crate) fn show(text: &str) {
+    if is_silent() {
+        return;
+    }
+    let mut stderr = stderr().lock();
+    drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
+}
+
 /// How lines begin that each rank tells, and a quiet one too.
 const PROBLEMS: [&str; 2] = ["error: ", "warning: "];

@@ -50,13 +50,13 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
         for signal in signals.forever() {
             let mut undoing = undoing();
             if let Some(undo) = undoing.take() {
-                crate::display::print("\ninterrupted\n");
+                crate::say::show("\ninterrupted\n");
                 undo();
                 signal_hook::low_level::exit(SIGNALLED + signal);
             }
             drop(undoing);
             if stop.set(signal) {
-                crate::display::print("\nending after this step; a second signal ends at once\n");
+                crate::say::show("\nending after this step; a second signal ends at once\n");
                 continue;
             }
             // Files are written under temporary names, so ending here damages none; nothing of the process is run any

@@ -18,9 +18,9 @@ use self::standing::{Standing, identity, machines_of};
 use self::verdict::{Ended, Verdict};
 use crate::args::TrainArgs;
 use crate::beat::Beat;
-use crate::display::print;
 use crate::exit::{signalled, user_error};
 use crate::ranks::{Machines, launcher};
+use crate::say::show;
 use crate::settings::Settings;
 use crate::worker::{DEATH, REFUSALS, WORKER, refusals_of};
 
@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
         self.machines = None;
         if !gone.is_empty() && 0 < there.n_ranks() {
             let (n, of) = (there.n_ranks(), all.n_ranks());
-            print(&format!("{} does not answer: going on with {n} of {of} ranks\n", gone.join(", ")));
+            show(&format!("{} does not answer: going on with {n} of {of} ranks\n", gone.join(", ")));
             self.machines = Some(there);
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         let what = self.deaths.last().map_or("", |it| &it.what);
         let from = self.reached.unwrap_or(0);
         let rung = if verdict.is_memory() { ", lower" } else { "" };
-        print(&format!("\nworker {what}: starting again at step {from}{rung}\n"));
+        show(&format!("\nworker {what}: starting again at step {from}{rung}\n"));
     }
 
     /// Says why there is no further attempt, and what would help.

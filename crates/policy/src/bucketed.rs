@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub use self::config::BucketedConfig;
 use crate::bounds::batches;
 use crate::ceiling::Ceiling;
+use crate::controller::{Controller, Predict};
 use crate::counts::{Failures, Moment, keep, share};
 use crate::pace::{Pace, PaceConfig};
-use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// A batch is lowered when its peak is above this share of the budget; as in [`crate::CertifiedConfig`].

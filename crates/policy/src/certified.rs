@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::config::CertifiedConfig;
 use crate::ceiling::Ceiling;
+use crate::controller::{Controller, Predict};
 use crate::counts::{Failures, Moment, keep, share};
 use crate::pace::{Pace, PaceConfig};
-use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused, ladder};
 
 /// Stands on the highest rung whose upper bound fits the budget, and closes rungs that failed for a time.

@@ -3,8 +3,8 @@
 use plimsoll_types::{Budget, Decision, KeepReason, Knobs, Recompute};
 use serde::{Deserialize, Serialize};
 
+use crate::controller::{Controller, Predict};
 use crate::counts::{Failures, keep};
-use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// The knobs of a run that never moves.

@@ -1,15 +1,13 @@
 //! One face for the four policies.
 
-use plimsoll_types::{Budget, Decision, Knobs, Ladder, Prediction, Recompute, StepShape};
+use plimsoll_types::{Decision, Knobs, Ladder};
 use serde::{Deserialize, Serialize};
 
+use crate::controller::{Controller, Predict};
 use crate::{
-    Bucketed, BucketedConfig, Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Signal, StepMeasured,
-    StepRefused, Stepwise, StepwiseConfig,
+    Bucketed, BucketedConfig, Certified, CertifiedConfig, Fixed, FixedConfig, PolicyError, Signal, Stepwise,
+    StepwiseConfig,
 };
-
-/// What a step of some shape would need, or `None` while nothing is known.
-pub type Predict<'a> = &'a dyn Fn(StepShape) -> Option<Prediction>;
 
 /// Which policy a run follows, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,17 +41,6 @@ pub enum Policy {
     Stepwise(Stepwise),
     /// Never moves.
     Fixed(Fixed),
-}
-
-/// What the policies have in common.
-pub(crate) trait Controller {
-    fn on_step_done(&mut self, done: &StepMeasured, predict: Predict<'_>) -> Decision;
-    fn on_step_failed(&mut self, failed: &StepRefused, predict: Predict<'_>) -> Decision;
-    fn on_budget_changed(&mut self, step: u64, budget: Budget, predict: Predict<'_>) -> Decision;
-    fn on_checkpointing(&mut self, recompute: Recompute);
-    fn knobs(&self) -> Knobs;
-    fn adjustments(&self) -> u32;
-    fn oom_count(&self) -> u32;
 }
 
 impl Policy {

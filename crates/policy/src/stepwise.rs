@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use self::brake::{Brake, too_early};
 pub use self::config::StepwiseConfig;
+use crate::controller::{Controller, Predict};
 use crate::counts::{Failures, keep, share};
-use crate::policy::{Controller, Predict};
 use crate::{PolicyError, StepMeasured, StepRefused};
 
 /// Grows below a dead band around the target and shrinks above it, by steps that depend on the distance.

@@ -15,6 +15,7 @@ mod rows;
 mod steps;
 mod stream;
 mod stream_position;
+mod stream_resume;
 mod stream_steps;
 mod supply;
 

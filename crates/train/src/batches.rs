@@ -8,6 +8,7 @@ mod epoch;
 mod error;
 mod limits;
 mod loader;
+mod place;
 mod position;
 
 use std::ops::Range;

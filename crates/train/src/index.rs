@@ -1,9 +1,7 @@
 //! The lengths of samples, along however many axes.
 
-use plimsoll_sampler::{BatchPlanner, PlanConfig, SampleIndex, SamplerError, StepPlanner, TaskMix};
+use plimsoll_sampler::{BatchPlanner, PlanConfig, SampleIndex, SamplerError, TaskMix};
 use plimsoll_types::Extent;
-
-use crate::loader::{BatchSizes, LoaderConfig, PaddedSteps, plan};
 
 /// The lengths of all samples, along one axis or several.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +21,6 @@ trait Known {
     fn tasks(&self) -> Option<&[u16]>;
     fn fingerprint(&self) -> u64;
     fn check(&self, tasks: TaskMix) -> Result<(), SamplerError>;
-    fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError>;
 }
 
 impl<const AXES: usize> Known for SampleIndex<AXES> {
@@ -47,11 +44,6 @@ impl<const AXES: usize> Known for SampleIndex<AXES> {
         let config = PlanConfig { tasks, ..PlanConfig::default() };
         BatchPlanner::try_new(self.clone(), |_: [u32; AXES]| u32::MAX, config)?;
         Ok(())
-    }
-
-    fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError> {
-        let planner = BatchPlanner::try_new(self.clone(), BatchSizes::new(config, sizes), plan(config)?)?;
-        Ok(Box::new(StepPlanner::try_new(&planner, config.step_size())?))
     }
 }
 
@@ -100,11 +92,6 @@ impl Index {
     /// [`SamplerError`], which says what would be right.
     pub fn check_tasks(&self, tasks: TaskMix) -> Result<(), SamplerError> {
         self.known().check(tasks)
-    }
-
-    /// Stands before the first step of samples in batches of these sizes.
-    pub(crate) fn steps(&self, config: &LoaderConfig, sizes: &[u32]) -> Result<Box<dyn PaddedSteps>, SamplerError> {
-        self.known().steps(config, sizes)
     }
 }
 

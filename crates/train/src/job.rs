@@ -12,11 +12,11 @@ pub use plimsoll_types::Goal;
 use plimsoll_types::{Extent, Features, StepShape};
 
 use crate::device::uploaded;
+use crate::first_samples::filled;
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
 use crate::optimizer::JobOptimizer;
 use crate::source::Source;
-use crate::trial::filled;
 
 /// A model, its data and its loss; everything else is the run's.
 ///

@@ -71,6 +71,7 @@ mod controller;
 mod device;
 mod error;
 mod find;
+mod first_samples;
 mod fit;
 mod in_memory;
 mod incident;

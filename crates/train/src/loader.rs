@@ -25,7 +25,6 @@ use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::{LoaderPosition, Wanted};
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
-pub(crate) use self::padded::{BatchSizes, PaddedSteps, plan};
 pub(crate) use self::padding::planned_padding;
 pub use self::stream::StreamedPosition;
 use crate::job::Unit;

@@ -26,6 +26,7 @@ mod start;
 mod tasks;
 mod test;
 mod training;
+mod under_way;
 mod unfit;
 mod validate;
 mod validations;

@@ -11,10 +11,11 @@ use plimsoll_step::{OptimizerRecovery, StepPart};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::device::uploaded;
+use crate::first_samples::first_samples;
 use crate::job::{Job, mean_loss};
-use crate::loader::{LoaderConfig, LoaderError, twice};
+use crate::loader::{LoaderConfig, LoaderError};
 use crate::rehearsal::BlankJob;
-use crate::source::{Draw, Item, Lengths, Source, SourceError};
+use crate::source::{Draw, Item, Source, SourceError};
 
 /// Runs real steps of a job with a model and an optimizer of its own: to measure what a step needs, not to train.
 ///
@@ -41,33 +42,6 @@ impl From<SourceError> for TrialError {
     fn from(error: SourceError) -> Self {
         Self::Input(Box::new(error))
     }
-}
-
-/// Reads the first samples that an extent holds, again and again where there are too few.
-fn samples<S: Source>(source: &S, n: u32, extent: Extent) -> Result<(Draw, Vec<S::Item>), SourceError> {
-    let (n, cut) = (n as usize, source.lengths() == Lengths::Cut);
-    // One that cannot be read is no reason not to measure; the run will say so.
-    let fitting = |id| twice(|| source.read(0, id)).ok().filter(|item| cut || extent.covers(item.extent()));
-    let found = (0..source.n_samples()).filter_map(|id| Some((id, fitting(id)?)));
-    let (mut ids, mut items): (Vec<_>, Vec<_>) = found.take(n).unzip();
-    let n_found = ids.len();
-    if n_found == 0 {
-        let reason = format!("no sample that can be read is short enough for an edge of {extent}");
-        return Err(SourceError { sample_id: 0, reason });
-    }
-    for at in n_found..n {
-        items.push(twice(|| source.read(0, ids[at % n_found]))?);
-        ids.push(ids[at % n_found]);
-    }
-    Ok((Draw::of_extent(0, ids, extent), items))
-}
-
-/// Returns a buffer that is full of such samples, in one batch of this shape.
-pub(crate) fn filled<S: Source>(source: &S, shape: StepShape) -> Result<S::Buffer, SourceError> {
-    let (draw, items) = samples(source, shape.samples, shape.extent())?;
-    let mut buffer = source.buffer(shape);
-    source.collate(&draw, &items, &mut buffer)?;
-    Ok(buffer)
 }
 
 impl<'a, J: Job> Trials<'a, J> {
@@ -139,7 +113,7 @@ impl<'a, J: Job> Trials<'a, J> {
         n_samples: u32,
         buffer: &mut <J::Source as Source>::Buffer,
     ) -> Result<Ran, TrialError> {
-        let (draw, items) = samples(&*self.source, n_samples, shape.extent())?;
+        let (draw, items) = first_samples(&*self.source, n_samples, shape.extent())?;
         self.source.collate(&draw, &items, buffer)?;
         let lengths: Vec<_> = items.iter().map(Item::extent).collect();
         drop(items);

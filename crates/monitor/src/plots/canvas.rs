@@ -1,10 +1,12 @@
 //! Lines and texts at positions in pixels, written as SVG.
 
+mod hatching;
+
 use std::cell::RefCell;
 use std::fmt::Write;
 
+use self::hatching::hatching;
 use super::font;
-use super::hatching::hatching;
 
 /// A position in pixels from the upper left corner.
 pub(super) type Point = (f64, f64);

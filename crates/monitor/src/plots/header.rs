@@ -1,7 +1,7 @@
 //! Title, subtitle and legend above the panels, where they cover no data.
 
 use super::canvas::{Canvas, Lettering, Stroke, palette};
-use super::heat::draw_sign;
+use super::sign::draw_sign;
 use crate::PlanSource;
 
 /// What a legend entry shows before its text.

@@ -3,11 +3,11 @@
 use super::fill::Filling;
 use super::load::{PackLoad, PackRule};
 use super::piece::Piece;
-use super::planner::{PackPlanner, Progress};
-use super::position::PackPosition;
+use super::planner::PackPlanner;
+use super::position::{PackPosition, Progress};
 use super::rows::{PackedRows, load};
 use crate::hash::mix;
-use crate::plan::position::{Version, same, within};
+use crate::plan::identity::{Version, same, within};
 use crate::{PackError, PositionError};
 
 /// The rows of one epoch in order, of which one window is packed at a time.
@@ -31,15 +31,43 @@ impl PartialEq for PackedEpoch {
     }
 }
 
+impl PackPlanner {
+    /// Starts an epoch that is packed window by window.
+    pub fn epoch(&self, epoch: u64) -> PackedEpoch {
+        PackedEpoch::new(self.clone(), Self::start(epoch))
+    }
+
+    /// Goes on where a position was taken; packs one window at most.
+    ///
+    /// # Errors
+    ///
+    /// [`PositionError::OtherPlan`] when the position was taken with other samples or another configuration;
+    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PackPosition) -> Result<PackedEpoch, PositionError> {
+        PackedEpoch::resume(self.clone(), position)
+    }
+
+    /// What it goes on with at a position.
+    fn progress_at(&self, position: &PackPosition) -> Result<Progress, PositionError> {
+        let here = self.identity();
+        position.of.check(&here)?;
+        within("drawn", position.drawn, here.n_samples)?;
+        for key in position.carried.0.iter() {
+            self.piece(*key).ok_or(PositionError::BeyondEpoch { key: "carried", value: *key, most: here.n_samples })?;
+        }
+        Ok(Progress { epoch: position.epoch, drawn: position.drawn, carried: position.carried.clone() })
+    }
+}
+
 impl PackedEpoch {
-    pub(super) fn new(planner: PackPlanner, progress: Progress) -> Self {
+    fn new(planner: PackPlanner, progress: Progress) -> Self {
         let rows = PackedRows::new(planner.config().row_len);
         let (before, after) = (progress.clone(), progress);
         Self { planner, before, after, rows, n_taken: 0, digest: 0, filling: Filling::new() }
     }
 
-    pub(super) fn resume(planner: PackPlanner, position: &PackPosition) -> Result<Self, PositionError> {
-        let progress = position.check(&planner)?;
+    fn resume(planner: PackPlanner, position: &PackPosition) -> Result<Self, PositionError> {
+        let progress = planner.progress_at(position)?;
         let mut epoch = Self::new(planner, progress);
         if position.row > 0 {
             epoch.plan_window();

@@ -2,16 +2,15 @@
 
 use super::carried::Carried;
 use super::config::PackConfig;
-use super::epoch::PackedEpoch;
 use super::fill::Filling;
 use super::load::{PackLoad, PackRule};
 use super::piece::Piece;
-use super::position::PackPosition;
+use super::position::Progress;
 use super::rows::PackedRows;
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{Rng, Use, digest};
-use crate::plan::position::Identity;
-use crate::{PackError, PositionError, SampleIndex};
+use crate::plan::identity::Identity;
+use crate::{PackError, SampleIndex};
 
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
 const MOST_CARRIED: usize = 512;
@@ -46,14 +45,6 @@ pub struct PackPlanner {
     /// Pieces of all samples, and of the longest.
     n_pieces: usize,
     most_pieces: u32,
-}
-
-/// What an epoch has packed so far.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Progress {
-    pub(super) epoch: u64,
-    pub(super) drawn: u64,
-    pub(super) carried: Carried,
 }
 
 impl PackPlanner {
@@ -126,26 +117,11 @@ impl PackPlanner {
         all
     }
 
-    /// Starts an epoch that is packed window by window.
-    pub fn epoch(&self, epoch: u64) -> PackedEpoch {
-        PackedEpoch::new(self.clone(), Self::start(epoch))
-    }
-
-    /// Goes on where a position was taken; packs one window at most.
-    ///
-    /// # Errors
-    ///
-    /// [`PositionError::OtherPlan`] when the position was taken with other samples or another configuration;
-    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
-    pub fn resume(&self, position: &PackPosition) -> Result<PackedEpoch, PositionError> {
-        PackedEpoch::resume(self.clone(), position)
-    }
-
     pub(super) const fn identity(&self) -> Identity {
         self.identity
     }
 
-    fn start(epoch: u64) -> Progress {
+    pub(super) fn start(epoch: u64) -> Progress {
         Progress { epoch, drawn: 0, carried: Carried::default() }
     }
 

@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::carried::Carried;
-use super::planner::{PackPlanner, Progress};
-use crate::PositionError;
-use crate::plan::position::{Identity, Version, within};
+use crate::plan::identity::{Identity, Version};
 
 /// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
 ///
@@ -25,19 +23,10 @@ pub struct PackPosition {
     pub(super) digest: u64,
 }
 
-impl PackPosition {
-    /// What the planner goes on with.
-    pub(super) fn check(&self, planner: &PackPlanner) -> Result<Progress, PositionError> {
-        let here = planner.identity();
-        self.of.check(&here)?;
-        within("drawn", self.drawn, here.n_samples)?;
-        for key in self.carried.0.iter() {
-            planner.piece(*key).ok_or(PositionError::BeyondEpoch {
-                key: "carried",
-                value: *key,
-                most: here.n_samples,
-            })?;
-        }
-        Ok(Progress { epoch: self.epoch, drawn: self.drawn, carried: self.carried.clone() })
-    }
+/// What an epoch has packed so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Progress {
+    pub(super) epoch: u64,
+    pub(super) drawn: u64,
+    pub(super) carried: Carried,
 }

@@ -1,15 +1,14 @@
 //! Putting samples of several axes into a line, so that neighbours are alike on all of them.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use super::blur::Blur;
 use super::entry::{Entry, sort};
-use super::fit::Fit;
 use super::knots::{KEPT_WITHOUT, Knots};
+use super::line::Line;
 use super::narrow::narrow;
+use crate::CapacityRule;
 use crate::hash::Rng;
-use crate::{CapacityRule, Lattice};
 
 /// How much of a band's batches is padded on the next axis, in units of one batch per band: half of the logarithm of
 /// the ratio between long and short samples, which is 20 in chats.
@@ -43,21 +42,6 @@ enum Step {
     Turn(usize),
 }
 
-/// How samples are put into a line.
-pub(super) struct Line<'a, R, const AXES: usize> {
-    /// The axes from the coarsest to the finest.
-    pub(super) axes: &'a [usize],
-    /// About how many samples a batch holds.
-    pub(super) per_batch: f64,
-    pub(super) fit: &'a Fit<R, AXES>,
-    /// The edges that each sample is padded to: samples of one cell are alike, and keep their random order.
-    pub(super) lattice: &'a Lattice<AXES>,
-    /// The share of a batch's pairs that may meet again, of those whose samples are in one window again.
-    pub(super) most_kept: f64,
-    /// The share of an epoch that is in one window.
-    pub(super) window_share: f64,
-}
-
 impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
     /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next
     /// axis, and so on; every other band runs backwards, so that a batch across two bands is padded little.
@@ -87,27 +71,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
             }
         }
         reachable
-    }
-
-    /// Where the entries lie, among those of a sorted band, that are padded as one of them is on every axis.
-    pub(super) fn cell_around(&self, entries: &[Entry<AXES>], index: usize) -> Range<usize> {
-        // Sorting is stable, so that entries of one cell on the last axis are in the order of the axes before.
-        let cell = |entry: &Entry<AXES>| {
-            let mut cell = entry.lengths;
-            for (length, axis) in cell.iter_mut().zip(self.axes.iter().rev()) {
-                *length = self.lattice.padded(*axis, entry.lengths[*axis]);
-            }
-            cell
-        };
-        let this = cell(&entries[index]);
-        let is_here = |entry: &Entry<AXES>| cell(entry) == this;
-        let after = &entries[index..];
-        let most = doubled(after.len(), |n| is_here(&after[n]));
-        let end = index + after[..most].partition_point(is_here);
-        let before = &entries[..index];
-        let most = doubled(index, |n| is_here(&before[index - 1 - n]));
-        let start = index - most + before[index - most..].partition_point(|entry| !is_here(entry));
-        start..end
     }
 
     /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
@@ -150,15 +113,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
             left = after;
         }
     }
-}
-
-/// The least power of two that leads out of what is here, or the number of all: most cells are small.
-fn doubled(n_all: usize, is_here: impl Fn(usize) -> bool) -> usize {
-    let mut n = 1;
-    while n < n_all && is_here(n) {
-        n *= 2;
-    }
-    n.min(n_all)
 }
 
 /// The sizes of the bands with the least padding, by dynamic programming over the groups.
@@ -217,9 +171,10 @@ fn groups<const AXES: usize>(entries: &[Entry<AXES>], padded: impl Fn(&Entry<AXE
 
 #[cfg(test)]
 mod tests {
+    use super::super::fit::Fit;
     use super::*;
-    use crate::PaddedBudget;
     use crate::hash::Use;
+    use crate::{Lattice, PaddedBudget};
 
     fn arranged(lengths: &[[u32; 2]], per_batch: f64, edges: [Vec<u32>; 2]) -> Vec<[u32; 2]> {
         let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();

@@ -6,9 +6,9 @@
 //! and 1.05 % in as much speech (2.1 %).
 //! Sorted by length and blurred across the edges, they kept 2.9 and 3.0 %, and were padded by 10.5 and 2.6 %.
 
-use super::arrange::Line;
 use super::entry::Entry;
 use super::knots::Knots;
+use super::line::Line;
 use crate::hash::Rng;
 
 /// How much a window may be blurred: a pool of more than this share of its batches pads more than mixing is worth.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::config::TaskMix;
+use super::identity::same;
 use super::narrow::narrow;
-use super::position::same;
 use super::shares::{TaskPlan, check_shares, next_task, quotas, task_plans};
 use crate::block_permutation::BlockPermutation;
 use crate::hash::{Use, digest, hash};

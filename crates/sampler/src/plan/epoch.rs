@@ -1,8 +1,9 @@
 //! An epoch, window by window.
 
 use super::batches::{Batch, OwnedBatch};
-use super::planner::{BatchPlanner, Progress};
-use super::position::{Left, PlanPosition, Version, same, within};
+use super::identity::{Version, same, within};
+use super::planner::BatchPlanner;
+use super::position::{Left, PlanPosition, Progress};
 use super::window::Window;
 use crate::hash::mix;
 use crate::{CapacityRule, PositionError};
@@ -29,6 +30,60 @@ struct Taken {
     digest_before: u64,
 }
 
+impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
+    /// Iterates over the batches of an epoch, of which one window is planned at a time.
+    pub fn batches(&self, epoch: u64) -> EpochPlan<R, AXES>
+    where
+        R: Clone,
+    {
+        self.epoch(epoch)
+    }
+
+    /// Starts an epoch that is planned window by window.
+    pub fn epoch(&self, epoch: u64) -> EpochPlan<R, AXES>
+    where
+        R: Clone,
+    {
+        EpochPlan::new(self.clone(), self.start(epoch))
+    }
+
+    /// Goes on where a position was taken; plans one window at most.
+    ///
+    /// # Errors
+    ///
+    /// [`PositionError::OtherPlan`] when the position was taken with other samples, another configuration or another
+    /// rule: a change goes through [`EpochPlan::hand_over`], or it would repeat samples and lose others.
+    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
+    pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, PositionError>
+    where
+        R: Clone,
+    {
+        EpochPlan::resume(self.clone(), position)
+    }
+
+    /// What it goes on with at a position.
+    fn progress_at(&self, position: &PlanPosition) -> Result<Progress, PositionError> {
+        let PlanPosition { epoch, of, drawn, carried, left, .. } = position;
+        of.check(&self.identity)?;
+        let n_samples = of.n_samples;
+        let sizes = self.source.sizes();
+        same("task shares", drawn.drawn.len() as u64, sizes.len() as u64)?;
+        same("task shares", drawn.since.len() as u64, sizes.len() as u64)?;
+        let limits = drawn.since.iter().zip(&drawn.drawn).chain(drawn.drawn.iter().zip(&sizes));
+        for (value, most) in limits {
+            within("drawn", *value, *most)?;
+        }
+        for id in position.carried() {
+            within("carried", u64::from(*id), n_samples - 1)?;
+        }
+        within("carried samples", carried.0.len() as u64, drawn.total())?;
+        if let Some(left) = left {
+            within("samples of the window", left.n_drawn, self.source.total() - drawn.total())?;
+        }
+        Ok(Progress { epoch: *epoch, drawn: drawn.clone(), carried: carried.clone() })
+    }
+}
+
 impl<R: CapacityRule<AXES>, const AXES: usize> Iterator for EpochPlan<R, AXES> {
     type Item = OwnedBatch<AXES>;
 
@@ -39,7 +94,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Iterator for EpochPlan<R, AXES> {
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
-    pub(super) fn new(planner: BatchPlanner<R, AXES>, progress: Progress) -> Self {
+    fn new(planner: BatchPlanner<R, AXES>, progress: Progress) -> Self {
         let (before, after) = (progress.clone(), progress);
         Self { planner, before, after, left: None, window: Window::default(), taken: Taken::default() }
     }
@@ -53,8 +108,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> EpochPlan<R, AXES> {
     }
 
     /// Goes on where a position was taken.
-    pub(super) fn resume(planner: BatchPlanner<R, AXES>, position: &PlanPosition) -> Result<Self, PositionError> {
-        let progress = position.check(&planner)?;
+    fn resume(planner: BatchPlanner<R, AXES>, position: &PlanPosition) -> Result<Self, PositionError> {
+        let progress = planner.progress_at(position)?;
         let mut plan = match &position.left {
             Some(left) => Self::with_left(planner, progress, left.clone())?,
             None => Self::new(planner, progress),

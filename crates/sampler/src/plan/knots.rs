@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::arrange::Line;
 use super::entry::Entry;
+use super::line::Line;
 use crate::CapacityRule;
 
 /// Places in a window where the size of the pool is worked out.

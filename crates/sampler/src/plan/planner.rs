@@ -4,18 +4,18 @@ use super::arrange::by_variety;
 use super::batches::Batches;
 use super::compact::Ids;
 use super::config::{EpochEnd, Oversize, PlanConfig};
-use super::draw::{Drawn, Source};
-use super::epoch::EpochPlan;
+use super::draw::Source;
 use super::fit::Fit;
+use super::identity::Identity;
 use super::kinds::Kinds;
 use super::look::look;
 use super::narrow::narrow;
-use super::plan_window::chosen_window;
-use super::position::{Identity, PlanPosition};
+use super::position::Progress;
 use super::shares::TaskPlan;
 use super::window::Window;
+use super::window_size::chosen_window;
 use crate::hash::digest;
-use crate::{CapacityRule, PlanError, PositionError, SampleIndex};
+use crate::{CapacityRule, PlanError, SampleIndex};
 
 /// Samples whose lengths are looked at to tell a coarse axis from a fine one.
 const N_LOOKS: usize = 1 << 14;
@@ -36,15 +36,6 @@ pub struct BatchPlanner<R, const AXES: usize> {
     /// What tells samples apart, unless it is too much to be counted.
     pub(super) kinds: Option<Kinds<AXES>>,
     pub(super) axes: Vec<usize>,
-}
-
-/// What an epoch has planned so far.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Progress {
-    pub(super) epoch: u64,
-    pub(super) drawn: Drawn,
-    /// Samples of the last, partial batches, which come into the next window.
-    pub(super) carried: Ids,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
@@ -146,36 +137,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             all.append(&window.batches);
         }
         all
-    }
-
-    /// Iterates over the batches of an epoch, of which one window is planned at a time.
-    pub fn batches(&self, epoch: u64) -> EpochPlan<R, AXES>
-    where
-        R: Clone,
-    {
-        self.epoch(epoch)
-    }
-
-    /// Starts an epoch that is planned window by window.
-    pub fn epoch(&self, epoch: u64) -> EpochPlan<R, AXES>
-    where
-        R: Clone,
-    {
-        EpochPlan::new(self.clone(), self.start(epoch))
-    }
-
-    /// Goes on where a position was taken; plans one window at most.
-    ///
-    /// # Errors
-    ///
-    /// [`PositionError::OtherPlan`] when the position was taken with other samples, another configuration or another
-    /// rule: a change goes through [`EpochPlan::hand_over`], or it would repeat samples and lose others.
-    /// [`PositionError::BeyondEpoch`] when it is none that the epoch reaches.
-    pub fn resume(&self, position: &PlanPosition) -> Result<EpochPlan<R, AXES>, PositionError>
-    where
-        R: Clone,
-    {
-        EpochPlan::resume(self.clone(), position)
     }
 
     pub(super) fn start(&self, epoch: u64) -> Progress {

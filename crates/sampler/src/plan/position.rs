@@ -1,12 +1,11 @@
 //! Where an epoch stands.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::compact::{Bits, Ids};
 use super::draw::Drawn;
-use super::planner::{BatchPlanner, Progress};
-use crate::{CapacityRule, PositionError};
+use super::identity::{Identity, Version};
+use crate::PositionError;
 
 /// A place between two batches of an epoch, in 4 kB at most with the default window.
 ///
@@ -30,19 +29,6 @@ pub struct PlanPosition {
     pub(super) digest: u64,
 }
 
-/// What tells a plan from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
-    pub(crate) seed: u64,
-    pub(crate) n_samples: u64,
-    /// Samples of a whole window.
-    pub(crate) window: u64,
-    /// Fingerprints.
-    pub(crate) lengths: u64,
-    pub(crate) configuration: u64,
-    pub(crate) rule: u64,
-}
-
 /// What a change of the rule has left of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Left {
@@ -52,6 +38,15 @@ pub(super) struct Left {
     pub(super) by_kind: bool,
     /// How many of each kind are taken, or whether each sample is.
     pub(super) taken: Bits,
+}
+
+/// What an epoch has planned so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Progress {
+    pub(super) epoch: u64,
+    pub(super) drawn: Drawn,
+    /// Samples of the last, partial batches, which come into the next window.
+    pub(super) carried: Ids,
 }
 
 impl Left {
@@ -70,23 +65,6 @@ impl Left {
     }
 }
 
-impl Identity {
-    /// Refuses a position of another plan.
-    pub(crate) fn check(&self, here: &Self) -> Result<(), PositionError> {
-        self.check_order(here)?;
-        same("window", self.window, here.window)?;
-        same("fingerprint of the configuration", self.configuration, here.configuration)?;
-        same("fingerprint of the capacity rule", self.rule, here.rule)
-    }
-
-    /// Refuses what draws other samples, or in another order.
-    pub(super) fn check_order(&self, here: &Self) -> Result<(), PositionError> {
-        same("seed", self.seed, here.seed)?;
-        same("n_samples", self.n_samples, here.n_samples)?;
-        same("fingerprint of the lengths", self.lengths, here.lengths)
-    }
-}
-
 impl PlanPosition {
     /// Number of samples that were drawn before this window, some of which may be carried into it.
     pub fn n_drawn(&self) -> u64 {
@@ -96,64 +74,5 @@ impl PlanPosition {
     /// The ids carried into the window.
     pub fn carried(&self) -> &[u32] {
         &self.carried.0
-    }
-
-    /// What the planner goes on with.
-    pub(super) fn check<R: CapacityRule<AXES>, const AXES: usize>(
-        &self,
-        planner: &BatchPlanner<R, AXES>,
-    ) -> Result<Progress, PositionError> {
-        self.of.check(&planner.identity)?;
-        let n_samples = self.of.n_samples;
-        let sizes = planner.source.sizes();
-        same("task shares", self.drawn.drawn.len() as u64, sizes.len() as u64)?;
-        same("task shares", self.drawn.since.len() as u64, sizes.len() as u64)?;
-        let limits = self.drawn.since.iter().zip(&self.drawn.drawn).chain(self.drawn.drawn.iter().zip(&sizes));
-        for (value, most) in limits {
-            within("drawn", *value, *most)?;
-        }
-        for id in self.carried() {
-            within("carried", u64::from(*id), n_samples - 1)?;
-        }
-        within("carried samples", self.carried().len() as u64, self.drawn.total())?;
-        if let Some(left) = &self.left {
-            within("samples of the window", left.n_drawn, planner.source.total() - self.drawn.total())?;
-        }
-        Ok(Progress { epoch: self.epoch, drawn: self.drawn.clone(), carried: self.carried.clone() })
-    }
-}
-
-pub(crate) const fn same(key: &'static str, taken: u64, here: u64) -> Result<(), PositionError> {
-    if taken == here { Ok(()) } else { Err(PositionError::OtherPlan { key, taken, here }) }
-}
-
-pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(), PositionError> {
-    if value <= most { Ok(()) } else { Err(PositionError::BeyondEpoch { key, value, most }) }
-}
-
-/// The version of positions, which is read before all else; one of another version is refused by it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Version;
-
-impl Version {
-    /// Since 2, ids are written to base 85, and a stream's position holds its batches.
-    const NUMBER: u32 = 2;
-}
-
-impl Serialize for Version {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::NUMBER.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Version {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u32::deserialize(deserializer)? {
-            Self::NUMBER => Ok(Self),
-            other => Err(D::Error::custom(format!(
-                "resume an epoch: the position is of `version` {other}, this program reads version {}",
-                Self::NUMBER
-            ))),
-        }
     }
 }

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::epoch::EpochPlan;
+use super::identity::within;
 use super::planner::BatchPlanner;
-use super::position::{PlanPosition, within};
+use super::position::PlanPosition;
 use super::step::{PlannedStep, StepSize};
 use super::step_queue::{Piece, StepQueue, Waiting};
 use crate::{CapacityRule, PlanError, PositionError};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{EpochEnd, TaskMix};
-use super::position::{Version, same};
+use super::identity::{Version, same};
 use super::shares::{next_task, normalized};
 use crate::StreamError;
 use crate::hash::digest;

@@ -2,19 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::identity::{Version, same};
 use super::pending::Pending;
-use super::position::{Version, same};
-use super::stream::StreamPlanner;
-use super::streamed::Planned;
+use crate::PositionError;
 use crate::hash::digest;
-use crate::{CapacityRule, PositionError};
 
 /// A place between two batches of a stream: what it holds there, and in which batches.
 ///
 /// It says what it was taken in, by a fingerprint of the configuration; of the rule it says nothing, since any may follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamPosition<const AXES: usize> {
-    version: Version,
+    pub(super) version: Version,
     /// The epoch.
     pub epoch: u64,
     /// The samples that were pushed and are in no batch that was taken: what a resumed stream pushes first.
@@ -50,31 +48,5 @@ impl<const AXES: usize> StreamPosition<AXES> {
     /// Stands before the next epoch, when all of this one is taken.
     pub(super) const fn begin_next(&mut self) {
         (self.epoch, self.n_windows, self.finished) = (self.epoch + 1, 0, false);
-    }
-}
-
-impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
-    /// Where the stream stands; [`StreamPlanner::resume`] goes on there.
-    pub fn position(&self) -> StreamPosition<AXES> {
-        self.position_with(std::iter::empty())
-    }
-
-    /// The same when batches that were taken are taken back.
-    pub(super) fn position_with(&self, taken: impl Iterator<Item = ([u32; AXES], Vec<u64>)>) -> StreamPosition<AXES> {
-        if let Some(resuming) = &self.resuming {
-            let pending = resuming.position.pending.only(|id| resuming.may_have(id));
-            return StreamPosition { pending, ..resuming.position.clone() };
-        }
-        let planned = |batch: &Planned<AXES>| (batch.cell, batch.ids().collect());
-        let batches = taken.chain(self.ready.iter().map(planned));
-        let pending = Pending::new(batches, self.waiting.iter().map(|sample| sample.id));
-        let Self { epoch, n_windows, finished, .. } = *self;
-        StreamPosition { version: Version, epoch, pending, of: self.identity, n_windows, finished }
-    }
-
-    /// The samples that are in no batch that was taken.
-    pub fn pending(&self) -> impl Iterator<Item = u64> {
-        let held = self.ready.iter().flat_map(Planned::ids).chain(self.waiting.iter().map(|sample| sample.id));
-        held.chain(self.resuming.iter().flat_map(|it| it.missing.iter().chain(it.held.keys())).copied())
     }
 }

@@ -1,6 +1,8 @@
-//! Putting the samples of a position where they were.
+//! From a stream to its position, and back: putting the samples where they were.
 
 use super::config::Oversize;
+use super::identity::Version;
+use super::pending::Pending;
 use super::resuming::Resuming;
 use super::stream::StreamPlanner;
 use super::stream_position::StreamPosition;
@@ -8,6 +10,30 @@ use super::streamed::{Planned, StreamSample};
 use crate::{CapacityRule, StreamError};
 
 impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
+    /// Where the stream stands; [`StreamPlanner::resume`] goes on there.
+    pub fn position(&self) -> StreamPosition<AXES> {
+        self.position_with(std::iter::empty())
+    }
+
+    /// The same when batches that were taken are taken back.
+    pub(super) fn position_with(&self, taken: impl Iterator<Item = ([u32; AXES], Vec<u64>)>) -> StreamPosition<AXES> {
+        if let Some(resuming) = &self.resuming {
+            let pending = resuming.position.pending.only(|id| resuming.may_have(id));
+            return StreamPosition { pending, ..resuming.position.clone() };
+        }
+        let planned = |batch: &Planned<AXES>| (batch.cell, batch.ids().collect());
+        let batches = taken.chain(self.ready.iter().map(planned));
+        let pending = Pending::new(batches, self.waiting.iter().map(|sample| sample.id));
+        let Self { epoch, n_windows, finished, .. } = *self;
+        StreamPosition { version: Version, epoch, pending, of: self.identity, n_windows, finished }
+    }
+
+    /// The samples that are in no batch that was taken.
+    pub fn pending(&self) -> impl Iterator<Item = u64> {
+        let held = self.ready.iter().flat_map(Planned::ids).chain(self.waiting.iter().map(|sample| sample.id));
+        held.chain(self.resuming.iter().flat_map(|it| it.missing.iter().chain(it.held.keys())).copied())
+    }
+
     /// Goes on where a position was taken, from an empty buffer, once its pending samples are pushed again, in any order
     /// and before all others: the batches are those of a stream that was not interrupted.
     ///

@@ -1,12 +1,12 @@
 //! From the samples of a window to batches.
 
-use super::arrange::Line;
 use super::batches::{Batches, Span};
 use super::config::{Objective, PlanConfig};
 use super::entry::Entry;
 use super::fill::longest_first;
 use super::fit::Fit;
 use super::least_time::least_time;
+use super::line::Line;
 use super::mix::mixed;
 use super::narrow::narrow;
 use super::order::keep_shares;

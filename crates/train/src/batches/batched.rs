@@ -9,7 +9,7 @@ use burn::data::dataset::DatasetError;
 use burn::tensor::Device;
 
 use super::data::Start;
-use super::loader::{Place, lock};
+use super::place::{Place, lock};
 use super::{Batches, BatchesError, Epoch, Limits, Position, StepItems};
 
 /// What a loader's iterator is; one over nothing has nothing to run.

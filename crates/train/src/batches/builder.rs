@@ -7,13 +7,10 @@ use burn::data::dataset::Dataset;
 use plimsoll_sampler::SampleIndex;
 use plimsoll_types::Bytes;
 
-use super::costs::read_costs;
-use super::data::{Data, Samples, StepOf};
+use super::costs::{checked, read_costs};
+use super::data::{Data, OfItem, Samples, StepOf};
 use super::error::BatchesError;
 use super::{Batches, Rows};
-
-/// A length or a size of an item.
-pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
 
 /// Host memory for what is read ahead: little beside a model, and a second of decoded pictures.
 const READ_AHEAD: Bytes = Bytes::mib(64);
@@ -216,17 +213,4 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         let data = Data::try_new(Arc::new(samples), 0, SampleIndex::try_new([costs])?)?;
         Ok(Batches { data: Arc::new(data), batcher: self.batcher, rows: self.rows })
     }
-}
-
-/// Returns the costs of a column, if they are those of so many samples.
-fn checked(costs: &[usize], n_samples: usize) -> Result<Vec<u32>, BatchesError> {
-    if costs.len() != n_samples {
-        return Err(BatchesError::CostCount { n_costs: costs.len(), n_samples });
-    }
-    costs.iter().enumerate().map(|(sample, cost)| as_cost(sample, *cost)).collect()
-}
-
-/// Returns a cost that a plan can hold.
-pub(super) fn as_cost(sample: usize, cost: usize) -> Result<u32, BatchesError> {
-    u32::try_from(cost).ok().filter(|it| 0 < *it).ok_or(BatchesError::Cost { sample, cost })
 }

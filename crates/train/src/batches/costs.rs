@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::data::dataset::Dataset;
 
-use super::builder::as_cost;
 use super::error::BatchesError;
 use crate::workers::message;
 
@@ -51,4 +50,17 @@ pub(super) fn guarded<T>(sample: usize, work: impl FnOnce() -> T) -> Result<T, B
 
 fn priced<I>(sample: usize, item: &I, cost: &(dyn Fn(&I) -> usize + Send + Sync)) -> Result<u32, BatchesError> {
     as_cost(sample, guarded(sample, || cost(item))?)
+}
+
+/// Returns the costs of a column, if they are those of so many samples.
+pub(super) fn checked(costs: &[usize], n_samples: usize) -> Result<Vec<u32>, BatchesError> {
+    if costs.len() != n_samples {
+        return Err(BatchesError::CostCount { n_costs: costs.len(), n_samples });
+    }
+    costs.iter().enumerate().map(|(sample, cost)| as_cost(sample, *cost)).collect()
+}
+
+/// Returns a cost that a plan can hold.
+fn as_cost(sample: usize, cost: usize) -> Result<u32, BatchesError> {
+    u32::try_from(cost).ok().filter(|it| 0 < *it).ok_or(BatchesError::Cost { sample, cost })
 }

@@ -7,10 +7,12 @@ use burn::data::dataset::Dataset;
 use plimsoll_sampler::{BatchPlanner, CapacityRule, PlanConfig, SampleIndex, StepPlanner, StepSize};
 use plimsoll_types::Bytes;
 
-use super::builder::OfItem;
 use super::costs::{guarded, read};
 use super::error::BatchesError;
 use super::position::Position;
+
+/// A length or a size of an item.
+pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
 
 /// What an optimizer step takes.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +151,7 @@ impl<I> Data<I> {
 
     /// The same from a position on.
     pub(super) fn resume(&self, position: &Position, is_of_loader: bool) -> Result<Start, BatchesError> {
-        position.check(self, is_of_loader)?;
+        position.check(self.first, self.n_samples(), is_of_loader)?;
         let size = self.samples.step;
         let mut steps = self.start(0, is_of_loader).steps;
         steps.go_back(Group::of(if is_of_loader { size.in_one_group() } else { size }), &position.step)?;

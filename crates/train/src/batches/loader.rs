@@ -1,12 +1,12 @@
 //! Burn's data loader.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator};
 use burn::tensor::Device;
 
 use super::batched::{Batched, Running};
-use super::data::Start;
+use super::place::{Place, lock};
 use super::{Batches, BatchesError, Limits, Position};
 
 /// Burn's data loader over the samples of [`Batches`]; [`Batches::loader`] makes one.
@@ -24,28 +24,6 @@ pub struct BatchLoader<I, O> {
 
 /// Samples, and where whoever shares them stands.
 type Placed<I, O> = (Batches<I, O>, Arc<Mutex<Place>>);
-
-/// Where a loader stands.
-pub(super) struct Place {
-    /// Where the next iterator begins.
-    next: Start,
-    /// Where the next batch begins.
-    pub(super) position: Position,
-}
-
-pub(super) fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Place {
-    fn at(next: Start) -> Mutex<Self> {
-        Mutex::new(Self { position: next.position.clone(), next })
-    }
-
-    fn go_to(&mut self, next: Start) {
-        *self = Self { position: next.position.clone(), next };
-    }
-}
 
 impl<I: Send + 'static, O: 'static> BatchLoader<I, O> {
     /// Begins with this epoch.

@@ -3,7 +3,6 @@
 use plimsoll_sampler::{PositionError, StepPosition};
 use serde::{Deserialize, Serialize};
 
-use super::data::Data;
 use super::error::BatchesError;
 
 /// Where the next step begins, or the next batch of a loader: what a checkpoint needs to go on from there.
@@ -32,16 +31,16 @@ impl Position {
         self.n_taken
     }
 
-    /// Refuses a position of other samples, as far as the plan does not.
-    pub(super) fn check<I>(&self, data: &Data<I>, is_of_loader: bool) -> Result<(), BatchesError> {
+    /// Refuses a position of others than so many samples from this one on, as far as the plan does not.
+    pub(super) fn check(&self, first: usize, n_samples: usize, is_of_loader: bool) -> Result<(), BatchesError> {
         if self.is_of_loader != is_of_loader {
             return Err(BatchesError::OtherPosition { is_of_loader: self.is_of_loader });
         }
-        if self.first != data.first {
-            let (taken, here) = (self.first as u64, data.first as u64);
+        if self.first != first {
+            let (taken, here) = (self.first as u64, first as u64);
             return Err(PositionError::OtherPlan { key: "first sample", taken, here }.into());
         }
-        within("samples taken", self.n_taken, data.n_samples() - 1)?;
+        within("samples taken", self.n_taken, n_samples - 1)?;
         within("samples of a batch taken", self.of_batch, self.n_taken)
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_types::Extent;
 use serde::{Deserialize, Serialize};
 
 use super::packed::{Packed, PackedPosition};
-use super::padded::{BatchSizes, PaddedSteps, drawn, plan};
+use super::padded::{BatchSizes, PaddedSteps, drawn, padded_steps, plan};
 use super::stream::{Stream, StreamedPosition, StreamedStep};
 use super::{LoaderConfig, LoaderError};
 use crate::index::Index;
@@ -97,7 +97,7 @@ impl<S: Source> Order<S> {
         if n_axes != of_cells {
             return Err(LoaderError::OtherAxes { n_axes, of_cells });
         }
-        let mut steps = index.steps(config, &wanted)?;
+        let mut steps = padded_steps(&index, config, &wanted)?;
         if let Some(position) = position {
             steps.go_back(config, &wanted, &position)?;
         }

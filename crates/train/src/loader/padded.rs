@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use plimsoll_sampler::{
-    CapacityRule, Lattice, PlanConfig, PlanError, PlannedStep, PositionError, StepPlanner, StepPosition,
+    BatchPlanner, CapacityRule, Lattice, PlanConfig, PlanError, PlannedStep, PositionError, SampleIndex, SamplerError,
+    StepPlanner, StepPosition,
 };
 use plimsoll_types::Extent;
 
 use super::LoaderConfig;
-use crate::index::extent;
+use crate::index::{Index, extent};
 use crate::source::Draw;
 
 /// How many samples of each cell may run at once: what the memory has room for, and not more than a step takes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BatchSizes<const AXES: usize> {
+pub(super) struct BatchSizes<const AXES: usize> {
     edges: [Arc<[u32]>; AXES],
     /// Of every point of the lattice, the first axis being the outermost.
     sizes: Vec<u32>,
@@ -21,7 +22,7 @@ pub(crate) struct BatchSizes<const AXES: usize> {
 
 impl<const AXES: usize> BatchSizes<AXES> {
     /// Takes a size for each cell; a point of the lattice that is none has the largest size of the cells that cover it.
-    pub(crate) fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
+    pub(super) fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
         let of_cell = |(cell, size): (&Extent, &u32)| (*cell, config.multiple(config.batch_of(*cell).min(*size)));
         let cells: Vec<_> = config.cells.iter().zip(sizes).map(of_cell).collect();
         let edges: [Arc<[u32]>; AXES] = std::array::from_fn(|axis| config.cells.edges(axis).into());
@@ -53,7 +54,7 @@ impl<const AXES: usize> CapacityRule<AXES> for BatchSizes<AXES> {
 }
 
 /// An endless sequence of steps of padded samples, whatever their axes.
-pub(crate) trait PaddedSteps: Send {
+pub(super) trait PaddedSteps: Send {
     /// Returns the next step, and whether the epoch ends with it.
     fn next(&mut self) -> (Draw, bool);
 
@@ -85,13 +86,35 @@ impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
     }
 }
 
+/// Stands before the first step of samples in batches of these sizes.
+pub(super) fn padded_steps(
+    index: &Index,
+    config: &LoaderConfig,
+    sizes: &[u32],
+) -> Result<Box<dyn PaddedSteps>, SamplerError> {
+    match index {
+        Index::One(index) => steps(index, config, sizes),
+        Index::Two(index) => steps(index, config, sizes),
+        Index::Three(index) => steps(index, config, sizes),
+    }
+}
+
+fn steps<const AXES: usize>(
+    index: &SampleIndex<AXES>,
+    config: &LoaderConfig,
+    sizes: &[u32],
+) -> Result<Box<dyn PaddedSteps>, SamplerError> {
+    let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, sizes), plan(config)?)?;
+    Ok(Box::new(StepPlanner::try_new(&planner, config.step_size())?))
+}
+
 /// Returns the samples of a step, and whether the epoch ends with it.
 pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> (Draw, bool) {
     (Draw::of_batches(step.epoch, step.batches), step.ends_epoch)
 }
 
 /// Returns how batches are planned.
-pub(crate) fn plan<const AXES: usize>(config: &LoaderConfig) -> Result<PlanConfig<AXES>, PlanError> {
+pub(super) fn plan<const AXES: usize>(config: &LoaderConfig) -> Result<PlanConfig<AXES>, PlanError> {
     Ok(PlanConfig {
         seed: config.seed,
         lattice: Lattice::try_new(std::array::from_fn(|axis| config.cells.edges(axis)))?,

@@ -7,28 +7,17 @@ use plimsoll_sampler::Worked;
 use plimsoll_step::{
     Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepRequest, StepTimes, Update,
 };
-use plimsoll_types::{Budget, Bytes, Event, Knobs, MemoryReading, MicroBatch, Prediction, Stage, StepDone, StepFailed};
+use plimsoll_types::{Budget, Bytes, Event, MemoryReading, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
 use super::Run;
 use super::recover::Stopped;
+use super::under_way::{Samples, UnderWay};
 use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;
 use crate::job::Job;
-use crate::loader::{StepSamples, StepUnit};
-use crate::source::Source;
+use crate::loader::StepUnit;
 use crate::stopwatch::Lap;
-
-pub(super) type Samples<J> = StepSamples<<<J as Job>::Source as Source>::Buffer>;
-
-/// A step under way.
-pub(super) struct UnderWay<J: Job> {
-    /// The knobs that it began with.
-    pub(super) rung: Knobs,
-    pub(super) samples: Samples<J>,
-    pub(super) request: StepRequest,
-    pub(super) begun: Instant,
-}
 
 impl<J: Job> Run<'_, '_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.

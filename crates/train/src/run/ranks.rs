@@ -12,8 +12,8 @@ use plimsoll_types::{Bytes, EndReason, Event};
 
 use super::Run;
 use super::control::Control;
-use super::one_step::UnderWay;
 use super::shares::{Agreed, heard_work, limits, told_work};
+use super::under_way::UnderWay;
 use crate::checkpoint::{Checkpoint, RankState};
 use crate::config::FitConfig;
 use crate::error::TrainError;

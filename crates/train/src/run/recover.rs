@@ -5,7 +5,7 @@ use plimsoll_step::{Readiness, StepError};
 use plimsoll_types::{Bytes, Event, Extent, GradientCheckpointing, Knobs, Recompute, Stage};
 
 use super::Run;
-use super::one_step::UnderWay;
+use super::under_way::UnderWay;
 use crate::error::{Misfit, TrainError};
 use crate::job::Job;
 use crate::source::Source;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use plimsoll_types::Bytes;
 
-use super::samples::SamplesConfig;
+use super::samples_config::SamplesConfig;
 use crate::image_file::{ImageFault, ImageFile};
 use crate::resample::{Filter, Resampler};
 use crate::room::Room;

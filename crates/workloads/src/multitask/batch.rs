@@ -5,9 +5,11 @@ use std::ops::Range;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use plimsoll_sampler::MixedBatch;
 use plimsoll_train::sent;
-use plimsoll_types::{Extent, StepShape};
+use plimsoll_types::StepShape;
 
+use super::sizes::{Sizes, images_and_words};
 use super::source::SampleBuffer;
+use super::standard::Standard;
 
 /// Samples on the device.
 ///
@@ -34,40 +36,6 @@ pub struct MixedTensors {
     pub(crate) shares: Tensor<2>,
     /// Tasks in the whole step.
     pub(crate) n_tasks: f32,
-}
-
-/// What all batches have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// Side of an image in pixels.
-    pub(crate) image: usize,
-    /// The most token ids of a text.
-    pub(crate) words: usize,
-    /// Outputs of each task's head.
-    pub(crate) outputs: Vec<usize>,
-}
-
-impl Sizes {
-    /// Returns where the outputs of a task are among those of all.
-    pub(crate) fn outputs_of(&self, task: u16) -> Range<usize> {
-        let start = self.outputs[..usize::from(task)].iter().sum();
-        start..start + self.outputs[usize::from(task)]
-    }
-
-    fn n_outputs(&self) -> usize {
-        self.outputs.iter().sum()
-    }
-}
-
-/// Returns how many images and words samples of an extent are padded to.
-pub(crate) fn images_and_words(extent: Extent) -> [usize; 2] {
-    [0, 1].map(|axis| extent.edges().get(axis).map_or(1, |edge| *edge as usize))
-}
-
-/// Returns the extent of samples that are padded to so many images and words, at least one of each.
-pub(crate) fn of_images_and_words(images: u32, words: u32) -> Extent {
-    let extent = Extent::try_new(&[images.max(1), words.max(1)]);
-    extent.unwrap_or_else(|error| unreachable!("two edges, of which none is 0: {error}"))
 }
 
 impl MixedTensors {
@@ -189,47 +157,5 @@ impl<'a> Host<'a> {
             shares: sent(TensorData::new(self.shares, [n, 1]), device),
             n_tasks: self.n_tasks,
         }
-    }
-}
-
-/// What makes the mean of an image 0 and its deviation 1; an even one becomes 0.
-///
-/// Workers find it, since summing takes longer than all else that a batch is made by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Standard {
-    mean: f32,
-    scale: f32,
-}
-
-impl Standard {
-    /// Of an image that is black, as padding is.
-    pub(crate) const BLACK: Self = Self { mean: 0.0, scale: 1.0 };
-
-    pub(crate) fn of(image: &[u8]) -> Self {
-        let n = image.len() as f32;
-        let mean = image.iter().map(|it| f32::from(*it)).sum::<f32>() / n;
-        let variance = image.iter().map(|it| (f32::from(*it) - mean).powi(2)).sum::<f32>() / n;
-        Self { mean, scale: 1.0 / variance.sqrt().max(1.0) }
-    }
-
-    fn standardise(self, image: &[u8], into: &mut Vec<f32>) {
-        into.extend(image.iter().map(|it| (f32::from(*it) - self.mean) * self.scale));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_has_mean_0_and_deviation_1_and_an_even_one_is_0() {
-        let standardised = |image: &[u8]| {
-            let mut values = Vec::new();
-            Standard::of(image).standardise(image, &mut values);
-            values
-        };
-        assert_eq!(standardised(&[10, 30, 10, 30]), [-1.0, 1.0, -1.0, 1.0]);
-        assert_eq!(standardised(&[7; 5]), [0.0; 5]);
-        assert_eq!(Standard::of(&[0; 12]), Standard::BLACK);
     }
 }

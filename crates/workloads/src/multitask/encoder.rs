@@ -8,7 +8,7 @@ use burn::nn::{
 use burn::tensor::activation::relu;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-use super::model::FusionConfig;
+use super::fusion_config::FusionConfig;
 use crate::cpu::{normalize, softmax};
 use crate::rows::by_rows;
 

@@ -10,11 +10,15 @@ use plimsoll_types::{Extent, Features, StepShape};
 
 use super::augment::Augmentation;
 use super::baseline::Constant;
-use super::batch::{MixedTensors, Sizes};
+use super::batch::MixedTensors;
+use super::fusion_config::FusionConfig;
 use super::lines::Asks;
-use super::model::{FusionConfig, FusionModel};
-use super::samples::{Sample, Samples};
-use super::source::{LoadedSample, SampleBuffer, SampleSource};
+use super::loaded::LoadedSample;
+use super::model::FusionModel;
+use super::sample::Sample;
+use super::samples::Samples;
+use super::sizes::Sizes;
+use super::source::{SampleBuffer, SampleSource};
 
 /// Size and data of the job.
 #[derive(Clone, Copy, Debug, PartialEq)]

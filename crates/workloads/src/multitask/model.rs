@@ -5,26 +5,10 @@ use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::activation::{log_softmax, relu};
 use burn::tensor::{DType, Device, Tensor};
 
-use super::batch::{MixedTensors, Sizes};
+use super::batch::MixedTensors;
 use super::encoder::{ImageEncoder, TextEncoder};
-
-/// Size of a [`FusionModel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FusionConfig {
-    /// Channels after the first convolution of the image encoder, which the next two double; 16 by default.
-    pub channels: usize,
-    /// Features of an image, of a text, and of both together; a multiple of 4, 64 by default.
-    pub features: usize,
-    /// Whether it counts where in an image something is, as in letters; not by default, since few photographs teach it
-    /// wrongly.
-    pub has_places: bool,
-}
-
-impl Default for FusionConfig {
-    fn default() -> Self {
-        Self { channels: 16, features: 64, has_places: false }
-    }
-}
+use super::fusion_config::FusionConfig;
+use super::sizes::Sizes;
 
 /// Samples of one or more images and a text, seen through encoders that all tasks share.
 ///

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_types::{Bytes, Extent};
 
 use super::album::squared_bytes;
-use super::batch::of_images_and_words;
 use super::lines::{Asks, ask};
 use super::samples::without_mark;
 use super::signature::Signature;
+use super::sizes::of_images_and_words;
 use crate::image_file::ImageFile;
 use crate::listed::Lines;
 

@@ -6,12 +6,14 @@ use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::{Extent, StepShape};
 
 use super::album::squared;
-use super::batch::{MixedTensors, images_and_words};
+use super::batch::MixedTensors;
 use super::job::MultitaskConfig;
+use super::loaded::LoadedSample;
 use super::model::FusionModel;
 use super::question::Question;
 use super::signature::Signature;
-use super::source::{LoadedSample, SampleBuffer};
+use super::sizes::images_and_words;
+use super::source::SampleBuffer;
 use crate::image_file::ImageFile;
 
 /// A model from a checkpoint, on a device.

@@ -1,24 +1,24 @@
 //! The samples of a folder, divided into training, validation and test.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plimsoll_train::BadSample;
 use plimsoll_types::Extent;
 
 use super::album::Album;
-use super::batch::{Sizes, of_images_and_words};
 use super::error::DataError;
 use super::lines::{Asks, Line, parse};
+use super::sample::{Sample, Shown};
+use super::samples_config::SamplesConfig;
 use super::scarce::Scarce;
 use super::signature::Signature;
+use super::sizes::{Sizes, of_images_and_words};
 use super::split::{For, Split};
 use super::tasks::{MOST_TASKS, Task, number, tasks_of};
 use super::words::Words;
 use crate::checksum::Checksum;
 use crate::listed::Lines;
-use crate::room::Room;
-use crate::split::Shares;
 use crate::store::Stored;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
@@ -28,71 +28,6 @@ const LIST: &str = "samples.jsonl";
 
 /// What some editors write before the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// How to read a folder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SamplesConfig {
-    /// The folder, with a file `samples.jsonl`.
-    pub folder: PathBuf,
-    /// Side in pixels of the squares that all images become; 32 by default.
-    pub image_size: u32,
-    /// The most words of a text that are read; 24 by default, more than any text of the data packs has.
-    pub max_words: u32,
-    /// The parts of each subject's images that are held out; 0.2 to validate on by default, and none to test on.
-    pub shares: Shares,
-    /// What becomes of a line that makes no sample, or whose images cannot be used.
-    pub bad_sample: BadSample,
-    /// What loading may use.
-    pub room: Room,
-}
-
-impl SamplesConfig {
-    /// Reads this folder as it is done by default.
-    pub fn new(folder: PathBuf, room: Room) -> Self {
-        let shares = Shares::validating(0.2);
-        Self { folder, image_size: 32, max_words: 24, shares, bad_sample: BadSample::Fail, room }
-    }
-}
-
-/// One sample, with its images decoded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
-    /// The number of its task.
-    pub task: u16,
-    /// Its line in the list, from 1.
-    pub line: usize,
-    /// One group, or the two whose order is asked for.
-    pub(crate) groups: Vec<Shown>,
-    /// The number of its answer; that of an order is drawn.
-    pub(crate) answer: usize,
-    /// Its text.
-    pub(crate) tokens: Vec<u32>,
-}
-
-/// Images of one subject.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shown {
-    /// Number of the subject.
-    pub(crate) subject: usize,
-    pub(crate) images: Vec<Stored>,
-}
-
-impl Sample {
-    /// Returns the number of its images.
-    pub fn n_images(&self) -> u32 {
-        u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
-    }
-
-    /// Returns the number of its words, or 1 where it has none: a text is padded to one at least.
-    pub fn n_words(&self) -> u32 {
-        u32::try_from(self.tokens.len()).unwrap_or(u32::MAX).max(1)
-    }
-
-    /// Returns its images and its words.
-    pub fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images(), self.n_words())
-    }
-}
 
 /// The samples of a folder; decoded pixels lie in a file.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::Sizes;
 use super::lines::Asks;
-use super::samples::Sample;
+use super::sample::Sample;
+use super::sizes::Sizes;
 use super::tasks::{Task, number};
 use super::words::Words;
 

@@ -1,18 +1,18 @@
 //! Mixed samples for training.
 
-use std::io;
 use std::sync::Arc;
 
 use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, SampleIndex};
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
-use super::augment::{Augmentation, Chance, warped};
-use super::batch::{Sizes, Standard, images_and_words, of_images_and_words};
-use super::lines::Asks;
-use super::samples::{Sample, Samples, Shown};
+use super::augment::{Augmentation, Chance};
+use super::loaded::LoadedSample;
+use super::sample::Sample;
+use super::samples::Samples;
+use super::sizes::{Sizes, images_and_words, narrow, of_images_and_words};
+use super::standard::Standard;
 use super::words::PADDING;
-use crate::store::Stored;
 
 /// Numbers about each sample in a [`MixedBuffer`]: images of the first group, share in the loss of its task times the
 /// samples of the step, tasks in the step.
@@ -25,22 +25,6 @@ pub struct SampleSource {
     index: SampleIndex<2>,
     augmentation: Augmentation,
     seed: u64,
-}
-
-/// A sample on the host.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadedSample {
-    /// The number of its task.
-    task: u16,
-    n_images: u32,
-    /// Images of the group that is shown first.
-    n_first: u32,
-    /// `[n_images, 3, size, size]`.
-    pixels: Vec<u8>,
-    /// Of each image.
-    standards: Vec<Standard>,
-    tokens: Vec<u32>,
-    label: i32,
 }
 
 /// The samples of one optimizer step.
@@ -63,78 +47,6 @@ impl SampleSource {
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
         Self { samples, index, augmentation, seed }
     }
-}
-
-impl LoadedSample {
-    /// Reads a held-out sample as it is; a pair is shown the other way round where that is asked for.
-    pub(crate) fn held_out(samples: &Samples, sample: &Sample, exchanged: bool) -> io::Result<Self> {
-        let planes = |stored: &Stored| planes(samples, *stored);
-        let pixels =
-            shown(sample, exchanged).flat_map(|group| &group.images).map(planes).collect::<Result<Vec<_>, _>>();
-        Ok(Self::new(samples, sample, exchanged, pixels?.concat()))
-    }
-
-    /// Takes a sample whose label nobody knows: its groups of images in the order in which they are shown.
-    pub(crate) fn asked(task: u16, groups: &[Vec<Vec<u8>>], tokens: Vec<u32>) -> Self {
-        let (n_images, n_first) = (groups.iter().map(Vec::len).sum(), groups.first().map_or(0, Vec::len));
-        let images = || groups.iter().flatten();
-        let pixels = images().flat_map(|rows| planar(rows)).collect();
-        let standards = images().map(|rows| Standard::of(&planar(rows).collect::<Vec<_>>())).collect();
-        Self { task, n_images: narrow(n_images), n_first: narrow(n_first), pixels, standards, tokens, label: 0 }
-    }
-
-    /// Reads a sample with other images of the same subjects, where its answer is no label, each a little changed; two groups
-    /// whose order is asked for may be exchanged.
-    fn trained(samples: &Samples, sample: &Sample, by: Augmentation, mut chance: Chance) -> io::Result<Self> {
-        let (side, exchanged) = (samples.album().size() as usize, samples.asks(sample) == Asks::Order && chance.flip());
-        let mut pixels = Vec::new();
-        for group in shown(sample, exchanged) {
-            // A label is that of these images, and not of others of their subject.
-            let is_of_images = samples.asks(sample) == Asks::Label;
-            let pool = if is_of_images { &group.images } else { samples.pool(group.subject) };
-            for stored in chance.some_of(pool, group.images.len()) {
-                pixels.extend(warped(&planes(samples, stored)?, side, by, &mut chance));
-            }
-        }
-        Ok(Self::new(samples, sample, exchanged, pixels))
-    }
-
-    /// Returns the number of the right answer.
-    pub(crate) fn label(&self) -> usize {
-        usize::try_from(self.label).unwrap_or(0)
-    }
-
-    fn new(samples: &Samples, sample: &Sample, exchanged: bool, pixels: Vec<u8>) -> Self {
-        let n_first = shown(sample, exchanged).next().map_or(0, |group| group.images.len());
-        let label = if samples.asks(sample) == Asks::Order { usize::from(exchanged) } else { sample.answer };
-        Self {
-            task: sample.task,
-            n_images: sample.n_images(),
-            n_first: narrow(n_first),
-            standards: pixels.chunks_exact(3 * (samples.album().size() as usize).pow(2)).map(Standard::of).collect(),
-            pixels,
-            tokens: sample.tokens.clone(),
-            label: i32::try_from(label).unwrap_or(i32::MAX),
-        }
-    }
-}
-
-/// Returns the groups of a sample in the order in which they are shown.
-fn shown(sample: &Sample, exchanged: bool) -> impl Iterator<Item = &Shown> {
-    let n = sample.groups.len();
-    (0..n).map(move |at| &sample.groups[if exchanged { n - 1 - at } else { at }])
-}
-
-/// Reads an image as planes, of shape `[3, size, size]`.
-fn planes(samples: &Samples, stored: Stored) -> io::Result<Vec<u8>> {
-    let mut image = vec![0; 3 * (samples.album().size() as usize).pow(2)];
-    samples.album().read(stored, &mut image)?;
-    Ok(planar(&image).collect())
-}
-
-/// Returns rows of interleaved RGB as planes.
-fn planar(rows: &[u8]) -> impl Iterator<Item = u8> {
-    (0..3).flat_map(move |channel| rows.iter().skip(channel).step_by(3).copied())
 }
 
 impl SampleBuffer {
@@ -227,10 +139,6 @@ fn cell(sizes: &Sizes, extent: Extent) -> MixedShape {
     MixedShape { images, height: side, width: side, tokens, labels: 1 }
 }
 
-fn narrow(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
-}
-
 impl Source for SampleSource {
     type Item = LoadedSample;
     type Buffer = SampleBuffer;
@@ -280,20 +188,5 @@ impl Source for SampleSource {
             let ids: Vec<_> = draw.ids().collect();
             SourceError { sample_id: ids[index], reason }
         })
-    }
-}
-
-impl Item for LoadedSample {
-    fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images, narrow(self.tokens.len()))
-    }
-
-    fn bytes(&self) -> Bytes {
-        let standards = size_of::<Standard>() * self.standards.len();
-        Bytes((self.pixels.len() + standards + 4 * self.tokens.len() + size_of::<Self>()) as u64)
-    }
-
-    fn task(&self) -> u16 {
-        self.task
     }
 }

@@ -2,11 +2,12 @@
 
 use plimsoll_types::Bytes;
 
-use super::super::canvas::{Anchor, Canvas, Color, Lettering, Point, Stroke, palette};
+use super::super::canvas::{Anchor, Canvas, Lettering, Point, palette};
+use super::super::sign::draw_sign;
 use super::grid::{Grid, share};
 use super::layout::{Layout, middle};
 use super::{never, ramp};
-use crate::{PlanCell, PlanSource};
+use crate::PlanCell;
 
 /// Type of the numbers, from the largest that is tried to the smallest that can be read.
 const SIZES: [f64; 5] = [22.0, 19.0, 16.0, 14.0, 12.0];
@@ -59,14 +60,5 @@ impl Cells<'_> {
 
     fn number(&self, cell: &PlanCell) -> Option<String> {
         cell.percent(self.budget, 0).filter(|it| it.len() <= MOST_DIGITS)
-    }
-}
-
-/// Draws the sign of a source: a dot for a memo, a cross for a certificate, nothing for a dry run.
-pub(in super::super) fn draw_sign(canvas: &Canvas, source: PlanSource, at: Point, color: Color) {
-    match source {
-        PlanSource::Memo => canvas.dot(at, 3.0, color),
-        PlanSource::DryRun => {}
-        PlanSource::Certificate => canvas.cross(at, 3.0, Stroke::solid(color, 1.5)),
     }
 }

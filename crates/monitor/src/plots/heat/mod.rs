@@ -13,7 +13,6 @@ use super::{Figure, SIZE};
 use crate::{PlanSource, PlanView};
 use boundary::boundary;
 use cells::Cells;
-pub(super) use cells::draw_sign;
 use grid::Grid;
 use layout::{LEFT, Layout, every};
 

@@ -109,7 +109,7 @@ impl MixedBuffer {
 
     /// Returns how many bytes a buffer of this capacity takes.
     pub fn byte_capacity(config: MixedConfig, cells: &[(u32, MixedShape)]) -> Bytes {
-        Room::for_all(cells, config.channels).bytes(config)
+        Room::for_all(cells, config.channels).bytes(config.n_metadata)
     }
 
     /// Lays these samples out, each axis padded to the lattice's edge, or to the longest sample where it has none.

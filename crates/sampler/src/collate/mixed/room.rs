@@ -2,7 +2,7 @@
 
 use plimsoll_types::Bytes;
 
-use super::{buffer::MixedConfig, shape::MixedShape};
+use super::shape::MixedShape;
 use crate::CollateError;
 
 /// Elements of each block, padding included.
@@ -53,11 +53,11 @@ impl Room {
         excess.map_or(Ok(()), |(axis, size, limit)| Err(CollateError::DoesNotFit { id, axis, size, limit }))
     }
 
-    /// The host memory that blocks of this room take.
-    pub(super) fn bytes(self, config: MixedConfig) -> Bytes {
+    /// The host memory that blocks of this room take, with so many numbers of metadata for each sample.
+    pub(super) fn bytes(self, n_metadata: u32) -> Bytes {
         // Ids of 8 bytes, tasks of 4, a shape of 20 and numbers of 8; sizes of 8 and a mask of 1 for each image; a token
         // of 4 and its mask of 1; a label of 4.
-        let sample = 8 + 4 + 20 + 8 * u64::from(config.n_metadata);
+        let sample = 8 + 4 + 20 + 8 * u64::from(n_metadata);
         [(self.samples, sample), (self.images, 8 + 1), (self.pixels, 1), (self.tokens, 4 + 1), (self.labels, 4)]
             .into_iter()
             .fold(Bytes(0), |sum, (elements, each)| sum.saturating_add(Bytes(elements).saturating_mul(each)))

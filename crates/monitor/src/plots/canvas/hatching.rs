@@ -1,6 +1,6 @@
 //! The hatching of a rectangle.
 
-use super::canvas::Point;
+use super::Point;
 
 /// Pixels from one line of a hatching to the next, along its lower edge.
 const HATCHING: f64 = 8.0;

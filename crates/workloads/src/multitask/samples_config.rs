@@ -1,0 +1,33 @@
+//! How the samples of a folder are read.
+
+use std::path::PathBuf;
+
+use plimsoll_train::BadSample;
+
+use crate::room::Room;
+use crate::split::Shares;
+
+/// How to read a folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplesConfig {
+    /// The folder, with a file `samples.jsonl`.
+    pub folder: PathBuf,
+    /// Side in pixels of the squares that all images become; 32 by default.
+    pub image_size: u32,
+    /// The most words of a text that are read; 24 by default, more than any text of the data packs has.
+    pub max_words: u32,
+    /// The parts of each subject's images that are held out; 0.2 to validate on by default, and none to test on.
+    pub shares: Shares,
+    /// What becomes of a line that makes no sample, or whose images cannot be used.
+    pub bad_sample: BadSample,
+    /// What loading may use.
+    pub room: Room,
+}
+
+impl SamplesConfig {
+    /// Reads this folder as it is done by default.
+    pub fn new(folder: PathBuf, room: Room) -> Self {
+        let shares = Shares::validating(0.2);
+        Self { folder, image_size: 32, max_words: 24, shares, bad_sample: BadSample::Fail, room }
+    }
+}
