@@ -33,6 +33,9 @@ pub struct RunFacts {
     /// Steps that were done again, whatever undid them, as they were done first.
     #[serde(default)]
     pub undone: Vec<StepDone>,
+    /// What the data are, and what of them takes no part, line by line.
+    #[serde(default)]
+    pub data: Vec<String>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.

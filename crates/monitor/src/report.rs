@@ -41,6 +41,7 @@ impl TrainingReport {
         }
         text += "\n## Adjustments\n\n";
         text += &self.adjustment_table();
+        list(&mut text, "Data", &self.data);
         list(&mut text, "Deaths of the process that trained", &self.death_lines());
         list(&mut text, "Warnings", &self.warnings);
         list(&mut text, "Skipped files", &self.skipped_files);

@@ -148,6 +148,9 @@ pub struct TrainingReport {
     /// What the steps took that were done again, in seconds; nothing where there are none.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub undone_seconds: f64,
+    /// What the data are, and what of them takes no part, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<String>,
     /// Input files that could not be used, each with the reason.
     pub skipped_files: Vec<String>,
     /// What the user should know.
@@ -231,6 +234,7 @@ impl TrainingReport {
             restarts: facts.restarts,
             undone_steps: facts.undone.len() as u64,
             undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
+            data: facts.data,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(history),

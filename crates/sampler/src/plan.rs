@@ -47,7 +47,7 @@ pub(crate) mod streamed;
 mod tasks;
 mod window;
 
-pub use admit::{Admit, Admitted};
+pub use admit::{Admit, AdmitCounts, Admitted};
 pub use batches::{Batch, Batches, OwnedBatch};
 pub use bucketed::{Bucketed, bucketed};
 pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};

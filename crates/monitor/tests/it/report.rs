@@ -38,6 +38,15 @@ fn a_report_says_when_steps_waited_for_their_samples() {
 }
 
 #[test]
+fn a_report_says_what_the_data_are_in_all_its_forms() {
+    let line = "36 recordings; 3 shorter than `data.shortest` are skipped";
+    let facts = RunFacts { data: vec![line.to_owned()], ..RunFacts::default() };
+    let report = TrainingReport::new(&History::of(&run::small()), facts);
+    assert!(report.to_markdown().contains(&format!("## Data\n\n* {line}\n")), "{}", report.to_markdown());
+    assert!(report.to_json().contains(&format!("\"data\": [\n    \"{line}\"\n  ]")), "{}", report.to_json());
+}
+
+#[test]
 fn a_report_is_json() {
     assert_snapshot!(report(&run::small()).to_json());
 }

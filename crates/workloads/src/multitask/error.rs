@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::files::missing;
+use crate::outside::Outside;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
@@ -32,10 +33,12 @@ pub enum DataError {
         reason: String,
     },
     /// The list has no line that can be used.
-    #[error("find samples in {}: it has no line that can be used", path.display())]
+    #[error("find samples in {}: it has no line that can be used{outside}", path.display())]
     NoLines {
         /// The list.
         path: PathBuf,
+        /// What is said of those with more or fewer images than wanted.
+        outside: String,
     },
     /// A task has nothing to train on or to validate on.
     #[error(
@@ -81,6 +84,9 @@ pub enum DataError {
         /// The system's answer.
         source: io::Error,
     },
+    /// A sample has more or fewer images than wanted.
+    #[error(transparent)]
+    Outside(#[from] Outside),
     /// Whoever watches has asked for the end.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use plimsoll_sampler::{Admit, AdmitCounts};
 use plimsoll_train::BadSample;
 use plimsoll_types::Extent;
 
@@ -17,6 +18,7 @@ use super::tasks::{MOST_TASKS, Task, number, tasks_of};
 use super::words::Words;
 use crate::checksum::Checksum;
 use crate::listed::Lines;
+use crate::outside::{Gate, Outside, also_told};
 use crate::room::Room;
 use crate::split::Shares;
 use crate::store::Stored;
@@ -40,6 +42,8 @@ pub struct SamplesConfig {
     pub max_words: u32,
     /// The parts of each subject's images that are held out; 0.2 to validate on by default, and none to test on.
     pub shares: Shares,
+    /// Which samples take part, by their images: to train on, and held out.
+    pub lengths: Admit,
     /// What becomes of a line that makes no sample, or whose images cannot be used.
     pub bad_sample: BadSample,
     /// What loading may use.
@@ -49,8 +53,8 @@ pub struct SamplesConfig {
 impl SamplesConfig {
     /// Reads this folder as it is done by default.
     pub fn new(folder: PathBuf, room: Room) -> Self {
-        let shares = Shares::validating(0.2);
-        Self { folder, image_size: 32, max_words: 24, shares, bad_sample: BadSample::Fail, room }
+        let (shares, lengths) = (Shares::validating(0.2), Admit::default());
+        Self { folder, image_size: 32, max_words: 24, shares, lengths, bad_sample: BadSample::Fail, room }
     }
 }
 
@@ -105,6 +109,8 @@ pub struct Samples {
     pub test: Vec<Sample>,
     /// The subjects, in alphabetical order.
     pub subjects: Vec<String>,
+    /// Samples that are left out or cut for the number of their images.
+    pub outside: AdmitCounts,
     /// Lines that were left out, each with the reason.
     pub skipped: Vec<String>,
     tasks: Vec<Task>,
@@ -156,6 +162,7 @@ impl Samples {
                 ("tasks", counted(all().map(|it| samples.tasks[usize::from(it.task)].name.clone()))),
                 ("subjects", counted(subjects)),
             ],
+            outside: samples.outside,
             skipped: samples.skipped,
         };
         Ok((survey, scarce))
@@ -167,14 +174,21 @@ impl Samples {
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = album.map_err(store_error)?;
         let (mut listed, mut number, mut n_done, mut known) = (open(config)?, 0, 0, Known::default());
-        let n_bytes = listed.n_bytes();
+        let (n_bytes, mut gate) = (listed.n_bytes(), Gate::new(config.lengths, "images"));
         let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
         while let Some((n_read, text)) = listed.next().map_err(io_error)? {
             tell(watch, n_done, n_bytes)?;
             (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
-                Ok(text) => usable(without_mark(text, number), number, &mut known, &mut album).map_err(store_error)?,
+                Ok(text) => parse(without_mark(text, number)).and_then(|line| like_others(line, &known)),
+                Err(reason) => Err(reason),
+            };
+            let line = match line {
+                Ok(line) => match admitted(line, number, &mut gate)? {
+                    Some(line) => usable(line, number, &mut known, &mut album).map_err(store_error)?,
+                    None => continue,
+                },
                 Err(reason) => Err(reason),
             };
             match (line, config.bad_sample) {
@@ -183,9 +197,12 @@ impl Samples {
                 (Err(reason), BadSample::Fail) => return Err(DataError::Line { path: list, line: number, reason }),
             }
         }
+        if lines.is_empty() {
+            return Err(DataError::NoLines { path: list, outside: also_told(&gate.counts) });
+        }
         let samples = Self::divide(&lines, album, config);
         samples.check(&lines, &list)?;
-        Ok(Self { skipped, ..samples })
+        Ok(Self { skipped, outside: gate.counts, ..samples })
     }
 
     fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Self {
@@ -206,15 +223,13 @@ impl Samples {
         };
         let (train, validation, test) = (part(For::Training), part(For::Validation), part(For::Test));
         let (pools, max_words) = (split.pools(lines), config.max_words);
-        Self { tasks, train, validation, test, subjects, skipped: Vec::new(), pools, words, max_words, album }
+        let (outside, skipped) = (AdmitCounts::default(), Vec::new());
+        Self { tasks, train, validation, test, subjects, outside, skipped, pools, words, max_words, album }
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
     fn check(&self, lines: &[(usize, Line)], list: &Path) -> Result<(), DataError> {
         let path = list.to_owned();
-        if lines.is_empty() {
-            return Err(DataError::NoLines { path });
-        }
         for (number, task) in (0..).zip(&self.tasks) {
             let lines = lines.iter().filter(|(_, line)| line.task == task.name).count();
             let [train, held_out] =
@@ -326,12 +341,16 @@ pub(crate) fn without_mark(line: &[u8], number: usize) -> &[u8] {
 /// What each task asks, and the line that said so first.
 type Known = BTreeMap<String, (Asks, usize)>;
 
-/// Understands a line and decodes its images, or says what is wrong.
-fn usable(text: &[u8], number: usize, known: &mut Known, album: &mut Album) -> std::io::Result<Result<Line, String>> {
-    let line = match parse(text).and_then(|line| like_others(line, known)) {
-        Ok(line) => line,
-        Err(reason) => return Ok(Err(reason)),
-    };
+/// Lets a sample pass by the number of its images, of which it may lose some.
+fn admitted(mut line: Line, number: usize, gate: &mut Gate) -> Result<Option<Line>, Outside> {
+    let name = || format!("line {number} of {LIST}");
+    let n_images = line.n_images();
+    let Some(most) = gate.pass(n_images, name)? else { return Ok(None) };
+    if line.cut(most) { Ok(Some(line)) } else { Err(gate.refused(n_images, name())) }
+}
+
+/// Decodes the images of a line, or says what is wrong with them.
+fn usable(line: Line, number: usize, known: &mut Known, album: &mut Album) -> std::io::Result<Result<Line, String>> {
     for name in line.groups.iter().flat_map(|group| &group.images) {
         if let Err(reason) = album.add(name)? {
             return Ok(Err(reason));

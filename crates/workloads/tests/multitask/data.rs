@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
+use plimsoll_sampler::{Admit, Oversize};
 use plimsoll_train::{BadSample, Draw, Item, Job, Source};
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Shares;
@@ -55,6 +56,23 @@ fn folder(change: impl Fn(Vec<String>) -> Vec<String>) -> tempfile::TempDir {
 fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
     let store = tempfile::tempdir().unwrap();
     Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(store.path()) })
+}
+
+#[test]
+fn samples_of_other_numbers_of_images_are_refused_skipped_or_cut_and_counted() {
+    let store = tempfile::tempdir().unwrap();
+    let with = |outside| {
+        let lengths = Admit { shortest: 2, longest: 2, too_short: outside, too_long: outside };
+        Samples::read(&SamplesConfig { lengths, ..samples_config(store.path()) })
+    };
+    let of_two = |samples: &Samples| samples.train.iter().chain(&samples.validation).all(|it| it.n_images() == 2);
+    let (skipped, cut) = (with(Oversize::Skip).unwrap(), with(Oversize::Truncate).unwrap());
+    assert!(of_two(&skipped) && of_two(&cut));
+    let (left, cut_to) = (skipped.outside, cut.outside);
+    assert!(0 < left.too_short && 0 < left.too_long && left.truncated == 0, "{left:?}");
+    assert_eq!((cut_to.truncated, cut_to.too_short, cut_to.too_long), (left.too_long, left.too_short, 0));
+    let told = with(Oversize::Refuse).unwrap_err().to_string();
+    assert!(told.starts_with("use line ") && told.contains(" of samples.jsonl: it has "), "{told}");
 }
 
 #[test]
