@@ -79,13 +79,20 @@ fn what_is_too_long_for_the_memory_is_left_out_named_and_counted_where_that_is_a
 fn what_is_longer_than_wanted_is_refused_skipped_or_cut_and_the_report_says_how_many() {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path(), 2.0);
-    let bounds = ["--set", "data.shortest=60", "--set", "data.longest=110"];
+    let bounds = ["--set", "data.shortest=58", "--set", "data.longest=120"];
     let args = ["--no-supervise", "--overwrite", "--steps", "2", "--set", "sequence.head_width=4"];
     let run = |outside: &str| {
         let outside = format!("data.outside={outside}");
         train(folder.path(), &[&args[..], &bounds, &["--set", &outside]].concat())
     };
-    refused(&run("fail"), &["`data.shortest` to `data.longest` are 60 to 110", "`data.outside`", ".wav: it has "]);
+    refused(
+        &run("fail"),
+        &[
+            "`data.shortest` to `data.longest` are 58 to 120",
+            "`data.outside`",
+            ".wav: its length in frames of 10 ms is ",
+        ],
+    );
     for (outside, long) in [("skip", "are skipped"), ("truncate", "are cut")] {
         let output = run(outside);
         let stderr = text(&output.stderr);
@@ -93,7 +100,8 @@ fn what_is_longer_than_wanted_is_refused_skipped_or_cut_and_the_report_says_how_
         let report = json(&folder.path().join("run/training_report.json"));
         let told = report["data"].to_string();
         // Those of 0.4 to 0.575 seconds, and of 2.
-        let parts = ["8 shorter than `data.shortest` are skipped".to_owned(), format!("2 longer than `data.longest` {long}")];
+        let parts =
+            ["8 shorter than `data.shortest` are skipped".to_owned(), format!("2 longer than `data.longest` {long}")];
         for part in &parts {
             assert!(stderr.contains(part) && told.contains(part), "`{stderr}` or `{told}` lacks `{part}`");
         }

@@ -136,6 +136,7 @@ impl TrainingReport {
         rows.extend(
             self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length), self.planned_padding))),
         );
+        rows.extend(self.mates_kept.map(|it| ("batch mates", it.line())));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::adjustment::{Adjustment, adjustments};
 use crate::change::{SettingChange, changes};
-use crate::facts::{Restart, RunFacts};
+use crate::facts::{MatesKept, Restart, RunFacts};
 use crate::history::{History, Median};
 use crate::learning::{ValidationReport, findings};
 use crate::limit::{Limit, limit};
@@ -148,6 +148,9 @@ pub struct TrainingReport {
     /// What the steps took that were done again, in seconds; nothing where there are none.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub undone_seconds: f64,
+    /// How many samples that share a batch do so again in the next epoch, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mates_kept: Option<MatesKept>,
     /// What the data are, and what of them takes no part, line by line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<String>,
@@ -234,6 +237,7 @@ impl TrainingReport {
             restarts: facts.restarts,
             undone_steps: facts.undone.len() as u64,
             undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
+            mates_kept: facts.mates_kept,
             data: facts.data,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,

@@ -5,7 +5,7 @@ use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
 /// A sample that is shorter or longer than wanted, where such are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "use {name}: it has {length} {unit}, and `data.shortest` to `data.longest` are {shortest} to {}; widen them, or set \
+    "use {name}: its length in {unit} is {length}, and `data.shortest` to `data.longest` are {shortest} to {}; widen them, or set \
      `data.outside` to \"skip\" or, where it is too long, to \"truncate\"",
     if *.longest == u32::MAX { "\"none\"".to_owned() } else { longest.to_string() }
 )]
@@ -95,7 +95,9 @@ mod tests {
         assert_eq!(gate.pass(3, || unreachable!("it passes")), Ok(Some(3)));
         let told = gate.pass(10, || "a.wav".to_owned()).unwrap_err().to_string();
         assert!(
-            told.starts_with("use a.wav: it has 10 frames, and `data.shortest` to `data.longest` are 3 to 9;"),
+            told.starts_with(
+                "use a.wav: its length in frames is 10, and `data.shortest` to `data.longest` are 3 to 9;"
+            ),
             "{told}"
         );
         let mut any = Gate::new(Admit { shortest: 3, ..Admit::default() }, "frames");

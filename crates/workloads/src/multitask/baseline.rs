@@ -1,7 +1,8 @@
 //! What a model must beat.
 
 use super::lines::Asks;
-use super::samples::{Sample, Samples};
+use super::sample::Sample;
+use super::samples::Samples;
 
 /// What the best constant answer comes to on some held-out samples.
 #[derive(Clone, Copy, Debug, PartialEq)]

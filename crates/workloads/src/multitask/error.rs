@@ -33,17 +33,15 @@ pub enum DataError {
         reason: String,
     },
     /// The list has no line that can be used.
-    #[error("find samples in {}: it has no line that can be used{outside}", path.display())]
+    #[error("find samples in {}: it has no line that can be used", path.display())]
     NoLines {
         /// The list.
         path: PathBuf,
-        /// What is said of those with more or fewer images than wanted.
-        outside: String,
     },
     /// A task has nothing to train on or to validate on.
     #[error(
         "find samples of task `{task}` in {}: {train} of its {lines} lines have images to train on, and {held_out} have \
-         images that are held out; at least one each is needed",
+         images that are held out; at least one each is needed{outside}",
         path.display()
     )]
     NoSamples {
@@ -57,6 +55,8 @@ pub enum DataError {
         train: usize,
         /// Lines to validate on.
         held_out: usize,
+        /// What is said of those with more or fewer images than wanted.
+        outside: String,
     },
     /// A task has one label alone.
     #[error("tell labels apart in {}: all samples of task `{task}` have {label:?}, at least 2 are needed", path.display())]

@@ -13,7 +13,8 @@ use super::baseline::Constant;
 use super::batch::{MixedTensors, Sizes};
 use super::lines::Asks;
 use super::model::{FusionConfig, FusionModel};
-use super::samples::{Sample, Samples};
+use super::sample::Sample;
+use super::samples::Samples;
 use super::source::{LoadedSample, SampleBuffer, SampleSource};
 
 /// Size and data of the job.

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The list of samples in their folder.
+pub(crate) const LIST: &str = "samples.jsonl";
+
 /// What a task asks of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,23 +40,6 @@ pub(crate) struct Line {
     /// The answer where it is no subject.
     pub(crate) label: Option<String>,
     pub(crate) text: String,
-}
-
-impl Line {
-    /// Returns the number of its images.
-    pub(crate) fn n_images(&self) -> u32 {
-        u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
-    }
-
-    /// Leaves so many images, by taking the last one of the largest group again and again; says whether each group has one
-    /// then.
-    pub(crate) fn cut(&mut self, most: u32) -> bool {
-        while most < self.n_images() {
-            let largest = self.groups.iter_mut().max_by_key(|it| it.images.len());
-            largest.map(|it| it.images.pop());
-        }
-        self.groups.iter().all(|it| !it.images.is_empty())
-    }
 }
 
 /// Images of one subject.
@@ -157,16 +143,6 @@ mod tests {
         let groups = vec![group("a", &["1", "2"]), group("b", &["3"])];
         let (task, text) = ("pair".to_owned(), "a by b".to_owned());
         assert_eq!(parse(line.as_bytes()).unwrap(), Line { task, asks: Asks::Order, groups, label: None, text });
-    }
-
-    #[test]
-    fn a_line_is_cut_where_it_has_most_images_and_no_group_is_lost() {
-        let line = r#"{"task":"pair","subjects":["a","b"],"images":["1","2","3","4"],"counts":[1,3],"text":""}"#;
-        let mut line = parse(line.as_bytes()).unwrap();
-        assert!(line.cut(4) && line.n_images() == 4);
-        assert!(line.cut(2));
-        assert_eq!(line.groups.iter().map(|it| it.images.concat()).collect::<Vec<_>>(), ["1", "2"]);
-        assert!(!line.cut(1));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use plimsoll_types::Extent;
 use super::album::Album;
 use super::batch::{Sizes, of_images_and_words};
 use super::error::DataError;
-use super::lines::{Asks, Line, parse};
+use super::lines::{Asks, LIST, Line, parse};
+use super::sample::{Sample, Shown};
 use super::scarce::Scarce;
 use super::signature::Signature;
 use super::split::{For, Split};
@@ -24,9 +25,6 @@ use crate::split::Shares;
 use crate::store::Stored;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
-
-/// The list of samples in their folder.
-const LIST: &str = "samples.jsonl";
 
 /// What some editors write before the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -55,46 +53,6 @@ impl SamplesConfig {
     pub fn new(folder: PathBuf, room: Room) -> Self {
         let (shares, lengths) = (Shares::validating(0.2), Admit::default());
         Self { folder, image_size: 32, max_words: 24, shares, lengths, bad_sample: BadSample::Fail, room }
-    }
-}
-
-/// One sample, with its images decoded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
-    /// The number of its task.
-    pub task: u16,
-    /// Its line in the list, from 1.
-    pub line: usize,
-    /// One group, or the two whose order is asked for.
-    pub(crate) groups: Vec<Shown>,
-    /// The number of its answer; that of an order is drawn.
-    pub(crate) answer: usize,
-    /// Its text.
-    pub(crate) tokens: Vec<u32>,
-}
-
-/// Images of one subject.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shown {
-    /// Number of the subject.
-    pub(crate) subject: usize,
-    pub(crate) images: Vec<Stored>,
-}
-
-impl Sample {
-    /// Returns the number of its images.
-    pub fn n_images(&self) -> u32 {
-        u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
-    }
-
-    /// Returns the number of its words, or 1 where it has none: a text is padded to one at least.
-    pub fn n_words(&self) -> u32 {
-        u32::try_from(self.tokens.len()).unwrap_or(u32::MAX).max(1)
-    }
-
-    /// Returns its images and its words.
-    pub fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images(), self.n_words())
     }
 }
 
@@ -174,21 +132,14 @@ impl Samples {
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
         let mut album = album.map_err(store_error)?;
         let (mut listed, mut number, mut n_done, mut known) = (open(config)?, 0, 0, Known::default());
-        let (n_bytes, mut gate) = (listed.n_bytes(), Gate::new(config.lengths, "images"));
+        let n_bytes = listed.n_bytes();
         let io_error = |source| DataError::Io { path: config.folder.join(LIST), source };
         while let Some((n_read, text)) = listed.next().map_err(io_error)? {
             tell(watch, n_done, n_bytes)?;
             (number, n_done) = (number + 1, n_read);
             let line = match text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
-                Ok(text) => parse(without_mark(text, number)).and_then(|line| like_others(line, &known)),
-                Err(reason) => Err(reason),
-            };
-            let line = match line {
-                Ok(line) => match admitted(line, number, &mut gate)? {
-                    Some(line) => usable(line, number, &mut known, &mut album).map_err(store_error)?,
-                    None => continue,
-                },
+                Ok(text) => usable(without_mark(text, number), number, &mut known, &mut album).map_err(store_error)?,
                 Err(reason) => Err(reason),
             };
             match (line, config.bad_sample) {
@@ -197,15 +148,12 @@ impl Samples {
                 (Err(reason), BadSample::Fail) => return Err(DataError::Line { path: list, line: number, reason }),
             }
         }
-        if lines.is_empty() {
-            return Err(DataError::NoLines { path: list, outside: also_told(&gate.counts) });
-        }
-        let samples = Self::divide(&lines, album, config);
+        let samples = Self::divide(&lines, album, config)?;
         samples.check(&lines, &list)?;
-        Ok(Self { skipped, outside: gate.counts, ..samples })
+        Ok(Self { skipped, ..samples })
     }
 
-    fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Self {
+    fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Result<Self, Outside> {
         let subjects = lines.iter().flat_map(|(_, line)| &line.groups).map(|group| group.subject.clone());
         let subjects = Vec::from_iter(subjects.collect::<BTreeSet<_>>());
         let tasks = tasks_of(lines, &subjects);
@@ -219,17 +167,25 @@ impl Samples {
                 let tokens = words.ids(line.asks, &line.text, config.max_words as usize);
                 Some(Sample { task, line: *line_number, groups, answer, tokens })
             };
-            lines.iter().filter_map(of).collect()
+            lines.iter().filter_map(of).collect::<Vec<_>>()
         };
-        let (train, validation, test) = (part(For::Training), part(For::Validation), part(For::Test));
+        let mut gate = Gate::new(config.lengths, "images");
+        let mut admitted = |what| {
+            let samples = part(what).into_iter().filter_map(|it| it.admitted(&mut gate).transpose());
+            samples.collect::<Result<Vec<_>, _>>()
+        };
+        let (train, validation, test) = (admitted(For::Training)?, admitted(For::Validation)?, admitted(For::Test)?);
         let (pools, max_words) = (split.pools(lines), config.max_words);
-        let (outside, skipped) = (AdmitCounts::default(), Vec::new());
-        Self { tasks, train, validation, test, subjects, outside, skipped, pools, words, max_words, album }
+        let (outside, skipped) = (gate.counts, Vec::new());
+        Ok(Self { tasks, train, validation, test, subjects, outside, skipped, pools, words, max_words, album })
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
     fn check(&self, lines: &[(usize, Line)], list: &Path) -> Result<(), DataError> {
         let path = list.to_owned();
+        if lines.is_empty() {
+            return Err(DataError::NoLines { path });
+        }
         for (number, task) in (0..).zip(&self.tasks) {
             let lines = lines.iter().filter(|(_, line)| line.task == task.name).count();
             let [train, held_out] =
@@ -240,7 +196,8 @@ impl Samples {
                     return Err(DataError::OneLabel { path, task: name, label: label.clone() });
                 }
                 _ if train == 0 || held_out == 0 => {
-                    return Err(DataError::NoSamples { path, task: name, lines, train, held_out });
+                    let outside = also_told(&self.outside);
+                    return Err(DataError::NoSamples { path, task: name, lines, train, held_out, outside });
                 }
                 _ => (),
             }
@@ -341,16 +298,12 @@ pub(crate) fn without_mark(line: &[u8], number: usize) -> &[u8] {
 /// What each task asks, and the line that said so first.
 type Known = BTreeMap<String, (Asks, usize)>;
 
-/// Lets a sample pass by the number of its images, of which it may lose some.
-fn admitted(mut line: Line, number: usize, gate: &mut Gate) -> Result<Option<Line>, Outside> {
-    let name = || format!("line {number} of {LIST}");
-    let n_images = line.n_images();
-    let Some(most) = gate.pass(n_images, name)? else { return Ok(None) };
-    if line.cut(most) { Ok(Some(line)) } else { Err(gate.refused(n_images, name())) }
-}
-
-/// Decodes the images of a line, or says what is wrong with them.
-fn usable(line: Line, number: usize, known: &mut Known, album: &mut Album) -> std::io::Result<Result<Line, String>> {
+/// Understands a line and decodes its images, or says what is wrong.
+fn usable(text: &[u8], number: usize, known: &mut Known, album: &mut Album) -> std::io::Result<Result<Line, String>> {
+    let line = match parse(text).and_then(|line| like_others(line, known)) {
+        Ok(line) => line,
+        Err(reason) => return Ok(Err(reason)),
+    };
     for name in line.groups.iter().flat_map(|group| &group.images) {
         if let Err(reason) = album.add(name)? {
             return Ok(Err(reason));

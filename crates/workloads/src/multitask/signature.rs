@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Sizes;
 use super::lines::Asks;
-use super::samples::Sample;
+use super::sample::Sample;
 use super::tasks::{Task, number};
 use super::words::Words;
 

@@ -10,7 +10,8 @@ use plimsoll_types::{Bytes, Extent, StepShape};
 use super::augment::{Augmentation, Chance, warped};
 use super::batch::{Sizes, Standard, images_and_words, of_images_and_words};
 use super::lines::Asks;
-use super::samples::{Sample, Samples, Shown};
+use super::sample::{Sample, Shown};
+use super::samples::Samples;
 use super::words::PADDING;
 use crate::store::Stored;
 

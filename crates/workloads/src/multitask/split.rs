@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::album::Album;
 use super::lines::{Group, Line};
-use super::samples::Shown;
+use super::sample::Shown;
 use crate::split::{Divided, Shares};
 use crate::store::Stored;
 

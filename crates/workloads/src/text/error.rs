@@ -92,7 +92,9 @@ pub enum TextError {
     #[error(transparent)]
     Outside(#[from] Outside),
     /// A part of the documents has no section of a length that is wanted.
-    #[error("find sections among {texts} to train on or to hold out: none is left; {outside}")]
+    #[error(
+        "find sections of the lengths that are wanted: of {texts} to train on, or that are held out, none is left: {outside}"
+    )]
     NoneLeft {
         /// Sections of the part.
         texts: usize,

@@ -161,6 +161,9 @@ mod tests {
         let (kept, counts) = read(Oversize::Skip).unwrap();
         assert_eq!((kept.len(), counts.too_long, counts.too_short), (1, 1, 1));
         let told = read(Oversize::Refuse).unwrap_err().to_string();
-        assert!(told.contains("the section that begins \"one two") && told.contains("it has 34 tokens"), "{told}");
+        assert!(
+            told.contains("the section that begins \"one two") && told.contains("its length in tokens is 34"),
+            "{told}"
+        );
     }
 }

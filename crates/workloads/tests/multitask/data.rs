@@ -72,7 +72,7 @@ fn samples_of_other_numbers_of_images_are_refused_skipped_or_cut_and_counted() {
     assert!(0 < left.too_short && 0 < left.too_long && left.truncated == 0, "{left:?}");
     assert_eq!((cut_to.truncated, cut_to.too_short, cut_to.too_long), (left.too_long, left.too_short, 0));
     let told = with(Oversize::Refuse).unwrap_err().to_string();
-    assert!(told.starts_with("use line ") && told.contains(" of samples.jsonl: it has "), "{told}");
+    assert!(told.starts_with("use line ") && told.contains(" of samples.jsonl: its length in images is "), "{told}");
 }
 
 #[test]

@@ -77,7 +77,11 @@ fn recordings_outside_are_refused_skipped_or_cut_and_counted() {
         (lengths, it.outside)
     };
     let (all, none) = lengths(&whole);
-    assert_eq!((all.len(), none), (5, AdmitCounts::default()), "what holds nothing is damaged, unless lengths are skipped");
+    assert_eq!(
+        (all.len(), none),
+        (5, AdmitCounts::default()),
+        "what holds nothing is damaged, unless lengths are skipped"
+    );
     let (shortest, longest) = (all[1], all[3]);
     let with = |outside, too_long| {
         let lengths = Admit { shortest, longest, too_short: outside, too_long };
@@ -91,7 +95,10 @@ fn recordings_outside_are_refused_skipped_or_cut_and_counted() {
     assert_eq!(counts, AdmitCounts { empty: 1, too_short: 1, truncated: 1, ..AdmitCounts::default() });
     let refusing = RecordingsConfig { bad_sample: BadSample::Skip, ..with(Oversize::Refuse, Oversize::Refuse) };
     let told = Recordings::read(&refusing).err().unwrap().to_string();
-    let first = format!("use one.wav: it has {} frames of 10 ms, and `data.shortest` to `data.longest` are {shortest} to", all[0]);
+    let first = format!(
+        "use one.wav: its length in frames of 10 ms is {}, and `data.shortest` to `data.longest` are {shortest} to",
+        all[0]
+    );
     assert!(told.starts_with(&first), "{told}");
 }
 
