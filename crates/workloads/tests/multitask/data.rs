@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
-use plimsoll_sampler::{Admit, Oversize};
+use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
 use plimsoll_train::{BadSample, Draw, Item, Job, Source};
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Shares;
@@ -61,18 +61,27 @@ fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
 #[test]
 fn samples_of_other_numbers_of_images_are_refused_skipped_or_cut_and_counted() {
     let store = tempfile::tempdir().unwrap();
-    let with = |outside| {
-        let lengths = Admit { shortest: 2, longest: 2, too_short: outside, too_long: outside };
+    let with = |shortest, outside| {
+        let lengths = Admit { shortest, longest: 2, too_short: outside, too_long: outside };
         Samples::read(&SamplesConfig { lengths, ..samples_config(store.path()) })
     };
-    let of_two = |samples: &Samples| samples.train.iter().chain(&samples.validation).all(|it| it.n_images() == 2);
-    let (skipped, cut) = (with(Oversize::Skip).unwrap(), with(Oversize::Truncate).unwrap());
-    assert!(of_two(&skipped) && of_two(&cut));
-    let (left, cut_to) = (skipped.outside, cut.outside);
-    assert!(0 < left.too_short && 0 < left.too_long && left.truncated == 0, "{left:?}");
-    assert_eq!((cut_to.truncated, cut_to.too_short, cut_to.too_long), (left.too_long, left.too_short, 0));
-    let told = with(Oversize::Refuse).unwrap_err().to_string();
+    let all = fixtures();
+    let n_long = |some: &[Sample]| some.iter().filter(|it| 2 < it.n_images()).count();
+    let long = [&all.train, &all.validation, &all.test].map(|it| n_long(it));
+    let (skipped, cut) = (with(1, Oversize::Skip).unwrap(), with(1, Oversize::Truncate).unwrap());
+    assert!(0 < long[0] && n_long(&skipped.train) + n_long(&cut.train) == 0, "{long:?}");
+    assert_eq!((skipped.train.len() + long[0], cut.train.len()), (all.train.len(), all.train.len()));
+    let n_long = long.iter().sum::<usize>() as u64;
+    assert_eq!(skipped.outside, AdmitCounts { too_long: n_long, ..AdmitCounts::default() });
+    assert_eq!(cut.outside, AdmitCounts { truncated: n_long, ..AdmitCounts::default() });
+    let told = with(1, Oversize::Refuse).unwrap_err().to_string();
     assert!(told.starts_with("use line ") && told.contains(" of samples.jsonl: its length in images is "), "{told}");
+    // Some tasks have single images alone.
+    let told = with(2, Oversize::Skip).unwrap_err().to_string();
+    assert!(
+        told.contains("samples of task `single`") && told.contains(" shorter than `data.shortest` are skipped"),
+        "{told}"
+    );
 }
 
 #[test]
