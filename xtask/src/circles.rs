@@ -14,7 +14,7 @@ use crate::uses::{Use, uses};
 
 /// Crates of which some files still lie on rings, and how many: no more may.
 const LEFT: &[(&str, usize)] =
-    &[("cli", 4), ("monitor", 16), ("policy", 5), ("sampler", 17), ("train", 17), ("workloads", 8)];
+    &[("cli", 4), ("monitor", 6), ("policy", 5), ("sampler", 17), ("train", 17), ("workloads", 8)];
 
 /// What is imported from a file may come from another, which has it from a third, and so on, so many times at most.
 const MOST_IMPORTS: usize = 8;

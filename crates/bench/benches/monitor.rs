@@ -44,7 +44,7 @@ fn record(criterion: &mut Criterion) {
     group.bench_function("tensorboard", |b| b.iter(|| records.hear(black_box(&event), 1.5).len()));
     let (mut view, mut history) = (View::default(), History::default());
     group.bench_function("view", |b| b.iter(|| view.hear(black_box(&event))));
-    let progress = Progress::new(1000, RUNG, Bytes::mib(100), "pixels", false);
+    let progress = Progress::new(1000, RUNG, Bytes::mib(100), "pixels", None);
     group.bench_function("view/lines", |b| b.iter(|| view.lines(black_box(&progress), 80, Colors::On)));
     group.bench_function("history", |b| b.iter(|| history.hear(black_box(&event))));
     group.bench_function("exposition/to_text", |b| b.iter(|| exposition.to_text()));

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
 
 use crate::Table;
-use crate::metrics::rate;
 use crate::task::name_of;
+use crate::work::rate;
 
 /// A column: its name, whose last word is its unit, and what it holds of a step that had so many failed attempts.
 type Column = (&'static str, fn(&StepDone, u32) -> String);

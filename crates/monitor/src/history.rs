@@ -1,10 +1,6 @@
 //! A run as it is summed up while its events are heard.
 
-mod cloud;
 mod curves;
-mod median;
-mod series;
-mod tail;
 
 use std::collections::BTreeSet;
 
@@ -13,14 +9,11 @@ use plimsoll_types::{
     RunStarted, Stage, StepDone, StepFailed,
 };
 
-pub(crate) use self::cloud::Cloud;
 pub(crate) use self::curves::{Curves, MAX_TASKS};
-pub(crate) use self::median::{Median, median};
-pub(crate) use self::series::Series;
-pub(crate) use self::tail::{Last, Tail};
 use crate::gain::Gains;
 use crate::learning::Learning;
 use crate::policy::Policy;
+use crate::tail::{Last, Tail};
 use crate::task::TaskSums;
 use crate::text::unit_of_length;
 use crate::usage::Peaks;

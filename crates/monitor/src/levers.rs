@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use plimsoll_types::{Knobs, RunStarted};
 
-use crate::history::Last;
-use crate::limit::{Bound, ChosenBy, Limit, Origin, StepSettings};
+use crate::limit::Limit;
 use crate::policy::Policy;
+use crate::step_settings::{Bound, ChosenBy, Origin, StepSettings};
+use crate::tail::Last;
 use crate::text::unit_of_length;
 
 /// What bounds the sizes of a step, and what takes more.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Table;
 use crate::rows::JsonRows;
 use crate::task::name_of;
-use crate::work::Work;
+use crate::work::{Work, rate};
 
 /// The steps as a JSON array, one row per line.
 #[derive(Debug, Default)]
@@ -83,11 +83,6 @@ fn name(names: &mut Vec<String>, start: &RunStarted) {
     if names.is_empty() {
         names.clone_from(&start.tasks);
     }
-}
-
-/// Divides samples by the time that they took, unless no time passed.
-pub(crate) fn rate(samples: u64, seconds: f64) -> Option<f64> {
-    (seconds > 0.0).then(|| samples as f64 / seconds)
 }
 
 #[derive(Serialize)]

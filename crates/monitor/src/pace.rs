@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::history::median;
+use crate::median::median;
 
 /// Steps that an estimate looks at.
 const WINDOW: usize = 32;

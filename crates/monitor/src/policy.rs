@@ -3,7 +3,7 @@
 use plimsoll_types::{Cells, Extent, Knobs, RunStarted, part_size};
 use serde_json::Value;
 
-use crate::limit::StepSettings;
+use crate::step_settings::StepSettings;
 
 /// A policy, as the head of a log describes it.
 #[derive(Clone, Debug, PartialEq)]

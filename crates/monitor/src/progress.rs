@@ -1,6 +1,6 @@
 //! Where a run stands, on one line.
 
-use plimsoll_types::{Bytes, Event, Knobs, RunStarted};
+use plimsoll_types::{Bytes, Event, Extent, Knobs, RunStarted};
 
 use crate::policy::Policy;
 use crate::text::{percent, short, time, unit_of_length};
@@ -26,8 +26,8 @@ pub struct Progress {
     pub validating: Option<Validating>,
     /// The knobs of the last step.
     pub knobs: Knobs,
-    /// Whether its samples have lengths, of which the knobs say the longest.
-    pub has_lengths: bool,
+    /// What the largest samples are padded to, where samples have lengths.
+    pub largest: Option<Extent>,
     /// What a length counts, such as "tokens".
     pub unit_of_length: String,
     /// Samples per second.
@@ -64,7 +64,7 @@ pub struct Validating {
 
 impl Progress {
     /// Describes a run before its first step.
-    pub fn new(n_steps: u64, knobs: Knobs, budget: Bytes, unit_of_length: &str, has_lengths: bool) -> Self {
+    pub fn new(n_steps: u64, knobs: Knobs, budget: Bytes, unit_of_length: &str, largest: Option<Extent>) -> Self {
         Self {
             step: 0,
             n_steps,
@@ -75,7 +75,7 @@ impl Progress {
             metric_step: 0,
             validating: None,
             knobs,
-            has_lengths,
+            largest,
             unit_of_length: unit_of_length.to_owned(),
             samples_per_second: 0.0,
             peak: Bytes::ZERO,
@@ -87,8 +87,8 @@ impl Progress {
 
     /// Describes a run that begins, as the head of its log says.
     pub fn of(start: &RunStarted) -> Self {
-        let has_lengths = !Policy::of(start).cells.is_empty();
-        Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, has_lengths)
+        let largest = Policy::of(start).cells.last().copied();
+        Self::new(start.n_steps, start.knobs, start.budget.budget, &start.unit_of_length, largest)
     }
 
     /// Takes over what an event says; what takes a clock is the caller's.
@@ -140,12 +140,8 @@ impl Progress {
 
     /// Returns the sizes of a step.
     fn sizes(&self) -> String {
-        let Knobs { patch_size, micro_batch_size } = self.knobs;
-        if self.has_lengths {
-            format!("batch {micro_batch_size} of {patch_size} {}", unit_of_length(&self.unit_of_length))
-        } else {
-            self.knobs.to_string()
-        }
+        let (n, unit) = (self.knobs.micro_batch_size, unit_of_length(&self.unit_of_length));
+        self.largest.map_or_else(|| self.knobs.to_string(), |largest| format!("batch {n} of {largest} {unit}"))
     }
 
     /// Returns the peak of the last step as a part of its budget.

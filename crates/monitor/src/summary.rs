@@ -1,25 +1,17 @@
 //! A run in two dozen numbers.
 
-use plimsoll_types::{Bytes, EndReason, Phase};
+use plimsoll_types::{Bytes, EndReason};
 use serde::{Deserialize, Serialize};
 
-use crate::adjustment::{Adjustment, adjustments};
-use crate::change::{SettingChange, changes};
-use crate::facts::{MatesKept, Restart, RunFacts};
-use crate::history::{History, Median};
-use crate::learning::{ValidationReport, findings};
-use crate::limit::{Limit, limit};
-use crate::metrics::rate;
+use crate::adjustment::Adjustment;
+use crate::change::SettingChange;
+use crate::facts::{MatesKept, Restart};
+use crate::learning::ValidationReport;
+use crate::limit::Limit;
 use crate::ranks::RankReport;
 use crate::task::TaskReport;
-use crate::text::{share, time};
 use crate::usage::Usage;
-use crate::verdict::verdict;
-use crate::work::{Work, much_padding};
-
-/// Seconds from which waiting for samples is told, and the part of the steps' time that is much.
-const WORTH_TELLING: f64 = 10.0;
-const MUCH: f64 = 0.25;
+use crate::work::Work;
 
 /// What came of a run; what the events do not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,96 +159,6 @@ pub struct TrainingReport {
 impl TrainingReport {
     /// Version of the layout; raised by every change that an older reader would misread.
     pub const VERSION: u32 = 2;
-
-    /// Sums a run up.
-    pub fn new(history: &History, facts: RunFacts) -> Self {
-        let (waiting, settings) = (facts.waiting, facts.step_settings.clone());
-        let mut report = Self::summed_up(history, facts);
-        report.changes = changes(&report, waiting, &settings);
-        report
-    }
-
-    fn summed_up(history: &History, facts: RunFacts) -> Self {
-        let History { counts, incidents, learning, memory, .. } = history;
-        let (start, validation) = (history.start.as_ref(), learning.last());
-        let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
-        let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, history));
-        let work = history.work.work();
-        let planned_padding = start.and_then(|it| it.planned_padding);
-        let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
-        Self {
-            version: Self::VERSION,
-            changes: Vec::new(),
-            verdict: verdict(history, &facts.step_settings),
-            findings: findings(history)
-                .into_iter()
-                .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(work, planned_padding, &facts.step_settings))
-                .collect(),
-            limit: limit(history, &facts.step_settings),
-            job: start.map(|it| it.job.clone()),
-            device: start.map(|it| it.device.clone()),
-            end: history.end,
-            steps: counts.committed,
-            steps_given_up: counts.given_up,
-            steps_per_point: history.curves.steps_per_point(),
-            epochs: counts.epochs,
-            samples_seen,
-            work,
-            planned_padding,
-            samples_skipped: counts.skipped,
-            capacity_bytes: memory.map(|it| it.capacity),
-            budget_bytes: memory.map(|it| it.budget),
-            peak_bytes: history.peak(),
-            usage: Usage::of(history),
-            loading_peak_bytes: facts.loading_peak,
-            steady_budget_share: history.tail.shares.value(),
-            steady_budget_share_error: history.tail.shares.is_estimate().then_some(Median::ERROR),
-            adjustments: incidents.moves.len() as u64,
-            increases,
-            decreases: incidents.moves.len() as u64 - increases,
-            oom_recoveries: counts.oom_recoveries,
-            bounds_exceeded: incidents.excesses.len() as u64,
-            bounds_exceeded_in_validations: history.n_excesses(Phase::Infer),
-            metric_name: validation.map(|it| it.metric_name.clone()),
-            metric: validation.map(|it| it.metric),
-            baseline: validation.map(|it| it.baseline),
-            best_validation: learning.best_validation(),
-            last_validation: learning.last_validation(),
-            test: learning.tested(),
-            last_checkpoint: learning.last_checkpoint(),
-            unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
-            tasks: history.tasks.reports(),
-            seconds: facts.seconds,
-            samples_per_second: rate(samples_seen, history.seconds.steps),
-            overhead_us_per_step: facts.overhead_us_per_step,
-            waiting_seconds: facts.waiting.map(|(seconds, _)| seconds),
-            waiting_for_ranks: facts.waiting_for_ranks.map(|(_, part)| part),
-            ranks: first.into_iter().chain(facts.other_ranks).collect(),
-            skipped: facts.skipped_files.len(),
-            restarts: facts.restarts,
-            undone_steps: facts.undone.len() as u64,
-            undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
-            mates_kept: facts.mates_kept,
-            data: facts.data,
-            skipped_files: facts.skipped_files,
-            warnings: facts.warnings,
-            decisions: adjustments(history),
-            out_dir: facts.out_dir,
-        }
-    }
-}
-
-/// Says so where steps have waited for their samples for a good part of their time.
-fn waiting((seconds, part): (f64, f64)) -> Option<String> {
-    (WORTH_TELLING <= seconds && MUCH <= part).then(|| {
-        format!(
-            "Steps waited for their samples for {}, {} of their time, which limited the speed: more `data.workers` read \
-             more of them at once, and where images are decoded anew, a larger `data.store_limit` keeps more of them.",
-            time(seconds),
-            share(part)
-        )
-    })
 }
 
 const fn first_version() -> u32 {

@@ -5,8 +5,7 @@ mod record;
 use plimsoll_types::{Event, StepDone, Validated};
 
 use self::record::{Records, Scalar};
-use crate::metrics::rate;
-use crate::work::Work;
+use crate::work::{Work, rate};
 
 /// Turns events into the bytes of an event file, a step at a time; in the steady state without taking memory.
 ///

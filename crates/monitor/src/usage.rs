@@ -3,7 +3,7 @@
 use plimsoll_types::{Bytes, StepDone, Validated};
 use serde::{Deserialize, Serialize};
 
-use crate::history::History;
+use crate::tail::Last;
 
 /// Memory over the run, as statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,15 +56,14 @@ impl Peaks {
 }
 
 impl Usage {
-    pub(crate) fn of(history: &History) -> Self {
-        let History { peaks, last, .. } = history;
+    pub(crate) fn of(peaks: &Peaks, last: Option<&Last>) -> Self {
         let (sum, n) = peaks.sum;
         Self {
             training_peak_bytes: peaks.of_steps(),
             validation_peak_bytes: peaks.of_validations(),
             average_peak_bytes: (0 < n).then(|| Bytes::from_f64_ceil(sum / n as f64)),
-            current_bytes: last.as_ref().map(|it| it.in_use),
-            current_reserved_bytes: last.as_ref().map(|it| it.reserved),
+            current_bytes: last.map(|it| it.in_use),
+            current_reserved_bytes: last.map(|it| it.reserved),
         }
     }
 }

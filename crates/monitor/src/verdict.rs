@@ -3,9 +3,11 @@
 use plimsoll_types::{Bytes, Knobs};
 
 use crate::adjustment::adjustments;
-use crate::history::{History, Last};
+use crate::history::History;
 use crate::levers::{Levers, listed};
-use crate::limit::{ChosenBy, Limit, StepSettings, WELL_USED, is_cut_by_memory, limit};
+use crate::limit::{Limit, WELL_USED, is_cut_by_memory, limit};
+use crate::step_settings::{ChosenBy, StepSettings};
+use crate::tail::Last;
 use crate::text::share;
 
 /// Says in words whether the memory was used well, and what would change that.

@@ -3,8 +3,6 @@
 use plimsoll_types::StepDone;
 use serde::{Deserialize, Serialize};
 
-use crate::StepSettings;
-use crate::metrics::rate;
 use crate::text::{share, short};
 
 /// Padding from which on it is told: with the default edges real data have 3 to 6 %.
@@ -80,20 +78,7 @@ impl Work {
     }
 }
 
-/// Warns of padding that is worth a change, or above what was planned.
-pub(crate) fn much_padding(work: Option<Work>, planned: Option<f64>, settings: &StepSettings) -> Option<String> {
-    let work = work?;
-    let is_much = MUCH <= work.padding;
-    let why = match planned.filter(|_| work.is_above(planned)) {
-        _ if is_much && settings.lacks_edges => "a larger `batch.n_edges` pads less".to_owned(),
-        Some(planned) => format!(
-            "the edges alone make it {}, and micro-batches mix lengths of several edges where there are few samples of each",
-            share(planned)
-        ),
-        None if is_much => "there are edges enough, but too few samples of each length to fill micro-batches that are \
-                            well mixed"
-            .to_owned(),
-        None => return None,
-    };
-    Some(format!("{} of the positions were padding, which is computed like all else: {why}.", share(work.padding)))
+/// Divides samples by the time that they took, unless no time passed.
+pub(crate) fn rate(samples: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| samples as f64 / seconds)
 }

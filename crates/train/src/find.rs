@@ -7,7 +7,7 @@ use plimsoll_plan::{
 use plimsoll_predict::{Dtype, Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Bytes, Recompute, StepShape};
+use plimsoll_types::{Bytes, Features, Recompute, StepShape};
 
 use crate::device::{beside_tensors, has_exact_peaks, keys, open_device, platform, small_batch_regime, survives};
 use crate::job::Job;
@@ -88,7 +88,8 @@ pub fn find_batch_size<J: Job>(
     finding.run(&program, &mut trials, on_tried)
 }
 
-/// Finds the largest batch of work without gradients that fits, such as generation, as [`Finding::run_forward`] does.
+/// Finds the largest batch of work without gradients that fits, such as generation, as [`Finding::run_forward`] does, by the
+/// complete features over the axes of its samples.
 ///
 /// # Errors
 ///
@@ -102,11 +103,12 @@ pub fn find_inference_batch(
 ) -> Result<Found, FindError> {
     let capacity = probe.capacity().map_err(PlanError::from)?;
     finder.survives = survives(device, capacity);
+    let features = Features::complete(finder.extent.n_axes());
     let finding = Finding {
         device,
         capacity,
         keys: Keys { recompute: Recompute::NEVER, platform: platform(device, &probe.name()), small_batch: 0 },
-        predictor: PredictorConfig { beside: beside_tensors(device), ..PredictorConfig::default() },
+        predictor: PredictorConfig { features, beside: beside_tensors(device), ..PredictorConfig::default() },
         exact_peaks: has_exact_peaks(device),
         finder,
         phase: Phase::Infer,

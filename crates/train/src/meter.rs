@@ -30,8 +30,8 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(first_step: u64, config: &FitConfig, knobs: Knobs, budget: Bytes, unit: &str) -> Self {
-        let has_lengths = !config.loader.cells.is_empty();
-        let progress = Progress::new(config.n_steps, knobs, budget, unit, has_lengths);
+        let largest = config.loader.cells.last().copied();
+        let progress = Progress::new(config.n_steps, knobs, budget, unit, largest);
         let progress = Progress { step: first_step, ..progress };
         let (validate_every, checkpoint_every) = (config.validate_every, config.checkpoint_every);
         let (pace, now) = (Pace::default(), Instant::now());

@@ -177,7 +177,9 @@ impl Tail {
                 for line in self.rest[..whole].split_inclusive(|it| *it == b'\n') {
                     let event = self.decoder.line(line).map_err(|error| failed(&error))?;
                     is_new |= event.is_some();
-                    event.iter().for_each(|it| follower.hear(it));
+                    if let Some(event) = &event {
+                        follower.hear(event);
+                    }
                 }
                 self.rest.drain(..whole);
             }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use plimsoll_types::{Bytes, Extent, MicroBatch, StepDone};
 
-use super::cloud::Cloud;
-use super::series::Series;
-use crate::metrics::rate;
+use crate::cloud::Cloud;
 use crate::plots::MAX_POINTS;
-use crate::work::Work;
+use crate::series::Series;
+use crate::work::{Work, rate};
 
 /// Tasks of which curves are kept: more colours are not told apart.
 pub(crate) const MAX_TASKS: usize = 7;

@@ -8,7 +8,8 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, legend_below};
 use super::memory::unit;
 use super::panel::{Panel, stack};
-use crate::history::{Cloud, History};
+use crate::cloud::Cloud;
+use crate::history::History;
 
 /// The most points of a kind: what lies on one place is drawn once.
 const MAX_POINTS: usize = 400;

@@ -4,7 +4,8 @@ use super::axis::Axis;
 use super::canvas::{Canvas, Stroke, palette};
 use super::panel::{Panel, Place};
 use super::series::{stairs, thin};
-use crate::history::{History, Move, Series};
+use crate::history::{History, Move};
+use crate::series::Series;
 
 /// The panels of a run's knobs.
 pub(super) struct Knobs<'a> {

@@ -10,7 +10,8 @@ use super::knobs::Knobs;
 use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::series::{stairs, thin};
 use crate::RunFacts;
-use crate::history::{History, Series};
+use crate::history::History;
+use crate::series::Series;
 
 /// The start is shown beside the whole where all adjustments are within this part of the run.
 const START: f64 = 0.25;

@@ -20,7 +20,8 @@ mod steps;
 mod tasks;
 mod training;
 
-use crate::history::{History, Series};
+use crate::history::History;
+use crate::series::Series;
 use crate::{PlanView, RunFacts};
 use canvas::Canvas;
 pub(crate) use canvas::{DARK, escaped};

@@ -6,7 +6,8 @@ use super::canvas::{Canvas, Color, Lettering, Stroke, palette};
 use super::header::{MARGIN, Mark, legend_below};
 use super::panel::{Panel, stack};
 use super::series::{smooth, thin};
-use crate::history::{History, Series};
+use crate::history::History;
+use crate::series::Series;
 
 /// What tells runs apart; those after them are dashed.
 const COLORS: [Color; 5] = [palette::BLUE, palette::VERMILLION, palette::GREEN, palette::ORANGE, palette::PURPLE];

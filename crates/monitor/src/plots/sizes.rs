@@ -8,7 +8,7 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, legend_below};
 use super::panel::{Panel, label_below, stack};
 use crate::history::History;
-use crate::metrics::rate;
+use crate::work::rate;
 
 /// Samples per second of each micro-batch size that was asked for, and the one that the run ended with; steps of another
 /// patch, which is another amount of work, are drawn apart.

@@ -6,7 +6,8 @@ use super::canvas::{Canvas, Stroke, palette};
 use super::header::{Mark, header};
 use super::panel::{Panel, Place, stack};
 use super::series::{smooth, thin};
-use crate::history::{self, History, Series};
+use crate::history::{self, History};
+use crate::series::Series;
 
 /// One number of each step.
 pub(super) struct Curve {

@@ -7,7 +7,8 @@ use super::header::{Mark, header};
 use super::panel::{LEFT, Panel, Place, RIGHT, stack};
 use super::ratios::{Ratios, baseline};
 use super::series::{MAX_POINTS, smooth, thin_to};
-use crate::history::{History, MAX_TASKS, Series};
+use crate::history::{History, MAX_TASKS};
+use crate::series::Series;
 
 /// Colours of the tasks, in order.
 const COLORS: [Color; MAX_TASKS] =

@@ -6,7 +6,8 @@ use super::canvas::{Canvas, Point, Stroke, palette};
 use super::header::{Mark, header};
 use super::panel::{Panel, Place, stack};
 use super::series::{smooth, thin};
-use crate::history::{History, Series};
+use crate::history::History;
+use crate::series::Series;
 
 /// The training curves of a run.
 pub(super) struct Curves<'a>(pub(super) &'a History);

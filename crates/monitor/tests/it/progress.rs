@@ -6,7 +6,7 @@ use crate::run;
 
 pub(crate) fn progress() -> Progress {
     Progress {
-        has_lengths: false,
+        largest: None,
         unit_of_length: "pixels".into(),
         metric_step: 100,
         validating: None,
@@ -34,7 +34,7 @@ fn a_file_gets_plain_lines() {
 #[test]
 fn samples_that_have_lengths_are_shown_by_the_longest() {
     let unit_of_length = "frames".into();
-    let shown = Progress { has_lengths: true, unit_of_length, ..progress() }.plain_line();
+    let shown = Progress { largest: Some(48.into()), unit_of_length, ..progress() }.plain_line();
     assert!(shown.contains("batch 8 of 48 frames") && !shown.contains("patch"), "{shown}");
 }
 

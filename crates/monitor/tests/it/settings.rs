@@ -3,14 +3,13 @@
 const CONFIG: &str = include_str!("../../../cli/src/default.toml");
 
 /// What gives advice.
-const SOURCES: [&str; 7] = [
-    include_str!("../../src/change.rs"),
-    include_str!("../../src/learning.rs"),
+const SOURCES: [&str; 6] = [
+    include_str!("../../src/changes.rs"),
+    include_str!("../../src/findings.rs"),
     include_str!("../../src/levers.rs"),
     include_str!("../../src/limit.rs"),
-    include_str!("../../src/summary.rs"),
+    include_str!("../../src/summing_up.rs"),
     include_str!("../../src/verdict.rs"),
-    include_str!("../../src/work.rs"),
 ];
 
 /// Returns the keys of the default configuration, each with its section.

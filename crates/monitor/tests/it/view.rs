@@ -96,7 +96,7 @@ fn what_is_amiss_is_coloured() {
 
 #[test]
 fn a_run_that_has_not_begun_and_one_that_validates_are_shown() {
-    let young = Progress::new(600, run::knobs(16, 4), Bytes::mib(170), "pixels", false);
+    let young = Progress::new(600, run::knobs(16, 4), Bytes::mib(170), "pixels", None);
     let lines = View::default().lines(&young, 80, Colors::Off);
     assert_eq!((lines.len(), lines[1].as_str()), (3, "▕          ▏ 0 % of 170.00 MiB"));
     let validating = Some(Validating { n_done: 120, n: 3400, seconds_left: Some(64.0) });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_plan::{Aim, Enough, OnPlanned, OpenProbe, PlanError, PlannedNeed, Sounding};
 use plimsoll_predict::{Keys, Phase, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe};
-use plimsoll_types::{Extent, Fraction, Recompute, StepShape};
+use plimsoll_types::{Extent, Features, Fraction, Recompute, StepShape};
 
 use super::{BlankForward, PlanRequest, device_name, trials};
 use crate::device::{has_exact_peaks, open_device, platform, small_batch_regime};
@@ -125,6 +125,8 @@ fn largest(extents: impl Iterator<Item = Extent>) -> Option<Extent> {
 /// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
 /// reserves in pages, and no peaks, less is certain: see [`Reserved`](plimsoll_predict::Reserved).
 ///
+/// The features are the complete ones over the axes of the shape.
+///
 /// # Errors
 ///
 /// As [`sound`].
@@ -138,6 +140,7 @@ pub fn sound_forward(
     let (capacity, platform) = (probe.capacity()?, platform(device, &probe.name()));
     let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: small_batch_regime(device) };
     let exact_peaks = has_exact_peaks(device);
+    let predictor = PredictorConfig { features: Features::complete(shape.edges().len()), ..predictor };
     let sounding = Sounding { predictor, target, capacity, keys, exact_peaks, longest: None };
     let aim = Aim { phase: Phase::Infer, shape, smaller: "a shorter edge".to_owned(), skip: "" };
     sounding.sound_forward(&aim, probe, &|shape| model.blank(shape))

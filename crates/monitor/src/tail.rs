@@ -2,7 +2,7 @@
 
 use plimsoll_types::{Bytes, Knobs, MicroBatch, StepDone};
 
-use super::median::Median;
+use crate::median::Median;
 use crate::policy::Policy;
 
 /// What the committed steps between two adjustments reached.
@@ -35,7 +35,7 @@ pub(crate) struct Last {
 }
 
 impl Tail {
-    pub(super) fn hear(&mut self, step: &StepDone, policy: &Policy) {
+    pub(crate) fn hear(&mut self, step: &StepDone, policy: &Policy) {
         self.n_committed += 1;
         Last::put(&mut self.last, step);
         if Bytes::ZERO < step.budget {
@@ -68,7 +68,7 @@ impl Tail {
 
 impl Last {
     /// Takes the place of the one before, in its room.
-    pub(super) fn put(last: &mut Option<Self>, step: &StepDone) {
+    pub(crate) fn put(last: &mut Option<Self>, step: &StepDone) {
         let mut sizes = last.take().map_or_else(Vec::new, |it| it.sizes);
         sizes.clear();
         sizes.extend(step.micro_batches.iter().map(|it| it.shape().samples));
