@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use plimsoll_workloads::Survey;
 use plimsoll_workloads::multitask::Samples;
 use plimsoll_workloads::sequence::Recordings;
 use plimsoll_workloads::sr;
 use plimsoll_workloads::text::{Corpus, TextSurvey};
+use plimsoll_workloads::{Survey, outside_told};
 
 use crate::args::DataArgs;
 use crate::harness::Harness;
@@ -110,6 +110,10 @@ fn lines(survey: &Survey) -> Vec<String> {
         let counts: Vec<_> = counts.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
         lines.push(format!("{name:<12}{}", some_of(counts.into_iter(), SHOWN_KINDS, "more")));
     }
+    let outside = outside_told(&survey.outside);
+    if !outside.is_empty() {
+        lines.push(format!("{:<12}{outside}", "outside"));
+    }
     if !survey.skipped.is_empty() {
         let names = some_of(survey.skipped.iter().cloned(), SHOWN_NAMES, "more");
         lines.push(format!("{:<12}{}: {names}", "skipped", survey.skipped.len()));
@@ -119,6 +123,8 @@ fn lines(survey: &Survey) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_sampler::AdmitCounts;
+
     use super::*;
 
     #[test]
@@ -131,12 +137,14 @@ mod tests {
             unit: "frames of 10 ms",
             lengths: vec![30, 10, 20],
             kinds: vec![("labels", (0..14).map(|at| (format!("l{at:02}"), 1)).collect())],
+            outside: AdmitCounts { too_long: 2, ..AdmitCounts::default() },
             skipped: (0..10).map(|at| format!("{at}.wav: gone")).collect(),
         };
         let lines = lines(&survey);
         assert_eq!(lines[0], "recordings  14 to train on, 3 to validate on, 2 to test on");
         assert_eq!(lines[1], "lengths     shortest 10, median 20, longest 30 (frames of 10 ms)");
         assert!(lines[2].starts_with("labels      l00 1, l01 1, ") && lines[2].ends_with("l11 1 and 2 more"));
-        assert!(lines[3].starts_with("skipped     10: 0.wav: gone, ") && lines[3].ends_with("and 2 more"));
+        assert_eq!(lines[3], "outside     2 longer than `data.longest` are skipped");
+        assert!(lines[4].starts_with("skipped     10: 0.wav: gone, ") && lines[4].ends_with("and 2 more"));
     }
 }

@@ -8,7 +8,9 @@ mod text;
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::AdmitCounts;
 use plimsoll_train::{Job, StopFlag, TrainError, compute_alone, replicas};
+use plimsoll_workloads::outside_told;
 
 pub(crate) use self::multitask::scarce;
 pub(crate) use self::sr::narrow;
@@ -69,6 +71,12 @@ impl PixelFolder {
 /// Says how many samples are held out, and what for.
 pub(crate) fn held_out(n_validation: usize, n_test: usize) -> String {
     format!("{n_validation} to validate on, {n_test} to test on")
+}
+
+/// Says how many samples are not as they were for their lengths, after another sentence.
+fn also(outside: &AdmitCounts) -> String {
+    let told = outside_told(outside);
+    if told.is_empty() { told } else { format!("; {told}") }
 }
 
 /// Prepares the configured job with its data, and does something with it.

@@ -18,8 +18,8 @@ pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, PerTask, PlanSetting, PolicyKind, Precision,
-    Reduction, RowLen, ScalingSetting,
+    EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, OutsideSetting, PerTask, PlanSetting,
+    PolicyKind, Precision, Reduction, RowLen, ScalingSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -121,6 +121,9 @@ pub(crate) struct Data {
     validation_share: Fraction,
     test_share: Fraction,
     group_column: String,
+    shortest: u32,
+    longest: Most,
+    outside: OutsideSetting,
     bad_sample: BadSampleSetting,
     workers: usize,
     pub(crate) buffer_limit: AutoSize,
@@ -164,7 +167,6 @@ pub(crate) struct Sequence {
     heads: usize,
     head_width: usize,
     blocks: u32,
-    longest: Most,
     stream: bool,
 }
 

@@ -195,6 +195,7 @@ impl<J: Job> Prepared<J> {
         let mut warnings = self.notes.warnings;
         let facts = RunFacts {
             step_settings,
+            data: self.data,
             skipped_files: self.skipped,
             loading_peak: self.loaded.peak,
             warnings: warnings.clone(),

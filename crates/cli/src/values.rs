@@ -298,6 +298,7 @@ word!(pub(crate) Reduction { Host = "host", Nccl = "nccl" });
 word!(pub(crate) BalanceKind { GradNorm = "gradnorm", Fixed = "fixed" });
 word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });
 word!(pub(crate) BadSampleSetting { Fail = "fail", Skip = "skip" });
+word!(pub(crate) OutsideSetting { Fail = "fail", Skip = "skip", Truncate = "truncate" });
 word!(pub(crate) EffectiveUnit { Samples = "samples", Tokens = "tokens", Batch = "batch" });
 word!(pub(crate) ScalingSetting { None = "none", Sqrt = "sqrt", Linear = "linear" });
 

@@ -39,7 +39,7 @@ fn a_sample_that_does_not_fit_is_refused_with_the_numbers_and_does_not_run() {
     for args in [&["--no-supervise", "--capacity", "64MiB"][..], &["--capacity", "64MiB"]] {
         let output = train(folder.path(), &[args, &["--steps", "2", "--overwrite"]].concat());
         let numbers = ["of edge ", "is not certain to fit, and was not run", "of a capacity of 64.00 MiB"];
-        refused(&output, &[&numbers[..], &["`sequence.longest`", "`data.bad_sample = \"skip\"`"]].concat());
+        refused(&output, &[&numbers[..], &["`data.longest`", "`data.bad_sample = \"skip\"`"]].concat());
         let stderr = text(&output.stderr);
         // Which of the two is held out is nobody's concern here.
         let (long, longer) = (stderr.contains(": long.wav with "), stderr.contains(": longer.wav with "));
@@ -76,6 +76,39 @@ fn what_is_too_long_for_the_memory_is_left_out_named_and_counted_where_that_is_a
 }
 
 #[test]
+fn what_is_longer_than_wanted_is_refused_skipped_or_cut_and_the_report_says_how_many() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path(), 2.0);
+    let bounds = ["--set", "data.shortest=58", "--set", "data.longest=120"];
+    let args = ["--no-supervise", "--overwrite", "--steps", "2", "--set", "sequence.head_width=4"];
+    let run = |outside: &str| {
+        let outside = format!("data.outside={outside}");
+        train(folder.path(), &[&args[..], &bounds, &["--set", &outside]].concat())
+    };
+    refused(
+        &run("fail"),
+        &[
+            "`data.shortest` to `data.longest` are 58 to 120",
+            "`data.outside`",
+            ".wav: its length in frames of 10 ms is ",
+        ],
+    );
+    for (outside, long) in [("skip", "are skipped"), ("truncate", "are cut")] {
+        let output = run(outside);
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        let report = json(&folder.path().join("run/training_report.json"));
+        let told = report["data"].to_string();
+        // Those of 0.4 to 0.575 seconds, and of 2.
+        let parts =
+            ["8 shorter than `data.shortest` are skipped".to_owned(), format!("2 longer than `data.longest` {long}")];
+        for part in &parts {
+            assert!(stderr.contains(part) && told.contains(part), "`{stderr}` or `{told}` lacks `{part}`");
+        }
+    }
+}
+
+#[test]
 fn a_short_run_goes_on_without_what_it_left_out_and_takes_it_back_with_more_memory() {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path(), 8.0);
@@ -100,7 +133,7 @@ fn a_search_for_a_batch_size_does_not_begin_above_the_line() {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path(), 20.0);
     let found = plimsoll("find", folder.path(), &["--capacity", "64MiB"]);
-    refused(&found, &["is not certain to fit, and was not run", "of a capacity of 64.00 MiB", "`sequence.longest`"]);
+    refused(&found, &["is not certain to fit, and was not run", "of a capacity of 64.00 MiB", "`data.longest`"]);
     refused(&found, &["; longer than ", ".wav with ", " frames"]);
     assert!(!text(&found.stderr).contains("tried"), "{}", text(&found.stderr));
     // A run searches among what it does not leave out.

@@ -16,12 +16,16 @@ const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
 
 /// What each run begins with.
-const RUNS: [(&str, &[&str]); 7] = [
+const RUNS: [(&str, &[&str]); 8] = [
     ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
     ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
     ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
     ("weighted", &["job=multitask", "multitask.channels=2", "multitask.features=8", "tasks.balance=fixed"]),
     ("sequence", &["job=sequence", "sequence.head_width=4", "sequence.blocks=1"]),
+    (
+        "cut",
+        &["job=sequence", "sequence.head_width=4", "sequence.blocks=1", "data.longest=20", "data.outside=truncate"],
+    ),
     ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
     ("packed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=true"]),
 ];
@@ -31,7 +35,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 111] = [
+const CASES: [Case; 114] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -102,6 +106,10 @@ const CASES: [Case; 111] = [
     ("sr", "data.test_share", "0.1", Some("`job`")),
     ("text", "data.test_share", "0.3", Some("`job`")),
     ("sequence", "data.group_column", "speaker", Some("`job`")),
+    ("cut", "data.shortest", "14", Some("`job`")),
+    ("cut", "data.longest", "15", Some("`job`")),
+    ("cut", "data.outside", "skip", Some("`job`")),
+    ("sequence", "data.outside", "skip", GOES_ON),
     ("sr", "data.bad_sample", "skip", GOES_ON),
     ("sr", "data.workers", "2", GOES_ON),
     ("sequence", "data.workers", "2", GOES_ON),
@@ -128,7 +136,6 @@ const CASES: [Case; 111] = [
     ("sequence", "sequence.head_width", "8", Some("`job`")),
     ("sequence", "sequence.blocks", "2", Some("`job`")),
     ("sequence", "sequence.stream", "false", Some("`samples`")),
-    ("sequence", "sequence.longest", "10", Some("`job`")),
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
     ("multitask", "multitask.places", "true", Some("`job`")),

@@ -110,6 +110,15 @@ fn the_head_of_a_log_says_what_the_edges_pad_and_the_report_holds_the_padding_ag
         assert!((0.0..0.3).contains(&planned), "{stream}: {planned}");
         let report = common::json(&folder.path().join("run/training_report.json"));
         assert_eq!(report["planned_padding"].as_f64(), Some(planned));
+        let mates = |key: &str| report["mates_kept"][key].as_f64();
+        let is_share = |part: f64| (0.0..=1.0).contains(&part);
+        // A stream has no epoch that is known before.
+        let expected = (stream == "sequence.stream=false").then_some([true, true]);
+        assert_eq!(
+            mates("kept").zip(mates("reachable")).map(|(a, b)| [is_share(a), is_share(b)]),
+            expected,
+            "{report}"
+        );
         assert!(planned <= report["work"]["padding"].as_f64().unwrap() + 0.05, "{report}");
     }
 }

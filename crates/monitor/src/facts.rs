@@ -33,6 +33,12 @@ pub struct RunFacts {
     /// Steps that were done again, whatever undid them, as they were done first.
     #[serde(default)]
     pub undone: Vec<StepDone>,
+    /// How many samples that share a batch do so again in the next epoch, where that is known.
+    #[serde(default)]
+    pub mates_kept: Option<MatesKept>,
+    /// What the data are, and what of them takes no part, line by line.
+    #[serde(default)]
+    pub data: Vec<String>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
     /// Input files that could not be used.
@@ -41,6 +47,27 @@ pub struct RunFacts {
     pub seconds: f64,
     /// The run directory.
     pub out_dir: String,
+}
+
+/// How well an epoch of batches mixes with the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatesKept {
+    /// The part of the pairs of a batch that share a batch in the next epoch too, from 0 to 1.
+    pub kept: f64,
+    /// The part that epochs of these samples keep at most, in the mean: the more, the fewer batches there are to mix with.
+    pub reachable: f64,
+}
+
+impl MatesKept {
+    /// Says so in a line.
+    pub(crate) fn line(self) -> String {
+        let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+        format!(
+            "{} meet again in the next epoch; with so many batches, at most {} in the mean",
+            percent(self.kept),
+            percent(self.reachable)
+        )
+    }
 }
 
 /// A death of the process that trained, and what it cost.

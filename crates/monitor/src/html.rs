@@ -107,6 +107,8 @@ impl TrainingReport {
         let device = self.device.iter().map(|it| ["device".to_owned(), it.clone()]);
         let ranks = self.rank_rows().into_iter().map(|(name, line)| [name, line]);
         table(page, "Devices and ranks", &[], &device.chain(ranks).collect::<Vec<_>>());
+        let data: Vec<_> = self.data.iter().map(|it| [it.clone()]).collect();
+        table(page, "Data", &[], &data);
         let deaths: Vec<_> = self.death_lines().into_iter().map(|it| [it]).collect();
         table(page, "Deaths of the process that trained", &[], &deaths);
         let skipped: Vec<_> = self.skipped_files.iter().map(|it| [it.clone()]).collect();

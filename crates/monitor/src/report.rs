@@ -41,6 +41,7 @@ impl TrainingReport {
         }
         text += "\n## Adjustments\n\n";
         text += &self.adjustment_table();
+        list(&mut text, "Data", &self.data);
         list(&mut text, "Deaths of the process that trained", &self.death_lines());
         list(&mut text, "Warnings", &self.warnings);
         list(&mut text, "Skipped files", &self.skipped_files);
@@ -135,6 +136,7 @@ impl TrainingReport {
         rows.extend(
             self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length), self.planned_padding))),
         );
+        rows.extend(self.mates_kept.map(|it| ("batch mates", it.line())));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
         if 0 < self.samples_skipped {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::adjustment::Adjustment;
 use crate::change::SettingChange;
-use crate::facts::Restart;
+use crate::facts::{MatesKept, Restart};
 use crate::learning::ValidationReport;
 use crate::limit::Limit;
 use crate::ranks::RankReport;
@@ -140,6 +140,12 @@ pub struct TrainingReport {
     /// What the steps took that were done again, in seconds; nothing where there are none.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub undone_seconds: f64,
+    /// How many samples that share a batch do so again in the next epoch, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mates_kept: Option<MatesKept>,
+    /// What the data are, and what of them takes no part, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<String>,
     /// Input files that could not be used, each with the reason.
     pub skipped_files: Vec<String>,
     /// What the user should know.

@@ -90,6 +90,8 @@ impl TrainingReport {
             restarts: facts.restarts,
             undone_steps: facts.undone.len() as u64,
             undone_seconds: facts.undone.iter().map(|it| it.seconds).fold(0.0, |sum, it| sum + it),
+            mates_kept: facts.mates_kept,
+            data: facts.data,
             skipped_files: facts.skipped_files,
             warnings: facts.warnings,
             decisions: adjustments(history),

@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what came of it")]
 
-use plimsoll_sampler::{Admit, BatchPlanner, Oversize, PaddedBudget, PlanConfig, SamplerError};
+use plimsoll_sampler::{Admit, AdmitCounts, BatchPlanner, Oversize, PaddedBudget, PlanConfig, SamplerError};
 
 /// Frames of 10 ms, some 40 utterances.
 const MAX_FRAMES: u64 = 60_000;
@@ -14,7 +14,8 @@ fn main() -> Result<(), SamplerError> {
     let frames: Vec<u32> = (0..100_000u32).map(|id| part(3 * id) + part(3 * id + 1) + part(7 * id + 2)).collect();
     let admit = Admit { shortest: 150, longest: 2_400, too_short: Oversize::Skip, too_long: Oversize::Truncate };
     let admitted = admit.all(&frames)?;
-    println!("{} too short, {} empty, {} cut", admitted.too_short, admitted.empty, admitted.truncated);
+    let AdmitCounts { too_short, empty, truncated, .. } = admitted.counts;
+    println!("{too_short} too short, {empty} empty, {truncated} cut");
 
     let config = PlanConfig { seed: 1, multiple_of: 4, drop_last: true, ..PlanConfig::default() };
     let planner = BatchPlanner::try_new(admitted.index, PaddedBudget([MAX_FRAMES]), config)?;

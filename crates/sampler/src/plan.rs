@@ -50,7 +50,7 @@ mod tasks;
 mod window;
 mod window_size;
 
-pub use admit::{Admit, Admitted};
+pub use admit::{Admit, AdmitCounts, Admitted};
 pub use batches::{Batch, Batches, OwnedBatch};
 pub use bucketed::{Bucketed, bucketed};
 pub use config::{EpochEnd, Objective, Oversize, PlanConfig, TaskMix};

@@ -5,7 +5,7 @@ use plimsoll_fleet::{Alone, Fleet};
 use plimsoll_monitor::Progress;
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
-use plimsoll_sampler::StreamStats;
+use plimsoll_sampler::{Mixing, StreamStats};
 use plimsoll_types::{Bytes, EndReason, Event, Recompute};
 
 use crate::config::FitConfig;
@@ -117,6 +117,9 @@ pub struct Outcome {
     pub overhead: Option<Overhead>,
     /// How the look-ahead buffer did, where the samples are streamed.
     pub stream: Option<StreamStats>,
+    /// How well an epoch mixes with the next, as the last sizes of the run make them, where the lengths of padded samples are
+    /// known.
+    pub mixing: Option<Mixing>,
 }
 
 /// Trains a job under a memory budget, from its start or from its last checkpoint.

@@ -63,7 +63,12 @@ impl Index {
 
     /// Returns the lengths of all samples, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = Extent> {
-        (0..self.known().n_samples() as u64).filter_map(|id| self.get(id))
+        (0..self.n_samples() as u64).filter_map(|id| self.get(id))
+    }
+
+    /// Returns how many samples there are.
+    pub(crate) fn n_samples(&self) -> usize {
+        self.known().n_samples()
     }
 
     /// Returns along how many axes samples have lengths.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{StepSize, StreamStats};
+use plimsoll_sampler::{Mixing, StepSize, StreamStats};
 use plimsoll_types::Extent;
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
@@ -236,6 +236,12 @@ impl<S: Source> Loader<S> {
     /// Returns how the look-ahead buffer did, where the samples are streamed.
     pub fn stream_stats(&self) -> Option<StreamStats> {
         self.order.stream_stats()
+    }
+
+    /// Measures how well an epoch of padded samples mixes with the next, as the sizes of now make them; nothing of a stream, or
+    /// of more than a million samples.
+    pub fn mixing(&self) -> Option<Mixing> {
+        self.order.mixing()
     }
 
     /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.

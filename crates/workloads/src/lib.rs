@@ -26,6 +26,7 @@ mod hooked;
 mod image_file;
 mod listed;
 pub mod multitask;
+mod outside;
 mod resample;
 mod room;
 mod rows;
@@ -39,6 +40,7 @@ mod watch;
 
 pub use files::{FolderError, NoFile};
 pub use hooked::{Hooked, HookedBuffer, HookedPart, HookedSource, Hooks};
+pub use outside::{Outside, outside_told};
 pub use room::{Room, StoreConfig};
 pub use split::Shares;
 pub use survey::{AboutFolder, Survey};

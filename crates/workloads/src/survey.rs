@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_sampler::AdmitCounts;
+
 /// What a run would see of a folder, known from lists and heads alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
@@ -19,6 +21,8 @@ pub struct Survey {
     pub lengths: Vec<u64>,
     /// How many samples there are of each kind, such as a label or a task, by the name of what divides them.
     pub kinds: Vec<(&'static str, BTreeMap<String, usize>)>,
+    /// Samples that are left out or cut for their lengths.
+    pub outside: AdmitCounts,
     /// What was left out, each with the reason.
     pub skipped: Vec<String>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
+use plimsoll_sampler::Admit;
 use plimsoll_step::squared_norm;
 use plimsoll_train::{BadSample, Job};
 use plimsoll_types::{Extent, StepShape};
@@ -76,9 +77,9 @@ fn a_blank_step_of_several_tasks_is_finite() {
 #[test]
 fn a_blank_step_of_texts_is_finite() {
     let corpus = with("text", |folder, room| {
-        let (folder, bad_document) = (folder.to_owned(), BadSample::Fail);
+        let (folder, bad_document, lengths) = (folder.to_owned(), BadSample::Fail, Admit::default());
         let (shares, vocabulary, longest) = (Shares::validating(0.2), 300, 64);
-        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, longest, room }).unwrap()
+        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, room }).unwrap()
     });
     let model = GptConfig { layers: 1, width: 16, heads: 2 };
     check(&Text::new(model, Arc::new(corpus)), &[(1, &[1]), (3, &[16])]);

@@ -34,7 +34,7 @@ fn a_list_without_ends_of_lines_is_refused_and_not_held() {
     let list = folder.path().join("labels.csv");
     fs::write(&list, "path,label\n").unwrap();
     lengthen(&list);
-    let config = RecordingsConfig { longest: 1, ..RecordingsConfig::new(folder.path().to_owned()) };
+    let config = RecordingsConfig::new(folder.path().to_owned());
     let (read, held) = held_for(|| Recordings::read(&config).err().unwrap().to_string());
     assert!(read.contains("labels.csv, line 2: it is longer than 1048576 bytes"), "{read}");
     assert!(held < Bytes::mib(4), "{held}");

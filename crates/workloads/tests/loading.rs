@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use image::{DynamicImage, Rgb, RgbImage};
 use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
+use plimsoll_sampler::Admit;
 use plimsoll_train::{BadSample, Draw, Item, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
@@ -180,6 +181,7 @@ fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> Cor
         shares: Shares::validating(0.3),
         bad_document,
         vocabulary: 400,
+        lengths: Admit::default(),
         longest: 128,
         room,
     }

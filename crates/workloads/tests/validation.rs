@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
+use plimsoll_sampler::Admit;
 use plimsoll_train::{Amount, BadSample, Job, Metric, Validation};
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
@@ -77,6 +78,7 @@ fn the_baseline_of_some_sections_is_of_the_same_sections() {
         shares: Shares::validating(0.2),
         bad_document: BadSample::Fail,
         vocabulary: 300,
+        lengths: Admit::default(),
         longest: 32,
         room: Room::boundless(&data("text")),
     };

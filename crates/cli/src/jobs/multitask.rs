@@ -6,7 +6,7 @@ use plimsoll_train::Job;
 use plimsoll_workloads::multitask::{ENOUGH_IMAGES, Multitask, Samples, Scarce};
 
 use super::padded::{About, extents};
-use super::{SIGNATURE_FILE, held_out, padded};
+use super::{SIGNATURE_FILE, also, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -21,7 +21,11 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         extents: extents(&job),
         validation_extents: samples.held_out_extents(),
         skips_held_out: false,
-        lines: vec![format!("{} samples to train on, {held_out}; tasks: {tasks}", samples.train.len())],
+        lines: vec![format!(
+            "{} samples to train on, {held_out}; tasks: {tasks}{}",
+            samples.train.len(),
+            also(&samples.outside)
+        )],
         skipped: samples.skipped.clone(),
         files: vec![(SIGNATURE_FILE, samples.signature().to_json())],
     };

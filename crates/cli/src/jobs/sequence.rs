@@ -6,7 +6,7 @@ use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
 use super::padded::About;
-use super::{SIGNATURE_FILE, held_out, padded};
+use super::{SIGNATURE_FILE, also, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         lines: vec![format!(
             "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}",
             grouped(&recordings),
-            cut(&recordings)
+            also(&recordings.outside)
         )],
         skipped: recordings.skipped.clone(),
         files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
@@ -35,12 +35,4 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
 fn grouped(recordings: &Recordings) -> String {
     let column = recordings.group_column.as_ref();
     column.map_or_else(String::new, |it| format!(", no `{it}` in two of these"))
-}
-
-/// Says how many recordings are cut, where any is.
-fn cut(recordings: &Recordings) -> String {
-    match recordings.n_cut {
-        0 => String::new(),
-        n => format!("; {n} are longer than `sequence.longest` and are cut"),
-    }
 }

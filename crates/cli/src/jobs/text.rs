@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_workloads::text::{Corpus, Text};
 
 use super::padded::{About, extents};
-use super::{held_out, padded};
+use super::{also, held_out, padded};
 use crate::exit::{describe, user_error};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
@@ -29,7 +29,11 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         extents: extents(&job),
         validation_extents: Vec::new(),
         skips_held_out: false,
-        lines: vec![format!("{} sections to train on, {held_out}, {vocabulary} tokens", corpus.train.len())],
+        lines: vec![format!(
+            "{} sections to train on, {held_out}, {vocabulary} tokens{}",
+            corpus.train.len(),
+            also(&corpus.outside)
+        )],
         skipped: corpus.skipped.clone(),
         files: vec![(TOKENIZER_FILE, corpus.tokenizer.to_json().map_err(|error| user_error(describe(&error)))?)],
     };

@@ -63,6 +63,7 @@ fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
         ("text.width=0", "1 to 65536"),
         ("text.heads=0", "1 to 65536"),
         ("text.width=126", "a multiple of `text.heads` (4)"),
+        ("data.shortest=0", "1 to 4294967295"),
         ("data.test_share=0.8", "below 1 − `data.validation_share` (0.2)"),
         ("data.test_share=1", "from 0 to below 1"),
     ] {
@@ -109,7 +110,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 33] = [
+const WORDS: [(&str, &[&str], &[&str]); 34] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -130,6 +131,8 @@ const WORDS: [(&str, &[&str], &[&str]); 33] = [
     ("train.reduction", &["", "gloo"], &["host, nccl"]),
     ("train.learning_rate_scaling", &["", "log"], &["none, sqrt, linear"]),
     ("train.optimizer_recovery", &["", "undo"], &["restore, keep"]),
+    ("data.longest", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "none"]),
+    ("data.outside", &["", "cut"], &["fail, skip, truncate"]),
     ("data.bad_sample", &["", "mend"], &["fail, skip"]),
     ("data.buffer_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
     ("data.store_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
@@ -140,7 +143,6 @@ const WORDS: [(&str, &[&str], &[&str]); 33] = [
     ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
     ("tasks.ends", &["", "once"], &["all-once, first, last"]),
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
-    ("sequence.longest", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "none"]),
     ("multitask.places", &["", "maybe", "2"], &["true or false"]),
     ("multitask.mirror", &["", "maybe", "2"], &["true or false"]),
 ];
@@ -171,6 +173,14 @@ fn a_column_of_groups_is_refused_where_no_list_has_columns() {
     );
     let sets = ["job=sequence", "data.group_column=7"].map(str::to_owned).to_vec();
     assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
+}
+
+#[test]
+fn lengths_that_nothing_has_are_refused() {
+    let both = ["data.shortest=9", "data.longest=8"];
+    refused(&both, &[], &["`data.longest` is 8, allowed is `data.shortest` (9) and above, or \"none\""]);
+    refused(&["data.longest=8"], &[], &["`data.longest` is 8, allowed is \"none\" for `sr`"]);
+    refused(&["data.shortest=8"], &[], &["`data.shortest` is 8, allowed is 1 for `sr`"]);
 }
 
 #[test]

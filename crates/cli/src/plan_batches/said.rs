@@ -1,6 +1,6 @@
 //! What is said of a plan.
 
-use plimsoll_sampler::{Admitted, Batches, Mixing, PackReport, PlanReport};
+use plimsoll_sampler::{AdmitCounts, Admitted, Batches, Mixing, PackReport, PlanReport};
 use serde::Serialize;
 
 /// What is said of a plan, and how long it took.
@@ -44,9 +44,9 @@ pub(super) struct LeftOut {
 
 impl LeftOut {
     pub(super) fn of(admitted: &Admitted) -> Option<Self> {
-        let Admitted { empty, too_short, too_long, truncated, ref ids, .. } = *admitted;
+        let AdmitCounts { empty, too_short, too_long, truncated, .. } = admitted.counts;
         let n_skipped = empty + too_short + too_long;
-        let n_read = ids.len() + usize::try_from(n_skipped).unwrap_or(usize::MAX);
+        let n_read = admitted.ids.len() + usize::try_from(n_skipped).unwrap_or(usize::MAX);
         (0 < n_skipped + truncated).then_some(Self { n_read, empty, too_short, too_long, truncated })
     }
 }

@@ -104,7 +104,7 @@ impl Settings {
         numbers.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
 
-    /// Something is left to train on, and only lists have columns.
+    /// Something is left to train on, only lists have columns, and only padded samples have lengths.
     fn check_data(&self) -> Result<(), UserError> {
         let (validation, test) = (self.data.validation_share.get(), self.data.test_share.get());
         if 1.0 <= validation + test {
@@ -116,7 +116,21 @@ impl Settings {
             let column = format!("\"{}\"", self.data.group_column);
             return refused("data.group_column", column, "\"\" but for `sequence`, whose `labels.csv` has columns");
         }
-        Ok(())
+        self.check_lengths()
+    }
+
+    /// Some length is wanted, of samples that have one.
+    fn check_lengths(&self) -> Result<(), UserError> {
+        let (shortest, longest) = (self.data.shortest, self.longest());
+        if longest < shortest {
+            return refused("data.longest", longest, &format!("`data.shortest` ({shortest}) and above, or \"none\""));
+        }
+        let of_cut = "for `sr`, whose samples are cut from images of any size";
+        match (self.job, shortest, self.data.longest.0) {
+            (JobName::Sr, _, Some(longest)) => refused("data.longest", longest, &format!("\"none\" {of_cut}")),
+            (JobName::Sr, 2.., _) => refused("data.shortest", shortest, &format!("1 {of_cut}")),
+            _ => Ok(()),
+        }
     }
 
     /// Each head of an attention has as many features.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::{Admit, Oversize};
 use plimsoll_train::BadSample;
 use plimsoll_workloads::multitask::{Augmentation, FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
@@ -10,7 +11,7 @@ use plimsoll_workloads::{Room, Shares};
 
 use super::{Multitask, Sequence, Settings, Text};
 use crate::built_in;
-use crate::values::{BadSampleSetting, BalanceKind};
+use crate::values::{BadSampleSetting, BalanceKind, OutsideSetting};
 
 impl Settings {
     /// Returns the folder of the data: the one that is named, or the one that comes with Plimsoll.
@@ -33,6 +34,21 @@ impl Settings {
         }
     }
 
+    /// Returns which lengths take part; what is too short cannot be cut.
+    fn lengths(&self) -> Admit {
+        let (too_short, too_long) = match self.data.outside {
+            OutsideSetting::Fail => (Oversize::Refuse, Oversize::Refuse),
+            OutsideSetting::Skip => (Oversize::Skip, Oversize::Skip),
+            OutsideSetting::Truncate => (Oversize::Skip, Oversize::Truncate),
+        };
+        Admit { shortest: self.data.shortest, longest: self.longest(), too_short, too_long }
+    }
+
+    /// Returns the greatest length that takes part as it is.
+    pub(super) fn longest(&self) -> u32 {
+        self.data.longest.0.unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn recordings(&self) -> RecordingsConfig {
         RecordingsConfig {
             folder: self.folder("sequence"),
@@ -40,12 +56,12 @@ impl Settings {
             group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
-            longest: self.sequence.longest.0.unwrap_or(u32::MAX),
+            lengths: self.lengths(),
         }
     }
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
-        let Sequence { heads, head_width, blocks, stream, .. } = self.sequence;
+        let Sequence { heads, head_width, blocks, stream } = self.sequence;
         SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
     }
 
@@ -56,6 +72,7 @@ impl Settings {
             image_size,
             max_words,
             shares: self.shares(),
+            lengths: self.lengths(),
             bad_sample: self.bad_sample(),
             room,
         }
@@ -79,6 +96,7 @@ impl Settings {
             shares: self.shares(),
             bad_document: self.bad_sample(),
             vocabulary,
+            lengths: self.lengths(),
             longest,
             room,
         }

@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 54] = [
+pub(crate) const RANGES: [(&str, Range); 55] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -82,6 +82,7 @@ pub(crate) const RANGES: [(&str, Range); 54] = [
     ("train.max_restarts", Whole(0, MOST_COUNT)),
     ("data.validation_share", Between(0.0, 1.0)),
     ("data.test_share", Below(0.0, 1.0)),
+    ("data.shortest", Whole(1, MOST_COUNT)),
     ("data.workers", Whole(0, MOST_WORKERS)),
     ("data.look_ahead", Whole(2, MOST_HELD)),
     ("tasks.temperature", Closed(0.01, 1000.0)),

@@ -62,6 +62,7 @@ fn what_a_log_names_is_text_and_no_markup() {
     ];
     let facts = RunFacts {
         warnings: vec![name(), "`<b>` & more".into()],
+        data: vec![name()],
         skipped_files: vec![name()],
         other_ranks: vec![RankReport { device: Some(name()), ..RankReport::new(1, &History::of(&events)) }],
         restarts: vec![Restart { step: 1, death: name(), undone_steps: 1 }],

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{BatchMetrics, EpochMetrics, History, Outlook, RunFacts, Table, TrainingReport};
+use plimsoll_monitor::{BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RunFacts, Table, TrainingReport};
 use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepDone, StepShape};
 
 use crate::{plan, run};
@@ -35,6 +35,24 @@ fn a_report_says_when_steps_waited_for_their_samples() {
     assert!(text.contains("for 6m 42s, 89 % of their time") && text.contains("`data.workers`"), "{text}");
     // Little of a long run is not much, and seconds are soon over.
     assert_eq!((told(402.0, 0.1), told(2.0, 0.9)), (None, None));
+}
+
+#[test]
+fn a_report_says_what_the_data_are_in_all_its_forms() {
+    let line = "36 recordings; 3 shorter than `data.shortest` are skipped";
+    let facts = RunFacts { data: vec![line.to_owned()], ..RunFacts::default() };
+    let report = TrainingReport::new(&History::of(&run::small()), facts);
+    assert!(report.to_markdown().contains(&format!("## Data\n\n* {line}\n")), "{}", report.to_markdown());
+    assert!(report.to_json().contains(&format!("\"data\": [\n    \"{line}\"\n  ]")), "{}", report.to_json());
+}
+
+#[test]
+fn a_report_says_how_many_batch_mates_meet_again() {
+    let facts = RunFacts { mates_kept: Some(MatesKept { kept: 0.031, reachable: 0.0625 }), ..RunFacts::default() };
+    let report = TrainingReport::new(&History::of(&run::small()), facts);
+    let row = "| batch mates | 3.1 % meet again in the next epoch; with so many batches, at most 6.2 % in the mean |";
+    assert!(report.to_markdown().contains(row), "{}", report.to_markdown());
+    assert!(report.to_json().contains("\"kept\": 0.031"), "{}", report.to_json());
 }
 
 #[test]

@@ -12,7 +12,20 @@ use crate::{IndexError, SampleIndex};
 /// let admitted = admit.only(&[0, 2, 50, 70, 1_000], |id, _| id != 3)?;
 /// assert_eq!(admitted.ids, [2, 4]);
 /// assert_eq!(admitted.index.get(1), Some([100]));
-/// assert_eq!((admitted.empty, admitted.too_short, admitted.filtered, admitted.truncated), (1, 1, 1, 1));
+/// let counts = admitted.counts;
+/// assert_eq!((counts.empty, counts.too_short, counts.filtered, counts.truncated), (1, 1, 1, 1));
+/// # Ok::<(), plimsoll_sampler::SamplerError>(())
+/// ```
+///
+/// Samples that come one by one are asked for one by one:
+///
+/// ```
+/// # use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
+/// let admit = Admit { longest: 100, too_long: Oversize::Truncate, ..Admit::default() };
+/// let mut counts = AdmitCounts::default();
+/// assert_eq!(admit.one(0, 70, &mut counts)?, Some(70));
+/// assert_eq!(admit.one(1, 1_000, &mut counts)?, Some(100));
+/// assert_eq!(counts.truncated, 1);
 /// # Ok::<(), plimsoll_sampler::SamplerError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +48,13 @@ pub struct Admitted {
     pub index: SampleIndex<1>,
     /// By that place, the place that the sample had before.
     pub ids: Vec<u64>,
+    /// What became of the others.
+    pub counts: AdmitCounts,
+}
+
+/// Samples that do not take part, or not as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdmitCounts {
     /// Samples of length 0 that were skipped.
     pub empty: u64,
     /// Other samples that were skipped since they are too short.
@@ -71,32 +91,40 @@ impl Admit {
     ///
     /// Those of [`Admit::all`].
     pub fn only(self, lengths: &[u32], mut keep: impl FnMut(usize, u32) -> bool) -> Result<Admitted, IndexError> {
-        let Self { shortest, longest, .. } = self;
-        if shortest == 0 || longest < shortest {
-            return Err(IndexError::AdmitsNothing { shortest, longest });
-        }
-        let (mut kept, mut ids, mut counts) = (Vec::new(), Vec::new(), Counts::default());
+        self.check()?;
+        let (mut kept, mut ids, mut counts) = (Vec::new(), Vec::new(), AdmitCounts::default());
         for (id, length) in lengths.iter().copied().enumerate() {
             if !keep(id, length) {
                 counts.filtered += 1;
-            } else if let Some(length) = self.length(id, length, &mut counts)? {
+            } else if let Some(length) = self.one(id as u64, length, &mut counts)? {
                 kept.push(length);
                 ids.push(id as u64);
             }
         }
-        let index = SampleIndex::try_new([kept])?;
-        let Counts { empty, too_short, too_long, truncated, filtered } = counts;
-        Ok(Admitted { index, ids, empty, too_short, too_long, truncated, filtered })
+        Ok(Admitted { index: SampleIndex::try_new([kept])?, ids, counts })
     }
 
-    /// The length that a sample takes part with, if it does.
-    fn length(self, id: usize, length: u32, counts: &mut Counts) -> Result<Option<u32>, IndexError> {
+    fn check(self) -> Result<(), IndexError> {
+        let Self { shortest, longest, .. } = self;
+        let admits_any = 0 < shortest && shortest <= longest;
+        if admits_any { Ok(()) } else { Err(IndexError::AdmitsNothing { shortest, longest }) }
+    }
+
+    /// The length that one sample takes part with, if it does; it is counted where it does not, or is cut.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::AdmitsNothing`], and [`IndexError::Outside`] where it is to be refused.
+    pub fn one(self, id: u64, length: u32, counts: &mut AdmitCounts) -> Result<Option<u32>, IndexError> {
+        self.check()?;
         let Self { shortest, longest, too_short, too_long } = self;
-        let outside = IndexError::Outside { id: id as u64, length, shortest, longest };
+        let outside = IndexError::Outside { id, length, shortest, longest };
+        if length < shortest && too_short == Oversize::Refuse {
+            return Err(outside);
+        }
         if length < shortest {
-            let count = if length == 0 { &mut counts.empty } else { &mut counts.too_short };
-            *count += 1;
-            return if too_short == Oversize::Refuse { Err(outside) } else { Ok(None) };
+            *if length == 0 { &mut counts.empty } else { &mut counts.too_short } += 1;
+            return Ok(None);
         }
         if length <= longest {
             return Ok(Some(length));
@@ -113,15 +141,6 @@ impl Admit {
             }
         }
     }
-}
-
-#[derive(Default)]
-struct Counts {
-    empty: u64,
-    too_short: u64,
-    too_long: u64,
-    truncated: u64,
-    filtered: u64,
 }
 
 #[cfg(test)]
@@ -146,6 +165,7 @@ mod tests {
     fn what_is_skipped_is_counted() {
         let admit = Admit { shortest: 2, longest: 4, too_short: Oversize::Skip, too_long: Oversize::Skip };
         let admitted = admit.all(&[0, 1, 2, 4, 5, 9]).unwrap();
-        assert_eq!((admitted.ids, admitted.empty, admitted.too_short, admitted.too_long), (vec![2, 3], 1, 1, 2));
+        let counts = AdmitCounts { empty: 1, too_short: 1, too_long: 2, ..AdmitCounts::default() };
+        assert_eq!((admitted.ids, admitted.counts), (vec![2, 3], counts));
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::epoch::EpochPlan;
 use super::identity::within;
+use super::mixing::Mixing;
 use super::planner::BatchPlanner;
 use super::position::PlanPosition;
 use super::step::{PlannedStep, StepSize};
@@ -140,6 +141,12 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     pub fn position(&self) -> StepPosition {
         let (n_unused, used) = self.in_progress();
         StepPosition { plan: self.plan.position_within(n_unused), taken: self.queue.taken, used }
+    }
+
+    /// Measures how well the epoch under way, as the rule of now plans it, mixes with the next: two epochs are planned for it.
+    pub fn mixing(&self) -> Mixing {
+        let (planner, epoch) = (&self.plan.planner, self.queue.epoch);
+        planner.mixing(epoch, &planner.plan_epoch(epoch))
     }
 
     /// Follows another capacity rule from the next step on.

@@ -2,7 +2,7 @@
 
 use plimsoll_sampler::{
     BatchPlanner, Batches, CapacityRule, Lattice, Objective, PaddedBudget, PlanConfig, PlanReport, SampleIndex,
-    rank_correlation,
+    StepPlanner, StepSize, rank_correlation,
 };
 use plimsoll_types::Fraction;
 
@@ -183,4 +183,18 @@ fn cells_that_are_too_small_to_mix_are_blurred() {
     let (waste, kept) = at_cells(&lengths, 32_768, PlanConfig { lattice: lattice.clone(), ..PlanConfig::default() });
     let (_, alone) = at_cells(&lengths, 32_768, PlanConfig { lattice, ..least_padding() });
     assert!(alone > 0.1 && kept <= 0.034 && waste < 0.06, "{alone:.4} {kept:.4}, padding {waste:.4}");
+}
+
+#[test]
+fn steps_say_how_well_their_epoch_mixes_as_the_planner_does() {
+    let planner = planner(speech(3_000), 60_000, PlanConfig::default());
+    let mut steps = StepPlanner::try_new(&planner, StepSize::Samples(64)).unwrap();
+    for epoch in [0, 1] {
+        let expected = planner.report(epoch, &planner.plan_epoch(epoch)).mates_kept;
+        assert!(0.0 < expected.kept);
+        assert_eq!(steps.mixing(), expected);
+        while !steps.next_step().ends_epoch {
+            assert_eq!(steps.position().epoch(), epoch);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{EpochCursor, StepPosition, StreamPlanner, StreamStats};
+use plimsoll_sampler::{EpochCursor, Mixing, StepPosition, StreamPlanner, StreamStats};
 use plimsoll_types::Extent;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,10 @@ use super::stream::{Stream, StreamedPosition, StreamedStep};
 use super::{LoaderConfig, LoaderError};
 use crate::index::Index;
 use crate::source::{Draw, Lengths, Source};
+
+/// The most samples of which two epochs are planned to see how they mix: a million take some 0.1 s of a core, on one axis or
+/// two.
+const MOST_MIXED: usize = 1 << 20;
 
 /// What the policy wants of the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,6 +247,14 @@ impl<S: Source> Order<S> {
     /// Returns how the look-ahead buffer of a stream did.
     pub(super) fn stream_stats(&self) -> Option<StreamStats> {
         if let Self::Streamed { stream, .. } = self { Some(stream.stats()) } else { None }
+    }
+
+    /// Measures how well an epoch of padded samples mixes with the next, where that is done at once.
+    pub(super) fn mixing(&self) -> Option<Mixing> {
+        match self {
+            Self::Padded { steps, index, .. } if index.n_samples() <= MOST_MIXED => Some(steps.mixing()),
+            _ => None,
+        }
     }
 
     /// Returns how long this has waited for samples of a stream to be read.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Lattice, PlanConfig, PlanError, PlannedStep, PositionError, SampleIndex, SamplerError,
-    StepPlanner, StepPosition,
+    BatchPlanner, CapacityRule, Lattice, Mixing, PlanConfig, PlanError, PlannedStep, PositionError, SampleIndex,
+    SamplerError, StepPlanner, StepPosition,
 };
 use plimsoll_types::Extent;
 
@@ -64,6 +64,9 @@ pub(super) trait PaddedSteps: Send {
     /// Goes to a position that was taken with these sizes.
     fn go_back(&mut self, config: &LoaderConfig, sizes: &[u32], position: &StepPosition) -> Result<(), PositionError>;
 
+    /// Measures how well the epoch under way mixes with the next, both as they are planned now.
+    fn mixing(&self) -> Mixing;
+
     /// Follows other sizes from the next step on.
     fn change(&mut self, config: &LoaderConfig, sizes: &[u32]) -> Result<(), PositionError>;
 }
@@ -79,6 +82,10 @@ impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
 
     fn go_back(&mut self, config: &LoaderConfig, sizes: &[u32], position: &StepPosition) -> Result<(), PositionError> {
         Self::go_back(self, BatchSizes::new(config, sizes), position)
+    }
+
+    fn mixing(&self) -> Mixing {
+        Self::mixing(self)
     }
 
     fn change(&mut self, config: &LoaderConfig, sizes: &[u32]) -> Result<(), PositionError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use plimsoll_sampler::StreamStats;
+use plimsoll_sampler::{Mixing, StreamStats};
 use plimsoll_types::{Bytes, EpochDone, Extent};
 
 use super::journal::Journal;
@@ -192,6 +192,11 @@ impl<S: Source> Feed<S> {
 
     pub(super) fn unfit(&self) -> Option<Unfit> {
         self.unfit
+    }
+
+    /// Measures how well an epoch mixes with the next, where that is known.
+    pub(super) fn mixing(&self) -> Option<Mixing> {
+        self.loader.mixing()
     }
 
     /// Returns how the look-ahead buffer did, where the samples are streamed.

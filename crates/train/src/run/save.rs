@@ -59,7 +59,8 @@ impl<J: Job> Run<'_, '_, J> {
         self.journal.log(&[Event::RunEnded(RunEnded { step, reason, seconds })])?;
         self.part()?;
         let (overhead, stream) = (self.journal.overhead(), self.feed.stream_stats());
-        Ok(Outcome { reason, step, seconds: self.standing.seconds(seconds), overhead, stream })
+        let (seconds, mixing) = (self.standing.seconds(seconds), self.feed.mixing());
+        Ok(Outcome { reason, step, seconds, overhead, stream, mixing })
     }
 
     /// Keeps the model of this step when its validation is the best so far.

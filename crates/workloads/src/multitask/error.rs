@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::files::missing;
+use crate::outside::Outside;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
@@ -40,7 +41,7 @@ pub enum DataError {
     /// A task has nothing to train on or to validate on.
     #[error(
         "find samples of task `{task}` in {}: {train} of its {lines} lines have images to train on, and {held_out} have \
-         images that are held out; at least one each is needed",
+         images that are held out; at least one each is needed{outside}",
         path.display()
     )]
     NoSamples {
@@ -54,6 +55,8 @@ pub enum DataError {
         train: usize,
         /// Lines to validate on.
         held_out: usize,
+        /// What is said of those with more or fewer images than wanted.
+        outside: String,
     },
     /// A task has one label alone.
     #[error("tell labels apart in {}: all samples of task `{task}` have {label:?}, at least 2 are needed", path.display())]
@@ -81,6 +84,9 @@ pub enum DataError {
         /// The system's answer.
         source: io::Error,
     },
+    /// A sample has more or fewer images than wanted.
+    #[error(transparent)]
+    Outside(#[from] Outside),
     /// Whoever watches has asked for the end.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),

@@ -1,8 +1,10 @@
-//! One sample of a folder.
+//! One line of the list as a sample.
 
 use plimsoll_types::Extent;
 
+use super::lines::LIST;
 use super::sizes::of_images_and_words;
+use crate::outside::{Gate, Outside};
 use crate::store::Stored;
 
 /// One sample, with its images decoded.
@@ -37,6 +39,18 @@ impl Sample {
     /// Returns the number of its words, or 1 where it has none: a text is padded to one at least.
     pub fn n_words(&self) -> u32 {
         u32::try_from(self.tokens.len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Lets it pass by the number of its images, of which it may lose some: the last one of its largest group, again and again.
+    pub(super) fn admitted(mut self, gate: &mut Gate) -> Result<Option<Self>, Outside> {
+        let (n_images, name) = (self.n_images(), format!("line {} of {LIST}", self.line));
+        let Some(most) = gate.pass(n_images, || name.clone())? else { return Ok(None) };
+        while most < self.n_images() {
+            let largest = self.groups.iter_mut().max_by_key(|it| it.images.len());
+            largest.map(|it| it.images.pop());
+        }
+        let is_whole = self.groups.iter().all(|it| !it.images.is_empty());
+        if is_whole { Ok(Some(self)) } else { Err(gate.refused(n_images, name)) }
     }
 
     /// Returns its images and its words.

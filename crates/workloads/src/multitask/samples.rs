@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use plimsoll_sampler::{Admit, AdmitCounts};
 use plimsoll_train::BadSample;
 use plimsoll_types::Extent;
 
 use super::album::Album;
 use super::error::DataError;
-use super::lines::{Asks, Line, parse};
+use super::lines::{Asks, LIST, Line, parse};
 use super::sample::{Sample, Shown};
 use super::samples_config::SamplesConfig;
 use super::scarce::Scarce;
@@ -19,12 +20,10 @@ use super::tasks::{MOST_TASKS, Task, number, tasks_of};
 use super::words::Words;
 use crate::checksum::Checksum;
 use crate::listed::Lines;
+use crate::outside::{Gate, Outside, also_told};
 use crate::store::Stored;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
-
-/// The list of samples in their folder.
-const LIST: &str = "samples.jsonl";
 
 /// What some editors write before the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -40,6 +39,8 @@ pub struct Samples {
     pub test: Vec<Sample>,
     /// The subjects, in alphabetical order.
     pub subjects: Vec<String>,
+    /// Samples that are left out or cut for the number of their images.
+    pub outside: AdmitCounts,
     /// Lines that were left out, each with the reason.
     pub skipped: Vec<String>,
     tasks: Vec<Task>,
@@ -91,6 +92,7 @@ impl Samples {
                 ("tasks", counted(all().map(|it| samples.tasks[usize::from(it.task)].name.clone()))),
                 ("subjects", counted(subjects)),
             ],
+            outside: samples.outside,
             skipped: samples.skipped,
         };
         Ok((survey, scarce))
@@ -118,12 +120,12 @@ impl Samples {
                 (Err(reason), BadSample::Fail) => return Err(DataError::Line { path: list, line: number, reason }),
             }
         }
-        let samples = Self::divide(&lines, album, config);
+        let samples = Self::divide(&lines, album, config)?;
         samples.check(&lines, &list)?;
         Ok(Self { skipped, ..samples })
     }
 
-    fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Self {
+    fn divide(lines: &[(usize, Line)], album: Album, config: &SamplesConfig) -> Result<Self, Outside> {
         let subjects = lines.iter().flat_map(|(_, line)| &line.groups).map(|group| group.subject.clone());
         let subjects = Vec::from_iter(subjects.collect::<BTreeSet<_>>());
         let tasks = tasks_of(lines, &subjects);
@@ -137,11 +139,17 @@ impl Samples {
                 let tokens = words.ids(line.asks, &line.text, config.max_words as usize);
                 Some(Sample { task, line: *line_number, groups, answer, tokens })
             };
-            lines.iter().filter_map(of).collect()
+            lines.iter().filter_map(of).collect::<Vec<_>>()
         };
-        let (train, validation, test) = (part(For::Training), part(For::Validation), part(For::Test));
+        let mut gate = Gate::new(config.lengths, "images");
+        let mut admitted = |what| {
+            let samples = part(what).into_iter().filter_map(|it| it.admitted(&mut gate).transpose());
+            samples.collect::<Result<Vec<_>, _>>()
+        };
+        let (train, validation, test) = (admitted(For::Training)?, admitted(For::Validation)?, admitted(For::Test)?);
         let (pools, max_words) = (split.pools(lines), config.max_words);
-        Self { tasks, train, validation, test, subjects, skipped: Vec::new(), pools, words, max_words, album }
+        let (outside, skipped) = (gate.counts, Vec::new());
+        Ok(Self { tasks, train, validation, test, subjects, outside, skipped, pools, words, max_words, album })
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
@@ -160,7 +168,8 @@ impl Samples {
                     return Err(DataError::OneLabel { path, task: name, label: label.clone() });
                 }
                 _ if train == 0 || held_out == 0 => {
-                    return Err(DataError::NoSamples { path, task: name, lines, train, held_out });
+                    let outside = also_told(&self.outside);
+                    return Err(DataError::NoSamples { path, task: name, lines, train, held_out, outside });
                 }
                 _ => (),
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::Admit;
 use plimsoll_train::BadSample;
 
 use crate::room::Room;
@@ -18,6 +19,8 @@ pub struct SamplesConfig {
     pub max_words: u32,
     /// The parts of each subject's images that are held out; 0.2 to validate on by default, and none to test on.
     pub shares: Shares,
+    /// Which samples take part, by their images: to train on, and held out.
+    pub lengths: Admit,
     /// What becomes of a line that makes no sample, or whose images cannot be used.
     pub bad_sample: BadSample,
     /// What loading may use.
@@ -27,7 +30,7 @@ pub struct SamplesConfig {
 impl SamplesConfig {
     /// Reads this folder as it is done by default.
     pub fn new(folder: PathBuf, room: Room) -> Self {
-        let shares = Shares::validating(0.2);
-        Self { folder, image_size: 32, max_words: 24, shares, bad_sample: BadSample::Fail, room }
+        let (shares, lengths) = (Shares::validating(0.2), Admit::default());
+        Self { folder, image_size: 32, max_words: 24, shares, lengths, bad_sample: BadSample::Fail, room }
     }
 }

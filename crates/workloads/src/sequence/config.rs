@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::Admit;
 use plimsoll_train::BadSample;
 
 use crate::split::Shares;
@@ -20,8 +21,8 @@ pub struct RecordingsConfig {
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
     pub classes: Vec<String>,
-    /// The most frames of a recording; those that follow are cut off.
-    pub longest: u32,
+    /// Which recordings take part, by their frames: to train on, and held out.
+    pub lengths: Admit,
 }
 
 impl RecordingsConfig {
@@ -33,7 +34,7 @@ impl RecordingsConfig {
             group_column: None,
             bad_sample: BadSample::Fail,
             classes: Vec::new(),
-            longest: u32::MAX,
+            lengths: Admit::default(),
         }
     }
 }

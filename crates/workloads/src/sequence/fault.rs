@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::endings::endings;
 use crate::files::{NoFile, missing};
+use crate::outside::Outside;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
@@ -168,7 +169,7 @@ pub enum DataError {
     /// Too few samples are left.
     #[error(
         "find samples in {}: {usable} of the {lines} lines of labels.csv can be used, with {labels} different labels; \
-         at least two labels are needed, one of them with two samples (one to train on, one to validate on)",
+         at least two labels are needed, one of them with two samples (one to train on, one to validate on){outside}",
         folder.display()
     )]
     TooFew {
@@ -180,6 +181,8 @@ pub enum DataError {
         lines: usize,
         /// Different labels among the samples that can be used.
         labels: usize,
+        /// What is said of those whose lengths are not wanted.
+        outside: String,
     },
     /// There are too few groups for all parts.
     #[error(
@@ -216,6 +219,9 @@ pub enum DataError {
         /// The groups that have it.
         groups: Vec<String>,
     },
+    /// A recording has a length that is not wanted.
+    #[error(transparent)]
+    Outside(#[from] Outside),
     /// Whoever watches has asked for the end.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),

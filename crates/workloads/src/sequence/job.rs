@@ -240,7 +240,7 @@ impl Job for SequenceJob {
         let fits = self.recordings.all_held_out().filter(|it| it.n_frames <= extent.edge());
         let longest = fits.max_by_key(|it| it.n_frames);
         let name = longest.map_or_else(String::new, ToString::to_string);
-        format!("{name}, held out, which a lower `sequence.longest` cuts")
+        format!("{name}, held out, which a lower `data.longest` cuts or skips, as `data.outside` says")
     }
 
     fn validate(

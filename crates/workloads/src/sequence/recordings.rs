@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use plimsoll_sampler::{AdmitCounts, Oversize};
 use plimsoll_train::BadSample;
 
 use super::config::RecordingsConfig;
@@ -14,6 +15,7 @@ use super::labels::{self, Row};
 use super::recording::{Recording, by_length};
 use super::signature::Signature;
 use crate::checksum::Checksum;
+use crate::outside::{Gate, Outside, also_told, cut_at};
 use crate::split::Divided;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
@@ -30,12 +32,13 @@ pub struct Recordings {
     pub test: Vec<Recording>,
     /// Lines and files that were left out, each with the reason.
     pub skipped: Vec<String>,
-    /// Recordings that are cut.
-    pub n_cut: usize,
+    /// Recordings that are left out or cut for their lengths.
+    pub outside: AdmitCounts,
     /// The column of the groups of which each lies in one part, where there are such.
     pub group_column: Option<String>,
     folder: PathBuf,
     form: Form,
+    /// The frames that are read of a recording at most.
     longest: u32,
     bad_sample: BadSample,
 }
@@ -58,22 +61,25 @@ impl Recordings {
     pub fn read_watched(config: &RecordingsConfig, watch: Watch<'_>) -> Result<Self, DataError> {
         let labels = labels::read(&config.folder, &config.classes, config.group_column.as_deref(), config.bad_sample)?;
         let lines = labels.rows.len() + labels.skipped.len();
-        let mut scan = Scan { folder: &config.folder, bad_sample: config.bad_sample, skipped: labels.skipped };
+        let mut scan = Scan::new(config, labels.skipped);
         let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
         let seen = scan.sift(rows, |path, ()| Seen::look(path), watch)?;
         let form = Form::of(&seen.iter().map(|(_, seen)| *seen).collect::<Vec<_>>());
-        let (longest, whole) = (config.longest.max(1), scan.sift(seen, |_, seen| form.n_frames(seen), watch)?);
-        let n_cut = whole.iter().filter(|(_, n)| longest < *n).count();
-        let found: Vec<_> = whole.into_iter().map(|(row, n)| (row, n.min(longest))).collect();
+        let (whole, mut gate) =
+            (scan.sift(seen, |_, seen| form.n_frames(seen), watch)?, Gate::new(config.lengths, form.unit()));
+        gate.counts.empty += scan.n_empty;
+        let found: Vec<_> =
+            whole.into_iter().filter_map(|found| passed(&mut gate, found).transpose()).collect::<Result<_, _>>()?;
         let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
         let (usable, labels, folder) = (found.len(), names.len(), config.folder.clone());
         let classes = if config.classes.is_empty() { names.into_iter().collect() } else { config.classes.clone() };
         let Divided { train, validation, test } = divided(found, &classes, config)?;
         if labels < 2 || validation.is_empty() {
-            return Err(DataError::TooFew { folder, usable, lines, labels });
+            return Err(DataError::TooFew { folder, usable, lines, labels, outside: also_told(&gate.counts) });
         }
         let (skipped, bad_sample, group_column) = (scan.skipped, config.bad_sample, config.group_column.clone());
-        Ok(Self { classes, train, validation, test, skipped, n_cut, group_column, folder, form, longest, bad_sample })
+        let (outside, longest) = (gate.counts, cut_at(config.lengths));
+        Ok(Self { classes, train, validation, test, skipped, outside, group_column, folder, form, longest, bad_sample })
     }
 
     /// Returns what a run sees of them.
@@ -87,6 +93,7 @@ impl Recordings {
             unit: self.form.unit(),
             lengths: self.train.iter().map(|it| u64::from(it.n_frames)).collect(),
             kinds: vec![("labels", counted(self.train.iter().chain(self.all_held_out()).map(label)))],
+            outside: self.outside,
             skipped: self.skipped.clone(),
         }
     }
@@ -162,14 +169,29 @@ impl Recordings {
     }
 }
 
+/// Lets a recording pass with the frames that it takes part with.
+fn passed(gate: &mut Gate, (row, n_frames): (Row, u32)) -> Result<Option<(Row, u32)>, Outside> {
+    let n_frames = gate.pass(n_frames, || row.path.clone())?;
+    Ok(n_frames.map(|n| (row, n)))
+}
+
 /// The first look at every file.
 struct Scan<'a> {
     folder: &'a Path,
     bad_sample: BadSample,
     skipped: Vec<String>,
+    /// Whether files that hold nothing are counted, and no fault.
+    skips_empty: bool,
+    n_empty: u64,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    fn new(config: &'a RecordingsConfig, skipped: Vec<String>) -> Self {
+        let RecordingsConfig { folder, bad_sample, lengths, .. } = config;
+        let skips_empty = lengths.too_short != Oversize::Refuse;
+        Self { folder, bad_sample: *bad_sample, skipped, skips_empty, n_empty: 0 }
+    }
+
     /// Keeps the rows that pass a look.
     fn sift<T, U>(
         &mut self,
@@ -184,6 +206,7 @@ impl Scan<'_> {
             let path = self.folder.join(&row.path);
             match look(&path, known) {
                 Ok(seen) => kept.push((row, seen)),
+                Err(Fault::Empty(_)) if self.skips_empty => self.n_empty += 1,
                 Err(fault) if self.bad_sample == BadSample::Skip => self.skipped.push(format!("{}: {fault}", row.path)),
                 Err(fault) => return Err(DataError::File { path, fault }),
             }

@@ -63,7 +63,7 @@ impl Source for RecordingStream {
     }
 
     fn smaller(&self) -> &'static str {
-        "a lower `sequence.longest`, which cuts it"
+        "a lower `data.longest` with `data.outside = \"truncate\"`, which cuts it"
     }
 
     /// The same in every epoch, unless the file changes; then it has to fit what is known of the lengths.

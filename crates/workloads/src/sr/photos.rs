@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use plimsoll_sampler::AdmitCounts;
 use plimsoll_types::Bytes;
 
 use super::config::{BadImage, PhotosConfig};
@@ -265,6 +266,7 @@ pub fn survey(config: &PhotosConfig, watch: Watch<'_>) -> Result<(Survey, Option
         unit: "pixels of the smaller side",
         lengths,
         kinds: Vec::new(),
+        outside: AdmitCounts::default(),
         skipped,
     };
     Ok((survey, smallest))

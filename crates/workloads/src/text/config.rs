@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use plimsoll_sampler::Admit;
 use plimsoll_train::BadSample;
 
 use crate::room::Room;
@@ -18,6 +19,8 @@ pub struct CorpusConfig {
     pub bad_document: BadSample,
     /// Tokens that the tokenizer may have.
     pub vocabulary: usize,
+    /// Which sections take part, by their predicted tokens before they are cut: to train on, and held out.
+    pub lengths: Admit,
     /// The most tokens of a section that are predicted; a longer one is cut into equal pieces.
     pub longest: u32,
     /// What loading may use.

@@ -1,5 +1,7 @@
 //! Documents as sections of tokens, split into training, validation and test.
 
+use plimsoll_sampler::AdmitCounts;
+
 use super::baseline::Baselines;
 use super::config::CorpusConfig;
 use super::documents::Documents;
@@ -7,6 +9,7 @@ use super::error::TextError;
 use super::held_out::HeldOut;
 use super::tokenized::Sections;
 use super::tokenizer::Tokenizer;
+use crate::outside::Gate;
 use crate::split::Divided;
 use crate::watch::{Interrupted, Watch, tell, unwatched};
 
@@ -21,6 +24,8 @@ pub struct Corpus {
     pub validation: HeldOut,
     /// Sections of those that are held out to test on, where there are any.
     pub test: Option<HeldOut>,
+    /// Sections that are left out or truncated for their lengths.
+    pub outside: AdmitCounts,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
 }
@@ -65,7 +70,8 @@ impl Corpus {
         let skipped = std::mem::take(&mut documents.skipped);
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
-        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
+        let mut gate = Gate::new(config.lengths, "tokens");
+        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, &mut gate, watch);
         let (train, validation) = (sections(&train)?, sections(&validation)?);
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
         // What follows has the memory of the texts.
@@ -74,7 +80,7 @@ impl Corpus {
         let byte_lengths = tokenizer.byte_lengths();
         let held_out = |sections| HeldOut::new(sections, &baselines, &byte_lengths);
         let (validation, test) = (held_out(validation), test.map(held_out));
-        Ok(Self { tokenizer, train, validation, test, skipped })
+        Ok(Self { tokenizer, train, validation, test, outside: gate.counts, skipped })
     }
 }
 

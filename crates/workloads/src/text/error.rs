@@ -7,6 +7,7 @@ use plimsoll_types::Bytes;
 
 use super::vocabulary::{LEAST_VOCABULARY, MOST_VOCABULARY};
 use crate::files::FolderError;
+use crate::outside::Outside;
 use crate::survey::AboutFolder;
 use crate::watch::Interrupted;
 
@@ -87,6 +88,19 @@ pub enum TextError {
     /// Sections without room for a token.
     #[error("cut documents into sections: `text.longest` is {0} tokens, it must be at least 1")]
     Longest(u32),
+    /// A section has a length that is not wanted.
+    #[error(transparent)]
+    Outside(#[from] Outside),
+    /// A part of the documents has no section of a length that is wanted.
+    #[error(
+        "find sections of the lengths that are wanted: of {texts} to train on, or that are held out, none is left: {outside}"
+    )]
+    NoneLeft {
+        /// Sections of the part.
+        texts: usize,
+        /// What is said of those whose lengths are not wanted.
+        outside: String,
+    },
     /// The tokens cannot be indexed.
     #[error("index the sections: {0}")]
     Sampler(#[from] plimsoll_sampler::IndexError),

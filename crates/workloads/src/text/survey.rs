@@ -5,6 +5,7 @@ use super::corpus::{Corpus, learnt};
 use super::documents::Documents;
 use super::error::TextError;
 use super::tokenized::Sections;
+use crate::outside::Gate;
 use crate::split::Divided;
 use crate::survey::Survey;
 use crate::watch::Watch;
@@ -40,7 +41,8 @@ impl Corpus {
         let is_all = n_bytes <= LOOKED_AT;
         let looked_at = if is_all { train.clone() } else { spread(&train) };
         let tokenizer = learnt(&looked_at, config.vocabulary, watch)?;
-        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, watch);
+        let mut gate = Gate::new(config.lengths, "tokens");
+        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, &mut gate, watch);
         let found = sections(&looked_at)?;
         let mut n_of = |texts: &[&str]| {
             if is_all && !texts.is_empty() { sections(texts).map(|it| it.len()) } else { Ok(texts.len()) }
@@ -57,6 +59,7 @@ impl Corpus {
             unit: "tokens",
             lengths: (0..found.len()).map(length).collect(),
             kinds: Vec::new(),
+            outside: gate.counts,
             skipped: documents.skipped,
         };
         Ok(TextSurvey { survey, vocabulary: tokenizer.vocabulary(), sampled })
@@ -72,6 +75,7 @@ fn spread<'a>(texts: &[&'a str]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_sampler::Admit;
     use plimsoll_train::BadSample;
 
     use super::*;
@@ -85,6 +89,7 @@ mod tests {
             shares: Shares { validation: 0.2, test: 0.2 },
             bad_document: BadSample::Fail,
             vocabulary: 400,
+            lengths: Admit::default(),
             longest: 64,
             room: Room::boundless(folder),
         }

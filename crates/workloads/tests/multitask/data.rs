@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
+use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
 use plimsoll_train::{BadSample, Draw, Item, Job, Source};
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Shares;
@@ -55,6 +56,32 @@ fn folder(change: impl Fn(Vec<String>) -> Vec<String>) -> tempfile::TempDir {
 fn read(folder: &Path, bad_sample: BadSample) -> Result<Samples, DataError> {
     let store = tempfile::tempdir().unwrap();
     Samples::read(&SamplesConfig { folder: folder.to_owned(), bad_sample, ..samples_config(store.path()) })
+}
+
+#[test]
+fn samples_of_other_numbers_of_images_are_refused_skipped_or_cut_and_counted() {
+    let store = tempfile::tempdir().unwrap();
+    let with = |shortest, outside| {
+        let lengths = Admit { shortest, longest: 2, too_short: outside, too_long: outside };
+        Samples::read(&SamplesConfig { lengths, ..samples_config(store.path()) })
+    };
+    let all = fixtures();
+    let n_long = |some: &[Sample]| some.iter().filter(|it| 2 < it.n_images()).count();
+    let long = [&all.train, &all.validation, &all.test].map(|it| n_long(it));
+    let (skipped, cut) = (with(1, Oversize::Skip).unwrap(), with(1, Oversize::Truncate).unwrap());
+    assert!(0 < long[0] && n_long(&skipped.train) + n_long(&cut.train) == 0, "{long:?}");
+    assert_eq!((skipped.train.len() + long[0], cut.train.len()), (all.train.len(), all.train.len()));
+    let n_long = long.iter().sum::<usize>() as u64;
+    assert_eq!(skipped.outside, AdmitCounts { too_long: n_long, ..AdmitCounts::default() });
+    assert_eq!(cut.outside, AdmitCounts { truncated: n_long, ..AdmitCounts::default() });
+    let told = with(1, Oversize::Refuse).unwrap_err().to_string();
+    assert!(told.starts_with("use line ") && told.contains(" of samples.jsonl: its length in images is "), "{told}");
+    // Some tasks have single images alone.
+    let told = with(2, Oversize::Skip).unwrap_err().to_string();
+    assert!(
+        told.contains("samples of task `single`") && told.contains(" shorter than `data.shortest` are skipped"),
+        "{told}"
+    );
 }
 
 #[test]

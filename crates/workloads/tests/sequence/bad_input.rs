@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use hound::{SampleFormat, WavSpec, WavWriter};
+use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
 use plimsoll_train::{BadSample, Item, Job, Source, SourceError};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{DataError, RecordingStream, Recordings, RecordingsConfig};
@@ -60,6 +61,45 @@ fn a_folder_of_recordings_is_read() {
     let recordings = Recordings::read(&config(folder().path())).unwrap();
     assert_eq!((recordings.train.len(), recordings.validation.len(), recordings.n_values()), (2, 2, 40));
     assert_eq!((recordings.classes.as_slice(), recordings.skipped.len()), (&["a".to_owned(), "b".to_owned()][..], 0));
+}
+
+#[test]
+fn recordings_outside_are_refused_skipped_or_cut_and_counted() {
+    let folder = folder();
+    wav(&folder.path().join("silent.wav"), 8000, 0);
+    wav(&folder.path().join("long.wav"), 8000, 8000);
+    fs::write(folder.path().join("labels.csv"), format!("{LABELS}a,silent.wav,z\nb,long.wav,z\n")).unwrap();
+    let whole = RecordingsConfig { bad_sample: BadSample::Skip, ..config(folder.path()) };
+    let lengths = |config: &RecordingsConfig| {
+        let it = Recordings::read(config).unwrap();
+        let mut lengths: Vec<_> = it.train.iter().chain(&it.validation).map(|it| it.n_frames).collect();
+        lengths.sort_unstable();
+        (lengths, it.outside)
+    };
+    let (all, none) = lengths(&whole);
+    assert_eq!(
+        (all.len(), none),
+        (5, AdmitCounts::default()),
+        "what holds nothing is damaged, unless lengths are skipped"
+    );
+    let (shortest, longest) = (all[1], all[3]);
+    let with = |outside, too_long| {
+        let lengths = Admit { shortest, longest, too_short: outside, too_long };
+        RecordingsConfig { lengths, ..config(folder.path()) }
+    };
+    let (kept, counts) = lengths(&with(Oversize::Skip, Oversize::Skip));
+    assert_eq!(kept, all[1..4]);
+    assert_eq!(counts, AdmitCounts { empty: 1, too_short: 1, too_long: 1, ..AdmitCounts::default() });
+    let (cut, counts) = lengths(&with(Oversize::Skip, Oversize::Truncate));
+    assert_eq!(cut, [&all[1..4], &[longest]].concat());
+    assert_eq!(counts, AdmitCounts { empty: 1, too_short: 1, truncated: 1, ..AdmitCounts::default() });
+    let refusing = RecordingsConfig { bad_sample: BadSample::Skip, ..with(Oversize::Refuse, Oversize::Refuse) };
+    let told = Recordings::read(&refusing).err().unwrap().to_string();
+    let first = format!(
+        "use one.wav: its length in frames of 10 ms is {}, and `data.shortest` to `data.longest` are {shortest} to",
+        all[0]
+    );
+    assert!(told.starts_with(&first), "{told}");
 }
 
 #[test]

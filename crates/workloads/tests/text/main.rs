@@ -20,7 +20,7 @@ use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use plimsoll_probe::TrackingAllocator;
-use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
+use plimsoll_sampler::{Admit, BatchPlanner, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{BadSample, Draw, Index, Item, Job, Lengths, Part, Source, Validation};
 use plimsoll_types::{Extent, StepShape};
@@ -42,6 +42,7 @@ fn config(folder: &Path) -> CorpusConfig {
         shares: Shares::validating(0.2),
         bad_document: BadSample::Fail,
         vocabulary: 300,
+        lengths: Admit::default(),
         longest: 96,
         room: Room::boundless(folder),
     }
