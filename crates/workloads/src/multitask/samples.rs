@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use plimsoll_sampler::{Admit, AdmitCounts};
+use plimsoll_sampler::AdmitCounts;
 use plimsoll_train::BadSample;
 use plimsoll_types::Extent;
 
