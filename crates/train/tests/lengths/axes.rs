@@ -6,7 +6,7 @@ mod job;
 use std::collections::BTreeSet;
 
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
-use plimsoll_predict::cells;
+use plimsoll_sampler::cells;
 use plimsoll_train::{Existing, FitConfig, Job, Loader, LoaderConfig, StepUnit, Wanted, replay};
 use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, MicroBatch};
 

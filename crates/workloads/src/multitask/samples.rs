@@ -149,7 +149,7 @@ impl Samples {
         let (train, validation, test) = (admitted(For::Training)?, admitted(For::Validation)?, admitted(For::Test)?);
         let (pools, max_words) = (split.pools(lines), config.max_words);
         let (outside, skipped) = (gate.counts, Vec::new());
-        Ok(Self { tasks, train, validation, test, subjects, outside, skipped, pools, words, max_words, album })
+        Ok(Self { train, validation, test, subjects, outside, skipped, tasks, pools, words, max_words, album })
     }
 
     /// Whether there is something to learn and to measure for every task that there is.
