@@ -10,8 +10,9 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
-use plimsoll_predict::{Platform, PredictorConfig, cells};
+use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
+use plimsoll_sampler::cells;
 use plimsoll_train::{
     BalanceConfig, ControllerConfig, Existing, FitConfig, Job, LearningRate, LoaderConfig, LongestEdges,
     OptimizerRecovery, RunDir, Scaling, Shell, Source, StopFlag, fit,
