@@ -160,14 +160,18 @@ fn most_probable(guesses: &[&Guess]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_sampler::Admit;
+
     use super::*;
+    use crate::outside::Gate;
     use crate::text::Tokenizer;
     use crate::watch::unwatched;
 
     /// Sections of bytes, of which each is a token.
     fn sections(texts: &[&str]) -> (Sections, usize) {
         let tokenizer = Tokenizer::train(std::iter::empty(), 257).unwrap();
-        (Sections::try_new(&tokenizer, texts, 64, &mut unwatched).unwrap(), tokenizer.vocabulary())
+        let mut gate = Gate::new(Admit::default(), "tokens");
+        (Sections::try_new(&tokenizer, texts, 64, &mut gate, &mut unwatched).unwrap(), tokenizer.vocabulary())
     }
 
     fn sum(baselines: &Baselines, of: &Sections) -> Nats {
