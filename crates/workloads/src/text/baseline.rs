@@ -171,8 +171,7 @@ mod tests {
     fn sections(texts: &[&str]) -> (Sections, usize) {
         let tokenizer = Tokenizer::train(std::iter::empty(), 257).unwrap();
         let mut gate = Gate::new(Admit::default(), "tokens");
-        let sections = Sections::try_new(&tokenizer, texts, 64, &mut gate, &mut unwatched).unwrap();
-        (sections, tokenizer.vocabulary())
+        (Sections::try_new(&tokenizer, texts, 64, &mut gate, &mut unwatched).unwrap(), tokenizer.vocabulary())
     }
 
     fn sum(baselines: &Baselines, of: &Sections) -> Nats {
