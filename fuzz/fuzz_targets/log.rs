@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_fuzz::limited;
-use plimsoll_monitor::{RunFacts, TrainingReport, decode, decode_bytes, encode, steps_csv};
+use plimsoll_monitor::{History, RunFacts, StepsCsv, Table, TrainingReport, decode, decode_bytes, encode};
 use plimsoll_types::Event;
 
 fn written(events: &[Event]) -> String {
@@ -16,6 +16,6 @@ fuzz_target!(|input: &[u8]| limited(|| {
     let first = written(&log.events);
     let again = decode(&first).expect("what is written is read");
     assert_eq!(written(&again.events), first);
-    let report = TrainingReport::new(&log.events, RunFacts::default());
-    drop((report.to_json(), report.to_markdown(), steps_csv(&log.events)));
+    let report = TrainingReport::new(&History::of(&log.events), RunFacts::default());
+    drop((report.to_json(), report.to_markdown(), StepsCsv::default().of(&log.events)));
 }));

@@ -1,7 +1,7 @@
 //! How fast are the hot paths?
 //!
 //! One benchmark per path that runs in every training step, or for every sample: `prediction`, `policy`, `guard`,
-//! `draw`, `collate`, `fleet`, `monitor` and `allocator`, under `benches/`.
+//! `draw`, `collate`, `fleet`, `monitor` and `allocator`, under `benches/`; `crops`, of super-resolution, takes `--features proof`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
 //! Six modules measure more than a path:
@@ -13,7 +13,7 @@
 //! * [`proof`] compares plans with real steps;
 //! * [`end_to_end`] compares whole runs with planned and with random batches.
 //!
-//! The binary `proof` runs steps on real devices, and is the only thing here that takes Burn to build.
+//! The binary `proof` runs steps on real devices, and takes Burn to build, as the benchmark `crops` does.
 //!
 //! ```text
 //! cargo bench -p plimsoll-bench                    # everything, in about a minute

@@ -187,10 +187,13 @@ impl Report {
         row("recoveries", self.recoveries.to_string());
         row("samples lost / repeated", format!("{} / {}", self.lost, self.repeated));
         row("runs not finished", self.unfinished.to_string());
-        row("kills −9 with bit-identical weights and events", format!("{} of {}", self.kills_identical, self.kills));
+        row(
+            "kills −9 of deterministic rounds, those before damaged and vanished files too, with bit-identical weights and events",
+            format!("{} of {}", self.kills_identical, self.kills),
+        );
         row("rounds with them", format!("{} of {}", self.identical_rounds, self.compared_rounds));
         let [rounding, tolerance, other_seed] = self.distances;
-        row("largest distance of weights after out of memory", format!("{:.1e}", self.largest_distance));
+        row("largest distance of weights of `sr` after out of memory", format!("{:.1e}", self.largest_distance));
         row(
             "tolerance",
             format!("{tolerance:.1e}, ten times what the size of micro-batches alone makes ({rounding:.1e})"),

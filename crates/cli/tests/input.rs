@@ -47,7 +47,9 @@ fn a_number_that_is_none_is_refused_by_every_command_that_takes_it() {
     for share in ["nan", "-0.1", "1", "inf"] {
         check(&["find", "--batch-reduction", share], &["--batch-reduction", "from 0 to 0.9"]);
     }
-    for (flag, allowed) in [("--batch-max=0", "1..=1048576"), ("--edge=0", "a length from 1 to 1048576"), ("--edge=1.5", "--edge")] {
+    for (flag, allowed) in
+        [("--batch-max=0", "1..=1048576"), ("--edge=0", "a length from 1 to 1048576"), ("--edge=1.5", "--edge")]
+    {
         check(&["find", flag], &[allowed]);
     }
     for epochs in ["nan", "0", "-1", "inf", "1e7"] {

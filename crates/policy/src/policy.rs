@@ -97,8 +97,8 @@ impl Policy {
         }
     }
 
-    /// Returns the largest micro-batch of each cell, where the policy has several: at least 1, and never more for a cell than
-    /// for one that it covers.
+    /// Returns the largest micro-batch of each cell, where samples are padded: at least 1, and unless they are fixed never more
+    /// for a cell than for one that it covers.
     pub fn batch_sizes(&self) -> Option<&[u32]> {
         match self {
             Self::Bucketed(bucketed) => Some(bucketed.batch_sizes()),

@@ -2,7 +2,7 @@
 
 use burn::backend::autodiff::NodeId;
 use plimsoll_predict::SMALL_GRAPH;
-use plimsoll_types::Extent;
+use plimsoll_types::{Extent, MAX_AXES};
 
 /// The nodes that all threads have made until now.
 ///
@@ -24,16 +24,27 @@ impl Nodes {
     }
 
     /// Returns, for each of several parts of these extents that were made since, side by side by one program, no more than its
-    /// own: some nodes are the same for each, and others grow with its first edge.
+    /// own: some nodes are the same for each, and others grow with one of its edges.
     pub(crate) fn made_by(self, extents: &[Extent]) -> Vec<u64> {
-        let edges = || extents.iter().map(|it| u64::from(it.edge()));
-        let (all, n, sum) = (self.all(), extents.len().max(1) as u64, edges().sum::<u64>());
-        edges().map(|edge| large((all / n).min(all * edge / sum.max(1)))).collect()
+        shared(self.all(), extents).into_iter().map(large).collect()
     }
 
     fn all(self) -> u64 {
         NodeId::new().value.saturating_sub(self.0).saturating_sub(1)
     }
+}
+
+/// Divides nodes among parts: to each the least that any axis, or their number, gives it.
+fn shared(all: u64, extents: &[Extent]) -> Vec<u64> {
+    let sums = extents.iter().fold([0u64; MAX_AXES], |mut sums, it| {
+        sums.iter_mut().zip(it.edges()).for_each(|(sum, edge)| *sum += u64::from(*edge));
+        sums
+    });
+    let share = |it: &Extent| {
+        let along = it.edges().iter().zip(sums).map(|(edge, sum)| all * u64::from(*edge) / sum.max(1));
+        along.fold(all / extents.len().max(1) as u64, u64::min)
+    };
+    extents.iter().map(share).collect()
 }
 
 fn large(n_nodes: u64) -> u64 {
@@ -45,6 +56,13 @@ mod tests {
     use burn::tensor::{Device, Tensor};
 
     use super::*;
+
+    #[test]
+    fn no_part_gets_more_nodes_than_its_shortest_axis_says() {
+        let extents = [[4, 8], [4, 64]].map(|edges| Extent::try_new(&edges).unwrap());
+        assert_eq!(shared(7200, &extents), [800, 3600]);
+        assert_eq!(shared(7200, &[Extent::new(8), Extent::new(64)]), [800, 3600]);
+    }
 
     #[test]
     fn small_graphs_have_room_beside_every_bound() {

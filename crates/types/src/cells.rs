@@ -36,12 +36,13 @@ pub struct Cells(Vec<Extent>);
 struct Written(#[serde(with = "edge_or_edges")] Extent);
 
 impl Cells {
-    /// Whether all have as many axes, none is empty, and none comes before one that it covers, nor twice.
+    /// Whether all have as many axes, none is empty, none comes before one that it covers, nor twice, and the last covers all.
     pub fn is_ordered(&self) -> bool {
         let comes_well = |(at, it): (usize, &Extent)| {
             it.edge() != 0 && it.n_axes() == self.n_axes() && !self.0[at + 1..].iter().any(|later| it.covers(*later))
         };
-        self.0.iter().enumerate().all(comes_well)
+        let holds_all = self.0.last().is_none_or(|last| self.0.iter().all(|it| last.covers(*it)));
+        holds_all && self.0.iter().enumerate().all(comes_well)
     }
 
     /// Returns how many axes samples have; 1 where there is no cell.
@@ -123,6 +124,7 @@ mod tests {
         for wrong in [Cells::from(vec![8, 8]), Cells::from(vec![16, 8]), Cells::from(vec![0, 8])] {
             assert!(!wrong.is_ordered(), "{wrong}");
         }
+        assert!(!cells(&[&[1, 8], &[4, 2]]).is_ordered(), "none holds all");
         assert!(!cells(&[&[4, 8], &[1, 8]]).is_ordered() && !cells(&[&[1], &[4, 8]]).is_ordered());
     }
 

@@ -64,7 +64,7 @@ impl BucketedConfig {
     pub(super) fn validate(&self) -> Result<(), PolicyError> {
         let Self { cells, start, .. } = self;
         if cells.is_empty() || !cells.is_ordered() {
-            let allowed = "a growing list of lengths from 1";
+            let allowed = "edges that grow from 1, or cells of as many axes, none before one that it covers, the last of which covers all";
             return Err(PolicyError::out_of_range("edges", format!("[{cells}]"), allowed));
         }
         check_range("batch_max", &self.batch_max, &(1..=LARGEST))?;
@@ -74,7 +74,11 @@ impl BucketedConfig {
                 && start.iter().all(|batch| (1..=self.batch_max).contains(batch))
         };
         if let Some(start) = start.as_ref().filter(|start| !fits(start)) {
-            let allowed = format!("{} sizes from {} falling to 1", cells.len(), self.batch_max);
+            let allowed = format!(
+                "{} sizes from 1 to {}, none above that of a cell that its own covers",
+                cells.len(),
+                self.batch_max
+            );
             return Err(PolicyError::out_of_range("start", format!("{start:?}"), allowed));
         }
         check_range("raise_below", &self.raise_below, &(0.5..=super::LOWER_ABOVE))?;

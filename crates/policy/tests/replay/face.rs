@@ -90,11 +90,14 @@ fn a_value_that_is_not_allowed_is_named_with_its_range() {
     let bucketed = || BucketedConfig { cells: vec![8, 16].into(), ..BucketedConfig::default() };
     let refuse = |config, message: &str| check(PolicyConfig::Bucketed(config), message);
     for (edges, shown) in [(vec![], "[]"), (vec![0, 8], "[0, 8]"), (vec![8, 8], "[8, 8]")] {
-        let message = format!("edges is {shown}, allowed is a growing list of lengths from 1");
+        let message = format!(
+            "edges is {shown}, allowed is edges that grow from 1, or cells of as many axes, none before one that it covers, the last of which covers all"
+        );
         refuse(BucketedConfig { cells: edges.into(), ..bucketed() }, &message);
     }
     for (start, shown) in [(vec![4], "[4]"), (vec![4, 5], "[4, 5]"), (vec![4, 0], "[4, 0]"), (vec![65, 4], "[65, 4]")] {
-        let message = format!("start is {shown}, allowed is 2 sizes from 64 falling to 1");
+        let message =
+            format!("start is {shown}, allowed is 2 sizes from 1 to 64, none above that of a cell that its own covers");
         refuse(BucketedConfig { start: Some(start), ..bucketed() }, &message);
     }
     refuse(BucketedConfig { batch_max: 0, ..bucketed() }, "batch_max is 0, allowed is 1 to 1048576");

@@ -12,12 +12,13 @@ use crate::EdgesError;
 ///
 /// Along each axis the edges are those that pad least, as [`edges`] chooses them: all `most` of them where there is one axis.
 /// Where there are several, each begins with one edge, and the axis gets another whose edge saves the most padded positions,
-/// products over the axes, for as long as there are no more cells.
+/// products over the axes, for as long as there are no more cells; of all these the cells that pad least.
 /// Those count that hold a sample, or a batch of unlike ones: the smallest that covers some that do.
 ///
 /// # Errors
 ///
-/// Those of [`edges`], for the lengths along the first axis of which it refuses one.
+/// [`EdgesError::BelowOne`] for no cell, [`EdgesError::OtherAxes`] for a sample of other axes than `multiples`, and those of
+/// [`edges`], for the lengths along the first axis of which it refuses one.
 ///
 /// # Example
 ///
@@ -31,6 +32,13 @@ use crate::EdgesError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, EdgesError> {
+    if most == 0 {
+        return Err(EdgesError::BelowOne("most"));
+    }
+    let n_multiples = multiples.len();
+    if let Some(other) = extents.iter().find(|it| it.n_axes() != n_multiples) {
+        return Err(EdgesError::OtherAxes { n_multiples, n_axes: other.n_axes() });
+    }
     if let [multiple] = multiples {
         let lengths: Vec<u32> = extents.iter().map(|it| it.edge()).collect();
         return Ok(edges(&lengths, most, *multiple)?.edges.into());
@@ -40,7 +48,10 @@ pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, 
     let mut best = axes.padded(extents, &n_edges);
     while let Some((axis, padded)) = axes.refined(extents, &n_edges, most as usize) {
         n_edges[axis] += 1;
-        best = padded;
+        // The best edges of one number are not among those of the next, so that one more may pad more.
+        if padded.positions < best.positions {
+            best = padded;
+        }
     }
     let mut cells: Vec<Extent> = best.cells.into_iter().collect();
     cells.sort_unstable_by_key(|it| (it.positions(), *it));
@@ -61,8 +72,8 @@ impl Axes {
         let of_axis = |(axis, multiple): (usize, &u32)| {
             let lengths: Vec<u32> = extents.iter().map(|it| it.edges().get(axis).copied().unwrap_or(0)).collect();
             let mut all = Vec::new();
-            for k in 1..=most.max(1) {
-                let found = edges(&lengths, k.min(most), *multiple)?.edges;
+            for k in 1..=most {
+                let found = edges(&lengths, k, *multiple)?.edges;
                 if found.len() < k as usize {
                     break;
                 }

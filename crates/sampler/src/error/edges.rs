@@ -6,6 +6,16 @@ pub enum EdgesError {
     /// A number that must be at least one is zero.
     #[error("choose edges: `{0}` is 0, but must be at least 1")]
     BelowOne(&'static str),
+    /// A sample has other axes than there are multiples.
+    #[error(
+        "choose cells: a sample has lengths along {n_axes} axes, and {n_multiples} multiples are given, one for each axis"
+    )]
+    OtherAxes {
+        /// Multiples.
+        n_multiples: usize,
+        /// Axes of the sample.
+        n_axes: usize,
+    },
     /// There is no length.
     #[error("choose edges: there is no length, but there must be at least one")]
     NoLength,

@@ -26,8 +26,10 @@ impl<const AXES: usize> BatchSizes<AXES> {
         let of_cell = |(cell, size): (&Extent, &u32)| (*cell, config.multiple(config.batch_of(*cell).min(*size)));
         let cells: Vec<_> = config.cells.iter().zip(sizes).map(of_cell).collect();
         let edges: [Arc<[u32]>; AXES] = std::array::from_fn(|axis| config.cells.edges(axis).into());
+        let own = |point: Extent| cells.iter().find(|it| it.0 == point).map(|it| it.1);
         let most = |point: Extent| cells.iter().filter(|(cell, _)| cell.covers(point)).map(|it| it.1).max();
-        let sizes = points(&edges).map(|point| most(extent(point)).unwrap_or(0)).collect();
+        let size = |point| own(point).or_else(|| most(point)).unwrap_or(0);
+        let sizes = points(&edges).map(|point| size(extent(point))).collect();
         Self { edges, sizes }
     }
 }

@@ -34,7 +34,8 @@ impl Sum<'_> {
     fn add(&mut self, extent: Extent) {
         let cell = self.cells.at(extent).map(|at| self.cells[at]);
         if let Some(cell) = cell.filter(|it| it.edge() <= self.longest) {
-            (self.real, self.padded) = (self.real + extent.positions(), self.padded + cell.positions());
+            self.real = self.real.saturating_add(extent.positions());
+            self.padded = self.padded.saturating_add(cell.positions());
         }
     }
 }

@@ -48,7 +48,8 @@ impl<S: Source> Feed<S> {
             source,
             config: loader,
             is_deterministic: config.deterministic,
-            known: config.longest.train,
+            // Samples of several axes are not left out by a length.
+            known: config.longest.train.filter(|_| config.loader.cells.n_axes() == 1),
             unfit: None,
             agreed: None,
             epoch_samples: 0,

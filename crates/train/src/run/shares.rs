@@ -68,7 +68,7 @@ impl<J: Job> Run<'_, '_, J> {
     pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
         let (rank, cells) = (self.training.rank() as usize, &self.config.loader.cells);
         let to_deal = |batch: &Part| {
-            let at = cells.at(batch.extent).unwrap_or(0);
+            let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
             let limits = agreed.limits.iter().map(|it| it[at]).collect();
             let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
             BatchToDeal { n_samples: number(batch.n_rows() as u64), length: number(batch.extent.positions()), limits }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use plimsoll_sampler::MixedBatch;
 use plimsoll_train::sent;
-use plimsoll_types::StepShape;
+use plimsoll_types::{Extent, StepShape};
 
 use super::sizes::{Sizes, images_and_words};
 use super::source::SampleBuffer;
@@ -56,7 +56,7 @@ impl MixedTensors {
         smoothing: f32,
         device: &Device,
     ) -> Self {
-        let padded = images_and_words(buffer.extents[samples.start]);
+        let padded = padded(buffer.extents[samples.start], sizes);
         let mut host = Host::blank(samples.len(), padded, sizes, smoothing);
         let batch = buffer.mixed.batch();
         for (row, sample) in samples.enumerate() {
@@ -67,7 +67,7 @@ impl MixedTensors {
 
     /// Makes a batch of nothing on the device.
     pub(crate) fn blank(shape: StepShape, sizes: &Sizes, device: &Device) -> Self {
-        let (n, [images, words]) = (shape.samples as usize, images_and_words(shape.extent()));
+        let (n, [images, words]) = (shape.samples as usize, padded(shape.extent(), sizes));
         Self {
             pixels: Tensor::zeros([n * images, 3, sizes.image, sizes.image], device),
             groups: Tensor::zeros([n, 2, images], device),
@@ -80,6 +80,12 @@ impl MixedTensors {
             n_tasks: 1.0,
         }
     }
+}
+
+/// Returns the images and words that each sample of a batch has: an edge that is a multiple may be beyond the longest text.
+fn padded(extent: Extent, sizes: &Sizes) -> [usize; 2] {
+    let [images, words] = images_and_words(extent);
+    [images, words.min(sizes.words)]
 }
 
 /// The values of a batch on the host.
