@@ -16,7 +16,8 @@ use crate::proof::proof;
 
 pub(crate) const HELP: &str = "\
 bench [NAME]
-    Runs the benchmarks of hot paths, or the one of that name (`prediction`, `policy`, ..).
+    Runs the benchmarks of hot paths, or the one of that name (`prediction`, `policy`, ..). `crops` takes Burn to build, and
+    runs by its name alone.
 bench all [--compare BASE.json [--above RATIO] [--now FILE.json]]
     Runs the benchmarks of hot paths, `sampler` and `recovery`, and writes target/bench/all.json: a median with its unit for
     each, the machine and the versions. Says what is more than RATIO (default: 1.1) times what it was in BASE.json, such a
@@ -63,6 +64,9 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         [name, rest @ ..] if name == "recovery" => recovery(rest),
         [name, rest @ ..] if name == "scaling" => scaling(rest),
         [name] => {
+            if name == "crops" {
+                command.args(["--features", "proof"]);
+            }
             command.arg("--bench").arg(name);
             run_command(command)
         }

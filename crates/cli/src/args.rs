@@ -343,10 +343,10 @@ fn within(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
     number.ok_or_else(|| format!("allowed is a number from {} to {}", allowed.start(), allowed.end()))
 }
 
-/// Reads an extent: a length, or one along each axis with an `x` between them.
+/// Reads an extent: a length, or one along each axis with an `x` or a `×` between them.
 fn extent(text: &str) -> Result<Extent, String> {
     let edge = |it: &str| it.trim().parse().ok().filter(|edge| (1..=MOST_EDGE).contains(edge));
-    let edges: Option<Vec<u32>> = text.split('x').map(edge).collect();
+    let edges: Option<Vec<u32>> = text.split(['x', '×']).map(edge).collect();
     let extent = edges.and_then(|it| Extent::try_new(&it).ok());
     extent
         .ok_or_else(|| format!("allowed is a length from 1 to {MOST_EDGE}, or one along each of up to 3 axes, as 6x24"))
@@ -380,4 +380,15 @@ pub(crate) enum FindObjective {
     Largest,
     /// The one with the most samples per second.
     Throughput,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extent;
+
+    #[test]
+    fn an_extent_is_read_as_it_is_printed() {
+        assert!(extent("6x24").is_ok_and(|it| it.n_axes() == 2));
+        assert_eq!(extent("6 × 24"), extent("6x24"));
+    }
 }

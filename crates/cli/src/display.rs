@@ -10,6 +10,7 @@ use plimsoll_train::Doing;
 use plimsoll_types::{Decision, Event, RunStarted};
 
 use crate::beat::{Beat, EVERY, silence};
+use crate::say::is_silent;
 
 /// Redraws of the view: twice a second, because a write to a terminal costs as much as all else that Plimsoll does in
 /// a step.
@@ -92,8 +93,13 @@ impl Display {
         let lasting = if self.live.is_some() && is_adjustment(event) { None } else { Some(event) };
         let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length));
         if let Some(line) = line.or_else(|| self.alarm(event)) {
-            let erasure = self.erasure();
-            self.beat.say(&format!("{erasure}{line}\n"), false);
+            if is_silent() {
+                // Of all lines, only a warning is said then.
+                eprintln!("{line}");
+            } else {
+                let erasure = self.erasure();
+                self.beat.say(&format!("{erasure}{line}\n"), false);
+            }
         }
         if matches!(event, Event::StepDone(_)) {
             let is_first = self.asked.is_none();
@@ -166,8 +172,17 @@ impl Display {
         let share = done.peak.share_of(done.capacity);
         let before = std::mem::replace(&mut self.alarmed, ALARM < share);
         (self.alarmed && !before).then(|| {
-            format!("step {}: warning: peak {} is {:.0} % of the capacity", done.step, done.peak, 100.0 * share)
+            format!("warning: step {}: peak {} is {:.0} % of the capacity", done.step, done.peak, 100.0 * share)
         })
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        // What comes next, such as an error, does not stand behind the view.
+        if 0 < self.drawn {
+            self.clear();
+        }
     }
 }
 

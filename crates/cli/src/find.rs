@@ -47,7 +47,11 @@ impl WithJob for Find<'_> {
         let largest = prepared.largest_sample;
         let has_room = |it: &Extent| it.n_axes() == largest.n_axes() && largest.covers(*it);
         if let Some(edge) = args.edge.filter(|it| !has_room(it)) {
-            let allowed = format!("allowed is 1 to {largest}, what every sample has room for");
+            let edges = match largest.n_axes() {
+                1 => "1".to_owned(),
+                n => format!("an edge along each of {n} axes, as in 6x24, up"),
+            };
+            let allowed = format!("allowed is {edges} to {largest}, what every sample has room for");
             return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
         }
         let inference = prepared.inference_extents.last().copied();
@@ -120,10 +124,11 @@ impl Taken {
         let (name, samples, kind) = (name(*phase), self.samples(), devices[*tightest].0);
         let batches: Vec<_> = batches.iter().map(ToString::to_string).collect();
         format!(
-            "together             {samples} samples of edge {extent} at once in {name} ({})\n\
+            "together             {samples} samples {} at once in {name} ({})\n\
              tightest             device {tightest} ({kind})\n\
              what this is: batches by real steps on each device, within its own budget\n\
              use it: nothing to set, each device takes as much of a step as it is certain to hold\n",
+            sized(*extent),
             batches.join(" + ")
         )
     }
@@ -150,10 +155,11 @@ fn explained<J: Job>(
     it: &FoundBatch,
 ) -> String {
     let (batch, largest, budget, edge) = (it.batch(), it.found.largest, it.found.budget, extent.edge());
+    let sized = sized(extent);
     if phase == Phase::Infer {
         let most = MAX_INFERENCE_BATCH;
         return format!(
-            "what this is: a batch of edge {extent} without gradients, within the budget of {budget}\n\
+            "what this is: a batch {sized} without gradients, within the budget of {budget}\n\
              use it: nothing to set, a validation takes as many at a time as fit, up to {most}\n"
         );
     }
@@ -181,7 +187,7 @@ fn explained<J: Job>(
         }
     };
     format!(
-        "what this is: a micro-batch of edge {extent} in a step of {}, by real steps within the budget of {budget}{less}\n\
+        "what this is: a micro-batch {sized} in a step of {}, by real steps within the budget of {budget}{less}\n\
          others differ: `plan` bounds each size from fewer steps, and \"adaptive\" batches follow what a run measures\n\
          use it: {use_it}\n",
         settings.step().replace(" per step", "")
@@ -273,6 +279,11 @@ pub(crate) fn need(it: &Found) -> String {
     let Found { upper, budget, .. } = it;
     let how = if it.is_measured { "measured" } else { "not run, bounded by" };
     format!("{how} {upper} of the budget of {budget}")
+}
+
+/// Says what samples are padded or cut to.
+fn sized(extent: Extent) -> String {
+    if extent.n_axes() == 1 { format!("of edge {extent}") } else { format!("padded to {extent}") }
 }
 
 /// Returns how many real steps were made.

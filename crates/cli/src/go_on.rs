@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::args::TrainArgs;
+use crate::args::{LogFormat, TrainArgs};
 use crate::shell::{program, quoted};
 
 /// Returns the command that goes on with the run in a directory; what else it was given stands in its configuration.
@@ -28,6 +28,9 @@ fn of(program: &str, args: &TrainArgs, out: &Path) -> String {
     }
     if let Some(file) = &args.trace {
         words.extend(["--trace".to_owned(), quoted(file.as_os_str())]);
+    }
+    if args.log == LogFormat::Lines {
+        words.extend(["--log".to_owned(), "lines".to_owned()]);
     }
     if args.no_supervise {
         words.push("--no-supervise".to_owned());
@@ -56,6 +59,7 @@ mod tests {
         check(&[], "ภาพ$x", "plimsoll train --out 'ภาพ$x' --resume");
         check(&["--metrics-addr", "[::1]:1"], "a", "plimsoll train --out a --resume --metrics-addr [::1]:1");
         check(&["--trace", "a b"], "a", "plimsoll train --out a --resume --trace 'a b'");
+        check(&["--log", "lines"], "a", "plimsoll train --out a --resume --log lines");
         check(&[], "-x", "plimsoll train --out ./-x --resume");
         check(&[], "~/x", "plimsoll train --out '~/x' --resume");
     }

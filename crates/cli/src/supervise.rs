@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
         self.machines = None;
         if !gone.is_empty() && 0 < there.n_ranks() {
             let (n, of) = (there.n_ranks(), all.n_ranks());
-            show(&format!("{} does not answer: going on with {n} of {of} ranks\n", gone.join(", ")));
+            eprintln!("warning: {} does not answer: going on with {n} of {of} ranks", gone.join(", "));
             self.machines = Some(there);
         }
     }
@@ -233,7 +233,8 @@ impl<'a> Run<'a> {
         let what = self.deaths.last().map_or("", |it| &it.what);
         let from = self.reached.unwrap_or(0);
         let rung = if verdict.is_memory() { ", lower" } else { "" };
-        show(&format!("\nworker {what}: starting again at step {from}{rung}\n"));
+        show("\n");
+        eprintln!("warning: worker {what}: starting again at step {from}{rung}");
     }
 
     /// Says why there is no further attempt, and what would help.

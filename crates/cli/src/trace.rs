@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
+use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -23,14 +24,15 @@ const OURS: &str = "plimsoll";
 pub(crate) fn begin(path: &Path) -> Result<(), UserError> {
     let failed = |error: &dyn fmt::Display| user_error(format!("write the trace {}: {error}", path.display()));
     let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| failed(&error))?;
-    let lines = Lines { begun: Instant::now(), file: Mutex::new(BufWriter::new(file)) };
+    let lines = Lines { begun: Instant::now(), file: Mutex::new(Some(file)) };
     tracing::subscriber::set_global_default(Registry::default().with(lines)).map_err(|error| failed(&error))
 }
 
 /// Writes phases as lines of JSON.
 struct Lines<W: Write> {
     begun: Instant,
-    file: Mutex<BufWriter<W>>,
+    /// Nobody's any more, once it cannot be written.
+    file: Mutex<Option<W>>,
 }
 
 /// What is kept of a phase until it ends.
@@ -59,10 +61,11 @@ impl<W: Write + Send + 'static, S: Subscriber + for<'a> LookupSpan<'a>> Layer<S>
         let parent = span.parent().map(|it| it.name());
         let line = line((span.name(), parent), fields, [begun.duration_since(self.begun), took]);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that cannot be written any more must not end the run.
-        drop(file.write_all(line.as_bytes()));
-        if parent.is_none() {
-            drop(file.flush());
+        // At once, so that a process that is killed has told what it did.
+        let written = file.as_mut().map(|it| it.write_all(line.as_bytes()).and_then(|()| it.flush()));
+        if let Some(Err(error)) = written {
+            *file = None;
+            eprintln!("warning: failed to write the trace: {error}; the run goes on without");
         }
     }
 }
@@ -70,7 +73,8 @@ impl<W: Write + Send + 'static, S: Subscriber + for<'a> LookupSpan<'a>> Layer<S>
 /// Writes a phase as a line.
 fn line((name, parent): (&str, Option<&str>), fields: Map<String, Value>, times: [std::time::Duration; 2]) -> String {
     let [begun, took] = times.map(|it| it.as_secs_f64());
-    let mut line = json!({ "phase": name, "in": parent, "begun_seconds": begun, "seconds": took });
+    let process = process::id();
+    let mut line = json!({ "phase": name, "in": parent, "begun_seconds": begun, "seconds": took, "process": process });
     if let Some(line) = line.as_object_mut() {
         line.extend(fields);
     }

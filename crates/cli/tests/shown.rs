@@ -78,6 +78,7 @@ fn every_phase_of_a_step_is_traced_and_together_they_are_the_step() {
     // Lines begin in order, but each is written when its phase ends: what is inside comes first.
     let mut last = BTreeMap::new();
     for it in &phases {
+        assert!(it["process"].is_u64(), "{it}");
         let begun = it["begun_seconds"].as_f64().unwrap();
         let before = last.insert(it["phase"].as_str().unwrap(), begun);
         assert!(before <= Some(begun), "{trace}");

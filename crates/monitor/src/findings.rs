@@ -101,11 +101,19 @@ fn has_learnt_nothing(best: Option<&Judged>, last: &Validated) -> Option<String>
 }
 
 /// Warns of padding that is worth a change, or above what was planned.
-pub(crate) fn much_padding(work: Option<Work>, planned: Option<f64>, settings: &StepSettings) -> Option<String> {
+pub(crate) fn much_padding(
+    work: Option<Work>,
+    (planned, n_axes): (Option<f64>, usize),
+    settings: &StepSettings,
+) -> Option<String> {
     let work = work?;
     let is_much = MUCH <= work.padding;
     let why = match planned.filter(|_| work.is_above(planned)) {
         _ if is_much && settings.lacks_edges => "a larger `batch.n_edges` pads less".to_owned(),
+        Some(planned) if 1 < n_axes => format!(
+            "the cells alone make it {}, and micro-batches mix samples of several cells where there are few of each",
+            share(planned)
+        ),
         Some(planned) => format!(
             "the edges alone make it {}, and micro-batches mix lengths of several edges where there are few samples of each",
             share(planned)

@@ -12,7 +12,7 @@ pub fn lasting_line(event: &Event, unit: &str) -> Option<String> {
             Decision::Resize(resize) => {
                 Some(format!("step {}: {} ({})", decided.step, resized(&resize.from, &resize.to), resize.reason))
             }
-            Decision::Brake { reason } => Some(format!("step {}: warning: {reason}", decided.step)),
+            Decision::Brake { reason } => Some(format!("warning: step {}: {reason}", decided.step)),
             Decision::Keep { .. } => None,
         },
         Event::StepFailed(StepFailed { step, rung, stage: Stage::Process, .. }) => {

@@ -41,7 +41,7 @@ pub struct TrainingReport {
     pub steps: u64,
     /// Steps that were given up.
     pub steps_given_up: u64,
-    /// Of so many steps at most the pictures show the lowest and the highest; 1 where all steps are kept.
+    /// Of so many steps at most the pictures show the lowest and the highest; 1 where all steps are drawn.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub steps_per_point: u64,
     /// Epochs that ended.

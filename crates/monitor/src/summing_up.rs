@@ -44,7 +44,7 @@ impl TrainingReport {
             findings: findings(history)
                 .into_iter()
                 .chain(facts.waiting.and_then(waiting))
-                .chain(much_padding(work, planned_padding, &facts.step_settings))
+                .chain(much_padding(work, (planned_padding, history.policy.cells.n_axes()), &facts.step_settings))
                 .collect(),
             limit: limit(history, &facts.step_settings),
             job: start.map(|it| it.job.clone()),

@@ -57,7 +57,9 @@ impl TaskSums {
 
     /// Takes in a committed step.
     pub(crate) fn hear(&mut self, step: &StepDone) {
-        let error = step.predicted.map(|it| (step.peak.as_f64() / it.as_f64() - 1.0).abs());
+        // Of nothing, no peak is any share.
+        let predicted = step.predicted.filter(|it| 0 < it.0);
+        let error = predicted.map(|it| (step.peak.as_f64() / it.as_f64() - 1.0).abs());
         for (sum, it) in self.tasks.iter_mut().zip(&step.tasks) {
             sum.samples += u64::from(it.samples);
             sum.loss = it.loss.or(sum.loss);

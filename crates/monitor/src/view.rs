@@ -21,8 +21,8 @@ const KEPT: usize = 64;
 const DECISIONS: usize = 3;
 /// The part of the steps' time from which on waiting for samples is coloured.
 const MUCH_WAITING: f64 = 0.25;
-/// Columns of a line from which on lines have names.
-const NAMED: usize = 90;
+/// Columns of a line from which on lines have names: those of a terminal of 90, whose last one stays free.
+const NAMED: usize = 89;
 
 /// Remembers of a run what a terminal shows of it.
 ///

@@ -33,6 +33,7 @@ pub(super) fn run(args: &[OsString]) -> anyhow::Result<()> {
     let Some(base) = base else { return Ok(()) };
     let comparison = Comparison::new(&base, &now, request.above);
     println!("{comparison}");
+    anyhow::ensure!(0 < comparison.n_common(), "failed to compare: the two have no figure in common");
     if comparison.n_worse() == 0 { Ok(()) } else { Err(Stop::Worse { n: comparison.n_worse() }.into()) }
 }
 
@@ -127,6 +128,11 @@ mod tests {
         };
         let error = compare(&base, &slower, "1.1").unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(Stop::Worse { n: 1 })), "{error}");
+        let (other, mut figures) = (folder.join("other.json"), Figures::here());
+        figures.add("policy/step".to_owned(), 1.0, "ns");
+        figures.write(&other).unwrap();
+        let error = compare(&other.into_os_string(), &base, "1.1").unwrap_err();
+        assert_eq!(error.to_string(), "failed to compare: the two have no figure in common");
         assert!(compare(&base, &slower, "1.2").is_ok() && compare(&slower, &base, "1.1").is_ok());
     }
 }

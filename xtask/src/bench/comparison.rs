@@ -24,6 +24,11 @@ impl<'a> Comparison<'a> {
         Self { base, now, above, ratios }
     }
 
+    /// Returns how many figures both have.
+    pub(crate) fn n_common(&self) -> usize {
+        self.ratios.len()
+    }
+
     /// Returns how many figures are worse.
     pub(crate) fn n_worse(&self) -> usize {
         self.ratios.iter().filter(|(ratio, _)| self.above < *ratio).count()

@@ -111,6 +111,9 @@ impl Other {
             death: death.clone(),
             fleet: Box::new(fleet),
         };
-        fit_adding(job, &self.config, shell, (*reduction, kind))
+        // Of several ranks the first is traced.
+        tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || {
+            fit_adding(job, &self.config, shell, (*reduction, kind))
+        })
     }
 }

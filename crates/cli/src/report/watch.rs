@@ -94,7 +94,9 @@ impl Watched {
         if let Event::StepDone(done) = event {
             self.pace.step(done.seconds);
             self.work = (self.work.0 + done.n_samples(), self.work.1 + done.seconds);
-            progress.samples_per_second = self.work.0 as f64 / self.work.1;
+            if 0.0 < self.work.1 {
+                progress.samples_per_second = self.work.0 as f64 / self.work.1;
+            }
             let left = progress.n_steps.saturating_sub(progress.step) as f64;
             progress.seconds_left = self.pace.of_step().map(|it| it * left);
         }

@@ -93,13 +93,11 @@ impl Curves {
     }
 
     /// Returns for how many steps two points of a drawn curve stand at most, the lowest and the highest of them: one where
-    /// all steps are kept.
+    /// all steps are drawn.
     pub(crate) fn steps_per_point(&self) -> u64 {
         let peak = &self.memory.peak;
-        match peak.values_per_group() {
-            1 => 1,
-            n => n * peak.points().len().div_ceil(MAX_POINTS / 2) as u64,
-        }
+        let points = peak.points().len();
+        if points <= MAX_POINTS { 1 } else { peak.values_per_group() * points.div_ceil(MAX_POINTS / 2) as u64 }
     }
 }
 

@@ -68,15 +68,19 @@ impl Figure for Edges<'_> {
         let x = Axis::whole(0.0, samples.len() as f64, 6).without_ticks();
         let y = Axis::whole(0.0, 1.1 * samples.values().max().map_or(1.0, |it| *it as f64), 5);
         let panel = Panel::new("samples", &x, y, place);
-        panel.frame_over(canvas, Some(&format!("edge ({}), from the shortest", self.0.unit_of_length())), true);
+        let has_cells = samples.keys().any(|it| 1 < it.n_axes());
+        let (name, first) = if has_cells { ("edges", "fewest positions") } else { ("edge", "shortest") };
+        panel.frame_over(canvas, Some(&format!("{name} ({}), from the {first}", self.0.unit_of_length())), true);
         if samples.is_empty() {
             return panel.remark(canvas, "no step was done");
         }
-        for (left, n) in samples.values().enumerate() {
-            panel.bar(canvas, (left as f64 + 0.1, left as f64 + 0.9), *n as f64, palette::GREEN);
+        let mut samples: Vec<_> = samples.iter().collect();
+        samples.sort_by_key(|(edge, _)| edge.positions());
+        for (left, (_, n)) in samples.iter().enumerate() {
+            panel.bar(canvas, (left as f64 + 0.1, left as f64 + 0.9), **n as f64, palette::GREEN);
         }
         let middle = |at: usize| panel.at((at as f64 + 0.5, 0.0)).0;
-        let labels: Vec<_> = samples.keys().enumerate().map(|(at, edge)| (middle(at), edge.to_string())).collect();
+        let labels: Vec<_> = samples.iter().enumerate().map(|(at, (edge, _))| (middle(at), edge.to_string())).collect();
         label_below(canvas, place.heights.1, &labels);
     }
 }

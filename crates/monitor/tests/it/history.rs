@@ -64,7 +64,9 @@ fn a_picture_of_a_long_run_says_for_how_many_steps_a_point_stands_and_keeps_the_
     assert!(memory_timeline(&history, &facts).svg.contains(">800<"), "the axis reaches the highest peak");
     assert!(report.to_html(&history, &facts, "").contains("Of up to 80 steps each"));
     assert!(report.to_json().contains("\"steps_per_point\": 80"));
-    let short = long(4000);
+    // All of these are kept, and of six beside each other two are drawn.
+    assert_eq!(TrainingReport::new(&long(4000), facts.clone()).steps_per_point, 6);
+    let short = long(1500);
     assert!(!TrainingReport::new(&short, facts.clone()).to_json().contains("steps_per_point"));
     assert!(!memory_timeline(&short, &facts).svg.contains("of up to"));
 }

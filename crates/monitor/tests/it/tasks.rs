@@ -201,3 +201,15 @@ fn a_size_that_a_policy_allows_and_no_step_fills_is_not_drawn() {
     resize.to = vec![860; 4];
     assert!(drawn == memory_timeline(&History::of(&events), &RunFacts::default()).svg);
 }
+
+#[test]
+fn a_prediction_of_nothing_says_nothing_of_how_far_predictions_are_off() {
+    let done = |n, predicted| Event::StepDone(StepDone { predicted: Some(predicted), ..step(n, [8, 4, 2, 1], false) });
+    let errors = |events: &[Event]| {
+        let report = TrainingReport::new(&History::of(events), RunFacts::default());
+        report.tasks.iter().map(|it| it.prediction_error).collect::<Vec<_>>()
+    };
+    let known = errors(&[started(&NAMES, 2), done(1, Bytes::mib(20))]);
+    assert!(known.iter().all(Option::is_some), "{known:?}");
+    assert_eq!(errors(&[started(&NAMES, 2), done(0, Bytes::ZERO), done(1, Bytes::mib(20))]), known);
+}

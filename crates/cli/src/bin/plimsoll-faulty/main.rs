@@ -1,6 +1,6 @@
 //! The program under injected faults, or on a simulated device: what puts its runs to the test.
 //!
-//! The variable `PLIMSOLL_FAULTS` lists faults in JSON, for the binary `chaos` of plimsoll-bench; a fault that has happened
+//! The variable `PLIMSOLL_FAULTS` lists faults in JSON, for the binary `chaos` of plimsoll-chaos; a fault that has happened
 //! is noted in a file, so that a process that goes on with the run does not repeat it.
 //! With `PLIMSOLL_SIMULATED` the device is a simulated one, for the golden runs.
 //! Without either it is `plimsoll`.
