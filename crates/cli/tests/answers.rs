@@ -58,7 +58,7 @@ fn what_is_found_is_taken_by_a_run() {
     let told = text(&found.stdout);
     assert!(told.contains("limited by           the step, of 32 samples"), "{told}");
     // All of it fits with room to spare, so that nothing is taken off.
-    assert!(batch == 32 && told.contains("what this is: a micro-batch of edge "), "{told}");
+    assert!(batch == 32 && told.contains("what this is: a micro-batch padded to 5 × 5 "), "{told}");
 }
 
 #[test]
