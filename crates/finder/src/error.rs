@@ -24,7 +24,7 @@ pub enum FinderError {
         if *.is_measured { "was measured" } else { "is planned" }
     )]
     DoesNotFit {
-        /// The smallest batch and its edge.
+        /// The smallest batch and its extent.
         shape: StepShape,
         /// What it needs.
         needed: Bytes,
@@ -36,7 +36,7 @@ pub enum FinderError {
     /// The smallest batch that may be tried ran out of memory before anyone could tell what it needs.
     #[error("find a batch size: the smallest batch, {shape}, runs out of memory, and {available} may be used")]
     OutOfMemory {
-        /// The smallest batch and its edge.
+        /// The smallest batch and its extent.
         shape: StepShape,
         /// What a step may use.
         available: Bytes,
@@ -44,7 +44,7 @@ pub enum FinderError {
     /// The smallest batch that may be tried cannot be planned, so that it never fits.
     #[error("find a batch size: a dry run of the smallest batch, {shape}, fails")]
     NoPlan {
-        /// The smallest batch and its edge.
+        /// The smallest batch and its extent.
         shape: StepShape,
     },
 }

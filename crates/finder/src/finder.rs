@@ -55,7 +55,7 @@ pub enum Search {
     Found(Found),
 }
 
-/// Finds the largest batch of one edge that fits.
+/// Finds the largest batch of one extent that fits.
 ///
 /// # Example
 ///

@@ -27,7 +27,7 @@ pub struct Finding<'a> {
     pub predictor: PredictorConfig,
     /// Whether the device tells exact peaks, and not merely what its pages hold.
     pub exact_peaks: bool,
-    /// The edge, the limits of the batch, and the part of the capacity that may be used.
+    /// The extent, the limits of the batch, and the part of the capacity that may be used.
     pub finder: FinderConfig,
     /// Training steps, or forward passes without gradients.
     pub phase: Phase,

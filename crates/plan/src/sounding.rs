@@ -49,7 +49,7 @@ pub struct Sounding {
     pub keys: Keys,
     /// Whether the device tells exact peaks, and not merely what its pages hold.
     pub exact_peaks: bool,
-    /// One sample of the longest edge of all data, those that are held out included, where they have lengths.
+    /// One sample as large along each axis as any of all data, those that are held out included, where they have lengths.
     pub longest: Option<StepShape>,
 }
 

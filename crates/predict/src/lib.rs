@@ -9,8 +9,8 @@
 //! reading of pages shows.
 //!
 //! No bound on reserved bytes of a shape that was neither run nor planned is tight, so that a run uses a finite set of
-//! shapes, padded to edges that are chosen once; where no step can be planned, an [`Explorer`]
-//! says which ones to try.
+//! shapes, padded to edges that are chosen once (`edges` and `cells` of `plimsoll-sampler`); where no step can be planned, an
+//! [`Explorer`] says which ones to try.
 //! A [`Coverage`] states how often a bound was violated, with the sample size that the statement rests on.
 //!
 //! # Invariants

@@ -7,6 +7,7 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
     Shuffle = 1,
+    // 2 and 3 are those of crops, in plimsoll-workloads.
     Window = 4,
     Batches = 5,
     Reference = 6,

@@ -19,7 +19,7 @@ use crate::running::RunningStates;
 impl GuardedStep {
     /// Runs all samples of a step, accumulates their gradients and checks them.
     ///
-    /// `mean_loss` takes a range of the step's samples, all of one edge, and returns their mean loss with its graph.
+    /// `mean_loss` takes a range of the step's samples, all of one extent, and returns their mean loss with its graph.
     ///
     /// # Errors
     ///

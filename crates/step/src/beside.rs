@@ -31,8 +31,8 @@ pub(super) struct Beside<'a, M> {
     models: Vec<M>,
     /// What a part holds until it is its turn, its gradients above all, where one has shown it.
     waiting: Option<Bytes>,
-    /// Whether parts of unlike edges run apart: what their graphs take cannot be told apart.
-    is_of_one_extent: bool,
+    /// Whether parts of unlike extents run apart: what their graphs take cannot be told apart.
+    keeps_extents_apart: bool,
     /// Parts that are certain to fit at once, and what each needs.
     group: Vec<(StepPart, Need)>,
     made: VecDeque<Made>,
@@ -69,10 +69,10 @@ impl<'a, M: Module> Beside<'a, M> {
     pub(super) fn new(
         (replicas, mean_loss): (&'a Replicas, SharedMeanLoss<'a, M>),
         waiting: Option<Bytes>,
-        is_of_one_extent: bool,
+        keeps_extents_apart: bool,
     ) -> Self {
         let (models, group, made) = (Vec::new(), Vec::new(), VecDeque::new());
-        Self { replicas, mean_loss, models, waiting, is_of_one_extent, group, made }
+        Self { replicas, mean_loss, models, waiting, keeps_extents_apart, group, made }
     }
 
     /// Whether a part has run already.
@@ -99,7 +99,7 @@ impl<'a, M: Module> Beside<'a, M> {
         let from = from.filter(|it| !it.samples.is_empty()).map(|it| request.part(&it.samples));
         for part in from.take(PARTS_OF_REPLICA * self.replicas.count()) {
             let is_alike = self.group.first().is_none_or(|it| it.0.extent == part.extent);
-            let known = predict(part.shape(), in_use).filter(|_| is_alike || !self.is_of_one_extent);
+            let known = predict(part.shape(), in_use).filter(|_| is_alike || !self.keeps_extents_apart);
             let Some(Prediction { expected, upper }) = known else { break };
             let [expected, most] = [expected, upper].map(|it| it.saturating_sub(in_use));
             self.group.push((part, Need { expected, most }));

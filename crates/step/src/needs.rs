@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use plimsoll_predict::Phase;
 use plimsoll_types::{Bytes, StepShape};
 
-/// Of single samples that have run in this process, the least that each edge was measured to need on top of what was in use
+/// Of single samples that have run in this process, the least that each extent was measured to need on top of what was in use
 /// before it; learnt only where peaks are exact.
 ///
 /// It is no bound of what a sample needs at most, but of what it needs at least: where that is more than there is, running it
 /// can only end badly, on a CPU with the process.
-/// The first reading of an edge is left out: it holds thread pools and work space that stay.
+/// The first reading of an extent is left out: it holds thread pools and work space that stay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeastNeeds {
     least: BTreeMap<(Phase, StepShape), Option<Bytes>>,

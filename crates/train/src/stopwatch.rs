@@ -32,19 +32,16 @@ pub enum Lap {
 }
 
 impl Lap {
-    /// Returns a span, where somebody traces the run.
+    /// Returns a span, where somebody traces the run; none for what is booked afterwards.
     pub fn span(self) -> Span {
         match self {
             Self::Probe => info_span!("probe"),
             Self::Predict => info_span!("predict"),
             Self::Policy => info_span!("policy"),
-            Self::Guard => info_span!("guard"),
-            // Where samples come from ahead of need, to draw and to wait are one phase.
-            Self::Sampler | Self::Waiting => info_span!("load"),
+            // To draw and to wait are one phase.
+            Self::Sampler => info_span!("load"),
             Self::Monitor => info_span!("log"),
-            Self::Check => info_span!("check"),
-            Self::Ranks => info_span!("ranks"),
-            Self::Step => info_span!("step"),
+            Self::Guard | Self::Check | Self::Waiting | Self::Ranks | Self::Step => Span::none(),
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct RunStarted {
     /// What the edge of a shape counts: "pixels", "frames", "images" or "tokens"; logs of earlier versions do not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit_of_length: String,
-    /// The part of the positions, from 0 to 1, that is padding where each sample is padded to its own edge, where the lengths are
+    /// The part of the positions, from 0 to 1, that is padding where each sample is padded to its own cell, where the lengths are
     /// known before they are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_padding: Option<f64>,

@@ -1,17 +1,60 @@
-//! Random bits that depend on nothing but numbers.
+//! Random numbers that depend on nothing but numbers: `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014), with the constants of
+//! Stafford's "Mix13".
+
+/// The odd number nearest to 2^64 divided by the golden ratio.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns 64 well-mixed bits that depend on every word, from a state that says what they are for.
-///
-/// # Sources
-///
-/// `SplitMix64`'s step and finaliser (Steele, Lea and Flood, OOPSLA 2014), with the constants of Stafford's "Mix13".
 pub(crate) fn hash(purpose: u64, words: [u64; 3]) -> u64 {
-    words.into_iter().fold(purpose, |state, word| {
-        let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    })
+    words.into_iter().fold(purpose, |state, word| mix((state ^ word).wrapping_add(GAMMA)))
+}
+
+/// Random numbers that depend on seed, epoch and sample alone (`SplitMix64`).
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// Starts the numbers of a sample in an epoch.
+    pub(crate) fn new(seed: u64, epoch: u64, sample: u64) -> Self {
+        Self([epoch, sample].into_iter().fold(mix(seed), |state, word| mix(state ^ word)))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GAMMA);
+        mix(self.0)
+    }
+
+    /// Returns whether an even chance came out.
+    pub(crate) fn flip(&mut self) -> bool {
+        self.next() >> 63 == 1
+    }
+
+    /// Returns a number below `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (((self.next() >> 32) * n as u64) >> 32) as usize
+    }
+
+    /// Returns `n` of the items in any order; where there are fewer, they come again.
+    pub(crate) fn some_of<T: Copy>(&mut self, items: &[T], n: usize) -> Vec<T> {
+        let mut items = items.to_vec();
+        for at in 0..n.min(items.len()) {
+            let other = at + self.below(items.len() - at);
+            items.swap(at, other);
+        }
+        items.iter().copied().cycle().take(n).collect()
+    }
+
+    /// Returns a number from `-most` to `most`.
+    #[expect(clippy::cast_precision_loss, reason = "24 bits are exact in f32")]
+    pub(crate) fn around_zero(&mut self, most: f32) -> f32 {
+        ((self.next() >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * most
+    }
+}
+
+/// Mixes 64 bits, one to one.
+const fn mix(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
-//! How many cases are tried; generated lengths and tasks.
+//! How many cases are tried; generated lengths, tasks and sizes of steps, and what must be true of these.
 
+use plimsoll_sampler::{PlannedStep, StepSize, StreamLimits};
+use plimsoll_types::Bytes;
+use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 /// Proptest's own number of cases.
@@ -74,4 +77,36 @@ pub(crate) fn images_and_tokens(n: usize) -> ([Vec<u32>; 2], Vec<u16>) {
         tasks.push(task);
     }
     ([images, tokens], tasks)
+}
+
+/// Steps of up to so many samples or positions, or of a batch.
+pub(crate) fn step_sizes(samples: u32, positions: u64) -> impl Strategy<Value = StepSize> {
+    prop_oneof![
+        (1..samples).prop_map(StepSize::Samples),
+        (1..positions).prop_map(StepSize::Positions),
+        Just(StepSize::Batch)
+    ]
+}
+
+/// What the buffer of a small stream may hold.
+pub(crate) fn stream_limits() -> impl Strategy<Value = StreamLimits> {
+    (2usize..60, 800u64..20_000).prop_map(|(samples, bytes)| StreamLimits { samples, bytes: Bytes(bytes) })
+}
+
+/// Holds the size of a step against the positions that each of its samples counts.
+pub(crate) fn check_size<const AXES: usize>(step: &PlannedStep<AXES>, size: StepSize, positions: &[u64]) {
+    let (start, end, n_samples) = (step.span.start, step.span.end, positions.len() as u64);
+    match size {
+        StepSize::Samples(n) => {
+            assert_eq!(n_samples, end - start);
+            assert!(end - start == u64::from(n) || step.ends_epoch && end - start < u64::from(n), "{step:?}");
+        }
+        StepSize::Positions(n) => {
+            assert_eq!(positions.iter().sum::<u64>(), end - start);
+            let next = (start / n + 1) * n;
+            assert!(end >= next || step.ends_epoch, "{step:?}");
+            assert!(end < next + positions.iter().max().unwrap(), "{step:?}");
+        }
+        StepSize::Batch => assert_eq!((step.batches.len(), n_samples), (1, end - start)),
+    }
 }

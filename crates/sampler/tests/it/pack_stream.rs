@@ -9,7 +9,7 @@ use plimsoll_sampler::{
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 
-use crate::common::cases;
+use crate::common::{cases, step_sizes, stream_limits};
 
 type Steps = PackStreamSteps<PackBudget>;
 
@@ -32,13 +32,8 @@ fn case() -> impl Strategy<Value = Case> {
         seed,
         ..PackConfig::new(row_len)
     });
-    let size = prop_oneof![
-        (1u32..40).prop_map(StepSize::Samples),
-        (1u64..600).prop_map(StepSize::Positions),
-        Just(StepSize::Batch)
-    ];
-    let limits =
-        (2usize..60, 800u64..20_000).prop_map(|(samples, bytes)| StreamLimits { samples, bytes: Bytes(bytes) });
+    let size = step_sizes(40, 600);
+    let limits = stream_limits();
     let samples = prop::collection::vec((prop_oneof![9 => 1u32..60, 1 => 1u32..300], any::<bool>()), 1..120);
     (samples, config, limits, size, 1u32..5, 1usize..100).prop_map(
         |(samples, config, limits, size, rows, per_epoch)| Case {

@@ -8,7 +8,7 @@ use plimsoll_sampler::{
 };
 use proptest::prelude::*;
 
-use crate::common::cases;
+use crate::common::{cases, check_size, step_sizes};
 
 const LONGEST: u32 = 40;
 
@@ -45,11 +45,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 fn size() -> impl Strategy<Value = StepSize> {
-    prop_oneof![
-        (1u32..60).prop_map(StepSize::Samples),
-        (1u64..900).prop_map(StepSize::Positions),
-        Just(StepSize::Batch)
-    ]
+    step_sizes(60, 900)
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -84,22 +80,9 @@ impl Case {
             assert!(!batch.ids.is_empty() && batch.ids.len() <= rule.capacity(batch.cell) as usize, "{step:?}");
             assert!(batch.ids.iter().all(|id| self.length(*id) <= batch.cell[0]), "{step:?}");
         }
-        let lengths = || step.batches.iter().flat_map(|batch| &batch.ids).map(|id| self.length(*id));
-        let (start, end) = (step.span.start, step.span.end);
-        match self.size {
-            StepSize::Samples(n) => {
-                assert_eq!(lengths().count() as u64, end - start);
-                assert!(end - start == u64::from(n) || step.ends_epoch && end - start < u64::from(n), "{step:?}");
-            }
-            StepSize::Positions(n) => {
-                assert_eq!(lengths().map(u64::from).sum::<u64>(), end - start);
-                let next = (start / n + 1) * n;
-                let longest = u64::from(lengths().max().unwrap());
-                assert!(end >= next || step.ends_epoch, "{step:?}");
-                assert!(end < next + longest, "{step:?}");
-            }
-            StepSize::Batch => assert_eq!((step.batches.len(), lengths().count() as u64), (1, end - start)),
-        }
+        let ids = step.batches.iter().flat_map(|batch| &batch.ids);
+        let positions: Vec<_> = ids.map(|id| self.length(*id).into()).collect();
+        check_size(step, self.size, &positions);
     }
 
     /// Takes a step after each happening, and then the rest of the epoch; returns the steps that were used.

@@ -5,6 +5,8 @@ use plimsoll_sampler::{
 };
 use proptest::prelude::*;
 
+use crate::common::{check_size, step_sizes};
+
 const LONGEST: [u32; 2] = [9, 30];
 
 /// What fits by images and by the square of words.
@@ -36,11 +38,7 @@ fn case() -> impl Strategy<Value = Case> {
         ..PlanConfig::default()
     });
     let lengths = prop::collection::vec((1..=LONGEST[0], 1..=LONGEST[1]).prop_map(|(a, b)| [a, b]), 1..200);
-    let size = prop_oneof![
-        (1u32..60).prop_map(StepSize::Samples),
-        (1u64..2000).prop_map(StepSize::Positions),
-        Just(StepSize::Batch)
-    ];
+    let size = step_sizes(60, 2000);
     let (resumed, changed) =
         (prop::collection::vec(0usize..30, 0..4), prop::collection::vec((0usize..30, 1260u32..8000), 0..4));
     (lengths, config, size, resumed, changed).prop_map(|(lengths, config, size, resumed, changed)| Case {
@@ -71,15 +69,9 @@ impl Case {
         }
         let padded = |it: &plimsoll_sampler::StepBatch<2>| it.padded();
         assert!(step.batches.iter().map(padded).is_sorted_by(|a, b| a >= b), "the largest comes first");
-        let lengths = || step.batches.iter().flat_map(|batch| &batch.ids).map(|id| self.lengths_of(*id));
-        let taken = step.span.end - step.span.start;
-        match self.size {
-            StepSize::Samples(_) | StepSize::Batch => assert_eq!(lengths().count() as u64, taken),
-            StepSize::Positions(n) => {
-                assert_eq!(lengths().map(|[a, b]| u64::from(a) * u64::from(b)).sum::<u64>(), taken);
-                assert!(step.ends_epoch || (step.span.start / n + 1) * n <= step.span.end, "{step:?}");
-            }
-        }
+        let ids = step.batches.iter().flat_map(|batch| &batch.ids);
+        let positions: Vec<_> = ids.map(|id| self.lengths_of(*id).map(u64::from).iter().product()).collect();
+        check_size(step, self.size, &positions);
     }
 }
 

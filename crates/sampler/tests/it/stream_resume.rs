@@ -7,7 +7,7 @@ use plimsoll_sampler::{
 use plimsoll_types::{Bytes, Fraction};
 use proptest::prelude::*;
 
-use crate::common::cases;
+use crate::common::{cases, step_sizes, stream_limits};
 
 const LONGEST: u32 = 40;
 
@@ -45,13 +45,8 @@ fn config() -> impl Strategy<Value = PlanConfig<1>> {
 fn case() -> impl Strategy<Value = Case> {
     let change = prop_oneof![20 => Just(None), 1 => (20u64..300).prop_map(Some)];
     let samples = prop::collection::vec((1..=LONGEST, 0u16..3, any::<bool>(), change), 1..120);
-    let size = prop_oneof![
-        (1u32..40).prop_map(StepSize::Samples),
-        (1u64..600).prop_map(StepSize::Positions),
-        Just(StepSize::Batch)
-    ];
-    let limits =
-        (2usize..60, 800u64..20_000).prop_map(|(samples, bytes)| StreamLimits { samples, bytes: Bytes(bytes) });
+    let size = step_sizes(40, 600);
+    let limits = stream_limits();
     (samples, config(), limits, size, 1usize..100).prop_map(|(samples, config, limits, size, per_epoch)| Case {
         samples,
         config,

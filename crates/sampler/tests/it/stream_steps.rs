@@ -9,7 +9,7 @@ use plimsoll_sampler::{
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 
-use crate::common::cases;
+use crate::common::{cases, check_size, step_sizes};
 
 const LONGEST: u32 = 40;
 
@@ -47,11 +47,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 fn case() -> impl Strategy<Value = Case> {
     let samples = prop::collection::vec((1..=LONGEST, happening()), 1..300);
-    let size = prop_oneof![
-        (1u32..60).prop_map(StepSize::Samples),
-        (1u64..900).prop_map(StepSize::Positions),
-        Just(StepSize::Batch)
-    ];
+    let size = step_sizes(60, 900);
     (samples, 2usize..100, 800u64..20_000, size, 1usize..200).prop_map(|(samples, n, bytes, size, per_epoch)| Case {
         samples,
         limits: StreamLimits { samples: n, bytes: Bytes(bytes) },
@@ -141,22 +137,9 @@ impl Case {
 
     /// What must be true of a step's size.
     fn check_size(&self, step: &PlannedStep) {
-        let lengths =
-            || step.batches.iter().flat_map(|batch| &batch.ids).map(|id| self.samples[usize::try_from(*id).unwrap()].0);
-        let (start, end) = (step.span.start, step.span.end);
-        match self.size {
-            StepSize::Samples(n) => {
-                assert_eq!(lengths().count() as u64, end - start);
-                assert!(end - start == u64::from(n) || step.ends_epoch && end - start < u64::from(n), "{step:?}");
-            }
-            StepSize::Positions(n) => {
-                assert_eq!(lengths().map(u64::from).sum::<u64>(), end - start);
-                let next = (start / n + 1) * n;
-                assert!(end >= next || step.ends_epoch, "{step:?}");
-                assert!(end < next + u64::from(lengths().max().unwrap()), "{step:?}");
-            }
-            StepSize::Batch => assert_eq!((step.batches.len(), lengths().count() as u64), (1, end - start)),
-        }
+        let ids = step.batches.iter().flat_map(|batch| &batch.ids);
+        let positions: Vec<_> = ids.map(|id| self.samples[usize::try_from(*id).unwrap()].0.into()).collect();
+        check_size(step, self.size, &positions);
     }
 }
 

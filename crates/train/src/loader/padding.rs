@@ -1,4 +1,4 @@
-//! What the edges promise.
+//! What the cells promise.
 
 use plimsoll_types::{Cells, Extent};
 

@@ -57,7 +57,7 @@ impl<S: Source> Feed<S> {
         })
     }
 
-    /// Returns the part of the positions that the edges make padding, where it is known.
+    /// Returns the part of the positions that the cells make padding, where it is known.
     pub(super) fn planned_padding(&self) -> Option<f64> {
         planned_padding(&*self.source, &self.config.cells, self.known)
     }

@@ -59,7 +59,9 @@ impl<J: Job> Run<'_, '_, J> {
         self.journal.log(&[Event::RunEnded(RunEnded { step, reason, seconds })])?;
         self.part()?;
         let (overhead, stream) = (self.journal.overhead(), self.feed.stream_stats());
-        let (seconds, mixing) = (self.standing.seconds(seconds), self.feed.mixing());
+        // Planned anew for it: once is enough, by the rank that reports.
+        let mixing = if self.is_first() { self.feed.mixing() } else { None };
+        let seconds = self.standing.seconds(seconds);
         Ok(Outcome { reason, step, seconds, overhead, stream, mixing })
     }
 

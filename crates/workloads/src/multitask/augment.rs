@@ -1,5 +1,7 @@
 //! Images that are never quite the same twice.
 
+use crate::chance::Chance;
+
 /// The greatest turn, as the tangent of half of it: 23 degrees. A larger one would make other letters of some.
 const TURN: f32 = 0.2;
 /// The greatest change of a side, as a share of it.
@@ -31,54 +33,6 @@ impl Default for Augmentation {
     fn default() -> Self {
         Self { zoom: 0.5, colors: 0.2, mirror: false }
     }
-}
-
-/// Random numbers that depend on seed, epoch and sample alone (`SplitMix64`).
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    /// Starts the numbers of a sample in an epoch.
-    pub(crate) fn new(seed: u64, epoch: u64, sample: u64) -> Self {
-        Self([epoch, sample].into_iter().fold(mix(seed), |state, word| mix(state ^ word)))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// Returns whether an even chance came out.
-    pub(crate) fn flip(&mut self) -> bool {
-        self.next() >> 63 == 1
-    }
-
-    /// Returns a number below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        (((self.next() >> 32) * n as u64) >> 32) as usize
-    }
-
-    /// Returns `n` of the items in any order; where there are fewer, they come again.
-    pub(crate) fn some_of<T: Copy>(&mut self, items: &[T], n: usize) -> Vec<T> {
-        let mut items = items.to_vec();
-        for at in 0..n.min(items.len()) {
-            let other = at + self.below(items.len() - at);
-            items.swap(at, other);
-        }
-        items.iter().copied().cycle().take(n).collect()
-    }
-
-    /// Returns a number from `-most` to `most`.
-    #[expect(clippy::cast_precision_loss, reason = "24 bits are exact in f32")]
-    fn around_zero(&mut self, most: f32) -> f32 {
-        ((self.next() >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * most
-    }
-}
-
-/// `SplitMix64`'s finaliser (Steele, Lea and Flood, OOPSLA 2014).
-const fn mix(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Turns, stretches, slants, shifts and colours a square image a little, enlarges a part of it, and blots out another.

@@ -5,12 +5,13 @@ use std::io;
 use plimsoll_train::Item;
 use plimsoll_types::{Bytes, Extent};
 
-use super::augment::{Augmentation, Chance, warped};
+use super::augment::{Augmentation, warped};
 use super::lines::Asks;
 use super::sample::{Sample, Shown};
 use super::samples::Samples;
 use super::sizes::{narrow, of_images_and_words};
 use super::standard::Standard;
+use crate::chance::Chance;
 use crate::store::Stored;
 
 /// A sample on the host.

@@ -8,7 +8,7 @@ use super::album::squared_bytes;
 use super::lines::{Asks, ask};
 use super::samples::without_mark;
 use super::signature::Signature;
-use super::sizes::of_images_and_words;
+use super::sizes::{narrow, of_images_and_words};
 use crate::image_file::ImageFile;
 use crate::listed::Lines;
 
@@ -45,12 +45,12 @@ impl Question {
 
     /// Returns the number of its images.
     pub fn n_images(&self) -> u32 {
-        u32::try_from(self.groups.iter().map(Vec::len).sum::<usize>()).unwrap_or(u32::MAX)
+        narrow(self.groups.iter().map(Vec::len).sum())
     }
 
     /// Returns its images and its words.
     pub fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images(), u32::try_from(self.tokens.len()).unwrap_or(u32::MAX))
+        of_images_and_words(self.n_images(), narrow(self.tokens.len()))
     }
 
     /// Returns what decoding the largest of its images takes.

@@ -3,7 +3,7 @@
 use plimsoll_types::Extent;
 
 use super::lines::LIST;
-use super::sizes::of_images_and_words;
+use super::sizes::{narrow, of_images_and_words};
 use crate::outside::{Gate, Outside};
 use crate::store::Stored;
 
@@ -33,24 +33,25 @@ pub(crate) struct Shown {
 impl Sample {
     /// Returns the number of its images.
     pub fn n_images(&self) -> u32 {
-        u32::try_from(self.groups.iter().map(|it| it.images.len()).sum::<usize>()).unwrap_or(u32::MAX)
+        narrow(self.groups.iter().map(|it| it.images.len()).sum())
     }
 
     /// Returns the number of its words, or 1 where it has none: a text is padded to one at least.
     pub fn n_words(&self) -> u32 {
-        u32::try_from(self.tokens.len()).unwrap_or(u32::MAX).max(1)
+        narrow(self.tokens.len()).max(1)
     }
 
     /// Lets it pass by the number of its images, of which it may lose some: the last one of its largest group, again and again.
     pub(super) fn admitted(mut self, gate: &mut Gate) -> Result<Option<Self>, Outside> {
-        let (n_images, name) = (self.n_images(), format!("line {} of {LIST}", self.line));
-        let Some(most) = gate.pass(n_images, || name.clone())? else { return Ok(None) };
+        let (n_images, line) = (self.n_images(), self.line);
+        let name = || format!("line {line} of {LIST}");
+        let Some(most) = gate.pass(n_images, name)? else { return Ok(None) };
         while most < self.n_images() {
             let largest = self.groups.iter_mut().max_by_key(|it| it.images.len());
             largest.map(|it| it.images.pop());
         }
         let is_whole = self.groups.iter().all(|it| !it.images.is_empty());
-        if is_whole { Ok(Some(self)) } else { Err(gate.refused(n_images, name)) }
+        if is_whole { Ok(Some(self)) } else { Err(gate.refused(n_images, name())) }
     }
 
     /// Returns its images and its words.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::Asks;
 use super::sample::Sample;
-use super::sizes::Sizes;
+use super::sizes::{Sizes, narrow};
 use super::tasks::{Task, number};
 use super::words::Words;
 
@@ -29,7 +29,6 @@ pub struct Signature {
 
 impl Signature {
     pub(super) fn new(sizes: &Sizes, tasks: &[Task], words: Words, samples: &[Sample]) -> Self {
-        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let texts = (0..).zip(tasks).map(|(task, _)| most_frequent(samples, task)).collect();
         Self { image_size: narrow(sizes.image), max_words: narrow(sizes.words), tasks: tasks.to_vec(), words, texts }
     }

@@ -6,13 +6,15 @@ use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedS
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
-use super::augment::{Augmentation, Chance};
+use super::augment::Augmentation;
+use super::lines::LIST;
 use super::loaded::LoadedSample;
 use super::sample::Sample;
 use super::samples::Samples;
 use super::sizes::{Sizes, images_and_words, narrow, of_images_and_words};
 use super::standard::Standard;
 use super::words::PADDING;
+use crate::chance::Chance;
 
 /// Numbers about each sample in a [`MixedBuffer`]: images of the first group, share in the loss of its task times the
 /// samples of the step, tasks in the step.
@@ -154,7 +156,7 @@ impl Source for SampleSource {
     fn describe(&self, id: u64) -> String {
         let sample = usize::try_from(id).ok().and_then(|id| self.samples.train.get(id));
         sample.map_or_else(String::new, |it| {
-            format!("line {} of samples.jsonl with {} images and {} words", it.line, it.n_images(), it.n_words())
+            format!("line {} of {LIST} with {} images and {} words", it.line, it.n_images(), it.n_words())
         })
     }
 

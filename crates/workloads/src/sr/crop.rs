@@ -9,7 +9,8 @@ pub use self::orientation::Orientation;
 pub use self::place::place_crop;
 use crate::chance::hash;
 
-/// What the bits of a position and of an orientation are for: no other use sees the same.
+/// What the bits of a position and of an orientation are for; the sampler, whose hash of the same numbers it is, leaves these
+/// two out.
 const POSITION: u64 = 2;
 const ORIENTATION: u64 = 3;
 
@@ -103,6 +104,13 @@ mod tests {
         let error = crop(7, 2, (40, 30), 32, 0, 0).unwrap_err();
         let message = "crop 32 × 32 px from image 3, which has 40 × 30 px at the input resolution";
         assert_eq!(error.to_string(), message);
+    }
+
+    /// Runs that go on draw what they drew.
+    #[test]
+    fn a_crop_is_the_same_for_ever() {
+        let crop = crop(8, 4, (1000, 1000), 32, 1, 0).unwrap();
+        assert_eq!((crop.image, crop.x, crop.y, crop.orientation), (2, 867, 791, Orientation::from_bits(6)));
     }
 
     #[test]
