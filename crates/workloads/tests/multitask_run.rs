@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
@@ -23,6 +23,12 @@ use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, Samples
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// One test at a time: there is one heap, and what a run reads of it decides how large its batches are.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The most cells of images and words.
 const MOST_CELLS: u32 = 9;
@@ -104,6 +110,7 @@ fn last_validation(events: &[Event]) -> &Validated {
 
 #[test]
 fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let config = SamplesConfig::new(plimsoll_fixtures::dir().join("multitask"), Room::boundless(folder.path()));
     let samples = Samples::read(&config).unwrap();
@@ -137,6 +144,7 @@ fn a_run_learns_all_tasks_balances_them_and_goes_on_where_it_stopped() {
 
 #[test]
 fn a_folder_with_one_task_or_two_trains_and_validates_these_alone() {
+    let _alone = alone();
     for kept in [&["single"][..], &["pair"], &["subject", "pair"]] {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
@@ -178,6 +186,7 @@ fn with_longer_texts(folder: &Path) -> Samples {
 
 #[test]
 fn texts_are_padded_to_the_words_of_their_cell_and_an_interrupted_run_draws_the_same() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let job = Multitask::new(MultitaskConfig::new(3), Arc::new(with_longer_texts(folder.path())));
     let [whole, parts] = ["whole", "parts"].map(|it| folder.path().join(it));
