@@ -26,6 +26,9 @@ const AT_ONCE: usize = 6;
 /// Values are added in pieces of 16 MiB, for which a rank takes as much room beside them.
 pub struct Mpi {
     world: SimpleCommunicator,
+    // Known beyond the end of MPI, which ends the program when it is asked after that.
+    rank: u32,
+    n_ranks: u32,
     /// Ends MPI when it is dropped, and waits there for the others.
     universe: Option<Universe>,
 }
@@ -46,7 +49,9 @@ impl Mpi {
                 "this MPI takes calls from the main thread only: build it with thread support",
             ));
         }
-        Ok(Self { world: universe.world(), universe: Some(universe) })
+        let world = universe.world();
+        let (rank, n_ranks) = (world.rank().unsigned_abs(), world.size().unsigned_abs());
+        Ok(Self { world, rank, n_ranks, universe: Some(universe) })
     }
 
     /// Tells all ranks what this one is about to do, and the first few numbers that go with it; returns those of all, and refuses
@@ -90,11 +95,11 @@ impl Mpi {
 
 impl Fleet for Mpi {
     fn rank(&self) -> u32 {
-        self.world.rank().unsigned_abs()
+        self.rank
     }
 
     fn n_ranks(&self) -> u32 {
-        self.world.size().unsigned_abs()
+        self.n_ranks
     }
 
     fn agree(&mut self, own: &[u64]) -> Result<Vec<u64>, FleetError> {

@@ -50,6 +50,7 @@ fn of_each_rank() {
     }
     // Without that its end would be that of all.
     fleet.leave();
+    assert_eq!((fleet.rank(), fleet.n_ranks()), (own, n), "known though MPI has ended");
 }
 
 /// Returns what starts four ranks.
