@@ -54,9 +54,15 @@ impl PackPlanner {
     ///
     /// [`PackError::BeyondRow`] with the first sample that is longer than a row may be, where samples are not cut;
     /// [`PackError::Overlap`] when pieces repeat all of one another; [`crate::PlanError::BelowOne`] with the key that is 0;
-    /// [`PackError::TooManyPieces`].
+    /// [`PackError::TooManyPieces`]; [`PackError::Weights`] and [`PackError::Tasks`] where the index has such.
     pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, PackError> {
         config.check()?;
+        if index.weights().is_some() {
+            return Err(PackError::Weights);
+        }
+        if index.tasks().is_some() {
+            return Err(PackError::Tasks { n_tasks: index.n_tasks() });
+        }
         index.longer_than(config.piece_len()).map_or(Ok(()), |(id, length)| config.check_length(id, length))?;
         let most_pieces = config.n_pieces(index.longest()[0]);
         let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();

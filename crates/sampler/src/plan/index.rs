@@ -104,7 +104,7 @@ impl<const AXES: usize> SampleIndex<AXES> {
     }
 
     /// The weights up to each sample, where samples are drawn with replacement.
-    pub(super) const fn weights(&self) -> Option<&Arc<[f64]>> {
+    pub(crate) const fn weights(&self) -> Option<&Arc<[f64]>> {
         self.weights.as_ref()
     }
 

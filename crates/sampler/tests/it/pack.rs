@@ -226,6 +226,16 @@ fn what_cannot_be_packed_is_refused_by_name() {
 }
 
 #[test]
+fn weights_and_tasks_that_rows_would_not_keep_are_refused() {
+    let index = || SampleIndex::try_new([[7, 8]]).unwrap();
+    let refused = |index| PackPlanner::try_new(index, PackConfig::new(100)).unwrap_err().to_string();
+    let message = "pack rows: the samples have weights, rows hold every sample once; leave the weights out";
+    assert_eq!(refused(index().with_weights(&[0.0, 1.0]).unwrap()), message);
+    let message = "pack rows: the samples have 3 tasks, rows are not mixed by them; leave the tasks out";
+    assert_eq!(refused(index().with_tasks([0, 2]).unwrap()), message);
+}
+
+#[test]
 fn a_rule_without_room_for_a_row_is_refused_and_moves_nothing() {
     let planner = planner(vec![30, 40, 50], PackConfig::new(100));
     let mut epoch = planner.epoch(0);

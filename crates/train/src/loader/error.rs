@@ -82,7 +82,7 @@ pub enum LoaderError {
         /// Samples of an epoch.
         n_samples: u64,
     },
-    /// Samples of several tasks that are packed.
+    /// Shares of tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
     /// Samples and cells of another number of axes.

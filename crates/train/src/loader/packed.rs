@@ -40,7 +40,7 @@ impl Packed {
         sizes: &[u32],
         position: Option<PackedPosition>,
     ) -> Result<Self, LoaderError> {
-        if index.tasks().is_some() || config.tasks.shares.is_some() {
+        if config.tasks.shares.is_some() {
             return Err(LoaderError::PackedTasks);
         }
         let planner = PackPlanner::try_new(index, PackConfig { seed: config.seed, ..PackConfig::new(row_len) })?;
