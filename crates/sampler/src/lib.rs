@@ -124,4 +124,6 @@ pub use plan::{
     StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, mixed_stream,
     rank_correlation, task_entropy_ratio, temperature_shares,
 };
+/// What sizes and shares are given in.
+pub use plimsoll_types::{Bytes, Fraction};
 pub use speeds::{Speeds, Worked};

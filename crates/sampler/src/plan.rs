@@ -34,6 +34,7 @@ mod position;
 mod queues;
 mod report;
 pub(crate) mod resuming;
+mod rounds;
 mod rule;
 mod shares;
 mod step;

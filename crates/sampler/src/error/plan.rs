@@ -30,8 +30,10 @@ pub enum PlanError {
         /// What these are padded to on the last axis.
         length: u32,
     },
-    /// Steps take every sample of an epoch.
-    #[error("plan steps: `drop_last` is for batches, a step takes what is left of the epoch")]
+    /// Steps of samples or positions take every sample of an epoch.
+    #[error(
+        "plan steps: `drop_last` is for batches, and for steps of a batch each; others take what is left of the epoch"
+    )]
     DropLastOfSteps,
     /// The time of a batch is no time.
     #[error("plan batches: `batch_overhead` is {batch_overhead}, it must be a number from 0")]
@@ -109,6 +111,23 @@ pub enum PlanError {
         share: f64,
         /// Samples of the task.
         n_samples: usize,
+    },
+    /// All samples of a task come in an epoch, and its share makes that too long.
+    #[error(
+        "plan batches: the share of task {task} is {share}, so that an epoch in which each of its {size} samples comes has \
+         {n_samples}, at most {most} may be; a larger share or another `ends` would do"
+    )]
+    ShareTooSmall {
+        /// The task.
+        task: usize,
+        /// Its share.
+        share: f64,
+        /// Its samples.
+        size: usize,
+        /// Samples of the epoch.
+        n_samples: u64,
+        /// The most that an epoch has.
+        most: u64,
     },
     /// The shares do not sum to one.
     #[error(

@@ -43,9 +43,9 @@ pub struct Admit {
 
 /// The samples that take part.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Admitted {
+pub struct Admitted<const AXES: usize = 1> {
     /// Their lengths, cut where that was asked for; a sample is named by its place among those that take part.
-    pub index: SampleIndex<1>,
+    pub index: SampleIndex<AXES>,
     /// By that place, the place that the sample had before.
     pub ids: Vec<u64>,
     /// What became of the others.
@@ -91,17 +91,56 @@ impl Admit {
     ///
     /// Those of [`Admit::all`].
     pub fn only(self, lengths: &[u32], mut keep: impl FnMut(usize, u32) -> bool) -> Result<Admitted, IndexError> {
-        self.check()?;
-        let (mut kept, mut ids, mut counts) = (Vec::new(), Vec::new(), AdmitCounts::default());
-        for (id, length) in lengths.iter().copied().enumerate() {
-            if !keep(id, length) {
+        Self::along([self], [lengths], |id, [length]| keep(id, length))
+    }
+
+    /// Admits samples of several axes, each by its own lengths, of those that a filter keeps: one takes part where all of its
+    /// lengths do, and counts by the first that does not.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Admit::all`], for the first axis that refuses a sample, and [`IndexError::AxisCount`].
+    pub fn along<const AXES: usize>(
+        axes: [Self; AXES],
+        lengths: [&[u32]; AXES],
+        mut keep: impl FnMut(usize, [u32; AXES]) -> bool,
+    ) -> Result<Admitted<AXES>, IndexError> {
+        axes.iter().try_for_each(|axis| axis.check())?;
+        let n_samples = lengths.first().map_or(0, |axis| axis.len());
+        if let Some((axis, of)) = lengths.iter().enumerate().find(|(_, of)| of.len() != n_samples) {
+            return Err(IndexError::AxisCount { axis, lengths: of.len(), n_samples });
+        }
+        let (mut kept, mut ids, mut counts) = ([const { Vec::new() }; AXES], Vec::new(), AdmitCounts::default());
+        for id in 0..n_samples {
+            let of = lengths.map(|axis| axis[id]);
+            if !keep(id, of) {
                 counts.filtered += 1;
-            } else if let Some(length) = self.one(id as u64, length, &mut counts)? {
-                kept.push(length);
+            } else if let Some(of) = Self::sample(&axes, id as u64, of, &mut counts)? {
+                kept.iter_mut().zip(of).for_each(|(axis, length)| axis.push(length));
                 ids.push(id as u64);
             }
         }
-        Ok(Admitted { index: SampleIndex::try_new([kept])?, ids, counts })
+        Ok(Admitted { index: SampleIndex::try_new(kept)?, ids, counts })
+    }
+
+    /// The lengths that a sample takes part with, if it does; it is counted once, cut or left out.
+    fn sample<const AXES: usize>(
+        axes: &[Self; AXES],
+        id: u64,
+        mut lengths: [u32; AXES],
+        counts: &mut AdmitCounts,
+    ) -> Result<Option<[u32; AXES]>, IndexError> {
+        let (before, mut cut) = (counts.truncated, false);
+        for (axis, length) in axes.iter().zip(&mut lengths) {
+            let Some(planned) = axis.one(id, *length, counts)? else {
+                counts.truncated = before;
+                return Ok(None);
+            };
+            cut |= planned < *length;
+            *length = planned;
+        }
+        counts.truncated = before + u64::from(cut);
+        Ok(Some(lengths))
     }
 
     fn check(self) -> Result<(), IndexError> {
@@ -159,6 +198,19 @@ mod tests {
         assert_eq!(refused(none, &[5]), message);
         let skip = Admit { too_short: Oversize::Skip, ..Admit::default() };
         assert_eq!(refused(skip, &[0, 0]), "start an epoch: the data set has no samples");
+    }
+
+    #[test]
+    fn a_sample_of_two_axes_is_counted_once() {
+        let of = |longest, too_long| Admit { shortest: 2, longest, too_short: Oversize::Skip, too_long };
+        let axes = [of(4, Oversize::Truncate), of(9, Oversize::Truncate)];
+        let lengths: [&[u32]; 2] = [&[5, 3, 5, 1, 0], &[9, 9, 10, 10, 1]];
+        let admitted = Admit::along(axes, lengths, |_, _| true).unwrap();
+        let counts = AdmitCounts { empty: 1, too_short: 1, truncated: 2, ..AdmitCounts::default() };
+        assert_eq!((admitted.ids, admitted.counts), (vec![0, 1, 2], counts));
+        assert_eq!(admitted.index.iter().collect::<Vec<_>>(), [[4, 9], [3, 9], [4, 9]]);
+        let refused = Admit::along([of(4, Oversize::Skip); 2], [&[3], &[3, 4]], |_, _| true).unwrap_err();
+        assert_eq!(refused.to_string(), "index the samples: axis 1 has 2 lengths for 1 samples");
     }
 
     #[test]

@@ -174,12 +174,12 @@ mod tests {
     use super::super::fit::Fit;
     use super::*;
     use crate::hash::Use;
-    use crate::{Lattice, PaddedBudget};
+    use crate::{Lattice, PaddedBudget, PlanConfig};
 
     fn arranged(lengths: &[[u32; 2]], per_batch: f64, edges: [Vec<u32>; 2]) -> Vec<[u32; 2]> {
         let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();
         let lattice = Lattice::try_new(edges).unwrap();
-        let fit = Fit { rule: PaddedBudget([100, 1000]), lattice, most_samples: u32::MAX, multiple_of: 1 };
+        let fit = Fit::new(PaddedBudget([100, 1000]), &PlanConfig { lattice, ..PlanConfig::default() });
         let line =
             Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0, window_share: 1.0 };
         line.arrange(&mut entries, &mut Vec::new(), &mut Rng::new(Use::Batches, 0, 0, 0));

@@ -24,8 +24,7 @@ pub struct Bucketed<I, R, const AXES: usize> {
 /// Those of [`StreamPlanner::try_new`].
 ///
 /// ```
-/// use plimsoll_sampler::{PaddedBudget, PlanConfig, StreamLimits, StreamSample, bucketed};
-/// use plimsoll_types::Bytes;
+/// use plimsoll_sampler::{Bytes, PaddedBudget, PlanConfig, StreamLimits, StreamSample, bucketed};
 ///
 /// let lengths = (0..1_000u32).map(|id| 1 + id * 7919 % 89);
 /// let utterances =

@@ -18,11 +18,14 @@ pub struct PlanConfig<const AXES: usize> {
     /// than it is worth: [`crate::Mixing`] says how far an epoch can come, and how far it has.
     pub most_mates_kept: Fraction,
     /// The most samples of a batch, whatever the capacity rule allows; at least 1.
+    #[doc(alias = "max_batch_size")]
+    #[doc(alias = "max_sentences")]
     pub most_samples: u32,
     /// Every batch has a multiple of so many samples, but for what is left at the end of an epoch; at least 1.
     /// A stream also makes smaller batches of what half of its buffer has no room to keep: a quarter of the samples are kept
     /// at most.
     /// A [`crate::StepPlanner`] cuts batches where its steps end, whatever the multiple.
+    #[doc(alias = "required_batch_size_multiple")]
     pub multiple_of: u32,
     /// Whether what does not fill a batch at the end of an epoch is left out of it, rather than a smaller batch.
     /// With `multiple_of`, that is what is left beyond a multiple.

@@ -11,18 +11,25 @@ pub(super) struct Fit<R, const AXES: usize> {
     pub(super) most_samples: u32,
     /// Batches have a multiple of so many samples.
     pub(super) multiple_of: u32,
+    /// Whether a capacity below one multiple is taken as it is: the rule has changed since the multiple was accepted.
+    pub(super) gives_way: bool,
 }
 
 impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
     pub(super) fn new(rule: R, config: &PlanConfig<AXES>) -> Self {
         let PlanConfig { most_samples, multiple_of, .. } = *config;
-        Self { rule, lattice: config.lattice.clone(), most_samples, multiple_of }
+        Self { rule, lattice: config.lattice.clone(), most_samples, multiple_of, gives_way: false }
+    }
+
+    /// Follows another rule, which may have no room for a multiple.
+    pub(super) fn follow(&mut self, rule: R) {
+        (self.rule, self.gives_way) = (rule, true);
     }
 
     /// Refuses a multiple that there is no room for with these lengths, the greatest that a batch may have.
     pub(super) fn check_multiple(&self, longest: [u32; AXES]) -> Result<(), PlanError> {
         let (padded, capacity) = self.of(longest);
-        if self.multiple_of <= capacity {
+        if self.multiple_of <= capacity || self.gives_way {
             return Ok(());
         }
         let length = padded.last().copied().unwrap_or(0);
@@ -37,7 +44,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Fit<R, AXES> {
         }
     }
 
-    /// The greatest multiple within a capacity; a capacity below one multiple stays, which a planner refuses.
+    /// The greatest multiple within a capacity; a capacity below one multiple stays.
     const fn whole(&self, capacity: u32) -> u32 {
         if capacity < self.multiple_of { capacity } else { capacity - capacity % self.multiple_of }
     }
@@ -84,20 +91,19 @@ mod tests {
     #[test]
     fn a_limit_is_the_last_length_that_fits() {
         let lattice = Lattice::try_new([vec![8, 16, 64]]).unwrap();
-        let fit = Fit { rule: PaddedBudget([40]), lattice, most_samples: 3, multiple_of: 1 };
+        let fit = Fit::new(PaddedBudget([40]), &PlanConfig { lattice, most_samples: 3, ..PlanConfig::default() });
         assert_eq!((fit.of([9]), fit.of([4]), fit.of([65])), (([16], 2), ([8], 3), ([65], 0)));
         assert_eq!((fit.limit([1000], 0), fit.cut([1000])), (16, Some([16])));
     }
 
     #[test]
     fn the_last_axis_is_cut_first() {
-        let rule = PaddedBudget([4, 100]);
-        let fit = Fit { rule, lattice: Lattice::default(), most_samples: 3, multiple_of: 1 };
+        let config = PlanConfig { most_samples: 3, ..PlanConfig::default() };
+        let fit = Fit::new(PaddedBudget([4, 100]), &config);
         assert_eq!(fit.cut([4, 500]), Some([4, 100]));
         assert_eq!(fit.cut([9, 500]), Some([4, 1]));
         assert_eq!(fit.cut([2, u32::MAX]), Some([2, 100]));
-        let nothing =
-            Fit { rule: PaddedBudget([0, 100]), lattice: Lattice::default(), most_samples: 3, multiple_of: 1 };
+        let nothing = Fit::new(PaddedBudget([0, 100]), &config);
         assert_eq!((nothing.cut([1, 1]), nothing.limit([1, 1], 0)), (None, 0));
     }
 }

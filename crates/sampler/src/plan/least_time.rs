@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Lattice, PaddedBudget};
+    use crate::{PaddedBudget, PlanConfig};
 
     /// The least time by trying every beginning.
     fn by_trial(n: usize, mut costs: Costs) -> f64 {
@@ -145,7 +145,7 @@ mod tests {
         ) {
             lengths.sort_unstable();
             let entries: Vec<_> = (0..).zip(&lengths).map(|(id, l)| Entry { lengths: [*l], id }).collect();
-            let fit = Fit { rule: PaddedBudget([budget]), lattice: Lattice::default(), most_samples: u32::MAX, multiple_of: 1 };
+            let fit = Fit::new(PaddedBudget([budget]), &PlanConfig::default());
             let mut out = Batches::default();
             least_time(&entries, f64::from(overhead), &fit, &mut out);
             let time: f64 = out.iter().map(|b| f64::from(overhead) + b.ids.len() as f64 * f64::from(b.longest[0])).sum();

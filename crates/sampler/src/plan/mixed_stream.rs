@@ -17,8 +17,7 @@ pub struct MixedStream<F, I> {
 /// The iterator ends with each epoch, and then goes on with the next.
 ///
 /// ```
-/// use plimsoll_sampler::{PaddedBudget, PlanConfig, StreamLimits, StreamSample, TaskMix, bucketed, mixed_stream};
-/// use plimsoll_types::Bytes;
+/// use plimsoll_sampler::{Bytes, PaddedBudget, PlanConfig, StreamLimits, StreamSample, TaskMix, bucketed, mixed_stream};
 ///
 /// // Three hundred books and nine hundred chats, of which one in ten is to be a book.
 /// let open = |source: usize, _epoch: u64, _round: u64| {
@@ -26,11 +25,12 @@ pub struct MixedStream<F, I> {
 /// };
 /// let samples = mixed_stream(&TaskMix { shares: Some(vec![0.1, 0.9]), ..TaskMix::default() }, open)?;
 /// let limits = StreamLimits { samples: 200, bytes: Bytes::mib(1) };
-/// let config = PlanConfig::default();
-/// let n: usize = bucketed(samples.map_while(Result::ok), PaddedBudget([500]), config, limits)?
-///     .map(|batch| batch.map_or(0, |batch| batch.ids.len()))
-///     .sum();
-/// assert_eq!(n, 1_200);
+/// // A source that is empty ends the epoch, and has to be told from its end.
+/// let mut failed = None;
+/// let samples = samples.map_while(|sample| sample.map_err(|error| failed = Some(error)).ok());
+/// let batches = bucketed(samples, PaddedBudget([500]), PlanConfig::default(), limits)?.collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(batches.iter().map(|batch| batch.ids.len()).sum::<usize>(), 1_200);
+/// failed.map_or(Ok(()), Err)?;
 /// # Ok::<(), plimsoll_sampler::SamplerError>(())
 /// ```
 ///

@@ -71,7 +71,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         R: Clone,
     {
         let mut planner = self.clone();
-        planner.fit.rule = rule;
+        planner.fit.follow(rule);
         planner.looked_at()
     }
 

@@ -44,6 +44,9 @@ impl<const AXES: usize, F: Fn([u32; AXES]) -> u32> CapacityRule<AXES> for F {
 }
 
 /// A budget for each axis: the number of samples times the padded length may not exceed it, on any axis.
+#[doc(alias = "max_tokens")]
+#[doc(alias = "max_frames")]
+#[doc(alias = "max_duration")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaddedBudget<const AXES: usize>(pub [u64; AXES]);
 

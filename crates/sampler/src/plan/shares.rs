@@ -66,7 +66,7 @@ pub fn temperature_shares(sizes: &[usize], temperature: f64) -> Result<Vec<f64>,
 ///
 /// # Errors
 ///
-/// [`IndexError::TooManySamples`] when a small share of a large task makes an epoch too long.
+/// [`PlanError::ShareTooSmall`] when a small share of a large task makes an epoch too long.
 pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64) -> Result<Vec<u64>, PlanError> {
     let credits = shares.iter().zip(sizes).filter(|(_, size)| **size > 0).map(|(share, size)| *size as f64 / share);
     let credit = match ends {
@@ -78,7 +78,13 @@ pub(super) fn quotas(shares: &[f64], sizes: &[usize], ends: EpochEnd, most: u64)
     let quota = |(share, size): (&f64, &usize)| if *size == 0 { 0 } else { ((share * credit).round() as u64).max(1) };
     let quotas: Vec<u64> = shares.iter().zip(sizes).map(quota).collect();
     let n_samples = quotas.iter().fold(0, |sum: u64, quota| sum.saturating_add(*quota));
-    if n_samples > most { Err(IndexError::TooManySamples { n_samples, most }.into()) } else { Ok(quotas) }
+    if n_samples <= most {
+        return Ok(quotas);
+    }
+    let tasks = shares.iter().copied().zip(sizes.iter().copied()).enumerate().filter(|(_, (_, size))| *size > 0);
+    let last = tasks.max_by(|a, b| (a.1.1 as f64 / a.1.0).total_cmp(&(b.1.1 as f64 / b.1.0)));
+    let (task, (share, size)) = last.unwrap_or_default();
+    Err(PlanError::ShareTooSmall { task, share, size, n_samples, most })
 }
 
 /// The task that comes next so that, over every stretch from the start, each has its share to within one sample.
@@ -151,6 +157,10 @@ mod tests {
         assert_eq!(refused(&[0.5, 0.25]), sum);
         let zero = "plan batches: the share of task 1 is 0, it must be above 0, since the task has 20 samples";
         assert_eq!(refused(&[1.0, 0.0]), zero);
+        let small = quotas(&[1e-9, 1.0], &[1_000, 20], EpochEnd::LastExhausted, 1 << 32).unwrap_err();
+        let message = "plan batches: the share of task 0 is 0.000000001, so that an epoch in which each of its 1000 samples \
+                       comes has 1000000001000, at most 4294967296 may be; a larger share or another `ends` would do";
+        assert_eq!(small.to_string(), message);
         assert!(checked(&[f64::NAN, 1.0], &[10, 20], true).is_err());
         assert!(checked(&[-0.5, 1.5], &[0, 20], true).is_err());
         assert_eq!(checked(&[1.0, 3.0], &[10, 20], true), Ok(vec![0.25, 0.75]));

@@ -67,7 +67,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
     pub fn try_new(planner: &BatchPlanner<R, AXES>, size: StepSize) -> Result<Self, PlanError> {
         size.check()?;
-        if planner.config().drop_last {
+        if planner.config().drop_last && size != StepSize::Batch {
             return Err(PlanError::DropLastOfSteps);
         }
         Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0) })
@@ -121,7 +121,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
         self.queue = StepQueue::new(self.queue.size, epoch, 0);
     }
 
-    /// Takes the next step.
+    /// Takes the next step; it is empty, and ends its epoch, where `drop_last` leaves all of an epoch out.
     pub fn next_step(&mut self) -> PlannedStep<AXES> {
         loop {
             while self.pull() {}
@@ -131,7 +131,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
                 self.start(step.epoch + 1);
             }
             // A rule that skips more samples than the one before may leave nothing of an epoch that was under way.
-            if !step.batches.is_empty() {
+            if !step.batches.is_empty() || self.plan.planner.config.drop_last {
                 return step;
             }
         }
@@ -150,6 +150,8 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     }
 
     /// Follows another capacity rule from the next step on.
+    ///
+    /// Where it has no room for a multiple, batches have as many samples as fit.
     ///
     /// # Errors
     ///

@@ -21,8 +21,7 @@ use crate::{CapacityRule, IndexError, StreamError};
 /// The window, and the share of mates that may be kept, have no meaning here.
 ///
 /// ```
-/// use plimsoll_sampler::{PaddedBudget, PlanConfig, StreamLimits, StreamPlanner, StreamSample};
-/// use plimsoll_types::Bytes;
+/// use plimsoll_sampler::{Bytes, PaddedBudget, PlanConfig, StreamLimits, StreamPlanner, StreamSample};
 ///
 /// let limits = StreamLimits { samples: 200, bytes: Bytes::mib(1) };
 /// let fresh = || StreamPlanner::try_new(PaddedBudget([500]), PlanConfig::default(), limits);
@@ -155,6 +154,8 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
 
     /// Follows another capacity rule: what waits is planned by it, and so is what was planned and no longer fits.
     ///
+    /// Where it has no room for a multiple, batches have as many samples as fit from then on.
+    ///
     /// # Errors
     ///
     /// [`crate::PlanError::Oversize`] when a sample no longer fits even alone and is to be refused; the stream then goes on
@@ -164,7 +165,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> StreamPlanner<R, AXES> {
         R: Clone,
     {
         let mut changed = self.clone();
-        changed.fit.rule = rule;
+        changed.fit.follow(rule);
         if changed.resuming.is_none() {
             changed.refit()?;
         }

@@ -42,7 +42,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StreamSteps<R, AXES> {
     /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
     pub fn try_new(planner: StreamPlanner<R, AXES>, size: StepSize) -> Result<Self, StreamError> {
         size.check()?;
-        if planner.config().drop_last {
+        if planner.config().drop_last && size != StepSize::Batch {
             return Err(PlanError::DropLastOfSteps.into());
         }
         let queue = StepQueue::new(size, planner.epoch, 0);

@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Lattice, PaddedBudget, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepPosition,
-    StepSize,
+    BatchPlanner, CapacityRule, Lattice, PaddedBudget, PlanConfig, PlanError, PlannedStep, SampleIndex, StepPlanner,
+    StepPosition, StepSize,
 };
 use proptest::prelude::*;
 
 use crate::common::{cases, check_size, step_sizes};
 
 const LONGEST: u32 = 40;
+
+/// The rule of the first step, which has room for two of the longest.
+const FIRST: PaddedBudget<1> = PaddedBudget([100]);
 
 type Planner = BatchPlanner<PaddedBudget<1>, 1>;
 
@@ -50,9 +53,11 @@ fn size() -> impl Strategy<Value = StepSize> {
 
 fn case() -> impl Strategy<Value = Case> {
     let edges = prop_oneof![Just(vec![]), Just(vec![4, 9, 16, 40]), Just(vec![40])];
-    let config = (any::<u64>(), prop::option::of(1usize..200), edges).prop_map(|(seed, window, edges)| PlanConfig {
+    let config = (any::<u64>(), prop::option::of(1usize..200), edges, 1u32..3);
+    let config = config.prop_map(|(seed, window, edges, multiple_of)| PlanConfig {
         seed,
         window,
+        multiple_of,
         lattice: Lattice::try_new([edges]).unwrap(),
         ..PlanConfig::default()
     });
@@ -62,8 +67,16 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    fn planner(&self, rule: PaddedBudget<1>) -> Planner {
-        BatchPlanner::try_new(SampleIndex::try_new([self.lengths.clone()]).unwrap(), rule, self.config.clone()).unwrap()
+    fn start(&self) -> StepPlanner<PaddedBudget<1>> {
+        let index = SampleIndex::try_new([self.lengths.clone()]).unwrap();
+        StepPlanner::try_new(&BatchPlanner::try_new(index, FIRST, self.config.clone()).unwrap(), self.size).unwrap()
+    }
+
+    /// Goes to a position that was taken under a rule, which may have no room for a multiple.
+    fn at(&self, position: &StepPosition, rule: PaddedBudget<1>) -> StepPlanner<PaddedBudget<1>> {
+        let mut steps = self.start();
+        steps.go_back(rule, position).unwrap();
+        steps
     }
 
     fn length(&self, id: u64) -> u32 {
@@ -87,8 +100,7 @@ impl Case {
 
     /// Takes a step after each happening, and then the rest of the epoch; returns the steps that were used.
     fn run(&self) -> Vec<PlannedStep> {
-        let mut rule = PaddedBudget([100]);
-        let mut steps = StepPlanner::try_new(&self.planner(rule), self.size).unwrap();
+        let (mut rule, mut steps) = (FIRST, self.start());
         let mut taken: Vec<PlannedStep> = Vec::new();
         // Where each of them began, and under which rule.
         let mut begun: Vec<(StepPosition, PaddedBudget<1>)> = Vec::new();
@@ -98,7 +110,7 @@ impl Case {
                 Happening::Resume => {
                     let saved = serde_json::to_string(&steps.position()).unwrap();
                     let position: StepPosition = serde_json::from_str(&saved).unwrap();
-                    let mut resumed = StepPlanner::resume(&self.planner(rule), self.size, &position).unwrap();
+                    let mut resumed = self.at(&position, rule);
                     assert_eq!(resumed.position(), position);
                     assert_eq!(resumed.clone().next_step(), steps.next_step());
                     std::mem::swap(&mut steps, &mut resumed);
@@ -107,7 +119,7 @@ impl Case {
                     let used = taken.len().saturating_sub(n);
                     taken.truncate(used);
                     if let Some((position, was)) = begun.split_off(used).first() {
-                        steps = StepPlanner::resume(&self.planner(*was), self.size, position).unwrap();
+                        steps = self.at(position, *was);
                     }
                     rule = PaddedBudget([budget]);
                     steps.change(rule).unwrap();
@@ -205,6 +217,27 @@ fn a_rule_that_does_not_fit_changes_nothing() {
     let error = steps.change(PaddedBudget([40])).unwrap_err();
     assert_eq!(error.to_string(), "plan batches: sample 1 has length 38 on axis 0, at most 32 fits even alone");
     assert_eq!(steps, before);
+}
+
+#[test]
+fn a_multiple_gives_way_where_there_is_no_room_for_it_any_more() {
+    let config = PlanConfig { multiple_of: 4, ..PlanConfig::default() };
+    let index = SampleIndex::try_new([lengths()]).unwrap();
+    let refused = BatchPlanner::try_new(index.clone(), PaddedBudget([128]), config.clone()).unwrap_err();
+    assert!(matches!(refused, PlanError::MultipleAboveBudget { multiple: 4, capacity: 2, length: 64 }), "{refused}");
+    let planner = BatchPlanner::try_new(index, PaddedBudget([256]), config).unwrap();
+    let mut steps = StepPlanner::try_new(&planner, StepSize::Batch).unwrap();
+    let below = |steps: &mut StepPlanner<_>| {
+        let sizes = (0..20).map(|_| steps.next_step().batches[0].ids.len());
+        sizes.filter(|n| n % 4 != 0).collect::<Vec<_>>()
+    };
+    // What is left of an epoch is one batch.
+    assert!(below(&mut steps).len() <= 1);
+    steps.change(PaddedBudget([128])).unwrap();
+    let fewer = below(&mut steps);
+    assert!(4 < fewer.len() && fewer.iter().all(|n| *n < 4), "{fewer:?}");
+    steps.change(PaddedBudget([256])).unwrap();
+    assert!(below(&mut steps).len() <= 1);
 }
 
 #[test]

@@ -56,6 +56,9 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
+/// The rule that a stream begins with, which has room for two of the longest.
+const FIRST: PaddedBudget<1> = PaddedBudget([100]);
+
 /// What happens whenever it can.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Disturbed {
@@ -74,8 +77,11 @@ struct Run<'a> {
 }
 
 impl Case {
+    /// Follows a rule that may have no room for a multiple.
     fn planner(&self, rule: PaddedBudget<1>, limits: StreamLimits) -> StreamPlanner<PaddedBudget<1>, 1> {
-        StreamPlanner::try_new(rule, self.config.clone(), limits).unwrap()
+        let mut planner = StreamPlanner::try_new(FIRST, self.config.clone(), limits).unwrap();
+        planner.change(rule).unwrap();
+        planner
     }
 
     fn sample(&self, id: u64) -> StreamSample<1> {
@@ -84,9 +90,8 @@ impl Case {
     }
 
     fn run(&self, disturbed: Disturbed) -> Vec<PlannedStep> {
-        let rule = PaddedBudget([100]);
-        let steps = StreamSteps::try_new(self.planner(rule, self.limits), self.size).unwrap();
-        let mut run = Run { case: self, disturbed, rule, steps, taken: Vec::new() };
+        let steps = StreamSteps::try_new(self.planner(FIRST, self.limits), self.size).unwrap();
+        let mut run = Run { case: self, disturbed, rule: FIRST, steps, taken: Vec::new() };
         for (at, (_, _, take, change)) in self.samples.iter().enumerate() {
             if at > 0 && at % self.per_epoch == 0 {
                 run.steps.finish();
@@ -97,8 +102,7 @@ impl Case {
                 run.take();
             }
             if let Some(budget) = change {
-                // A multiple of the longest has to fit.
-                run.rule = PaddedBudget([if self.config.multiple_of > 1 { 80 + budget } else { *budget }]);
+                run.rule = PaddedBudget([*budget]);
                 run.steps.change(run.rule).unwrap();
                 run.disturb();
             }

@@ -4,7 +4,7 @@ use std::iter;
 
 use plimsoll_sampler::{PackBudget, PackConfig, PackPlanner, PackedEpoch, PackedRows, SampleIndex, Split};
 
-use super::{below, hold};
+use super::{N_CASES, below, hold};
 use crate::common::Numbers;
 use crate::pack::{check_whole, pieces};
 
@@ -82,10 +82,38 @@ impl Case {
         );
         rows.cu_seqlens(&mut ends);
         assert_eq!(ends, expected);
+        self.check_layout(rows);
+    }
+
+    /// Each position knows its place, and attends to its own piece.
+    #[track_caller]
+    fn check_layout(&self, rows: &PackedRows) {
+        let n = rows.row_len() as usize;
+        let mut found = vec![u32::MAX; rows.len() * n];
+        rows.position_ids(&mut found);
+        for (row, of_row) in rows.iter().zip(found.chunks(n)) {
+            let own = row.iter().flat_map(|piece| 0..piece.len()).chain(iter::repeat(0)).take(n);
+            assert!(own.eq(of_row.iter().copied()), "{row:?}");
+        }
+        // A mask has as many entries as squares.
+        if !self.config.seed.is_multiple_of(16) {
+            return;
+        }
+        for causal in [false, true] {
+            let mut mask = vec![true; rows.len() * n * n];
+            rows.block_mask(causal, &mut mask);
+            for (row, of_row) in rows.iter().zip(mask.chunks(n * n)) {
+                let pieces =
+                    row.iter().zip(1..).flat_map(|(piece, number)| iter::repeat_n(number, piece.len() as usize));
+                let piece_of: Vec<u32> = pieces.chain(iter::repeat(0)).take(n).collect();
+                let attends = |query: usize, key: usize| piece_of[query] == piece_of[key] && !(causal && query < key);
+                assert!((0..n * n).all(|at| of_row[at] == attends(at / n, at % n)), "{row:?}");
+            }
+        }
     }
 }
 
 #[test]
 fn every_packed_epoch_keeps_rows_budget_pieces_boundaries_and_positions() {
-    hold(case, Case::check);
+    hold(N_CASES, case, Case::check);
 }
