@@ -10,6 +10,7 @@ mod limits;
 mod loader;
 mod place;
 mod position;
+mod table;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use burn::data::dataloader::batcher::Batcher;
 use burn::tensor::Device;
+use plimsoll_sampler::AdmitCounts;
 
 pub use self::builder::{BatchesBuilder, batches};
 use self::data::Data;
@@ -49,9 +51,14 @@ impl<I, O> Clone for Batches<I, O> {
 }
 
 impl<I: Send + 'static, O: 'static> Batches<I, O> {
-    /// How many samples an epoch has.
+    /// How many samples an epoch has, with those that `drop_last` leaves out of it.
     pub fn n_samples(&self) -> usize {
         self.data.n_samples()
+    }
+
+    /// How many samples of the dataset do not take part, or not as they are, for what they cost.
+    pub fn left_out(&self) -> AdmitCounts {
+        self.data.samples.table.left_out
     }
 
     /// The optimizer steps of an epoch, from 0.

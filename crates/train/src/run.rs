@@ -19,6 +19,7 @@ mod journal;
 mod one_step;
 mod ranks;
 mod recover;
+mod room;
 mod save;
 mod shares;
 mod standing;

@@ -223,7 +223,10 @@ impl Draw {
 
     /// Pads no sample of one axis to more than this.
     pub(crate) fn cut_edges(&mut self, longest: u32) {
-        self.parts.iter_mut().for_each(|part| part.extent = part.extent.edge().min(longest).into());
+        for part in &mut self.parts {
+            debug_assert_eq!(part.extent.n_axes(), 1, "an edge is the length along one axis");
+            part.extent = part.extent.edge().min(longest).into();
+        }
     }
 
     /// Returns the micro-batches: every part, divided where it has more rows than one may have.

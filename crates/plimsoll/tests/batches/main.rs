@@ -4,6 +4,7 @@
 
 mod epochs;
 mod loader;
+mod planned;
 mod refused;
 mod step;
 mod threads;

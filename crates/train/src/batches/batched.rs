@@ -85,7 +85,7 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
     fn batch(&mut self) -> Result<Option<O>, BatchesError> {
         let (limits, batches, device) = (self.limits, self.batches, self.device);
         let Some(rest) = self.rest()? else { return Ok(None) };
-        let n = most(rest, limits)?;
+        let n = most(rest, limits, batches.data.samples.plan.multiple_of as usize)?;
         let taken = rest.items.by_ref().take(n);
         let (items, indices): (Vec<_>, Vec<_>) = taken.map(|(item, _, sample)| (item, sample)).unzip();
         let made = batches.batch(items, device);
@@ -98,13 +98,18 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
     }
 }
 
-/// Returns how many of the samples that are left make the next batch.
-fn most<I>(rest: &Rest<I>, limits: &dyn Limits) -> Result<usize, BatchesError> {
+/// Returns how many of the samples that are left make the next batch: a multiple, where so many fit.
+fn most<I>(rest: &Rest<I>, limits: &dyn Limits, multiple: usize) -> Result<usize, BatchesError> {
     let n_left = rest.items.len();
     let Some((_, cost, sample)) = rest.items.as_slice().first() else { return Ok(n_left) };
     match limits.most(*cost) {
         0 => Err(BatchesError::NeverFits { sample: *sample, cost: *cost }),
-        most => Ok(n_left.div_ceil(n_left.div_ceil(most))),
+        most => {
+            let equal = n_left.div_ceil(n_left.div_ceil(most));
+            let whole = equal.next_multiple_of(multiple);
+            let fits = if whole <= most { whole } else { most - most % multiple };
+            Ok(if fits == 0 { equal } else { fits.min(n_left) })
+        }
     }
 }
 

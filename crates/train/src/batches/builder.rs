@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
-use plimsoll_sampler::SampleIndex;
+use plimsoll_sampler::{Admit, PlanConfig, TaskMix};
 use plimsoll_types::Bytes;
 
-use super::costs::{checked, read_costs};
+use super::costs::{as_cost, check_column, guarded, read_all};
 use super::data::{Data, OfItem, Samples, StepOf};
 use super::error::BatchesError;
+use super::table::Table;
 use super::{Batches, Rows};
 
 /// Host memory for what is read ahead: little beside a model, and a second of decoded pictures.
@@ -72,8 +73,11 @@ pub fn batches<I: Send + 'static, O: 'static>(
         dataset: Arc::new(dataset),
         batcher: Arc::new(batcher),
         costs: Costs::One,
+        tasks: None,
+        weights: None,
+        admit: None,
         step: StepOf { size: 32, is_cost: false, groups: 1 },
-        seed: 0,
+        plan: PlanConfig::default(),
         workers: 1,
         read_ahead: READ_AHEAD,
         size: None,
@@ -83,18 +87,56 @@ pub fn batches<I: Send + 'static, O: 'static>(
 }
 
 /// What is wanted of batches; see [`batches()`].
+///
+/// Texts of two sources, half of each, as long as the smaller one lasts; in eights, without those that have no words or more than
+/// a thousand:
+///
+/// ```
+/// # use plimsoll_train as plimsoll;
+/// # use burn::data::dataloader::batcher::Batcher;
+/// # use burn::data::dataset::InMemDataset;
+/// # use burn::tensor::Device;
+/// # use plimsoll_sampler::{Admit, EpochEnd, Oversize, TaskMix};
+/// # struct Pad;
+/// # impl Batcher<(bool, Vec<i32>), usize> for Pad {
+/// #     fn batch(&self, texts: Vec<(bool, Vec<i32>)>, _device: &Device) -> usize { texts.len() }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let texts = InMemDataset::new((0..1000).map(|at| (at % 4 == 0, vec![7; at % 1010])).collect());
+/// let halves = TaskMix { shares: Some(vec![0.5, 0.5]), ends: EpochEnd::FirstExhausted, ..TaskMix::default() };
+/// let admit = Admit { longest: 1000, too_short: Oversize::Skip, too_long: Oversize::Skip, ..Admit::default() };
+/// let batches = plimsoll::batches(texts, Pad)
+///     .cost(|(_, words)| words.len())
+///     .admit(admit)
+///     .tasks(|(is_chat, _)| u16::from(*is_chat))
+///     .task_mix(halves)
+///     .effective_batch(32)
+///     .multiple_of(8)
+///     .drop_last()
+///     .build()?;
+/// assert_eq!(batches.left_out().empty, 1);
+/// # assert!(batches.epoch(0).all(|step| step.is_ok_and(|it| it.len() % 8 == 0)));
+/// # Ok(())
+/// # }
+/// ```
 pub struct BatchesBuilder<I, O> {
     dataset: Arc<dyn Dataset<I>>,
     batcher: Arc<dyn Batcher<I, O>>,
     costs: Costs<I>,
+    tasks: Option<TaskOf<I>>,
+    weights: Option<Vec<f64>>,
+    admit: Option<Admit>,
     step: StepOf,
-    seed: u64,
+    plan: PlanConfig<1>,
     workers: usize,
     read_ahead: Bytes,
     size: Option<OfItem<I>>,
     units: Option<OfItem<I>>,
     rows: Option<Rows<O>>,
 }
+
+/// The task of an item.
+type TaskOf<I> = Arc<dyn Fn(&I) -> u16 + Send + Sync>;
 
 /// Where the samples' costs come from.
 enum Costs<I> {
@@ -142,7 +184,54 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// Draws the order of every epoch from this; 0 by default.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self { plan: PlanConfig { seed, ..self.plan }, ..self }
+    }
+
+    /// Gives every group a multiple of so many samples, but for what is left of an epoch and where a step ends; 1 by default.
+    #[doc(alias = "pad_to_multiple_of")]
+    #[must_use]
+    pub fn multiple_of(self, n_samples: u32) -> Self {
+        Self { plan: PlanConfig { multiple_of: n_samples, ..self.plan }, ..self }
+    }
+
+    /// Leaves out what is left of an epoch and makes no whole step, rather than a smaller step.
+    #[must_use]
+    pub fn drop_last(self) -> Self {
+        Self { plan: PlanConfig { drop_last: true, ..self.plan }, ..self }
+    }
+
+    /// Says which task a sample belongs to, from 0; every sample is read once for it when the batches are built.
+    ///
+    /// How they are mixed is said by [`Self::task_mix`].
+    #[must_use]
+    pub fn tasks(self, task: impl Fn(&I) -> u16 + Send + Sync + 'static) -> Self {
+        Self { tasks: Some(Arc::new(task)), ..self }
+    }
+
+    /// Mixes the tasks so: in wanted shares, until one has no more samples, or apart.
+    #[must_use]
+    pub fn task_mix(self, mix: TaskMix) -> Self {
+        Self { plan: PlanConfig { tasks: mix, ..self.plan }, ..self }
+    }
+
+    /// Says which costs take part, from 0; what lies outside is refused, left out with a count
+    /// ([`Batches::left_out`]), or counted as the greatest cost, which the batcher then has to cut it to.
+    #[must_use]
+    pub fn admit(self, admit: Admit) -> Self {
+        Self { admit: Some(admit), ..self }
+    }
+
+    /// Draws as many samples as there are with replacement, each in proportion to its weight, in the order of the dataset.
+    #[must_use]
+    pub fn weights(self, weights: Vec<f64>) -> Self {
+        Self { weights: Some(weights), ..self }
+    }
+
+    /// Sorts so many samples at a time by what they cost: more pad less, and fewer mix more; all of them by default, and
+    /// 16 Ki of more than a quarter of a million.
+    #[must_use]
+    pub fn window(self, n_samples: usize) -> Self {
+        Self { plan: PlanConfig { window: Some(n_samples), ..self.plan }, ..self }
     }
 
     /// Reads with so many threads, one sample each at a time; 1 by default. The batches are the same for any number.
@@ -185,8 +274,8 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// # Errors
     ///
     /// [`BatchesError::NoSamples`], [`BatchesError::BelowOne`] of a setting, [`BatchesError::Cost`] of a sample,
-    /// [`BatchesError::CostCount`], and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be
-    /// read.
+    /// [`BatchesError::CostCount`], [`BatchesError::DropsAll`], [`BatchesError::Sampler`] where what is wanted cannot be
+    /// planned, and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
     pub fn build(self) -> Result<Batches<I, O>, BatchesError> {
         let n_samples = self.dataset.len();
         if n_samples == 0 {
@@ -196,11 +285,9 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         if self.workers == 0 {
             return Err(BatchesError::BelowOne { key: "workers" });
         }
-        let costs = match self.costs {
-            Costs::One => vec![1; n_samples],
-            Costs::Of(cost) => read_costs(&*self.dataset, &*cost, self.workers)?,
-            Costs::Column(costs) => checked(&costs, n_samples)?,
-        };
+        let (costs, tasks) = self.costs_and_tasks(n_samples)?;
+        let table = Table::try_new(costs, tasks, self.weights, self.admit)?;
+        let range = 0..table.n_samples();
         let samples = Samples {
             dataset: self.dataset,
             size: self.size,
@@ -208,9 +295,34 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
             workers: self.workers,
             read_ahead: self.read_ahead,
             step: self.step,
-            seed: self.seed,
+            table,
+            plan: self.plan,
         };
-        let data = Data::try_new(Arc::new(samples), 0, SampleIndex::try_new([costs])?)?;
+        let data = Data::try_new(Arc::new(samples), range)?;
         Ok(Batches { data: Arc::new(data), batcher: self.batcher, rows: self.rows })
+    }
+
+    /// Returns what each sample costs, and its task where it has one, and reads no sample that need not be read for it.
+    fn costs_and_tasks(&self, n_samples: usize) -> Result<(Vec<u32>, Option<Vec<u16>>), BatchesError> {
+        let may_be_nothing = self.admit.is_some();
+        if let Costs::Column(costs) = &self.costs {
+            check_column(costs, n_samples)?;
+        }
+        let known = |sample: usize| match &self.costs {
+            Costs::Column(costs) => costs[sample],
+            Costs::One | Costs::Of(_) => 1,
+        };
+        let cost = |sample, item: &I| match &self.costs {
+            Costs::Of(cost) => guarded(sample, || cost(item)),
+            Costs::One | Costs::Column(_) => Ok(known(sample)),
+        };
+        if self.tasks.is_none() && !matches!(self.costs, Costs::Of(_)) {
+            let costs = (0..n_samples).map(|sample| as_cost(sample, known(sample), may_be_nothing));
+            return Ok((costs.collect::<Result<_, _>>()?, None));
+        }
+        let task = |sample, item: &I| self.tasks.as_ref().map_or(Ok(0), |task| guarded(sample, || task(item)));
+        let say = |sample, item: &I| Ok((as_cost(sample, cost(sample, item)?, may_be_nothing)?, task(sample, item)?));
+        let (costs, tasks) = read_all(&*self.dataset, &say, self.workers)?.into_iter().unzip();
+        Ok((costs, self.tasks.is_some().then_some(tasks)))
     }
 }

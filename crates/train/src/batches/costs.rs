@@ -9,23 +9,23 @@ use burn::data::dataset::Dataset;
 use super::error::BatchesError;
 use crate::workers::message;
 
-/// Reads every sample once, with several threads.
+/// Reads every sample once, with several threads, and says something of each.
 ///
 /// Of several samples that cannot be read, the error names the first.
-pub(super) fn read_costs<I>(
+pub(super) fn read_all<I, T: Send>(
     dataset: &dyn Dataset<I>,
-    cost: &(dyn Fn(&I) -> usize + Send + Sync),
+    say: &(dyn Fn(usize, &I) -> Result<T, BatchesError> + Sync),
     n_workers: usize,
-) -> Result<Vec<u32>, BatchesError> {
+) -> Result<Vec<T>, BatchesError> {
     let n_samples = dataset.len();
     let first_bad = AtomicUsize::new(usize::MAX);
     let read = |sample| {
-        let found = read(dataset, sample).and_then(|item| priced(sample, &item, cost));
+        let found = read(dataset, sample).and_then(|item| say(sample, &item));
         found.inspect_err(|_| {
             first_bad.fetch_min(sample, Ordering::Relaxed);
         })
     };
-    let read_some = |samples: Range<usize>| -> Result<Vec<u32>, BatchesError> {
+    let read_some = |samples: Range<usize>| -> Result<Vec<T>, BatchesError> {
         samples.take_while(|it| *it <= first_bad.load(Ordering::Relaxed)).map(read).collect()
     };
     let each = n_samples.div_ceil(n_workers);
@@ -34,7 +34,7 @@ pub(super) fn read_costs<I>(
         let threads: Vec<_> = (0..n_samples).step_by(each).map(spawn).collect();
         threads.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
-    Ok(chunks.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    Ok(chunks.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// Reads a sample.
@@ -48,19 +48,13 @@ pub(super) fn guarded<T>(sample: usize, work: impl FnOnce() -> T) -> Result<T, B
         .map_err(|panic| BatchesError::ReadPanicked { sample, message: message(panic.as_ref()) })
 }
 
-fn priced<I>(sample: usize, item: &I, cost: &(dyn Fn(&I) -> usize + Send + Sync)) -> Result<u32, BatchesError> {
-    as_cost(sample, guarded(sample, || cost(item))?)
+/// Refuses a column of costs that is not that of so many samples.
+pub(super) fn check_column(costs: &[usize], n_samples: usize) -> Result<(), BatchesError> {
+    if costs.len() == n_samples { Ok(()) } else { Err(BatchesError::CostCount { n_costs: costs.len(), n_samples }) }
 }
 
-/// Returns the costs of a column, if they are those of so many samples.
-pub(super) fn checked(costs: &[usize], n_samples: usize) -> Result<Vec<u32>, BatchesError> {
-    if costs.len() != n_samples {
-        return Err(BatchesError::CostCount { n_costs: costs.len(), n_samples });
-    }
-    costs.iter().enumerate().map(|(sample, cost)| as_cost(sample, *cost)).collect()
-}
-
-/// Returns a cost that a plan can hold.
-fn as_cost(sample: usize, cost: usize) -> Result<u32, BatchesError> {
-    u32::try_from(cost).ok().filter(|it| 0 < *it).ok_or(BatchesError::Cost { sample, cost })
+/// Returns a cost that a plan can hold, or 0 where a sample that costs nothing may be left out.
+pub(super) fn as_cost(sample: usize, cost: usize, may_be_nothing: bool) -> Result<u32, BatchesError> {
+    let found = u32::try_from(cost).ok().filter(|it| 0 < *it || may_be_nothing);
+    found.ok_or(BatchesError::Cost { sample, cost })
 }

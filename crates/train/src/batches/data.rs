@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::data::dataset::Dataset;
-use plimsoll_sampler::{BatchPlanner, CapacityRule, PlanConfig, SampleIndex, StepPlanner, StepSize};
+use plimsoll_sampler::{BatchPlanner, CapacityRule, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepSize};
 use plimsoll_types::Bytes;
 
 use super::costs::{guarded, read};
 use super::error::BatchesError;
 use super::position::Position;
+use super::table::Table;
 
 /// A length or a size of an item.
 pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
@@ -75,7 +76,8 @@ pub(super) struct Samples<I> {
     pub(super) workers: usize,
     pub(super) read_ahead: Bytes,
     pub(super) step: StepOf,
-    pub(super) seed: u64,
+    pub(super) table: Table,
+    pub(super) plan: PlanConfig<1>,
 }
 
 /// An item on the host, and how much it holds.
@@ -102,7 +104,7 @@ pub(super) struct Start {
     pub(super) position: Position,
 }
 
-/// Samples that lie side by side in a dataset.
+/// Samples that lie side by side among those that take part.
 pub(super) struct Data<I> {
     pub(super) samples: Arc<Samples<I>>,
     /// The first of them.
@@ -115,21 +117,43 @@ pub(super) struct Data<I> {
 }
 
 impl<I> Data<I> {
-    pub(super) fn try_new(samples: Arc<Samples<I>>, first: usize, index: SampleIndex<1>) -> Result<Self, BatchesError> {
-        let planner = |step: StepOf, size| {
-            let config = PlanConfig { seed: samples.seed, ..PlanConfig::default() };
+    /// Takes the samples from one place of the table to another.
+    pub(super) fn try_new(samples: Arc<Samples<I>>, range: Range<usize>) -> Result<Self, BatchesError> {
+        let (index, first) = (samples.table.samples(range.clone())?, range.start);
+        let planner = |step: StepOf| {
+            let size = step.size();
+            // A step of several batches is told to be whole by what it takes.
+            let drop_last = samples.plan.drop_last && size == StepSize::Batch;
+            let config = PlanConfig { drop_last, ..samples.plan.clone() };
             let planner = BatchPlanner::try_new(index.clone(), Group::of(step), config)?;
             StepPlanner::try_new(&planner, size)
         };
-        let steps = planner(samples.step, samples.step.size())?;
-        let batches = planner(samples.step.in_one_group(), StepSize::Batch)?;
-        Ok(Self { samples, first, index, steps, batches })
+        let (steps, batches) = (planner(samples.step)?, planner(samples.step.in_one_group())?);
+        let data = Self { samples, first, index, steps, batches };
+        if data.is_left_out(&data.steps.clone().next_step()) || data.is_left_out(&data.batches.clone().next_step()) {
+            return Err(BatchesError::DropsAll { n_samples: data.n_samples() });
+        }
+        Ok(data)
+    }
+
+    /// Whether a step is what is left of an epoch, where that is left out.
+    pub(super) fn is_left_out(&self, PlannedStep { span, batches, ends_epoch, .. }: &PlannedStep) -> bool {
+        let is_less = match self.samples.step.size() {
+            StepSize::Batch => batches.is_empty(),
+            StepSize::Samples(n) => span.end - span.start < n.into(),
+            StepSize::Positions(n) => span.end - span.start < n,
+        };
+        self.samples.plan.drop_last && *ends_epoch && is_less
     }
 
     /// The samples from one index of these to another.
     pub(super) fn slice(&self, range: Range<usize>) -> Result<Self, BatchesError> {
-        let costs: Vec<_> = range.clone().map(|it| self.cost(it)).collect();
-        Self::try_new(Arc::clone(&self.samples), self.first + range.start, SampleIndex::try_new([costs])?)
+        Self::try_new(Arc::clone(&self.samples), self.first + range.start..self.first + range.end)
+    }
+
+    /// The index in the dataset of a sample, counted from the first.
+    pub(super) fn index_of(&self, id: usize) -> usize {
+        self.samples.table.index_of(self.first + id)
     }
 
     /// What a sample costs, counted from the first.

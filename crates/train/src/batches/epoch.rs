@@ -70,7 +70,7 @@ impl<I: Send + 'static> Epoch<I> {
         let n_taken = position.n_taken.saturating_sub(position.of_batch);
         let position = Position { n_taken, of_batch: 0, ..position };
         let own = Arc::clone(data);
-        let read = move |id| own.samples.read(own.first + id, own.cost(id));
+        let read = move |id| own.samples.read(own.index_of(id), own.cost(id));
         let samples = &data.samples;
         let room = Room { bytes: samples.read_ahead, values: u64::MAX };
         let ahead = Ahead::start(samples.workers, room, bytes, read);
@@ -88,7 +88,15 @@ impl<I: Send + 'static> Epoch<I> {
 
     fn plan_ahead(&mut self) {
         while !self.is_planned && self.planned.len() <= STEPS_AHEAD {
-            let PlannedStep { epoch, batches, ends_epoch, .. } = self.steps.next_step();
+            let step = self.steps.next_step();
+            if self.data.is_left_out(&step) {
+                self.is_planned = true;
+                // Nobody begins again before a step that does not come.
+                let last = self.planned.back_mut().map_or(&mut self.position, |it| &mut it.after);
+                *last = Position { step: self.steps.position(), n_taken: 0, ..last.clone() };
+                return;
+            }
+            let PlannedStep { epoch, batches, ends_epoch, .. } = step;
             let ids: Vec<_> =
                 batches.iter().flat_map(|it| &it.ids).filter_map(|id| usize::try_from(*id).ok()).collect();
             self.is_planned = ends_epoch;
@@ -122,7 +130,7 @@ impl<I: Send + 'static> Epoch<I> {
         self.ask_ahead();
         self.position = after.clone();
         let costs = ids.iter().map(|id| self.data.cost(*id)).collect();
-        let indices = ids.iter().map(|id| self.data.first + id).collect();
+        let indices = ids.iter().map(|id| self.data.index_of(*id)).collect();
         let units = self.data.samples.units.as_deref();
         let units = units.map(|units| items.iter().map(|it| units(it) as u64).collect());
         let epoch = usize::try_from(epoch).unwrap_or(usize::MAX);

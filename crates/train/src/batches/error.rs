@@ -25,6 +25,15 @@ pub enum BatchesError {
         /// What it costs.
         cost: usize,
     },
+    /// Steps of which none is whole.
+    #[error(
+        "make batches: {n_samples} samples make no whole step, and `drop_last` leaves out what is none; a smaller \
+         `effective_batch` or `effective_cost` would do"
+    )]
+    DropsAll {
+        /// Samples of an epoch.
+        n_samples: usize,
+    },
     /// A column of costs that is not the dataset's.
     #[error("make batches: there are {n_costs} costs for {n_samples} samples")]
     CostCount {

@@ -36,7 +36,8 @@ pub struct LoaderConfig {
     /// A step of padded samples is made of at least about so many batches, so that it mixes lengths, and tasks with them;
     /// at least 1.
     pub batches_per_step: u32,
-    /// A batch of padded samples has a multiple of so many, where at least so many fit; at least 1.
+    /// A batch of padded samples has a multiple of so many, and where the memory has no room for so many, as many as fit; at
+    /// least 1, and at most what a step allows a batch of the longest samples.
     pub multiple_of: u32,
     /// Whether a step at the end of an epoch that is less than a whole one is left out, with its samples.
     pub drop_last: bool,
@@ -136,10 +137,16 @@ impl LoaderConfig {
         }
     }
 
-    /// Returns the largest multiple that is wanted of samples that fit, or all of them where they make none.
-    pub(super) fn multiple(&self, n: u32) -> u32 {
-        let multiple = self.multiple_of.max(1);
-        if n < multiple { n } else { n - n % multiple }
+    /// Refuses a multiple that no step has room for, or of samples that are not padded.
+    pub(super) fn check_multiple(&self, lengths: &Lengths) -> Result<(), LoaderError> {
+        let multiple = self.multiple_of;
+        if 1 < multiple && matches!(lengths, Lengths::Cut | Lengths::Packed { .. }) {
+            return Err(LoaderError::MultipleOfUnpadded { multiple });
+        }
+        // It has the most positions, and so the smallest batches.
+        let Some(cell) = self.cells.last().copied() else { return Ok(()) };
+        let most = self.batch_of(cell);
+        if multiple <= most { Ok(()) } else { Err(LoaderError::MultipleAboveStep { multiple, most, cell }) }
     }
 
     /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.

@@ -1,7 +1,7 @@
 //! What keeps a loader from going on.
 
 use plimsoll_sampler::SamplerError;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
 use crate::source::SourceError;
 
@@ -85,6 +85,25 @@ pub enum LoaderError {
     /// Shares of tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
+    /// A multiple of samples that are not padded.
+    #[error("plan the steps: `batch.multiple_of` is {multiple}, for samples that are cut or packed it must be 1")]
+    MultipleOfUnpadded {
+        /// The multiple.
+        multiple: u32,
+    },
+    /// A multiple that no batch of a step has room for.
+    #[error(
+        "plan the steps: `batch.multiple_of` is {multiple}, it must be at most {most}, as many samples of length {cell} as a \
+         step allows a batch; fewer `batch.batches_per_step` or a larger `batch.effective_batch_size` would help"
+    )]
+    MultipleAboveStep {
+        /// The multiple.
+        multiple: u32,
+        /// The most samples of a batch.
+        most: u32,
+        /// What its samples are padded to.
+        cell: Extent,
+    },
     /// Samples and cells of another number of axes.
     #[error(
         "plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}"

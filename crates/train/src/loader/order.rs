@@ -63,6 +63,7 @@ impl<S: Source> Order<S> {
         wanted: &Wanted,
         position: Option<LoaderPosition>,
     ) -> Result<Self, LoaderError> {
+        config.check_multiple(&source.lengths())?;
         match (source.lengths(), wanted) {
             (Lengths::Cut, Wanted::Edge(edge)) => {
                 let cursor = match position {
@@ -124,7 +125,8 @@ impl<S: Source> Order<S> {
         if n_axes != 1 {
             return Err(LoaderError::StreamedAxes { n_axes });
         }
-        let planner = StreamPlanner::try_new(rule, plan(config)?, Stream::<S>::limits(config))?;
+        let mut planner = StreamPlanner::try_new(BatchSizes::most(config), plan(config)?, Stream::<S>::limits(config))?;
+        planner.change(rule)?;
         let stream = Stream::try_new(source, config, planner, position.as_ref())?;
         Ok(Self::Streamed { stream: Box::new(stream), config: Box::new(config.clone()), wanted })
     }

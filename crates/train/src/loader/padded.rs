@@ -21,9 +21,14 @@ pub(super) struct BatchSizes<const AXES: usize> {
 }
 
 impl<const AXES: usize> BatchSizes<AXES> {
+    /// Takes as much as a step allows, whatever the memory has room for.
+    pub(super) fn most(config: &LoaderConfig) -> Self {
+        Self::new(config, &vec![u32::MAX; config.cells.len()])
+    }
+
     /// Takes a size for each cell; a point of the lattice that is none has the largest size of the cells that cover it.
     pub(super) fn new(config: &LoaderConfig, sizes: &[u32]) -> Self {
-        let of_cell = |(cell, size): (&Extent, &u32)| (*cell, config.multiple(config.batch_of(*cell).min(*size)));
+        let of_cell = |(cell, size): (&Extent, &u32)| (*cell, config.batch_of(*cell).min(*size));
         let cells: Vec<_> = config.cells.iter().zip(sizes).map(of_cell).collect();
         let edges: [Arc<[u32]>; AXES] = std::array::from_fn(|axis| config.cells.edges(axis).into());
         let own = |point: Extent| cells.iter().find(|it| it.0 == point).map(|it| it.1);
@@ -113,8 +118,11 @@ fn steps<const AXES: usize>(
     config: &LoaderConfig,
     sizes: &[u32],
 ) -> Result<Box<dyn PaddedSteps>, SamplerError> {
-    let planner = BatchPlanner::try_new(index.clone(), BatchSizes::new(config, sizes), plan(config)?)?;
-    Ok(Box::new(StepPlanner::try_new(&planner, config.step_size())?))
+    // A multiple has to have room in a step; what the memory has room for changes.
+    let planner = BatchPlanner::try_new(index.clone(), BatchSizes::most(config), plan(config)?)?;
+    let mut steps = StepPlanner::try_new(&planner, config.step_size())?;
+    steps.change(BatchSizes::new(config, sizes))?;
+    Ok(Box::new(steps))
 }
 
 /// Returns the samples of a step, and whether the epoch ends with it.
@@ -126,6 +134,7 @@ pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> (Draw, bool) 
 pub(super) fn plan<const AXES: usize>(config: &LoaderConfig) -> Result<PlanConfig<AXES>, PlanError> {
     Ok(PlanConfig {
         seed: config.seed,
+        multiple_of: config.multiple_of,
         lattice: Lattice::try_new(std::array::from_fn(|axis| config.cells.edges(axis)))?,
         tasks: config.tasks.clone(),
         ..PlanConfig::default()

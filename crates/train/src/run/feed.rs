@@ -7,6 +7,7 @@ use plimsoll_sampler::{Mixing, StreamStats};
 use plimsoll_types::{Bytes, EpochDone, Extent};
 
 use super::journal::Journal;
+use super::room::RoomForMultiple;
 use super::unfit::{Unfit, longer};
 use crate::config::FitConfig;
 use crate::loader::{
@@ -28,6 +29,7 @@ pub(super) struct Feed<S: Source> {
     agreed: Option<u32>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
+    room: RoomForMultiple,
     /// The samples of the step under way.
     under_way: Vec<u64>,
 }
@@ -52,6 +54,7 @@ impl<S: Source> Feed<S> {
             known: config.longest.train.filter(|_| config.loader.cells.n_axes() == 1),
             unfit: None,
             agreed: None,
+            room: RoomForMultiple::new(config),
             epoch_samples: 0,
             under_way: Vec::new(),
         })
@@ -88,6 +91,9 @@ impl<S: Source> Feed<S> {
         budget: Bytes,
         journal: &mut Journal<'_>,
     ) -> Result<Samples<S>, LoaderError> {
+        if let Some(lost) = self.room.follow(&self.config.cells, wanted) {
+            journal.warn(&lost);
+        }
         let longest = self.longest(budget);
         let samples =
             booked(&mut self.loader, journal, |it| it.leave_out_longer(longest).and_then(|()| it.next(wanted)));
