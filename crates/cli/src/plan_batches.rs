@@ -25,21 +25,17 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     let mut inputs: Vec<&Path> = vec![&args.lengths];
     inputs.extend(args.tasks.as_deref());
+    inputs.extend(args.weights.as_deref());
     for out in [Some(&args.out), args.report.as_ref()].into_iter().flatten() {
         check_out(out, &inputs)?;
     }
     if let Some(report) = args.report.as_ref().filter(|report| is_same_file(report, &args.out)) {
         return Err(user_error(format!("write {}: it is to hold the plan", report.display())).into());
     }
-    if args.row_len.is_some() && args.format == Format::Binary {
-        return Err(
-            user_error("plan batches: `--row-len` takes `--format json`, a row is no list of ids".to_owned()).into()
-        );
-    }
     let beat = Beat::start("planning");
     let (list, said) = plan(args)?;
     write(&args.out, |mut file| match args.format {
-        Format::Binary => list.binary(&mut file).unwrap_or(Ok(())),
+        Format::Binary => list.binary(&mut file),
         Format::Json => list.json(args.ranks, &mut file),
     })?;
     if let Some(report) = &args.report {

@@ -129,6 +129,7 @@ fn two_columns_are_two_budgets_and_batches_go_to_ranks_in_turn() {
         ids.extend(own);
     }
     assert!(batches.iter().filter(|it| it["ids"].as_array().unwrap().len() % 4 != 0).count() <= 1);
+    assert!(batches.len() % 3 == 0, "{} batches", batches.len());
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..5_000));
 }
@@ -140,6 +141,17 @@ fn packed_rows_hold_every_position_once_or_overlap_as_asked() {
     let args = ["--budget", "1024", "--row-len", "256", "--overlap", "16", "--format", "json"];
     let said = planned(folder.path(), &args);
     assert!(said.starts_with("pieces ") && said.contains(" full\n"), "{said}");
+    let rows_of =
+        |batch: &serde_json::Value| serde_json::from_value::<Vec<Vec<[usize; 3]>>>(batch["rows"].clone()).unwrap();
+    let rows: Vec<_> = json(&folder.path().join("plan")).iter().flat_map(rows_of).collect();
+    // Binary, the pieces and then where each row begins among them.
+    planned(folder.path(), &args[..6]);
+    let found = numbers(&folder.path().join("plan"));
+    let n_pieces = *found.last().unwrap();
+    let (flat, begins) = found.split_at(3 * n_pieces);
+    assert_eq!(flat, rows.concat().concat());
+    assert!(begins.windows(2).map(|it| it[1] - it[0]).eq(rows.iter().map(Vec::len)) && begins[0] == 0);
+    planned(folder.path(), &args);
     let mut pieces = Vec::new();
     for batch in json(&folder.path().join("plan")) {
         let rows: Vec<Vec<[u32; 3]>> = serde_json::from_value(batch["rows"].clone()).unwrap();
@@ -178,14 +190,69 @@ fn shares_hold_and_what_is_outside_is_counted() {
 }
 
 #[test]
+fn tasks_are_mixed_by_temperature_or_kept_apart_and_shares_may_be_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (1 + id % 400).to_string());
+    let tasks = lines(folder.path(), "tasks.txt", |id| if id % 10 == 0 { "code" } else { "books" }.to_owned());
+    let of = |args: &[&str]| {
+        let said =
+            planned(folder.path(), &[&["--budget", "2000", "--tasks", "tasks.txt", "--format", "json"], args].concat());
+        let id = |it: &serde_json::Value| usize::try_from(it.as_u64().unwrap()).unwrap();
+        let batches = json(&folder.path().join("plan"));
+        let batches = batches.iter().map(|it| it["ids"].as_array().unwrap().iter().map(id).collect());
+        (said, batches.collect::<Vec<Vec<_>>>())
+    };
+    let is_code = |id: &usize| tasks[*id] == "code";
+    let share = |batches: &[Vec<usize>]| {
+        batches.iter().flatten().filter(|it| is_code(it)).count() as f64 / batches.concat().len() as f64
+    };
+    // The square roots of 500 and 4500 are as one and three.
+    let (said, batches) = of(&["--temperature", "2", "--ends", "first"]);
+    assert!((share(&batches) - 0.25).abs() < 1e-3 && said.contains("25.00 % wanted"), "{said}");
+    let (_, batches) = of(&["--shares", "code=1,books=0.5", "--normalize-shares", "--ends", "first"]);
+    assert!((share(&batches) - 2.0 / 3.0).abs() < 1e-2);
+    let (said, _) = of(&["--shares", "code=0.5,books=0.5"]);
+    assert!(said.contains("50.00 % wanted, as long as there are any: for 20.00 % of the epoch"), "{said}");
+    let (_, batches) = of(&["--homogeneous"]);
+    assert!(batches.iter().all(|batch| batch.iter().all(is_code) || !batch.iter().any(is_code)));
+    lines(folder.path(), "weights.txt", |id| u8::from(id % 10 == 0).to_string());
+    let (_, batches) = of(&["--weights", "weights.txt"]);
+    assert!(batches.concat().len() == 5_000 && batches.concat().iter().all(is_code));
+}
+
+#[test]
+fn samples_of_two_columns_are_left_out_or_cut_by_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |id: u32| [id % 9, 1 + id % 400];
+    lines(folder.path(), "lengths.txt", |id| format!("{} {}", of(id)[0], of(id)[1]));
+    let args = ["--budget", "64,4000", "--shortest", "2,10", "--longest", "7,300", "--format", "json"];
+    let said = planned(folder.path(), &[&args[..], &["--outside", "skip"]].concat());
+    let takes_part = |id: &u64| {
+        let [a, b] = of(u32::try_from(*id).unwrap());
+        (2..=7).contains(&a) && (10..=300).contains(&b)
+    };
+    let ids = || {
+        let batches = json(&folder.path().join("plan"));
+        let mut ids: Vec<_> =
+            batches.iter().flat_map(|it| it["ids"].as_array().unwrap()).map(|it| it.as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids(), (0..5_000).filter(takes_part).collect::<Vec<_>>());
+    assert!(said.contains("too short") && said.contains("too long") && said.contains("empty"), "{said}");
+    planned(folder.path(), &[&args[..], &["--outside", "truncate"]].concat());
+    assert!(json(&folder.path().join("plan")).iter().all(|it| it["edges"][0].as_u64() <= Some(7)));
+    assert_eq!(ids(), (0..5_000).filter(|id| 2 <= id % 9 && 10 <= 1 + id % 400).collect::<Vec<_>>());
+}
+
+#[test]
 fn flags_that_do_not_go_together_are_refused_with_what_would() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("lengths.txt"), "3\n300\n").unwrap();
     fs::write(folder.path().join("two.txt"), "3 4\n5 6\n").unwrap();
     fs::write(folder.path().join("tasks.txt"), "code\nbooks\n").unwrap();
     for (args, expected) in [
-        (&["--budget", "512", "--row-len", "256"][..], "--format json"),
-        (&["--budget", "512", "--row-len", "256", "--format", "json"], "sample 1"),
+        (&["--budget", "512", "--row-len", "256"][..], "sample 1"),
         (&["--budget", "100", "--row-len", "256", "--format", "json"], "a row alone has 256 positions"),
         (&["--budget", "512,9"], "line 1 has 1 lengths, and the budget is numbers for 2"),
         (&["--budget", "512", "--lengths", "two.txt"], "cannot be used multiple times"),
@@ -195,7 +262,14 @@ fn flags_that_do_not_go_together_are_refused_with_what_would() {
         ),
         (&["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5,prose=0.5"], "`prose`"),
         (&["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5,books=0.4"], "sum to 0.9"),
+        (
+            &["--budget", "512", "--tasks", "tasks.txt", "--shares", "code=0.5,books=0.4"],
+            "`--normalize-shares` divides",
+        ),
         (&["--budget", "512", "--shares", "code=1"], "--tasks <FILE>"),
+        (&["--budget", "512", "--tasks", "tasks.txt", "--ends", "first"], "--temperature <N>"),
+        (&["--budget", "512", "--weights", "tasks.txt"], "tasks.txt: line 1 is `code`, a number from 0 is expected"),
+        (&["--budget", "512", "--shortest", "1,2"], "`--shortest` has 2 numbers, one or one for each of 1 columns"),
         (&["--budget", "512", "--multiple-of", "200"], "multiple"),
     ] {
         let output = plan_of(folder.path(), args);

@@ -31,12 +31,12 @@ pub(crate) struct PlanBatchesArgs {
     /// Leave out what does not fill a batch at the end, rather than make a smaller one.
     #[arg(long, conflicts_with = "row_len")]
     pub(crate) drop_last: bool,
-    /// The least length of a sample that takes part; of one column.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) shortest: u32,
-    /// The greatest length of a sample that takes part; of one column.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
-    pub(crate) longest: Option<u32>,
+    /// The least length of a sample that takes part, as one number for all columns or one for each; 1 by default.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
+    pub(crate) shortest: Vec<u32>,
+    /// The greatest length of a sample that takes part, as one number for all columns or one for each.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
+    pub(crate) longest: Vec<u32>,
     /// What becomes of samples that are shorter, empty or longer.
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub(crate) outside: Outside,
@@ -45,11 +45,26 @@ pub(crate) struct PlanBatchesArgs {
     pub(crate) tasks: Option<PathBuf>,
     /// The share of each task among the samples of any stretch, as in `books=0.7,code=0.3`; by default that of the data.
     #[arg(long, value_name = "NAME=SHARE", value_delimiter = ',', requires = "tasks", value_parser = share)]
+    #[arg(group = "wanted")]
     pub(crate) shares: Vec<(String, f64)>,
-    /// What ends the epoch of tasks with shares.
-    #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "shares")]
+    /// Divide shares that do not sum to 1 by their sum.
+    #[arg(long, requires = "shares")]
+    pub(crate) normalize_shares: bool,
+    /// Shares in proportion to the samples of each task to the power of one through this: more than 1 makes them more equal.
+    #[arg(long, value_name = "N", requires = "tasks", conflicts_with = "shares", group = "wanted")]
+    pub(crate) temperature: Option<f64>,
+    /// What ends the epoch of tasks with shares, given or by temperature.
+    #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "wanted")]
     pub(crate) ends: EpochEnds,
-    /// Deal the batches to so many ranks, one after the other: batch 0 to rank 0, batch 1 to rank 1, and so on.
+    /// Give each batch samples of one task only.
+    #[arg(long, requires = "tasks")]
+    pub(crate) homogeneous: bool,
+    /// The weight of each sample, a number from 0 on a line of its own in the order of the lengths: as many samples as there are
+    /// are drawn with replacement, each in proportion to its weight.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["row_len", "wanted"])]
+    pub(crate) weights: Option<PathBuf>,
+    /// Deal the batches to so many ranks, one after the other: batch 0 to rank 0, batch 1 to rank 1, and so on. For each rank to
+    /// have as many, some of the largest batches are cut in two.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65536))]
     pub(crate) ranks: u32,
     /// Seed of the order.
@@ -86,7 +101,8 @@ pub(crate) enum Outside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Unsigned 64-bit little-endian numbers: the ids of all samples in order, then the place at which each batch begins, the
-    /// first at 0, and last the number of samples. Not of packed rows.
+    /// first at 0, and last the number of samples. Of packed rows: the id, the start and the end of each piece in order, then the
+    /// piece at which each row begins, the first at 0, and last the number of pieces.
     Binary,
     /// A line of JSON for each batch: `rank`, and `ids` with the `edges` that they are padded to, or `rows` of
     /// `[id, start, end]`.

@@ -1,5 +1,6 @@
 //! What is known of samples, from files with a line for each.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -22,6 +23,11 @@ pub(super) fn read_lengths(path: &Path, least: u32, most: &[u32]) -> Result<Vec<
 /// Reads the task of each sample: the names in the order in which they come, and which of them each sample has.
 pub(super) fn read_tasks(path: &Path, n_samples: usize) -> Result<(Vec<String>, Vec<u16>), UserError> {
     read(path, |text| tasks(text, n_samples))
+}
+
+/// Reads the weight of each sample.
+pub(super) fn read_weights(path: &Path, n_samples: usize) -> Result<Vec<f64>, UserError> {
+    read(path, |text| weights(text, n_samples))
 }
 
 fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, UserError> {
@@ -87,11 +93,11 @@ fn shown(text: &[u8]) -> String {
 }
 
 fn tasks(text: &[u8], n_samples: usize) -> Result<(Vec<String>, Vec<u16>), String> {
-    let (mut names, mut tasks) = (Vec::<String>::new(), Vec::new());
+    let (mut names, mut tasks, mut known) = (Vec::new(), Vec::new(), HashMap::new());
     for (line, at) in lines(text).zip(1..) {
         let name = str::from_utf8(line).ok().filter(|it| !it.is_empty());
         let name = name.ok_or_else(|| format!("line {at} is `{}`, the name of a task is expected", shown(line)))?;
-        let task = names.iter().position(|it| it == name).unwrap_or_else(|| {
+        let task = *known.entry(name).or_insert_with(|| {
             names.push(name.to_owned());
             names.len() - 1
         });
@@ -99,10 +105,25 @@ fn tasks(text: &[u8], n_samples: usize) -> Result<(Vec<String>, Vec<u16>), Strin
             u16::try_from(task).map_err(|_| format!("line {at} has a name beyond the {MOST_TASKS} that there may be"));
         tasks.push(task?);
     }
-    if tasks.len() != n_samples {
-        return Err(format!("it has {} lines, and there are {n_samples} samples", tasks.len()));
+    Ok((names, of_each(tasks, n_samples)?))
+}
+
+fn weights(text: &[u8], n_samples: usize) -> Result<Vec<f64>, String> {
+    let weight = |(line, at): (&[u8], usize)| {
+        let weight = str::from_utf8(line).ok().and_then(|it| it.parse::<f64>().ok());
+        let weight = weight.filter(|it| 0.0 <= *it && it.is_finite());
+        weight.ok_or_else(|| format!("line {at} is `{}`, a number from 0 is expected", shown(line)))
+    };
+    let weights = lines(text).zip(1..).map(weight).collect::<Result<Vec<_>, _>>()?;
+    of_each(weights, n_samples)
+}
+
+/// Refuses lines of more samples than there are, or of fewer.
+fn of_each<T>(lines: Vec<T>, n_samples: usize) -> Result<Vec<T>, String> {
+    if lines.len() == n_samples {
+        return Ok(lines);
     }
-    Ok((names, tasks))
+    Err(format!("it has {} lines, and there are {n_samples} samples", lines.len()))
 }
 
 #[cfg(test)]
@@ -161,6 +182,14 @@ mod tests {
         assert_eq!(tasks(b"code\nbooks\ncode\n", 3), Ok((names(["code", "books"]), vec![0, 1, 0])));
         assert_eq!(tasks(b"code\n\nbooks", 3).unwrap_err(), "line 2 is ``, the name of a task is expected");
         assert_eq!(tasks(b"code\n", 3).unwrap_err(), "it has 1 lines, and there are 3 samples");
+    }
+
+    #[test]
+    fn a_weight_is_a_number_on_each_line() {
+        assert_eq!(weights(b"1\n0.25\r\n0\n", 3), Ok(vec![1.0, 0.25, 0.0]));
+        assert_eq!(weights(b"1\n-2\n", 2).unwrap_err(), "line 2 is `-2`, a number from 0 is expected");
+        assert_eq!(weights(b"1\nNaN\n", 2).unwrap_err(), "line 2 is `NaN`, a number from 0 is expected");
+        assert_eq!(weights(b"1\n", 2).unwrap_err(), "it has 1 lines, and there are 2 samples");
     }
 
     #[test]

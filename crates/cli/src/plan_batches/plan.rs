@@ -4,33 +4,52 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex,
-    SamplerError, Split, TaskMix,
+    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PaddedBudget, PlanConfig, PlanError,
+    SamplerError, Split, TaskMix, temperature_shares,
 };
 
-use super::lengths::{read_lengths, read_tasks};
+use super::lengths::{read_lengths, read_tasks, read_weights};
 use super::list::{Edges, List, Rows};
-use super::said::{LeftOut, Quality, Said, TaskCount};
+use super::said::{LeftOut, Quality, Rounds, Said, TaskCount};
 use crate::args::{Outside, PlanBatchesArgs};
 use crate::exit::{UserError, user_error};
 
 /// Plans the batches that are asked for.
 pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), UserError> {
-    let column = match <[Vec<u32>; 1]>::try_from(read_lengths(&args.lengths, args.least(), &args.most())?) {
-        Ok([column]) => column,
-        Err(columns) => return args.of_columns(columns),
-    };
-    let admitted = args.admit().all(&column).map_err(refused)?;
-    if let Some(row_len) = args.row_len {
-        return args.packed(row_len, admitted);
+    let columns = read_lengths(&args.lengths, args.least(), &args.most())?;
+    match (columns.len(), args.row_len) {
+        (1, Some(row_len)) => args.packed(row_len, args.admitted(columns)?),
+        (_, Some(_)) => {
+            Err(user_error(format!("plan {}: `--row-len` takes lengths of one column", args.lengths.display())))
+        }
+        (1, None) => args.padded::<1>(columns),
+        (2, None) => args.padded::<2>(columns),
+        _ => args.padded::<3>(columns),
     }
-    let left_out = LeftOut::of(&admitted);
-    let Admitted { index, ids, .. } = admitted;
-    args.padded(index, Some(ids), left_out)
 }
 
 fn refused(error: impl Into<SamplerError>) -> UserError {
     user_error(error.into().to_string())
+}
+
+/// Returns what belongs to samples of these ids.
+fn kept<T: Copy>(ids: &[u64], all: &[T]) -> Vec<T> {
+    ids.iter().filter_map(|id| all.get(usize::try_from(*id).ok()?).copied()).collect()
+}
+
+/// Returns a number for each column, of one that is for all of them, or of one for each.
+fn of_each<const AXES: usize>(flag: &str, given: &[u32]) -> Result<[Option<u32>; AXES], UserError> {
+    let all = match given {
+        [] => [None; AXES],
+        [one] => [Some(*one); AXES],
+        each => <[u32; AXES]>::try_from(each).map(|each| each.map(Some)).map_err(|_| {
+            let n = each.len();
+            user_error(format!(
+                "plan batches: `{flag}` has {n} numbers, one or one for each of {AXES} columns is expected"
+            ))
+        })?,
+    };
+    Ok(all)
 }
 
 fn no_budget(n_columns: usize) -> UserError {
@@ -45,58 +64,53 @@ impl PlanBatchesArgs {
 
     /// The greatest length that a line may have on each column.
     fn most(&self) -> Vec<u32> {
-        let is_bounded = self.outside == Outside::Refuse && self.longest.is_none() && self.row_len.is_none();
+        let is_bounded = self.outside == Outside::Refuse && self.longest.is_empty() && self.row_len.is_none();
         let most = |budget: &u64| if is_bounded { u32::try_from(*budget).unwrap_or(u32::MAX) } else { u32::MAX };
         self.budget.iter().map(most).collect()
     }
 
-    fn admit(&self) -> Admit {
+    /// Takes samples by their lengths on each column.
+    fn admitted<const AXES: usize>(&self, columns: Vec<Vec<u32>>) -> Result<Admitted<AXES>, UserError> {
+        let columns = <[Vec<u32>; AXES]>::try_from(columns).map_err(|it| no_budget(it.len()))?;
         let outside = match self.outside {
             Outside::Refuse => Oversize::Refuse,
             Outside::Skip => Oversize::Skip,
             Outside::Truncate => Oversize::Truncate,
         };
-        let budget = u32::try_from(self.budget[0]).unwrap_or(u32::MAX);
-        // What is packed is refused or cut by the length of a row.
-        let most = self.row_len.map_or(budget, |_| u32::MAX);
-        let longest = self.longest.unwrap_or(u32::MAX).min(most);
-        Admit { shortest: self.shortest, longest, too_short: outside, too_long: outside }
+        let shortest = of_each::<AXES>("--shortest", &self.shortest)?.map(|it| it.unwrap_or(1));
+        let longest = of_each::<AXES>("--longest", &self.longest)?.map(|it| it.unwrap_or(u32::MAX));
+        let axes = std::array::from_fn(|axis| {
+            let budget = self.budget.get(axis).and_then(|it| u32::try_from(*it).ok()).unwrap_or(u32::MAX);
+            // What is packed is refused or cut by the length of a row.
+            let most = self.row_len.map_or(budget, |_| u32::MAX);
+            Admit { shortest: shortest[axis], longest: longest[axis].min(most), too_short: outside, too_long: outside }
+        });
+        Admit::along(axes, columns.each_ref().map(Vec::as_slice), |_, _| true).map_err(refused)
     }
 
-    /// Plans samples of several columns.
-    fn of_columns(&self, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
-        if self.row_len.is_some() || self.shortest != 1 || self.longest.is_some() || self.outside != Outside::Refuse {
-            let flags = "`--row-len`, `--shortest`, `--longest` and `--outside` take lengths of one column";
-            return Err(user_error(format!("plan {}: {flags}", self.lengths.display())));
-        }
-        match <[Vec<u32>; 2]>::try_from(columns) {
-            Ok(columns) => self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None),
-            Err(columns) => {
-                let columns = <[Vec<u32>; 3]>::try_from(columns).map_err(|it| no_budget(it.len()))?;
-                self.padded(SampleIndex::try_new(columns).map_err(refused)?, None, None)
-            }
-        }
-    }
-
-    /// Plans padded samples, of which `ids` says what they were before some were left out.
-    fn padded<const AXES: usize>(
-        &self,
-        mut index: SampleIndex<AXES>,
-        ids: Option<Vec<u64>>,
-        left_out: Option<LeftOut>,
-    ) -> Result<(Box<dyn List>, Said), UserError> {
+    /// Plans padded samples.
+    fn padded<const AXES: usize>(&self, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
         let budget = <[u64; AXES]>::try_from(self.budget.as_slice()).map_err(|_| no_budget(AXES))?;
+        let n_read = columns.first().map_or(0, Vec::len);
+        let admitted = self.admitted::<AXES>(columns)?;
+        let left_out = LeftOut::of(&admitted);
+        let Admitted { mut index, ids, .. } = admitted;
         let mut names = Vec::new();
         if let Some(path) = &self.tasks {
-            let n_read = left_out.as_ref().map_or(index.n_samples(), |it| it.n_read);
             let (found, tasks) = read_tasks(path, n_read)?;
-            let kept = |ids: &Vec<u64>| {
-                ids.iter().filter_map(|id| tasks.get(usize::try_from(*id).ok()?).copied()).collect::<Vec<_>>()
-            };
-            index = index.with_tasks(ids.as_ref().map_or_else(|| tasks.clone(), kept)).map_err(refused)?;
+            index = index.with_tasks(kept(&ids, &tasks)).map_err(refused)?;
             names = found;
         }
-        let mix = TaskMix { shares: self.shares_of(&names)?, ends: self.ends.into(), ..TaskMix::default() };
+        if let Some(path) = &self.weights {
+            index = index.with_weights(&kept(&ids, &read_weights(path, n_read)?)).map_err(refused)?;
+        }
+        let mix = TaskMix {
+            shares: self.shares_of(&names, index.tasks())?,
+            ends: self.ends.into(),
+            normalize_shares: self.normalize_shares,
+            homogeneous: self.homogeneous,
+            ..TaskMix::default()
+        };
         let config = PlanConfig {
             seed: self.seed,
             window: self.window(),
@@ -107,12 +121,15 @@ impl PlanBatchesArgs {
             ..PlanConfig::default()
         };
         let begun = Instant::now();
-        let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused)?;
-        let batches = planner.plan_epoch(self.epoch);
+        let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(|it| self.refused(it))?;
+        let mut batches = planner.plan_epoch(self.epoch);
+        let ranks = NonZeroUsize::new(self.ranks as usize).unwrap_or(NonZeroUsize::MIN);
+        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, ranks), n_batches: batches.len() };
         let took = begun.elapsed();
-        let tasks = TaskCount::all(&names, planner.index().tasks(), &batches);
+        let tasks = TaskCount::all(&names, planner.index().tasks(), planner.task_plans().as_deref(), &batches);
         let quality = Quality::Padded(planner.report(self.epoch, &batches));
-        Ok((Box::new(Edges { batches, ids }), self.said(quality, tasks, left_out, took)))
+        let said = Said { rounds: Some(rounds), ..self.said(quality, tasks, left_out, took) };
+        Ok((Box::new(Edges { batches, ids }), said))
     }
 
     /// Plans packed rows.
@@ -132,15 +149,31 @@ impl PlanBatchesArgs {
         let all = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
         let quality = Quality::Packed(planner.report(self.epoch, &all));
-        Ok((Box::new(Rows { all, of_batch: rows, ids }), self.said(quality, Vec::new(), left_out, took)))
+        let n_batches = all.len().div_ceil(rows.get());
+        let n_cut = n_batches.is_multiple_of(self.ranks as usize).then_some(0);
+        let said = self.said(quality, Vec::new(), left_out, took);
+        Ok((Box::new(Rows { all, of_batch: rows, ids }), Said { rounds: Some(Rounds { n_cut, n_batches }), ..said }))
     }
 
     fn window(&self) -> Option<usize> {
         self.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
     }
 
-    /// Returns the share of each task by its name; each has to be named once.
-    fn shares_of(&self, names: &[String]) -> Result<Option<Vec<f64>>, UserError> {
+    /// Says what would mend a plan with a flag of this program.
+    fn refused(&self, error: PlanError) -> UserError {
+        let PlanError::ShareSum { sum } = error else { return refused(error) };
+        let sum = (sum * 1e6).round() / 1e6;
+        let mends = "`--normalize-shares` divides them by their sum";
+        user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
+    }
+
+    /// Returns the share of each task, by its name or by how many samples it has; each has to be named once.
+    fn shares_of(&self, names: &[String], tasks: Option<&[u16]>) -> Result<Option<Vec<f64>>, UserError> {
+        if let Some(temperature) = self.temperature {
+            let mut sizes = vec![0; names.len()];
+            tasks.into_iter().flatten().for_each(|task| sizes[usize::from(*task)] += 1);
+            return temperature_shares(&sizes, temperature).map(Some).map_err(refused);
+        }
         if self.shares.is_empty() {
             return Ok(None);
         }
@@ -156,6 +189,7 @@ impl PlanBatchesArgs {
     }
 
     fn said(&self, quality: Quality, tasks: Vec<TaskCount>, left_out: Option<LeftOut>, took: Duration) -> Said {
-        Said { quality, tasks, left_out, ranks: self.ranks, planning_seconds: took.as_secs_f64() }
+        let planning_seconds = took.as_secs_f64();
+        Said { quality, tasks, left_out, ranks: self.ranks, rounds: None, planning_seconds }
     }
 }

@@ -1,6 +1,6 @@
 //! What is said of a plan.
 
-use plimsoll_sampler::{AdmitCounts, Admitted, Batches, Mixing, PackReport, PlanReport};
+use plimsoll_sampler::{AdmitCounts, Admitted, Batches, Mixing, PackReport, PlanReport, TaskPlan};
 use serde::Serialize;
 
 /// What is said of a plan, and how long it took.
@@ -13,6 +13,9 @@ pub(super) struct Said {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) left_out: Option<LeftOut>,
     pub(super) ranks: u32,
+    /// How padded batches come out even, where there are several ranks.
+    #[serde(skip)]
+    pub(super) rounds: Option<Rounds>,
     pub(super) planning_seconds: f64,
 }
 
@@ -23,19 +26,33 @@ pub(super) enum Quality {
     Packed(PackReport),
 }
 
+/// How many batches there are more than were planned, for each rank to have as many; none where that cannot be.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    pub(super) n_cut: Option<usize>,
+    pub(super) n_batches: usize,
+}
+
 /// How many samples of a task a plan has.
 #[derive(Debug, Serialize)]
 pub(super) struct TaskCount {
     name: String,
     samples: u64,
     share: f64,
+    /// The share that was wanted, and the part of the epoch after which there are no more samples for it.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    wanted: Option<WantedShare>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct WantedShare {
+    wanted: f64,
+    lasts: f64,
 }
 
 /// The samples of a file that are not as they were, where there are any.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct LeftOut {
-    #[serde(skip)]
-    pub(super) n_read: usize,
     empty: u64,
     too_short: u64,
     too_long: u64,
@@ -43,11 +60,10 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    pub(super) fn of(admitted: &Admitted) -> Option<Self> {
+    pub(super) fn of<const AXES: usize>(admitted: &Admitted<AXES>) -> Option<Self> {
         let AdmitCounts { empty, too_short, too_long, truncated, .. } = admitted.counts;
         let n_skipped = empty + too_short + too_long;
-        let n_read = admitted.ids.len() + usize::try_from(n_skipped).unwrap_or(usize::MAX);
-        (0 < n_skipped + truncated).then_some(Self { n_read, empty, too_short, too_long, truncated })
+        (0 < n_skipped + truncated).then_some(Self { empty, too_short, too_long, truncated })
     }
 }
 
@@ -55,6 +71,7 @@ impl TaskCount {
     pub(super) fn all<const AXES: usize>(
         names: &[String],
         tasks: Option<&[u16]>,
+        plans: Option<&[TaskPlan]>,
         batches: &Batches<AXES>,
     ) -> Vec<Self> {
         let mut counts = vec![0; names.len()];
@@ -62,8 +79,41 @@ impl TaskCount {
             batches.iter().flat_map(|it| it.ids).for_each(|id| counts[usize::from(tasks[*id as usize])] += 1);
         }
         let n = batches.n_samples().max(1) as f64;
-        let count = |(name, samples): (&String, u64)| Self { name: name.clone(), samples, share: samples as f64 / n };
-        names.iter().zip(counts).map(count).collect()
+        let wanted = |task: usize| plans.and_then(|it| it.get(task)).map(WantedShare::of);
+        let count = |(task, (name, samples)): (usize, (&String, u64))| Self {
+            name: name.clone(),
+            samples,
+            share: samples as f64 / n,
+            wanted: wanted(task),
+        };
+        names.iter().zip(counts).enumerate().map(count).collect()
+    }
+}
+
+impl WantedShare {
+    fn of(plan: &TaskPlan) -> Self {
+        Self { wanted: plan.share, lasts: plan.lasts.get() }
+    }
+}
+
+impl TaskCount {
+    fn told(&self) -> String {
+        let Self { name, samples, share, wanted } = self;
+        let told = format!("{name}: {samples} samples, {}", percent(*share, 2));
+        match wanted {
+            None => told,
+            // Rounding may leave a little of an epoch.
+            Some(WantedShare { wanted, lasts }) if 1.0 - 1e-9 < *lasts => {
+                format!("{told}; {} wanted", percent(*wanted, 2))
+            }
+            Some(WantedShare { wanted, lasts }) => {
+                format!(
+                    "{told}; {} wanted, as long as there are any: for {} of the epoch",
+                    percent(*wanted, 2),
+                    percent(*lasts, 2)
+                )
+            }
+        }
     }
 }
 
@@ -88,11 +138,8 @@ impl Said {
         };
         rows.extend(self.left_out.iter().map(|it| ("left out", it.told())));
         rows.extend(self.dropped());
-        rows.extend(
-            self.tasks
-                .iter()
-                .map(|it| ("task", format!("{}: {} samples, {}", it.name, it.samples, percent(it.share, 2)))),
-        );
+        rows.extend(self.tasks.iter().map(|it| ("task", it.told())));
+        rows.extend(self.rounds.iter().filter(|_| 1 < self.ranks).map(|it| ("ranks", it.told(self.ranks as usize))));
         let ns_per_sample = 1e9 * self.planning_seconds / self.n_samples().max(1) as f64;
         rows.push(("planning", format!("{:.3} s on the clock, {ns_per_sample:.1} ns a sample", self.planning_seconds)));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
@@ -111,9 +158,21 @@ impl Said {
     }
 }
 
+impl Rounds {
+    fn told(&self, n_ranks: usize) -> String {
+        let Self { n_cut, n_batches } = *self;
+        let each = n_batches / n_ranks;
+        match n_cut {
+            Some(0) => format!("{each} batches for each of {n_ranks}"),
+            Some(n) => format!("{each} batches for each of {n_ranks}, {n} of them by cutting the largest"),
+            None => format!("{each} batches for each of {n_ranks}, and one more for the first {}", n_batches % n_ranks),
+        }
+    }
+}
+
 impl LeftOut {
     fn told(&self) -> String {
-        let Self { empty, too_short, too_long, truncated, .. } = self;
+        let Self { empty, too_short, too_long, truncated } = self;
         let parts = [(empty, "empty"), (too_short, "too short"), (too_long, "too long"), (truncated, "cut")];
         let told = parts.iter().filter(|(n, _)| 0 < **n).map(|(n, what)| format!("{n} {what}"));
         told.collect::<Vec<_>>().join(", ")
@@ -141,7 +200,7 @@ mod tests {
         let index = SampleIndex::try_new([vec![5, 1, 6, 1, 2]]).unwrap();
         let planner = BatchPlanner::try_new(index, PaddedBudget([12]), PlanConfig::default()).unwrap();
         let quality = Quality::Padded(planner.report(0, &planner.plan_epoch(0)));
-        let said = Said { quality, tasks: Vec::new(), left_out: None, ranks: 1, planning_seconds: 1e-6 };
+        let said = Said { quality, tasks: Vec::new(), left_out: None, ranks: 1, rounds: None, planning_seconds: 1e-6 };
         let expected = "\
 samples      5
 batches      2
@@ -162,6 +221,6 @@ planning     0.000 s on the clock, 200.0 ns a sample";
         let told = |lengths: &[u32]| LeftOut::of(&admit.all(lengths).unwrap());
         assert_eq!(told(&[2, 9]), None);
         let left_out = told(&[0, 1, 1, 5, 10]).unwrap();
-        assert_eq!((left_out.told().as_str(), left_out.n_read), ("1 empty, 2 too short, 1 cut", 5));
+        assert_eq!(left_out.told(), "1 empty, 2 too short, 1 cut");
     }
 }

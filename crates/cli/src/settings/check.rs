@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use plimsoll_policy::LARGEST;
 use plimsoll_probe::DeviceKind;
+use plimsoll_train::LoaderConfig;
 use plimsoll_workloads::multitask::N_HEADS;
 
 use super::Settings;
@@ -49,11 +50,33 @@ impl Settings {
         if self.batch.pack && self.job != JobName::Text {
             return refused("batch.pack", true, "false for any job but `text`");
         }
+        if 1 < self.batch.multiple_of {
+            let unpadded = match (self.job, self.batch.pack) {
+                (JobName::Sr, _) => "1 for `sr`, whose samples are cut",
+                (_, true) => "1 where `batch.pack` is true",
+                (_, false) => "",
+            };
+            if !unpadded.is_empty() {
+                return refused("batch.multiple_of", self.batch.multiple_of, unpadded);
+            }
+        }
         let (target, band) = (self.policy.stepwise_target, self.policy.stepwise_dead_band);
         if target < band {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));
         }
         Ok(())
+    }
+
+    /// Refuses a multiple that no micro-batch of the longest samples has room for.
+    pub(super) fn check_multiple(&self, batch_max: u32, loader: &LoaderConfig) -> Result<(), UserError> {
+        let (multiple, longest) = (self.batch.multiple_of, loader.largest_extent);
+        let fixed = if let BatchSize::Fixed(n) = self.batch.size { n } else { batch_max };
+        let most = loader.batch_of(longest).min(batch_max).min(fixed);
+        if multiple <= most {
+            return Ok(());
+        }
+        let allowed = format!("up to {most}, as many samples of length {longest} as a micro-batch may have");
+        refused("batch.multiple_of", multiple, &allowed)
     }
 
     /// Each device has a capacity, or all have the same.
