@@ -87,7 +87,7 @@ pub use change::SettingChange;
 pub use comparison::{ComparedRun, Comparison};
 pub use csv::StepsCsv;
 pub use exposition::Exposition;
-pub use facts::{MatesKept, Restart, RunFacts};
+pub use facts::{MatesKept, Restart, RunFacts, UndoneStep};
 pub use history::History;
 pub use lasting::lasting_line;
 pub use learning::ValidationReport;

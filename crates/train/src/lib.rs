@@ -134,12 +134,12 @@ pub use planning::{
     tune_ahead,
 };
 pub use rehearsal::BlankJob;
-pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
+pub use replay::{Mismatch, Replay, ReplayError, Replaying, replay, replay_incident};
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
 pub use run_dir::{
     CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RANKS, RunDir, RunDirError, UNDONE_FILE, Why,
-    folders_of_ranks, log_files, log_tail, read_log, read_log_with,
+    folders_of_ranks, log_files, log_tail, read_log, read_log_file, read_log_with,
 };
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, Part, Source, SourceError};

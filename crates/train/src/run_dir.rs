@@ -20,7 +20,7 @@ pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
 pub use self::log::UNDONE_FILE;
 pub(crate) use self::parts::log_bytes;
-pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log, read_log_with};
+pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log, read_log_file, read_log_with};
 pub use self::processes::{PROCESSES_FILE, Process, Why};
 use self::undo::Undo;
 

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use plimsoll_monitor::{History, MatesKept, RankReport, Restart, RunFacts};
+use plimsoll_monitor::{History, MatesKept, RankReport, Restart, RunFacts, UndoneStep};
 use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log_with};
-use plimsoll_types::{Event, StepDone};
+use plimsoll_types::Event;
 
 /// What the log does not say, inside a run directory.
 pub(crate) const FACTS_FILE: &str = "facts.json";
@@ -69,10 +69,12 @@ fn restarts(run_dir: &Path) -> Vec<Restart> {
 }
 
 /// Returns the steps that were undone because a process died or a checkpoint was damaged; what cannot be read is left out.
-fn undone(run_dir: &Path) -> Vec<StepDone> {
+fn undone(run_dir: &Path) -> Vec<UndoneStep> {
     let Ok(file) = File::open(run_dir.join(UNDONE_FILE)) else { return Vec::new() };
-    let step =
-        |line: String| if let Ok(Event::StepDone(done)) = serde_json::from_str(&line) { Some(done) } else { None };
+    let step = |line: String| match serde_json::from_str(&line) {
+        Ok(Event::StepDone(done)) => Some(done.into()),
+        _ => None,
+    };
     // Bytes that are no text make no line that is one of ours.
     BufReader::new(file).lines().map_while(Result::ok).filter_map(step).collect()
 }

@@ -88,7 +88,7 @@ fn the_whole_set_at_the_end_is_no_part_of_the_series_and_a_part_alone_is_named()
 fn deaths_and_what_they_cost_are_in_the_report() {
     let death = |step, undone_steps| Restart { step, death: "SIGKILL after step 31".into(), undone_steps };
     let restarts = vec![death(20, 12), death(30, 2)];
-    let undone = (0..14).map(|it| StepDone { seconds: 0.25, ..run::step(it, run::knobs(16, 4)) }).collect();
+    let undone = (0..14).map(|it| StepDone { seconds: 0.25, ..run::step(it, run::knobs(16, 4)) }.into()).collect();
     let facts = RunFacts { restarts, undone, ..RunFacts::default() };
     let report = TrainingReport::new(&History::of(&validated(&[0.5])), facts.clone());
     let text = report.to_markdown();

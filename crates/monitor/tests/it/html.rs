@@ -131,7 +131,7 @@ fn every_colour_that_is_read_on_white_has_one_for_a_dark_page() {
 fn a_page_of_a_long_run_stays_light() {
     let facts = RunFacts {
         restarts: (1..40).map(|it| Restart { step: 400 * it, death: "SIGKILL".into(), undone_steps: 30 }).collect(),
-        undone: (0..16_000).filter(|it| it % 400 < 30).map(|it| run::step(it, run::knobs(16, 4))).collect(),
+        undone: (0..16_000).filter(|it| it % 400 < 30).map(|it| run::step(it, run::knobs(16, 4)).into()).collect(),
         ..RunFacts::default()
     };
     let page = page(&run::long(20_000), &facts);

@@ -114,7 +114,7 @@ fn what_was_foreseen_and_what_went_wrong_is_drawn_where_it_occurs() {
     events.push(crate::report::exceeded(4, Phase::Train));
     assert_eq!(legend(&events, &facts), ["expected to upper bound", "above its bound"]);
     let restarts = vec![Restart { step: 40, death: "SIGKILL".into(), undone_steps: 12 }];
-    let undone: Vec<StepDone> = (40..52).map(|it| run::step(it, run::knobs(32, 4))).collect();
+    let undone = (40..52).map(|it| run::step(it, run::knobs(32, 4)).into()).collect();
     let facts = RunFacts { restarts, undone, ..facts };
     assert_eq!(legend(&run::long(120), &facts), ["expected to upper bound", "restart", "steps undone"]);
 }
