@@ -142,9 +142,9 @@ impl Predictor {
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())
             }
-            Peak::Reserved(reserved) => {
+            Peak::Reserved { bytes, page } => {
                 let pool = self.pools.entry(key).or_insert_with(|| Reserved::new(self.config.features));
-                pool.observe_reading(shape, before, reserved)
+                pool.observe_reading(shape, before, (bytes, page))
             }
         }
     }

@@ -346,7 +346,8 @@ fn a_predictor_that_lacks_what_its_keys_must_say_is_refused() {
 fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());
     let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
-    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)), nodes: 0 };
+    let peak = Peak::Reserved { bytes: Bytes::mib(260), page: Bytes::mib(2) };
+    let part = PartReading { shape: seen, before, peak, nodes: 0 };
     assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
     let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
     // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.
