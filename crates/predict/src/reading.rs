@@ -84,6 +84,14 @@ impl Peak {
             Self::Exact(bytes) | Self::Reserved { bytes, .. } => bytes,
         }
     }
+
+    /// Returns the size of the pages that it is one of, or zero where there are none.
+    pub const fn page(self) -> Bytes {
+        match self {
+            Self::Exact(_) => Bytes::ZERO,
+            Self::Reserved { page, .. } => page,
+        }
+    }
 }
 
 #[cfg(test)]
