@@ -253,9 +253,9 @@ impl Model {
             }
             self.certificate.replace(at, now);
         } else {
-            let is_small = nodes == 0 && !self.certificate.has_tables();
+            let may_go = !is_above && nodes == 0 && !self.certificate.has_tables();
             let value = if self.n_shapes() == 0 { 0.0 } else { self.judgement(it.shape).ceiling };
-            if is_small && is_implied(value, it.need, config) || !self.certificate.push(it, nodes, value) {
+            if may_go && is_implied(value, it.need, config) || !self.certificate.push(it, nodes, value) {
                 return;
             }
             if self.n_shapes() <= self.readings.len() {
@@ -300,14 +300,14 @@ fn recounted(counted: Bytes, now: Bytes) -> Bytes {
     if is_near(now, counted) { counted } else { now }
 }
 
-/// Whether a shape needs as much as the others allow, as good as: without it no bound is larger by more than the part by which
-/// that of the shape itself is.
+/// Whether a shape of which the linear program says `value` needs no keeping: what it needs is within the margin above that, so
+/// that it allows what it allowed, or less by a part of [`NEGLIGIBLE`].
 ///
-/// Of two programs that the others allow, the one that needs most somewhere, made smaller by that part, needs no more than the
-/// shape does, so that it is allowed with it.
+/// Without such a shape no bound is larger by more than that part, however many are left out: what needs most of all programs
+/// that the others allow would, made smaller by that part, be allowed with it.
 fn is_implied(value: f64, need: Bytes, config: &PredictorConfig) -> bool {
-    let (need, most) = (need.as_f64(), config.rounding_margin.min(NEGLIGIBLE));
-    value <= need * (1.0 + NEGLIGIBLE) && need <= value * (1.0 + most)
+    let need = need.as_f64();
+    value <= need * (1.0 + NEGLIGIBLE) && need <= value * (1.0 + config.rounding_margin)
 }
 
 /// A model as it is written: what was read, and nothing that follows from it.
