@@ -52,6 +52,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         in_use: resident,
         reserved: peak,
         peak,
+        page: Bytes::ZERO,
         capacity: Bytes::gib(12),
         budget: Bytes::gib(11),
         skipped: Vec::new(),

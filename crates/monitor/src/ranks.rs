@@ -85,6 +85,7 @@ mod tests {
                 in_use: Bytes::ZERO,
                 reserved: Bytes::ZERO,
                 peak: Bytes::mib(9),
+                page: Bytes::ZERO,
                 capacity: Bytes::mib(12),
                 budget: Bytes::mib(10),
                 skipped: Vec::new(),

@@ -155,6 +155,9 @@ pub struct StepDone {
     pub reserved: Bytes,
     /// High-water mark of the step's committed part.
     pub peak: Bytes,
+    /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub page: Bytes,
     /// Capacity during the step.
     pub capacity: Bytes,
     /// Budget during the step.
@@ -263,6 +266,9 @@ pub struct Attempt {
     pub resident: Bytes,
     /// High-water mark that it reached, where the device could still say.
     pub peak: Option<Bytes>,
+    /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub page: Bytes,
     /// The allocation that the device refused, where it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Bytes>,
@@ -274,7 +280,7 @@ pub struct Attempt {
 impl Attempt {
     /// Describes an attempt of which nothing else is known.
     pub const fn new(shape: StepShape, resident: Bytes) -> Self {
-        Self { shape, resident, peak: None, refused: None, nodes: 0 }
+        Self { shape, resident, peak: None, page: Bytes::ZERO, refused: None, nodes: 0 }
     }
 }
 

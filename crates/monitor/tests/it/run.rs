@@ -50,6 +50,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         in_use: resident.saturating_add(Bytes(step * 104_729 % 3_000_000)),
         reserved: peak.saturating_add(Bytes::mib(1)),
         peak,
+        page: Bytes::ZERO,
         capacity: MEMORY.capacity,
         budget: MEMORY.budget,
         skipped: Vec::new(),

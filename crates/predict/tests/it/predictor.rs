@@ -67,12 +67,13 @@ proptest! {
             let need = need(&program, shape);
             prop_assert!(!predictor.observe(KEY, observation(shape, need)).unwrap().violated, "{shape}");
             let tight = need.as_f64() * (1.0 + config.rounding_margin) + config.beside.as_f64();
-            prop_assert!((upper(&predictor, shape).as_f64() / tight - 1.0).abs() < 1e-4, "{shape}");
+            let slack = upper(&predictor, shape).as_f64() / tight - 1.0;
+            prop_assert!(-1e-4 < slack && slack < 1.1e-3, "{shape}: {slack}");
         }
     }
 
     #[test]
-    fn the_order_of_observations_of_a_fixed_program_does_not_matter(
+    fn the_order_of_observations_of_a_fixed_program_matters_to_no_bound_by_a_thousandth(
         config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
         (shapes, shuffled) in prop::collection::vec(any_shape(), 2..24).prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle())),
         asked in any_shape(),
@@ -85,8 +86,8 @@ proptest! {
             predictor.predict(KEY, asked, RESIDENT).unwrap()
         };
         let (one, other) = (taught(shapes), taught(shuffled));
-        prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-6, "{} and {}", one.upper, other.upper);
-        prop_assert!((one.expected.as_f64() / other.expected.as_f64() - 1.0).abs() < 1e-6);
+        // What the others tell to a thousandth is not kept.
+        prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-3, "{} and {}", one.upper, other.upper);
     }
 
     #[test]
@@ -346,7 +347,8 @@ fn a_predictor_that_lacks_what_its_keys_must_say_is_refused() {
 fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());
     let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
-    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)), nodes: 0 };
+    let peak = Peak::Reserved { bytes: Bytes::mib(260), page: Bytes::mib(2) };
+    let part = PartReading { shape: seen, before, peak, nodes: 0 };
     assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
     let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
     // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.

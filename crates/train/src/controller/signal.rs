@@ -63,6 +63,7 @@ mod tests {
             in_use: Bytes(10),
             reserved: Bytes(30),
             peak: Bytes(20),
+            page: Bytes::ZERO,
             capacity: Bytes(100),
             budget: Bytes(90),
             skipped: Vec::new(),

@@ -214,6 +214,7 @@ impl<J: Job> Run<'_, '_, J> {
             in_use: reading.in_use,
             reserved: reading.reserved,
             peak: peak.max(reading.peak),
+            page: reading.page,
             capacity,
             budget,
             skipped: samples.skipped.clone(),
