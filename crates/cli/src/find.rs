@@ -54,7 +54,7 @@ impl WithJob for Find<'_> {
             let allowed = format!("allowed is {edges} to {largest}, what every sample has room for");
             return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
         }
-        let inference = prepared.inference_extents.last().copied();
+        let inference = prepared.inference_extents.iter().copied().reduce(Extent::joined);
         let training = Some((Phase::Train, prepared.sizes.largest()));
         let (devices, mut answers, mut together) = (settings.devices(), Vec::new(), Vec::new());
         for (phase, extent) in training.into_iter().chain(inference.map(|extent| (Phase::Infer, extent))) {

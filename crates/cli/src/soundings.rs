@@ -183,8 +183,8 @@ fn rehearse<J: Job>(
     open: OpenProbe<'_>,
 ) -> anyhow::Result<Recompute> {
     let ladder = vec![StepShape::of(1, largest)];
-    let inference = request.inference.iter().map(|it| it.with_samples(1)).max_by_key(|it| (it.positions(), *it));
-    let inference = inference.into_iter().collect();
+    let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
+    let inference = validated.into_iter().map(|extent| StepShape::of(1, extent)).collect();
     let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
     match plan_or_spare(job, &request, may_checkpoint, open) {
         Err(error) if fits_nowhere(&error) => Err(error.into()),

@@ -26,6 +26,7 @@ mod speeds;
 mod steps;
 mod steps_axes;
 mod stream;
+mod stream_axes;
 mod stream_mix;
 mod stream_resume;
 mod stream_steps;

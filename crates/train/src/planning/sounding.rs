@@ -24,7 +24,7 @@ pub struct Sounded {
 }
 
 /// Approaches what a run on a device without pools begins with: the largest of its `first` micro-batches, and one sample
-/// of the longest edge of a validation. Every trial is certain to fit by those before it; the first is the smallest there
+/// of the longest edge of a validation, or of several axes of each extent that no other one covers. Every trial is certain to fit by those before it; the first is the smallest there
 /// is.
 ///
 /// Of a first micro-batch of several samples, one has to fit: a step runs in as many as are certain.
@@ -44,8 +44,8 @@ pub fn sound<J: Job>(
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Sounded, PlanError> {
-    let largest = largest(request.inference.iter().map(|it| it.extent()));
-    let validation = largest.map(|extent| (Phase::Infer, StepShape::of(1, extent)));
+    let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
+    let validation = validated.into_iter().map(|extent| (Phase::Infer, StepShape::of(1, extent)));
     let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
     let sounding = sounding(job, request, open_probe)?;
     let (mut needs, reached) = sound_all(job, request, (&sounding, &work, Enough::OneSample), open_probe, progress)?;
@@ -115,11 +115,6 @@ fn extents(request: &PlanRequest) -> Vec<Extent> {
     } else {
         request.loader.cells.to_vec()
     }
-}
-
-/// Returns the one of the most positions.
-fn largest(extents: impl Iterator<Item = Extent>) -> Option<Extent> {
-    extents.max_by_key(|it| (it.positions(), *it))
 }
 
 /// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
