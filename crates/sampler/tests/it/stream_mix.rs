@@ -172,7 +172,7 @@ proptest! {
         sources in prop::collection::vec((1u32..9, 1u64..12), 1..4), ends in ends(), seed: u64, at in 0usize..60
     ) {
         let (mix, sizes, mut whole) = cursor(&sources, ends, seed);
-        (0..at).for_each(|_| drop(whole.take()));
+        (0..at).for_each(|_| _ = whole.take());
         let saved = serde_json::to_string(&whole.position()).unwrap();
         let position: MixPosition = serde_json::from_str(&saved).unwrap();
         let mut resumed = MixCursor::resume(&mix, &sizes, seed, &position).unwrap();
@@ -211,7 +211,7 @@ fn what_no_cursor_over_sources_can_be_is_refused() {
     assert!(refused(&[1.0, 0.0], &[3, 3]).contains("the share of task 1 is 0"));
     assert!(refused(&[0.5, 0.5], &[3, 0]).contains("source 1 has no samples"));
     let (mix, sizes, mut cursor) = cursor(&[(1, 3), (1, 5)], EpochEnd::AllOnce, 0);
-    (0..6).for_each(|_| drop(cursor.take()));
+    (0..6).for_each(|_| _ = cursor.take());
     let resumed = |sizes: &[u64]| MixCursor::resume(&mix, sizes, 0, &cursor.position());
     let message = "resume an epoch: the position says `samples of a source` 3, at most 2 is possible";
     assert_eq!(resumed(&[2, 5]).unwrap_err().to_string(), message);

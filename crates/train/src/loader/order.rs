@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{EpochCursor, Mixing, StepPosition, StreamPlanner, StreamStats};
+use plimsoll_sampler::{EpochCursor, EpochEnd, Mixing, StepPosition, StreamPlanner, StreamStats, TaskMix};
 use plimsoll_types::Extent;
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +124,12 @@ impl<S: Source> Order<S> {
         if n_axes != 1 {
             return Err(LoaderError::StreamedAxes { n_axes });
         }
-        let planner = StreamPlanner::try_new(rule, plan(config)?, Stream::<S>::limits(config))?;
+        let mut plan = plan(config)?;
+        if plan.tasks.shares.is_some() && !source.sources().is_empty() {
+            // They come in their shares already.
+            plan.tasks = TaskMix { shares: None, ends: EpochEnd::default(), ..plan.tasks };
+        }
+        let planner = StreamPlanner::try_new(rule, plan, Stream::<S>::limits(config))?;
         let stream = Stream::try_new(source, config, planner, position.as_ref())?;
         Ok(Self::Streamed { stream: Box::new(stream), config: Box::new(config.clone()), wanted })
     }

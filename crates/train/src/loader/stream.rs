@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{
-    EpochCursor, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamStepPosition,
-    StreamSteps,
+    PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamStepPosition, StreamSteps,
 };
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::cursor::{Cursor, CursorPosition, Next};
 use super::fill::{none_readable, read};
 use super::padded::BatchSizes;
 use super::{LoaderConfig, LoaderError};
@@ -23,7 +23,7 @@ pub struct StreamedPosition {
     /// In the steps.
     pub steps: StreamStepPosition,
     /// The next sample that is read, after those that are pending.
-    pub next: EpochCursor,
+    pub next: CursorPosition,
     /// What the steps were made for.
     pub wanted: Vec<u32>,
 }
@@ -31,15 +31,15 @@ pub struct StreamedPosition {
 /// An endless sequence of steps, read ahead of need.
 ///
 /// The samples go through the planner in their order, one by one as steps ask for them, so that the steps do not depend
-/// on how fast which worker reads.
+/// on how fast which worker reads. There they go by their keys: one of a source that comes again is another one.
 pub(super) struct Stream<S: Source> {
     steps: StreamSteps<BatchSizes<1>>,
     /// What was pushed and is in no step.
     items: HashMap<u64, S::Item>,
     /// The next sample to push.
-    next: EpochCursor,
+    next: Cursor,
     /// The next sample to read.
-    reading: EpochCursor,
+    reading: Cursor,
     /// Samples that an earlier part of the run had pushed, and this one has not yet: they come first.
     pending: VecDeque<u64>,
     /// How many of them were asked for.
@@ -52,14 +52,15 @@ pub(super) struct Stream<S: Source> {
     n_full: u64,
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
+    n_samples: u64,
     source: Arc<S>,
 }
 
-/// Turn an epoch and an id into the sample.
+/// Turn an epoch and a key into the sample.
 type Readers<T> = Ahead<(u64, u64), Result<Arrived<T>, SourceError>>;
 
 struct Arrived<T> {
-    id: u64,
+    key: u64,
     found: Found<T>,
 }
 
@@ -87,29 +88,23 @@ impl<S: Source> Stream<S> {
         position: Option<&StreamedPosition>,
     ) -> Result<Self, LoaderError> {
         let n_samples = source.n_samples();
-        let (steps, next, pending) = match position {
-            None => {
-                let next = EpochCursor::try_new(n_samples, config.seed)?;
-                (StreamSteps::try_new(planner, config.step_size())?, next, VecDeque::new())
-            }
-            Some(StreamedPosition { steps, next, .. }) => {
-                let steps = StreamSteps::resume(planner, config.step_size(), steps)?;
-                let pending = steps.missing().collect();
-                (steps, next.clone(), pending)
-            }
+        let next = Cursor::try_new(&**source, config, position.map(|it| &it.next))?;
+        let steps = match position {
+            None => StreamSteps::try_new(planner, config.step_size())?,
+            Some(position) => StreamSteps::resume(planner, config.step_size(), &position.steps)?,
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
-        let work = move |(epoch, id)| {
-            let found = read(&*own, bad_sample, epoch, id)?.map_or(Found::Unreadable, Found::Item);
-            Ok(Arrived { id, found })
+        let work = move |(epoch, key)| {
+            let found = read(&*own, bad_sample, epoch, key % n_samples)?.map_or(Found::Unreadable, Found::Item);
+            Ok(Arrived { key, found })
         };
         let room = Room { bytes: Bytes(config.buffer_limit.0 / 4), values: (config.look_ahead as u64 / 2).max(1) };
         Ok(Self {
+            pending: steps.missing().collect(),
             steps,
             items: HashMap::new(),
             reading: next.clone(),
             next,
-            pending,
             n_pending_asked: 0,
             readers: Ahead::start(config.workers, room, bytes, work),
             skipped: Vec::new(),
@@ -117,6 +112,7 @@ impl<S: Source> Stream<S> {
             n_waits: 0,
             n_full: 0,
             longest: None,
+            n_samples,
             source: Arc::clone(source),
         })
     }
@@ -128,9 +124,10 @@ impl<S: Source> Stream<S> {
 
     pub(super) fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
         loop {
-            if let Some(step) = self.steps.next_step() {
-                let ids = step.batches.iter().flat_map(|batch| &batch.ids);
-                let items = ids.filter_map(|id| self.items.remove(id)).collect();
+            if let Some(mut step) = self.steps.next_step() {
+                let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
+                let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
+                let items = keys.filter_map(item).collect();
                 return Ok(StreamedStep { step, items, skipped: std::mem::take(&mut self.skipped) });
             }
             self.push()?;
@@ -138,7 +135,7 @@ impl<S: Source> Stream<S> {
     }
 
     pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
-        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
+        StreamedPosition { steps: self.steps.position(), next: self.next.position(), wanted: wanted.to_vec() }
     }
 
     pub(super) fn change(&mut self, rule: BatchSizes<1>) -> Result<(), LoaderError> {
@@ -166,45 +163,45 @@ impl<S: Source> Stream<S> {
     /// Pushes the next sample, or leaves it out.
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
-        let Arrived { id, found } = self.arrived()?;
+        let Arrived { key, found } = self.arrived()?;
         self.n_unreadable += 1;
         match found {
             // There is more memory by now: it comes again when it is read.
-            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_length(id)) => {
+            Found::TooLong(epoch) if !self.is_too_long(self.expected_length(key)) => {
                 self.n_unreadable -= 1;
-                self.readers.ask_again((epoch, id));
+                self.readers.ask_again((epoch, key));
                 return Ok(());
             }
-            Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.extent().edge())) => self.leave_out(id)?,
+            Found::Unreadable | Found::TooLong(_) => self.leave_out(key)?,
+            Found::Item(item) if self.is_too_long(Some(item.extent().edge())) => self.leave_out(key)?,
             Found::Item(item) => {
                 let (lengths, bytes) = ([item.extent().edge()], item.bytes());
-                let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
+                let pushed = self.steps.push(StreamSample { id: key, lengths, task: item.task(), bytes })?;
                 match pushed {
                     Pushed::Held => {
                         self.n_unreadable = 0;
-                        self.items.insert(id, item);
+                        self.items.insert(key, item);
                     }
-                    Pushed::Skipped => self.skipped.push(id),
+                    Pushed::Skipped => self.skipped.push(key % self.n_samples),
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
-                        self.readers.put_back(Ok(Arrived { id, found: Found::Item(item) }));
+                        self.readers.put_back(Ok(Arrived { key, found: Found::Item(item) }));
                         return Ok(());
                     }
                 }
             }
         }
         self.go_on();
-        if self.n_unreadable < self.next.n_samples {
+        if self.n_unreadable < self.n_samples {
             return Ok(());
         }
-        Err(none_readable(Some(id), self.next.n_samples).into())
+        Err(none_readable(Some(key % self.n_samples), self.n_samples).into())
     }
 
     /// Leaves a sample out, for which nobody waits from now on.
-    fn leave_out(&mut self, id: u64) -> Result<(), LoaderError> {
-        self.skipped.push(id);
-        self.steps.leave_out(id)?;
+    fn leave_out(&mut self, key: u64) -> Result<(), LoaderError> {
+        self.skipped.push(key % self.n_samples);
+        self.steps.leave_out(key)?;
         Ok(())
     }
 
@@ -212,10 +209,7 @@ impl<S: Source> Stream<S> {
     fn go_on(&mut self) {
         if self.pending.pop_front().is_some() {
             self.n_pending_asked -= 1;
-            return;
-        }
-        self.next.take(1);
-        if self.next.position == 0 {
+        } else if self.next.take().ends_epoch {
             self.steps.finish();
         }
     }
@@ -235,23 +229,25 @@ impl<S: Source> Stream<S> {
     }
 
     fn ask(&mut self) {
-        if let Some(id) = self.pending.get(self.n_pending_asked) {
+        if let Some(key) = self.pending.get(self.n_pending_asked) {
             self.n_pending_asked += 1;
-            self.ask_for(self.steps.epoch(), *id);
+            self.ask_for(self.steps.epoch(), *key);
             return;
         }
-        let (epoch, ids) = self.reading.take(1);
-        for id in ids {
-            self.ask_for(epoch, id);
+        let Next { epoch, key, .. } = self.reading.take();
+        self.ask_for(epoch, key);
+    }
+
+    fn ask_for(&mut self, epoch: u64, key: u64) {
+        if self.is_too_long(self.expected_length(key)) {
+            self.readers.put(Ok(Arrived { key, found: Found::TooLong(epoch) }));
+        } else {
+            self.readers.ask((epoch, key));
         }
     }
 
-    fn ask_for(&mut self, epoch: u64, id: u64) {
-        if self.is_too_long(self.source.expected_length(id)) {
-            self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
-        } else {
-            self.readers.ask((epoch, id));
-        }
+    fn expected_length(&self, key: u64) -> Option<u32> {
+        self.source.expected_length(key % self.n_samples)
     }
 }
 

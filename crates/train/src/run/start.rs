@@ -126,6 +126,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             effective_batch_size: self.config.loader.effective_batch_size,
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
+            sources: self.job.source().sources().to_vec(),
             unit_of_length: self.job.unit_of_length().to_owned(),
             planned_padding: self.feed.planned_padding(),
             knobs: self.control.knobs(),
