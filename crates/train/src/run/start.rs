@@ -18,6 +18,7 @@ use crate::fit::Shell;
 use crate::job::Job;
 use crate::resume::Kept;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
+use crate::source::Source;
 
 impl<'j, 's, J: Job> Run<'j, 's, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
