@@ -16,10 +16,11 @@ use serde::Deserialize;
 #[cfg(test)]
 pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
+pub(crate) use self::tasks::Mixed;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
     EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, OutsideSetting, PerTask, PlanSetting,
-    PolicyKind, Precision, Reduction, RowLen, ScalingSetting,
+    PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -121,6 +122,7 @@ pub(crate) struct Data {
     validation_share: Fraction,
     test_share: Fraction,
     group_column: String,
+    source_column: String,
     shortest: u32,
     longest: Most,
     outside: OutsideSetting,
@@ -156,7 +158,7 @@ pub(crate) struct Tasks {
     diversity_weight: Fraction,
     homogeneous: bool,
     weights: PerTask,
-    shares: PerTask,
+    shares: SharesSetting,
     normalize_shares: bool,
     temperature: f64,
     ends: EpochEnds,

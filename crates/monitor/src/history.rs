@@ -13,6 +13,7 @@ pub(crate) use self::curves::{Curves, MAX_TASKS};
 use crate::gain::Gains;
 use crate::learning::Learning;
 use crate::policy::Policy;
+use crate::source::SourceSums;
 use crate::tail::{Last, Tail};
 use crate::task::TaskSums;
 use crate::text::unit_of_length;
@@ -44,6 +45,7 @@ pub struct History {
     pub(crate) tail: Tail,
     ran: Tail,
     pub(crate) gains: Gains,
+    pub(crate) sources: SourceSums,
     pub(crate) tasks: TaskSums,
     pub(crate) curves: Curves,
     pub(crate) learning: Learning,
@@ -139,6 +141,7 @@ impl History {
         self.memory = Some(start.budget);
         if self.start.is_none() {
             self.policy = Policy::of(start);
+            self.sources = SourceSums::of(&start.sources);
             self.tasks.name(&start.tasks);
             self.start = Some(start.clone());
         }
@@ -171,6 +174,7 @@ impl History {
         self.work.hear(step);
         self.tail.hear(step, &self.policy);
         self.gains.hear(step);
+        self.sources.hear(&step.micro_batches);
         self.tasks.hear(step);
     }
 

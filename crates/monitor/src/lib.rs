@@ -69,6 +69,7 @@ mod ranks;
 mod report;
 mod rows;
 mod series;
+mod source;
 mod step_settings;
 mod summary;
 mod summing_up;
@@ -101,6 +102,7 @@ pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curv
 pub use progress::{Progress, Supply, Validating};
 pub use ranks::RankReport;
 pub use rows::Table;
+pub use source::SourceReport;
 pub use step_settings::{Bound, ChosenBy, Origin, StepSettings};
 pub use summary::TrainingReport;
 pub use task::TaskReport;

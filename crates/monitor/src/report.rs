@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use plimsoll_types::EndReason;
 
+use crate::source::sources_line;
 use crate::table::{pairs, size};
 use crate::text::{share, short, time, unit_of_length};
 use crate::{Restart, TaskReport, TrainingReport, Usage};
@@ -136,6 +137,9 @@ impl TrainingReport {
         rows.extend(
             self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length), self.planned_padding))),
         );
+        if !self.sources.is_empty() {
+            rows.push(("sources", sources_line(&self.sources)));
+        }
         rows.extend(self.mates_kept.map(|it| ("batch mates", it.line())));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));

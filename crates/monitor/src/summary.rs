@@ -9,6 +9,7 @@ use crate::facts::{MatesKept, Restart};
 use crate::learning::ValidationReport;
 use crate::limit::Limit;
 use crate::ranks::RankReport;
+use crate::source::SourceReport;
 use crate::task::TaskReport;
 use crate::usage::Usage;
 use crate::work::Work;
@@ -111,6 +112,9 @@ pub struct TrainingReport {
     /// What the edge of a shape counts.
     #[serde(default)]
     pub unit_of_length: String,
+    /// What was drawn from each source, where the samples have several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceReport>,
     /// What came of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskReport>,

@@ -118,10 +118,10 @@ pub use pack::{
 pub use permutation::Permutation;
 pub use plan::{
     Admit, AdmitCounts, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, GroupRule,
-    Groups, Lattice, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch, PaddedBudget, Pending,
-    PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, SourceEnd, StepBatch, StepPlanner,
-    StepPosition, StepSize, StreamBatch, StreamLimits, StreamMix, StreamPlanner, StreamPosition, StreamSample,
-    StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, mixed_stream,
-    rank_correlation, task_entropy_ratio, temperature_shares,
+    Groups, Lattice, MixCursor, MixDraw, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch,
+    PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, SourceEnd,
+    StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamMix, StreamPlanner,
+    StreamPosition, StreamSample, StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed,
+    mates_kept, mixed_stream, rank_correlation, task_entropy_ratio, temperature_shares,
 };
 pub use speeds::{Speeds, Worked};

@@ -125,8 +125,8 @@ pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
-    BadSample, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, PackedPosition, StepSamples, StepUnit,
-    StreamedPosition, USUAL_BUFFERS, Wanted,
+    BadSample, CursorPosition, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, PackedPosition,
+    StepSamples, StepUnit, StreamedPosition, USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::JobOptimizer;
 pub use planning::{
@@ -142,7 +142,7 @@ pub use run_dir::{
     folders_of_ranks, log_files, log_tail, read_log, read_log_file, read_log_with,
 };
 pub use signal::StopFlag;
-pub use source::{Draw, Item, Lengths, Part, Source, SourceError, known_extents};
+pub use source::{Draw, Item, Lengths, NamedSource, Part, Source, SourceError, known_extents};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
 pub use trial::Trials;
 pub use validation::{Amount, ValidationState};

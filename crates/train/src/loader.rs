@@ -1,6 +1,7 @@
 //! The samples of the next steps, read and collated ahead of need.
 
 mod config;
+mod cursor;
 mod error;
 mod fill;
 mod order;
@@ -19,6 +20,7 @@ use plimsoll_sampler::{Mixing, StepSize, StreamStats};
 use plimsoll_types::Extent;
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
+pub use self::cursor::CursorPosition;
 pub use self::error::LoaderError;
 pub(crate) use self::error::from_sampler;
 pub use self::fill::BadSample;

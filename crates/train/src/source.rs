@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use plimsoll_sampler::{SampleIndex, StepBatch};
 use plimsoll_step::StepPart;
+pub use plimsoll_types::NamedSource;
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::index::{Index, extent};
@@ -24,6 +25,15 @@ pub trait Source: Send + Sync + 'static {
     /// Says what is known of the samples' lengths before they are read.
     fn lengths(&self) -> Lengths {
         Lengths::Cut
+    }
+
+    /// Returns what the samples come from, such as corpora, in the order of their ids: those of the first source have the first
+    /// ids, and so on; none where that makes no difference.
+    ///
+    /// A stream draws from them in the shares of its [`TaskMix`](plimsoll_sampler::TaskMix). Where lengths are known, shares
+    /// are those of the tasks of the index.
+    fn sources(&self) -> &[NamedSource] {
+        &[]
     }
 
     /// Returns the lengths that a sample of a stream had when somebody looked, if anybody has; they may be others by now.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, Phase, Recompute, StepShape, Validated, null_as_nan};
+use crate::{Bytes, Decision, Extent, Knobs, NamedSource, Phase, Recompute, StepShape, Validated, null_as_nan};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 7;
@@ -74,6 +74,9 @@ pub struct RunStarted {
     /// Names of the tasks, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// What the samples come from, in the order of their ids, where that is told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<NamedSource>,
     /// What the edge of a shape counts: "pixels", "frames", "images" or "tokens"; logs of earlier versions do not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit_of_length: String,

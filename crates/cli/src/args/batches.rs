@@ -46,6 +46,10 @@ pub(crate) struct PlanBatchesArgs {
     /// The share of each task among the samples of any stretch, as in `books=0.7,code=0.3`; by default that of the data.
     #[arg(long, value_name = "NAME=SHARE", value_delimiter = ',', requires = "tasks", value_parser = share)]
     pub(crate) shares: Vec<(String, f64)>,
+    /// The group of each sample, such as its document, a name on a line of its own in the order of the lengths: samples of a
+    /// group come in one batch, or one packed row.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tasks", "multiple_of", "drop_last", "overlap"])]
+    pub(crate) groups: Option<PathBuf>,
     /// What ends the epoch of tasks with shares.
     #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "shares")]
     pub(crate) ends: EpochEnds,

@@ -141,7 +141,11 @@ const WORDS: [(&str, &[&str], &[&str]); 35] = [
     ("tasks.balance", &["", "even"], &["gradnorm, fixed"]),
     ("tasks.homogeneous", &["", "maybe"], &["true or false"]),
     ("tasks.weights", &["", "1, x", "-1", "nan", "2e6"], &["one number from 0 to 1000000 for each task", "default"]),
-    ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
+    (
+        "tasks.shares",
+        &["", "half", "1,,1", "books=, code=1", "books=1, 0.5", "books=-1"],
+        &["one number from 0 to 1000000 for each task", "default"],
+    ),
     ("tasks.ends", &["", "once"], &["all-once, first, last"]),
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
     ("multitask.places", &["", "maybe", "2"], &["true or false"]),
@@ -157,7 +161,7 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
             refused(&[&set], &[], allowed);
         }
     }
-    let is_free = |key: &str| ["data.folder", "data.group_column", "memory.plan"].contains(&key);
+    let is_free = |key: &str| ["data.folder", "data.group_column", "data.source_column", "memory.plan"].contains(&key);
     let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
     let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
     let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
@@ -166,14 +170,13 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
 }
 
 #[test]
-fn a_column_of_groups_is_refused_where_no_list_has_columns() {
-    refused(
-        &["data.group_column=speaker"],
-        &[],
-        &["`data.group_column` is \"speaker\", allowed is \"\" but for `sequence`"],
-    );
-    let sets = ["job=sequence", "data.group_column=7"].map(str::to_owned).to_vec();
-    assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
+fn a_column_is_refused_where_no_list_has_columns() {
+    for key in ["data.group_column", "data.source_column"] {
+        let allowed = format!("`{key}` is \"speaker\", allowed is \"\" but for `sequence`");
+        refused(&[&format!("{key}=speaker")], &[], &[&allowed]);
+        let sets = vec!["job=sequence".to_owned(), format!("{key}=7")];
+        assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
+    }
 }
 
 #[test]

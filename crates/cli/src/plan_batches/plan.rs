@@ -4,12 +4,13 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex,
-    SamplerError, Split, TaskMix,
+    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PackReport, PaddedBudget, PlanConfig, PlanReport,
+    SampleIndex, SamplerError, Split, TaskMix,
 };
 
+use super::groups::NamedGroups;
 use super::lengths::{read_lengths, read_tasks};
-use super::list::{Edges, List, Rows};
+use super::list::{Edges, List, Rows, Together};
 use super::said::{LeftOut, Quality, Said, TaskCount};
 use crate::args::{Outside, PlanBatchesArgs};
 use crate::exit::{UserError, user_error};
@@ -21,12 +22,14 @@ pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), User
         Err(columns) => return args.of_columns(columns),
     };
     let admitted = args.admit().all(&column).map_err(refused)?;
-    if let Some(row_len) = args.row_len {
-        return args.packed(row_len, admitted);
-    }
     let left_out = LeftOut::of(&admitted);
-    let Admitted { index, ids, .. } = admitted;
-    args.padded(index, Some(ids), left_out)
+    let n_read = left_out.as_ref().map_or(column.len(), |it| it.n_read);
+    let groups = args.groups.as_ref().map(|path| NamedGroups::read(path, n_read, &admitted)).transpose()?;
+    match (args.row_len, groups) {
+        (Some(row_len), groups) => args.packed(row_len, admitted, groups),
+        (None, Some(groups)) => args.together(groups, admitted.ids, left_out),
+        (None, None) => args.padded(admitted.index, Some(admitted.ids), left_out),
+    }
 }
 
 fn refused(error: impl Into<SamplerError>) -> UserError {
@@ -65,8 +68,9 @@ impl PlanBatchesArgs {
 
     /// Plans samples of several columns.
     fn of_columns(&self, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
-        if self.row_len.is_some() || self.shortest != 1 || self.longest.is_some() || self.outside != Outside::Refuse {
-            let flags = "`--row-len`, `--shortest`, `--longest` and `--outside` take lengths of one column";
+        let takes_one = self.row_len.is_some() || self.groups.is_some() || self.outside != Outside::Refuse;
+        if takes_one || self.shortest != 1 || self.longest.is_some() {
+            let flags = "`--row-len`, `--groups`, `--shortest`, `--longest` and `--outside` take lengths of one column";
             return Err(user_error(format!("plan {}: {flags}", self.lengths.display())));
         }
         match <[Vec<u32>; 2]>::try_from(columns) {
@@ -97,15 +101,7 @@ impl PlanBatchesArgs {
             names = found;
         }
         let mix = TaskMix { shares: self.shares_of(&names)?, ends: self.ends.into(), ..TaskMix::default() };
-        let config = PlanConfig {
-            seed: self.seed,
-            window: self.window(),
-            most_samples: self.max_batch_size.unwrap_or(u32::MAX),
-            multiple_of: self.multiple_of,
-            drop_last: self.drop_last,
-            tasks: mix,
-            ..PlanConfig::default()
-        };
+        let config = self.config(mix);
         let begun = Instant::now();
         let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused)?;
         let batches = planner.plan_epoch(self.epoch);
@@ -115,8 +111,42 @@ impl PlanBatchesArgs {
         Ok((Box::new(Edges { batches, ids }), self.said(quality, tasks, left_out, took)))
     }
 
+    /// Plans batches of groups that stay together.
+    fn together(
+        &self,
+        groups: NamedGroups,
+        ids: Vec<u64>,
+        left_out: Option<LeftOut>,
+    ) -> Result<(Box<dyn List>, Said), UserError> {
+        let begun = Instant::now();
+        let planner = groups.planner(PaddedBudget([self.budget[0]]), self.config(TaskMix::default()))?;
+        let batches = planner.plan_epoch(self.epoch);
+        let took = begun.elapsed();
+        let report = planner.report(self.epoch, &batches);
+        let quality = Quality::Padded(PlanReport { n_samples: ids.len() as u64, ..report });
+        let said = self.said(quality, Vec::new(), left_out, took).of_groups(&groups);
+        Ok((Box::new(Together { batches, groups: groups.groups, ids }), said))
+    }
+
+    fn config<const AXES: usize>(&self, tasks: TaskMix) -> PlanConfig<AXES> {
+        PlanConfig {
+            seed: self.seed,
+            window: self.window(),
+            most_samples: self.max_batch_size.unwrap_or(u32::MAX),
+            multiple_of: self.multiple_of,
+            drop_last: self.drop_last,
+            tasks,
+            ..PlanConfig::default()
+        }
+    }
+
     /// Plans packed rows.
-    fn packed(&self, row_len: u32, admitted: Admitted) -> Result<(Box<dyn List>, Said), UserError> {
+    fn packed(
+        &self,
+        row_len: u32,
+        admitted: Admitted,
+        groups: Option<NamedGroups>,
+    ) -> Result<(Box<dyn List>, Said), UserError> {
         let rows = usize::try_from(self.budget[0] / u64::from(row_len)).unwrap_or(usize::MAX);
         let Some(rows) = NonZeroUsize::new(rows) else {
             let budget = self.budget[0];
@@ -128,11 +158,22 @@ impl PlanBatchesArgs {
         let config = PackConfig { split, seed: self.seed, window: self.window(), ..PackConfig::new(row_len) };
         let (left_out, Admitted { index, ids, .. }) = (LeftOut::of(&admitted), admitted);
         let begun = Instant::now();
-        let planner = PackPlanner::try_new(index, config).map_err(refused)?;
-        let all = planner.plan_epoch(self.epoch);
+        let planner = match &groups {
+            Some(groups) => groups.pack_planner(config)?,
+            None => PackPlanner::try_new(index, config).map_err(refused)?,
+        };
+        let planned = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
-        let quality = Quality::Packed(planner.report(self.epoch, &all));
-        Ok((Box::new(Rows { all, of_batch: rows, ids }), self.said(quality, Vec::new(), left_out, took)))
+        let report = planner.report(self.epoch, &planned);
+        let said = |report| self.said(Quality::Packed(report), Vec::new(), left_out, took);
+        let (all, said) = match &groups {
+            Some(groups) => {
+                let report = PackReport { n_pieces: ids.len() as u64, ..report };
+                (groups.rows(&planned), said(report).of_groups(groups))
+            }
+            None => (planned, said(report)),
+        };
+        Ok((Box::new(Rows { all, of_batch: rows, ids }), said))
     }
 
     fn window(&self) -> Option<usize> {
@@ -156,6 +197,6 @@ impl PlanBatchesArgs {
     }
 
     fn said(&self, quality: Quality, tasks: Vec<TaskCount>, left_out: Option<LeftOut>, took: Duration) -> Said {
-        Said { quality, tasks, left_out, ranks: self.ranks, planning_seconds: took.as_secs_f64() }
+        Said { quality, groups: None, tasks, left_out, ranks: self.ranks, planning_seconds: took.as_secs_f64() }
     }
 }

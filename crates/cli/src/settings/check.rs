@@ -112,9 +112,11 @@ impl Settings {
                 format!("below 1 − `data.validation_share` ({validation}), so that something is left to train on");
             return refused("data.test_share", test, &allowed);
         }
-        if self.job != JobName::Sequence && !self.data.group_column.is_empty() {
-            let column = format!("\"{}\"", self.data.group_column);
-            return refused("data.group_column", column, "\"\" but for `sequence`, whose `labels.csv` has columns");
+        let columns =
+            [("data.group_column", &self.data.group_column), ("data.source_column", &self.data.source_column)];
+        if let Some((key, column)) = columns.into_iter().find(|it| !it.1.is_empty() && self.job != JobName::Sequence) {
+            let allowed = "\"\" but for `sequence`, whose `labels.csv` has columns";
+            return refused(key, format!("\"{column}\""), allowed);
         }
         if self.data.stream && !matches!(self.job, JobName::Sequence | JobName::Multitask) {
             return refused("data.stream", true, "false for any job but `sequence` and `multitask`");

@@ -54,6 +54,7 @@ impl Settings {
             folder: self.folder("sequence"),
             shares: self.shares(),
             group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
+            source_column: Some(self.data.source_column.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             lengths: self.lengths(),

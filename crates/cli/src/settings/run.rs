@@ -132,7 +132,7 @@ impl Settings {
         }
     }
 
-    /// Returns the loader of a run with these cells; none where samples are cut.
+    /// Returns the loader of a run with these cells, none where samples are cut; shares come with what they are of.
     pub(crate) fn loader(&self, largest_extent: Extent, cells: Cells) -> LoaderConfig {
         let Data { workers, buffer_limit, look_ahead, .. } = self.data;
         let buffer_limit = buffer_limit.0.unwrap_or(USUAL_BUFFERS);
@@ -149,13 +149,7 @@ impl Settings {
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
             multiple_of: self.batch.multiple_of,
             drop_last: self.batch.drop_last,
-            tasks: TaskMix {
-                shares: self.tasks.shares.0.clone(),
-                normalize_shares,
-                diversity_weight,
-                homogeneous,
-                ends: ends.into(),
-            },
+            tasks: TaskMix { shares: None, normalize_shares, diversity_weight, homogeneous, ends: ends.into() },
             look_ahead,
             workers,
             bad_sample: self.bad_sample(),

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RunFacts, Table, TrainingReport};
-use plimsoll_types::{BoundExceeded, Bytes, Event, Phase, StepDone, StepShape};
+use plimsoll_types::{BoundExceeded, Bytes, Event, MicroBatch, NamedSource, Phase, RunStarted, StepDone, StepShape};
 
 use crate::{plan, run};
 
@@ -53,6 +53,31 @@ fn a_report_says_how_many_batch_mates_meet_again() {
     let row = "| batch mates | 3.1 % meet again in the next epoch; with so many batches, at most 6.2 % in the mean |";
     assert!(report.to_markdown().contains(row), "{}", report.to_markdown());
     assert!(report.to_json().contains("\"kept\": 0.031"), "{}", report.to_json());
+}
+
+#[test]
+fn a_report_says_what_came_from_each_source() {
+    let source = |name: &str, n_samples| NamedSource { name: name.to_owned(), n_samples };
+    let begun = |sources: Vec<NamedSource>| match run::started(2) {
+        Event::RunStarted(start) => Event::RunStarted(RunStarted { sources, ..start }),
+        other => other,
+    };
+    let step = |ids: &[u64]| StepDone {
+        micro_batches: vec![MicroBatch::new(ids.to_vec(), 16)],
+        ..run::step(0, run::knobs(16, 4))
+    };
+    let given_up = StepDone { committed: false, ..step(&[0, 1, 2]) };
+    let sources = vec![source("books", 2), source("code", 0), source("chats", 40)];
+    let events = [sources, Vec::new()]
+        .map(|sources| [begun(sources), Event::StepDone(step(&[1, 0, 2, 41, 1])), Event::StepDone(given_up.clone())]);
+    let report = report(&events[0]);
+    let row = "| sources | books 3 (60 %), code 0 (0.0 %), chats 2 (40 %) |";
+    assert!(report.to_markdown().contains(row), "{}", report.to_markdown());
+    assert_eq!(
+        report.sources.iter().map(|it| (it.samples, it.share)).collect::<Vec<_>>(),
+        [(3, Some(0.6)), (0, Some(0.0)), (2, Some(0.4))]
+    );
+    assert!(!self::report(&events[1]).to_json().contains("sources"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(crate) fn started(n_steps: u64) -> Event {
         effective_batch_size: SAMPLES,
         n_steps,
         tasks: Vec::new(),
+        sources: Vec::new(),
         unit_of_length: "pixels".into(),
         planned_padding: None,
         knobs: knobs(16, 4),

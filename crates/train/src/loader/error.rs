@@ -85,6 +85,14 @@ pub enum LoaderError {
     /// Samples of several tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
+    /// Sources that are not what the samples come from.
+    #[error("mix the sources: they have {n_of_sources} samples together, and there are {n_samples}")]
+    OtherSources {
+        /// Samples of all sources together.
+        n_of_sources: u64,
+        /// Samples that there are.
+        n_samples: u64,
+    },
     /// Samples and cells of another number of axes.
     #[error(
         "plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}"

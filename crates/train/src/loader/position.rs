@@ -4,6 +4,7 @@ use plimsoll_sampler::{EpochCursor, StepPosition, StreamStepPosition};
 use serde::{Deserialize, Serialize};
 
 use super::LoaderError;
+use super::cursor::CursorPosition;
 use super::packed::PackedPosition;
 
 /// Where the samples of a step begin: what a checkpoint needs to go on from there.
@@ -35,7 +36,7 @@ pub struct StreamedPosition<const AXES: usize> {
     /// In the steps.
     pub steps: StreamStepPosition<AXES>,
     /// The next sample that is read, after those that are pending.
-    pub next: EpochCursor,
+    pub next: CursorPosition,
     /// What the steps were made for.
     pub wanted: Vec<u32>,
 }

@@ -4,9 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{EpochCursor, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamSteps};
+use plimsoll_sampler::{
+    EpochEnd, PlanConfig, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamSteps, TaskMix,
+};
 use plimsoll_types::{Bytes, Extent};
 
+use super::cursor::{Cursor, Next};
 use super::fill::{none_readable, read};
 use super::padded::{BatchSizes, drawn, plan};
 use super::position::StreamedPosition;
@@ -18,7 +21,7 @@ use crate::source::{Draw, Item, Source, SourceError};
 /// An endless sequence of steps, read ahead of need.
 ///
 /// The samples go through the planner in their order, one by one as steps ask for them, so that the steps do not depend
-/// on how fast which worker reads.
+/// on how fast which worker reads. There they go by their keys: one of a source that comes again is another one.
 pub(super) struct Stream<S: Source, const AXES: usize> {
     steps: StreamSteps<BatchSizes<AXES>, AXES>,
     config: LoaderConfig,
@@ -27,9 +30,9 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
     /// What was pushed and is in no step.
     items: HashMap<u64, S::Item>,
     /// The next sample to push.
-    next: EpochCursor,
+    next: Cursor,
     /// The next sample to read.
-    reading: EpochCursor,
+    reading: Cursor,
     /// Samples that an earlier part of the run had pushed, and this one has not yet: they come first.
     pending: VecDeque<u64>,
     /// How many of them were asked for.
@@ -42,6 +45,7 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
     n_full: u64,
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
+    n_samples: u64,
     source: Arc<S>,
 }
 
@@ -49,7 +53,7 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
 type Readers<T> = Ahead<(u64, u64), Result<Arrived<T>, SourceError>>;
 
 struct Arrived<T> {
-    id: u64,
+    key: u64,
     found: Found<T>,
 }
 
@@ -79,33 +83,28 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
         position: Option<StreamedPosition<AXES>>,
     ) -> Result<Self, LoaderError> {
         let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
-        let planner = StreamPlanner::try_new(BatchSizes::new(config, &wanted), plan(config)?, limits(config))?;
+        let rule = BatchSizes::new(config, &wanted);
+        let planner = StreamPlanner::try_new(rule, stream_plan(&**source, config)?, limits(config))?;
         let n_samples = source.n_samples();
-        let (steps, next, pending) = match position {
-            None => {
-                let next = EpochCursor::try_new(n_samples, config.seed)?;
-                (StreamSteps::try_new(planner, config.step_size())?, next, VecDeque::new())
-            }
-            Some(StreamedPosition { steps, next, .. }) => {
-                let steps = StreamSteps::resume(planner, config.step_size(), &steps)?;
-                let pending = steps.missing().collect();
-                (steps, next, pending)
-            }
+        let next = Cursor::try_new(&**source, config, position.as_ref().map(|it| &it.next))?;
+        let steps = match position {
+            None => StreamSteps::try_new(planner, config.step_size())?,
+            Some(position) => StreamSteps::resume(planner, config.step_size(), &position.steps)?,
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
-        let work = move |(epoch, id)| {
-            let found = read(&*own, bad_sample, epoch, id)?.map_or(Found::Unreadable, Found::Item);
-            Ok(Arrived { id, found })
+        let work = move |(epoch, key)| {
+            let found = read(&*own, bad_sample, epoch, key % n_samples)?.map_or(Found::Unreadable, Found::Item);
+            Ok(Arrived { key, found })
         };
         let room = Room { bytes: Bytes(config.buffer_limit.0 / 4), values: (config.look_ahead as u64 / 2).max(1) };
         Ok(Self {
+            pending: steps.missing().collect(),
             steps,
             config: config.clone(),
             wanted,
             items: HashMap::new(),
             reading: next.clone(),
             next,
-            pending,
             n_pending_asked: 0,
             readers: Ahead::start(config.workers, room, bytes, work),
             skipped: Vec::new(),
@@ -113,15 +112,18 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
             n_waits: 0,
             n_full: 0,
             longest: None,
+            n_samples,
             source: Arc::clone(source),
         })
     }
 
     pub(super) fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
         loop {
-            if let Some(step) = self.steps.next_step() {
+            if let Some(mut step) = self.steps.next_step() {
+                let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
+                let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
+                let items = keys.filter_map(item).collect();
                 let (draw, ends_epoch) = drawn(step);
-                let items = draw.ids().filter_map(|id| self.items.remove(&id)).collect();
                 return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
             }
             self.push()?;
@@ -129,7 +131,7 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     }
 
     pub(super) fn position(&self) -> StreamedPosition<AXES> {
-        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: self.wanted.clone() }
+        StreamedPosition { steps: self.steps.position(), next: self.next.position(), wanted: self.wanted.clone() }
     }
 
     pub(super) fn wanted(&self) -> &[u32] {
@@ -163,43 +165,54 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     /// Pushes the next sample, or leaves it out.
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
-        let Arrived { id, found } = self.arrived()?;
+        let Arrived { key, found } = self.arrived()?;
         self.n_unreadable += 1;
         match found {
             // There is more memory by now: it comes again when it is read.
-            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_extent(id)) => {
+            Found::TooLong(epoch) if !self.is_too_long(self.expected_extent(key)) => {
                 self.n_unreadable -= 1;
-                self.readers.ask_again((epoch, id));
+                self.readers.ask_again((epoch, key));
                 return Ok(());
             }
-            Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.extent())) => self.leave_out(id)?,
+            Found::Unreadable | Found::TooLong(_) => self.leave_out(key)?,
+            Found::Item(item) if self.is_too_long(Some(item.extent())) => self.leave_out(key)?,
             Found::Item(item) => {
-                match self.steps.push(sample(id, &item)?)? {
+                match self.steps.push(self.sample(key, &item)?)? {
                     Pushed::Held => {
                         self.n_unreadable = 0;
-                        self.items.insert(id, item);
+                        self.items.insert(key, item);
                     }
-                    Pushed::Skipped => self.skipped.push(id),
+                    Pushed::Skipped => self.skipped.push(key % self.n_samples),
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
-                        self.readers.put_back(Ok(Arrived { id, found: Found::Item(item) }));
+                        self.readers.put_back(Ok(Arrived { key, found: Found::Item(item) }));
                         return Ok(());
                     }
                 }
             }
         }
         self.go_on();
-        if self.n_unreadable < self.next.n_samples {
+        if self.n_unreadable < self.n_samples {
             return Ok(());
         }
-        Err(none_readable(Some(id), self.next.n_samples).into())
+        Err(none_readable(Some(key % self.n_samples), self.n_samples).into())
+    }
+
+    /// Describes an item to the planner.
+    fn sample(&self, key: u64, item: &S::Item) -> Result<StreamSample<AXES>, SourceError> {
+        let n_axes = item.extent().n_axes();
+        let other = || SourceError {
+            sample_id: key % self.n_samples,
+            reason: format!("it has lengths along {n_axes} axes, and its stream along {AXES}"),
+        };
+        let lengths = lengths(item.extent()).ok_or_else(other)?;
+        Ok(StreamSample { id: key, lengths, task: item.task(), bytes: item.bytes() })
     }
 
     /// Leaves a sample out, for which nobody waits from now on.
-    fn leave_out(&mut self, id: u64) -> Result<(), LoaderError> {
-        self.skipped.push(id);
-        self.steps.leave_out(id)?;
+    fn leave_out(&mut self, key: u64) -> Result<(), LoaderError> {
+        self.skipped.push(key % self.n_samples);
+        self.steps.leave_out(key)?;
         Ok(())
     }
 
@@ -207,10 +220,7 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     fn go_on(&mut self) {
         if self.pending.pop_front().is_some() {
             self.n_pending_asked -= 1;
-            return;
-        }
-        self.next.take(1);
-        if self.next.position == 0 {
+        } else if self.next.take().ends_epoch {
             self.steps.finish();
         }
     }
@@ -230,37 +240,43 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     }
 
     fn ask(&mut self) {
-        if let Some(id) = self.pending.get(self.n_pending_asked) {
+        if let Some(key) = self.pending.get(self.n_pending_asked) {
             self.n_pending_asked += 1;
-            self.ask_for(self.steps.epoch(), *id);
+            self.ask_for(self.steps.epoch(), *key);
             return;
         }
-        let (epoch, ids) = self.reading.take(1);
-        for id in ids {
-            self.ask_for(epoch, id);
+        let Next { epoch, key, .. } = self.reading.take();
+        self.ask_for(epoch, key);
+    }
+
+    fn ask_for(&mut self, epoch: u64, key: u64) {
+        if self.is_too_long(self.expected_extent(key)) {
+            self.readers.put(Ok(Arrived { key, found: Found::TooLong(epoch) }));
+        } else {
+            self.readers.ask((epoch, key));
         }
     }
 
-    fn ask_for(&mut self, epoch: u64, id: u64) {
-        if self.is_too_long(self.source.expected_extent(id)) {
-            self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
-        } else {
-            self.readers.ask((epoch, id));
-        }
+    fn expected_extent(&self, key: u64) -> Option<Extent> {
+        self.source.expected_extent(key % self.n_samples)
     }
+}
+
+/// Returns how samples become batches: those of sources come in their shares already.
+fn stream_plan<const AXES: usize>(
+    source: &impl Source,
+    config: &LoaderConfig,
+) -> Result<PlanConfig<AXES>, LoaderError> {
+    let mut plan = plan(config)?;
+    if plan.tasks.shares.is_some() && !source.sources().is_empty() {
+        plan.tasks = TaskMix { shares: None, ends: EpochEnd::default(), ..plan.tasks };
+    }
+    Ok(plan)
 }
 
 /// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
 fn limits(config: &LoaderConfig) -> StreamLimits {
     StreamLimits { samples: config.look_ahead.max(2), bytes: Bytes(config.buffer_limit.0 / 4) }
-}
-
-/// Describes an item to the planner.
-fn sample<const AXES: usize>(id: u64, item: &impl Item) -> Result<StreamSample<AXES>, SourceError> {
-    let n_axes = item.extent().n_axes();
-    let other = || format!("it has lengths along {n_axes} axes, and its stream along {AXES}");
-    let lengths = lengths(item.extent()).ok_or_else(|| SourceError { sample_id: id, reason: other() })?;
-    Ok(StreamSample { id, lengths, task: item.task(), bytes: item.bytes() })
 }
 
 fn bytes<T: Item>(arrived: &Result<Arrived<T>, SourceError>) -> Bytes {

@@ -37,7 +37,7 @@ pub(super) trait StreamedSteps<T>: Send {
 
 impl<S: Source, const AXES: usize> StreamedSteps<S::Item> for Stream<S, AXES>
 where
-    LoaderPosition: From<StreamedPosition<AXES>>,
+    StreamedPosition<AXES>: Into<LoaderPosition>,
 {
     fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
         Self::next(self)

@@ -18,6 +18,7 @@ use crate::fit::Shell;
 use crate::job::Job;
 use crate::resume::Kept;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
+use crate::source::Source;
 
 impl<'j, 's, J: Job> Run<'j, 's, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
@@ -126,6 +127,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             effective_batch_size: self.config.loader.effective_batch_size,
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
+            sources: self.job.source().sources().to_vec(),
             unit_of_length: self.job.unit_of_length().to_owned(),
             planned_padding: self.feed.planned_padding(),
             knobs: self.control.knobs(),

@@ -9,6 +9,7 @@ mod job;
 mod left_out;
 mod recomputed;
 mod shares;
+mod sources;
 
 use std::sync::Arc;
 
