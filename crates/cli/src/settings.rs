@@ -128,6 +128,7 @@ pub(crate) struct Data {
     workers: usize,
     pub(crate) buffer_limit: AutoSize,
     pub(crate) store_limit: AutoSize,
+    stream: bool,
     look_ahead: usize,
 }
 
@@ -167,7 +168,6 @@ pub(crate) struct Sequence {
     heads: usize,
     head_width: usize,
     blocks: u32,
-    stream: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -35,7 +35,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 114] = [
+const CASES: [Case; 115] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -115,6 +115,8 @@ const CASES: [Case; 114] = [
     ("sequence", "data.workers", "2", GOES_ON),
     ("sr", "data.buffer_limit", "8 MiB", GOES_ON),
     ("sequence", "data.buffer_limit", "9 MiB", GOES_ON),
+    ("sequence", "data.stream", "false", Some("`data.stream`")),
+    ("multitask", "data.stream", "true", Some("`data.stream`")),
     ("sequence", "data.look_ahead", "40", GOES_ON),
     ("sr", "data.store_limit", "1 GiB", GOES_ON),
     ("sr", "monitor.tensorboard", "true", GOES_ON),
@@ -135,7 +137,6 @@ const CASES: [Case; 114] = [
     ("sequence", "sequence.heads", "2", Some("`job`")),
     ("sequence", "sequence.head_width", "8", Some("`job`")),
     ("sequence", "sequence.blocks", "2", Some("`job`")),
-    ("sequence", "sequence.stream", "false", Some("`samples`")),
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
     ("multitask", "multitask.places", "true", Some("`job`")),

@@ -142,7 +142,7 @@ pub use run_dir::{
     folders_of_ranks, log_files, log_tail, read_log, read_log_with,
 };
 pub use signal::StopFlag;
-pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
+pub use source::{Draw, Item, Lengths, Part, Source, SourceError, known_extents};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
 pub use trial::Trials;
 pub use validation::{Amount, ValidationState};

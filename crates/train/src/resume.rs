@@ -117,6 +117,7 @@ impl Kept {
             Value::Null if path == "batch.pack" || path == "batch.drop_last" => false.to_string(),
             Value::Null if path == "batch.multiple_of" => 1.to_string(),
             Value::Null if path == "tasks.ends" => "all-once".to_owned(),
+            value if path == "samples" => (value == "streamed").to_string(),
             value => shown(value),
         };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
@@ -227,6 +228,7 @@ fn key(path: &str, is_stepwise: bool) -> String {
         "policy.batch_max" => "batch.batch_max",
         "policy.batch_sizes" | "policy.from_plan" => "batch.batch_size",
         "platform" | "small_batch" => "device",
+        "samples" => "data.stream",
         path => match path.strip_prefix("policy.bounds.") {
             Some(bound) => return format!("batch.{bound}"),
             None if path.starts_with("policy.knobs.") => "batch.batch_size",

@@ -26,8 +26,8 @@ pub trait Source: Send + Sync + 'static {
         Lengths::Cut
     }
 
-    /// Returns the length that a sample of a stream had when somebody looked, if anybody has; it may be another by now.
-    fn expected_length(&self, _id: u64) -> Option<u32> {
+    /// Returns the lengths that a sample of a stream had when somebody looked, if anybody has; they may be others by now.
+    fn expected_extent(&self, _id: u64) -> Option<Extent> {
         None
     }
 
@@ -73,10 +73,10 @@ pub enum Lengths {
     Cut,
     /// Each has its own length, along one axis or several, and is padded.
     Known(Index),
-    /// Each has its own length along one axis, which shows when it is read, and is padded.
+    /// Each has its own length, along one axis or several, which shows when it is read, and is padded.
     Streamed {
-        /// The greatest length that is read.
-        longest: u32,
+        /// The greatest length that is read along each axis.
+        longest: Extent,
     },
     /// Each has its own length, and several of them lie in a row, one behind the other; none is longer than a row.
     ///
@@ -98,6 +98,15 @@ impl Lengths {
             Self::Cut | Self::Streamed { .. } => None,
         }
     }
+}
+
+/// Returns the lengths of all samples, in the order of their ids, as far as they are known before any is read.
+pub fn known_extents<S: Source>(source: &S) -> impl Iterator<Item = Option<Extent>> {
+    let index = source.lengths().index();
+    (0..source.n_samples()).map(move |id| match &index {
+        Some(index) => index.get(id),
+        None => source.expected_extent(id),
+    })
 }
 
 /// One sample on the host.

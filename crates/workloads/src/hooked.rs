@@ -217,8 +217,8 @@ impl<S: Source, H: Hooks + ?Sized> Source for HookedSource<S, H> {
         self.source.lengths()
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
-        self.source.expected_length(id)
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        self.source.expected_extent(id)
     }
 
     fn describe(&self, id: u64) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
-use super::padded::About;
+use super::padded::{About, extents};
 use super::{SIGNATURE_FILE, also, held_out, padded};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
@@ -16,8 +16,9 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let recordings = Arc::new(loading.read(|watch| Recordings::read_watched(&config, watch))?);
     let (n_train, n_classes) = (recordings.train.len(), recordings.classes.len());
     let held_out = held_out(recordings.validation.len(), recordings.test.len());
+    let job = SequenceJob::new(settings.sequence(), Arc::clone(&recordings));
     let about = About {
-        extents: recordings.train.iter().map(|it| it.n_frames.into()).collect(),
+        extents: extents(&job),
         validation_extents: recordings.validation_edges().into_iter().map(Extent::new).collect(),
         skips_held_out: true,
         lines: vec![format!(
@@ -28,7 +29,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         skipped: recordings.skipped.clone(),
         files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
     };
-    Ok(padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)?)
+    Ok(padded::prepare(settings, loading, job, about)?)
 }
 
 /// Says by what the recordings are divided, where that is not one by one.

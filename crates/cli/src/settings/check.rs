@@ -116,6 +116,9 @@ impl Settings {
             let column = format!("\"{}\"", self.data.group_column);
             return refused("data.group_column", column, "\"\" but for `sequence`, whose `labels.csv` has columns");
         }
+        if self.data.stream && !matches!(self.job, JobName::Sequence | JobName::Multitask) {
+            return refused("data.stream", true, "false for any job but `sequence` and `multitask`");
+        }
         self.check_lengths()
     }
 

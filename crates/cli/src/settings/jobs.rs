@@ -61,8 +61,8 @@ impl Settings {
     }
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
-        let Sequence { heads, head_width, blocks, stream } = self.sequence;
-        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
+        let Sequence { heads, head_width, blocks } = self.sequence;
+        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream: self.data.stream }
     }
 
     pub(crate) fn samples(&self, room: Room) -> SamplesConfig {
@@ -86,6 +86,7 @@ impl Settings {
             augmentation: Augmentation { zoom, colors, mirror },
             measure_tasks: self.tasks.balance == BalanceKind::GradNorm,
             seed: self.seed,
+            stream: self.data.stream,
         }
     }
 

@@ -95,15 +95,6 @@ pub enum LoaderError {
         /// Axes of the cells.
         of_cells: usize,
     },
-    /// A stream whose samples are to be padded along several axes.
-    #[error(
-        "plan the steps: a stream is padded to cells of {n_axes} axes, and may have one; lengths that are known before samples \
-         are read may have up to three"
-    )]
-    StreamedAxes {
-        /// Axes of the cells.
-        n_axes: usize,
-    },
     /// The policy chooses edges for samples that have lengths, or the other way round.
     #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]
     OtherSamples,

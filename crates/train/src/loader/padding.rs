@@ -2,7 +2,7 @@
 
 use plimsoll_types::{Cells, Extent};
 
-use crate::source::{Lengths, Source};
+use crate::source::{Lengths, Source, known_extents};
 
 /// Returns the part of the positions, from 0 to 1, that is padding where each sample is padded to its own cell and those longer
 /// than `longest` are left out; `None` where samples are cut or packed, or somebody has yet to look how long they are.
@@ -11,13 +11,11 @@ use crate::source::{Lengths, Source};
 /// that is busy with others.
 pub(crate) fn planned_padding(source: &impl Source, cells: &Cells, longest: Option<u32>) -> Option<f64> {
     let mut sum = Sum { cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
-    match source.lengths() {
-        Lengths::Known(index) => index.iter().for_each(|it| sum.add(it)),
-        Lengths::Streamed { .. } => (0..source.n_samples()).try_for_each(|id| {
-            sum.add(source.expected_length(id)?.into());
-            Some(())
-        })?,
-        Lengths::Cut | Lengths::Packed { .. } => return None,
+    if let Lengths::Packed { .. } = source.lengths() {
+        return None;
+    }
+    for extent in known_extents(source) {
+        sum.add(extent?);
     }
     (0 < sum.padded).then(|| 1.0 - sum.real as f64 / sum.padded as f64)
 }

@@ -4,36 +4,26 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{
-    EpochCursor, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamStepPosition,
-    StreamSteps,
-};
-use plimsoll_types::Bytes;
-use serde::{Deserialize, Serialize};
+use plimsoll_sampler::{EpochCursor, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamSteps};
+use plimsoll_types::{Bytes, Extent};
 
 use super::fill::{none_readable, read};
-use super::padded::BatchSizes;
+use super::padded::{BatchSizes, drawn, plan};
+use super::position::StreamedPosition;
 use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
-use crate::source::{Item, Source, SourceError};
-
-/// Where the next step of a stream begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamedPosition {
-    /// In the steps.
-    pub steps: StreamStepPosition,
-    /// The next sample that is read, after those that are pending.
-    pub next: EpochCursor,
-    /// What the steps were made for.
-    pub wanted: Vec<u32>,
-}
+use crate::index::lengths;
+use crate::source::{Draw, Item, Source, SourceError};
 
 /// An endless sequence of steps, read ahead of need.
 ///
 /// The samples go through the planner in their order, one by one as steps ask for them, so that the steps do not depend
 /// on how fast which worker reads.
-pub(super) struct Stream<S: Source> {
-    steps: StreamSteps<BatchSizes<1>>,
+pub(super) struct Stream<S: Source, const AXES: usize> {
+    steps: StreamSteps<BatchSizes<AXES>, AXES>,
+    config: LoaderConfig,
+    /// What the steps are made for.
+    wanted: Vec<u32>,
     /// What was pushed and is in no step.
     items: HashMap<u64, S::Item>,
     /// The next sample to push.
@@ -74,18 +64,22 @@ enum Found<T> {
 
 /// A whole step with its samples, and those before it that could not be read.
 pub(super) struct StreamedStep<T> {
-    pub(super) step: PlannedStep,
+    pub(super) draw: Draw,
+    pub(super) ends_epoch: bool,
     pub(super) items: Vec<T>,
     pub(super) skipped: Vec<u64>,
 }
 
-impl<S: Source> Stream<S> {
+impl<S: Source, const AXES: usize> Stream<S, AXES> {
+    /// Stands before the first step, or at a position, which knows the sizes of its batches.
     pub(super) fn try_new(
         source: &Arc<S>,
         config: &LoaderConfig,
-        planner: StreamPlanner<BatchSizes<1>, 1>,
-        position: Option<&StreamedPosition>,
+        sizes: &[u32],
+        position: Option<StreamedPosition<AXES>>,
     ) -> Result<Self, LoaderError> {
+        let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
+        let planner = StreamPlanner::try_new(BatchSizes::new(config, &wanted), plan(config)?, limits(config))?;
         let n_samples = source.n_samples();
         let (steps, next, pending) = match position {
             None => {
@@ -93,9 +87,9 @@ impl<S: Source> Stream<S> {
                 (StreamSteps::try_new(planner, config.step_size())?, next, VecDeque::new())
             }
             Some(StreamedPosition { steps, next, .. }) => {
-                let steps = StreamSteps::resume(planner, config.step_size(), steps)?;
+                let steps = StreamSteps::resume(planner, config.step_size(), &steps)?;
                 let pending = steps.missing().collect();
-                (steps, next.clone(), pending)
+                (steps, next, pending)
             }
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
@@ -106,6 +100,8 @@ impl<S: Source> Stream<S> {
         let room = Room { bytes: Bytes(config.buffer_limit.0 / 4), values: (config.look_ahead as u64 / 2).max(1) };
         Ok(Self {
             steps,
+            config: config.clone(),
+            wanted,
             items: HashMap::new(),
             reading: next.clone(),
             next,
@@ -121,28 +117,29 @@ impl<S: Source> Stream<S> {
         })
     }
 
-    /// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
-    pub(super) fn limits(config: &LoaderConfig) -> StreamLimits {
-        StreamLimits { samples: config.look_ahead.max(2), bytes: Bytes(config.buffer_limit.0 / 4) }
-    }
-
     pub(super) fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
         loop {
             if let Some(step) = self.steps.next_step() {
-                let ids = step.batches.iter().flat_map(|batch| &batch.ids);
-                let items = ids.filter_map(|id| self.items.remove(id)).collect();
-                return Ok(StreamedStep { step, items, skipped: std::mem::take(&mut self.skipped) });
+                let (draw, ends_epoch) = drawn(step);
+                let items = draw.ids().filter_map(|id| self.items.remove(&id)).collect();
+                return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
             }
             self.push()?;
         }
     }
 
-    pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
-        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
+    pub(super) fn position(&self) -> StreamedPosition<AXES> {
+        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: self.wanted.clone() }
     }
 
-    pub(super) fn change(&mut self, rule: BatchSizes<1>) -> Result<(), LoaderError> {
-        Ok(self.steps.change(rule)?)
+    pub(super) fn wanted(&self) -> &[u32] {
+        &self.wanted
+    }
+
+    pub(super) fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError> {
+        self.steps.change(BatchSizes::new(&self.config, sizes))?;
+        self.wanted = sizes.to_vec();
+        Ok(())
     }
 
     /// Leaves samples out from here on that are longer than this, and reads none of which that is known.
@@ -150,8 +147,8 @@ impl<S: Source> Stream<S> {
         self.longest = longest;
     }
 
-    fn is_too_long(&self, length: Option<u32>) -> bool {
-        self.longest.is_some_and(|longest| Some(longest) < length)
+    fn is_too_long(&self, extent: Option<Extent>) -> bool {
+        self.longest.is_some_and(|longest| Some(longest) < extent.map(Extent::edge))
     }
 
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
@@ -170,17 +167,15 @@ impl<S: Source> Stream<S> {
         self.n_unreadable += 1;
         match found {
             // There is more memory by now: it comes again when it is read.
-            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_length(id)) => {
+            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_extent(id)) => {
                 self.n_unreadable -= 1;
                 self.readers.ask_again((epoch, id));
                 return Ok(());
             }
             Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.extent().edge())) => self.leave_out(id)?,
+            Found::Item(item) if self.is_too_long(Some(item.extent())) => self.leave_out(id)?,
             Found::Item(item) => {
-                let (lengths, bytes) = ([item.extent().edge()], item.bytes());
-                let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
-                match pushed {
+                match self.steps.push(sample(id, &item)?)? {
                     Pushed::Held => {
                         self.n_unreadable = 0;
                         self.items.insert(id, item);
@@ -247,12 +242,25 @@ impl<S: Source> Stream<S> {
     }
 
     fn ask_for(&mut self, epoch: u64, id: u64) {
-        if self.is_too_long(self.source.expected_length(id)) {
+        if self.is_too_long(self.source.expected_extent(id)) {
             self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
         } else {
             self.readers.ask((epoch, id));
         }
     }
+}
+
+/// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
+fn limits(config: &LoaderConfig) -> StreamLimits {
+    StreamLimits { samples: config.look_ahead.max(2), bytes: Bytes(config.buffer_limit.0 / 4) }
+}
+
+/// Describes an item to the planner.
+fn sample<const AXES: usize>(id: u64, item: &impl Item) -> Result<StreamSample<AXES>, SourceError> {
+    let n_axes = item.extent().n_axes();
+    let other = || format!("it has lengths along {n_axes} axes, and its stream along {AXES}");
+    let lengths = lengths(item.extent()).ok_or_else(|| SourceError { sample_id: id, reason: other() })?;
+    Ok(StreamSample { id, lengths, task: item.task(), bytes: item.bytes() })
 }
 
 fn bytes<T: Item>(arrived: &Result<Arrived<T>, SourceError>) -> Bytes {

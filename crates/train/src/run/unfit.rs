@@ -3,7 +3,7 @@
 use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
-use crate::source::Source;
+use crate::source::{Source, known_extents};
 
 /// What has to come on top of what there was, as one part of it in so many, before samples are tried again: what others
 /// take and return moves the budget by less all the time.
@@ -53,14 +53,9 @@ impl Unfit {
 /// Says which samples of a source are longer than this, unless none is; what is longer in a stream that nobody has looked at
 /// shows when it comes.
 pub(super) fn longer<S: Source>(source: &S, longest: u32) -> Option<String> {
-    let lengths = source.lengths();
-    let index = lengths.index();
-    let length = |id: &u64| match &index {
-        Some(index) => index.get(*id).map(Extent::edge),
-        None => source.expected_length(*id),
-    };
-    let ids: Vec<_> = (0..source.n_samples()).filter(|id| Some(longest) < length(id)).collect();
-    let unnamed = || index.is_none().then(|| format!("samples longer than {longest}"));
+    let is_longer = |extent: Option<Extent>| Some(longest) < extent.map(Extent::edge);
+    let ids: Vec<_> = (0..).zip(known_extents(source)).filter(|(_, it)| is_longer(*it)).map(|(id, _)| id).collect();
+    let unnamed = || source.lengths().index().is_none().then(|| format!("samples longer than {longest}"));
     named(&ids, longest, |id| source.describe(id)).or_else(unnamed)
 }
 

@@ -12,7 +12,7 @@ use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, MicroBat
 
 use super::common::{self, Ran, alone, needed, run, steps};
 use super::{config, ids};
-use job::{N_SAMPLES, Pairs, extent};
+use job::{N_SAMPLES, Pairs, extent, pairs};
 
 /// What the samples are padded to.
 fn lattice() -> Cells {
@@ -55,17 +55,24 @@ fn check(ran: &Ran, n_epochs: usize) {
 
 #[test]
 fn batches_of_every_cell_grow_with_what_is_certain_to_fit() {
-    let (_alone, job) = (alone(), Pairs::default());
+    let _alone = alone();
+    for streamed in [false, true] {
+        check_growth(&pairs(streamed));
+    }
+}
+
+#[track_caller]
+fn check_growth(job: &Pairs) {
     let of = |policy| {
-        let mut config = of_pairs(&job, 8, StepUnit::Samples, 24);
+        let mut config = of_pairs(job, 8, StepUnit::Samples, 24);
         config.controller.policy = policy;
         config
     };
-    needed(&job, &of(kept(16)));
-    let room = Bytes(u64::midpoint(needed(&job, &of(kept(2))).0, needed(&job, &of(kept(16))).0));
+    needed(job, &of(kept(16)));
+    let room = Bytes(u64::midpoint(needed(job, &of(kept(2))).0, needed(job, &of(kept(16))).0));
     let folder = tempfile::tempdir().unwrap();
-    let config = of_pairs(&job, 60, StepUnit::Samples, 24);
-    let ran = run(&job, &config, room, folder.path(), Existing::Refuse, None);
+    let config = of_pairs(job, 60, StepUnit::Samples, 24);
+    let ran = run(job, &config, room, folder.path(), Existing::Refuse, None);
     assert_eq!(ran.outcome.as_ref().unwrap().reason, EndReason::Completed);
     check(&ran, 6);
     let steps = steps(&ran.events);
@@ -87,22 +94,30 @@ fn batches_of_every_cell_grow_with_what_is_certain_to_fit() {
 
 #[test]
 fn an_interrupted_run_goes_on_with_the_same_draws() {
-    let (_alone, job, room) = (alone(), Pairs::default(), Bytes::mib(256));
-    for (unit, size) in [(StepUnit::Samples, 16), (StepUnit::Positions, 2000)] {
-        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let config = of_pairs(&job, 24, unit, size);
+    let (_alone, room) = (alone(), Bytes::mib(256));
+    let units = [(StepUnit::Samples, 16), (StepUnit::Positions, 2000)];
+    for (streamed, (unit, size)) in [false, true].into_iter().flat_map(|it| units.map(|unit| (it, unit))) {
+        let (job, whole, parts) = (pairs(streamed), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut config = of_pairs(&job, 24, unit, size);
+        if streamed {
+            // What a stream holds is planned by the sizes of its time.
+            (config.deterministic, config.controller.policy) = (true, kept(4));
+        }
         let undisturbed = run(&job, &config, room, whole.path(), Existing::Refuse, None);
         let first = run(&job, &config, room, parts.path(), Existing::Refuse, Some(7));
         assert_eq!(first.outcome.unwrap().reason, EndReason::Interrupted);
+        // Other workers read in another order.
+        config.loader.workers = 1;
         let second = run(&job, &config, room, parts.path(), Existing::Resume, None);
-        assert_eq!(ids(&undisturbed.events), ids(&second.events), "{unit:?}");
+        assert_eq!(ids(&undisturbed.events), ids(&second.events), "streamed: {streamed}, {unit:?}");
         check(&second, 2);
+        assert_eq!(second.outcome.unwrap().stream.is_some_and(|it| 0 < it.samples), streamed);
     }
 }
 
 #[test]
 fn a_sample_counts_as_many_positions_as_the_product_of_its_lengths() {
-    let (_alone, job) = (alone(), Pairs::default());
+    let (_alone, job) = (alone(), pairs(false));
     let folder = tempfile::tempdir().unwrap();
     let config = of_pairs(&job, 20, StepUnit::Positions, 2000);
     let ran = run(&job, &config, Bytes::mib(256), folder.path(), Existing::Refuse, None);
@@ -120,8 +135,10 @@ fn a_sample_counts_as_many_positions_as_the_product_of_its_lengths() {
 #[test]
 fn cells_of_other_axes_than_the_samples_have_are_refused() {
     let config = LoaderConfig { cells: vec![8, 40].into(), ..LoaderConfig::cut(3, 16, 40, Bytes::mib(16)) };
-    let loader = Loader::try_new(&Pairs::default().source(), None, &Wanted::Batches(vec![1; 2]), &config);
-    let Err(error) = loader else { panic!("it was taken") };
-    let expected = "plan the steps: samples have lengths along 2 axes, and the cells that they are padded to 1";
-    assert_eq!(error.to_string(), expected);
+    for streamed in [false, true] {
+        let loader = Loader::try_new(&pairs(streamed).source(), None, &Wanted::Batches(vec![1; 2]), &config);
+        let Err(error) = loader else { panic!("it was taken") };
+        let expected = "plan the steps: samples have lengths along 2 axes, and the cells that they are padded to 1";
+        assert_eq!(error.to_string(), expected);
+    }
 }

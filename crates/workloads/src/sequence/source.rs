@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{Draw, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::fault::Fault;
 use super::frames::{FrameBuffer, Frames, Placed};
@@ -50,12 +50,12 @@ impl Source for RecordingStream {
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
         match SampleIndex::try_new([lengths]) {
             Ok(index) if !self.is_streamed => Lengths::Known(index.into()),
-            _ => Lengths::Streamed { longest: self.longest },
+            _ => Lengths::Streamed { longest: self.longest.into() },
         }
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
-        Some(self.recording(id).n_frames)
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        Some(self.recording(id).n_frames.into())
     }
 
     fn describe(&self, id: u64) -> String {

@@ -175,7 +175,7 @@ fn lengths_are_known_unless_they_are_streamed() {
         );
     }
     let longest = *lengths.iter().max().unwrap();
-    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
+    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest: longest.into() });
 }
 
 #[test]

@@ -21,14 +21,19 @@ pub(crate) fn extent(id: u64) -> Extent {
 }
 
 /// Samples of which no content is read.
-#[derive(Default)]
-pub(crate) struct Lines;
+pub(crate) struct Lines {
+    streamed: bool,
+}
 
 pub(crate) struct Line(u64);
 
 impl Item for Line {
     fn extent(&self) -> Extent {
         extent(self.0)
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes(16)
     }
 }
 
@@ -42,11 +47,21 @@ impl Source for Lines {
     }
 
     fn lengths(&self) -> Lengths {
+        if self.streamed {
+            return Lengths::Streamed { longest: Extent::try_new(&[6, 40]).unwrap() };
+        }
         let axis = |axis: usize| (0..N_SAMPLES).map(|id| extent(id).edges()[axis]).collect::<Vec<_>>();
         Lengths::Known(SampleIndex::try_new([axis(0), axis(1)]).unwrap().into())
     }
 
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        // Nobody has looked at the others.
+        id.is_multiple_of(4).then(|| extent(id))
+    }
+
     fn read(&self, _epoch: u64, id: u64) -> Result<Line, SourceError> {
+        // Reading takes longer or shorter, so that workers overtake each other.
+        std::thread::sleep(std::time::Duration::from_micros(id * 13 % 50));
         Ok(Line(id))
     }
 
@@ -73,8 +88,11 @@ pub(crate) struct Net {
     second: Linear,
 }
 
-#[derive(Default)]
 pub(crate) struct Pairs(Arc<Lines>);
+
+pub(crate) fn pairs(streamed: bool) -> Pairs {
+    Pairs(Arc::new(Lines { streamed }))
+}
 
 impl Job for Pairs {
     type Source = Lines;
