@@ -57,10 +57,10 @@ impl WithJob for Plan<'_> {
         let request = PlanRequest { lattice: prepared.lattice(), ..prepared.plan_request(settings)? };
         prepared.introduce_device(settings);
         let job = &prepared.job;
-        let edge_name = match job.source().lengths() {
-            Lengths::Cut => "edge (pixels)".to_owned(),
-            Lengths::Known(index) if 1 < index.n_axes() => format!("padded {}", job.unit_of_length()),
-            Lengths::Known(_) | Lengths::Streamed { .. } | Lengths::Packed { .. } => "padded length".to_owned(),
+        let edge_name = match (job.source().lengths(), prepared.loader.cells.n_axes()) {
+            (Lengths::Cut, _) => "edge (pixels)".to_owned(),
+            (_, 1) => "padded length".to_owned(),
+            _ => format!("padded {}", job.unit_of_length()),
         };
         let edge_name = edge_name.as_str();
         let devices = settings.devices();

@@ -94,6 +94,7 @@ mod run_dir;
 mod signal;
 mod source;
 mod stopwatch;
+mod too_large;
 mod trial;
 mod validation;
 mod workers;
@@ -108,7 +109,7 @@ pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepP
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use batches::{BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
-pub use config::{FitConfig, LongestEdges};
+pub use config::{FitConfig, KnownTooLarge};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
     DeviceMissing, MEASURED, beside_tensors, compute_alone, computes_in, describe, device_kind, has_autotune,

@@ -7,6 +7,7 @@ use plimsoll_step::StepPart;
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::index::{Index, extent};
+use crate::too_large::TooLarge;
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///
@@ -230,9 +231,20 @@ impl Draw {
         self.parts.retain(|part| !part.ids.is_empty());
     }
 
-    /// Pads no sample of one axis to more than this.
-    pub(crate) fn cut_edges(&mut self, longest: u32) {
-        self.parts.iter_mut().for_each(|part| part.extent = part.extent.edge().min(longest).into());
+    /// Pads samples of these lengths to less, in the same order, where they are padded to what is too large.
+    pub(crate) fn pad_to_less(&mut self, too_large: &TooLarge, extents: &[Extent]) {
+        let (parts, mut rest) = (std::mem::take(&mut self.parts), extents);
+        for part in parts {
+            let own;
+            (own, rest) = rest.split_at(part.ids.len());
+            if !too_large.has_cell(part.extent) {
+                self.parts.push(part);
+                continue;
+            }
+            let padded: Vec<_> = part.ids.into_iter().zip(too_large.padded(own)).collect();
+            let alike = padded.chunk_by(|a, b| a.1 == b.1);
+            self.parts.extend(alike.map(|it| Part::new(it.iter().map(|(id, _)| *id).collect(), it[0].1)));
+        }
     }
 
     /// Returns the micro-batches: every part, divided where it has more rows than one may have.

@@ -87,6 +87,13 @@ impl Extent {
         extents.iter().copied().filter(|it| !is_covered(it)).collect()
     }
 
+    /// Returns those that cover no other one, each once, in growing order: on one axis the shortest.
+    pub fn innermost(extents: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let extents = BTreeSet::from_iter(extents);
+        let covers_one = |it: &Self| extents.iter().any(|other| other != it && it.covers(*other));
+        extents.iter().copied().filter(|it| !covers_one(it)).collect()
+    }
+
     /// Returns the product of all edges; a number that does not fit saturates.
     pub fn positions(self) -> u64 {
         self.edges().iter().fold(1, |n, edge| n.saturating_mul((*edge).into()))
@@ -198,14 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_of_some_extents_are_those_that_no_other_covers() {
-        let outermost = |edges: &[&[u32]]| {
-            let extents = Extent::outermost(edges.iter().map(|it| Extent::try_new(it).unwrap()));
-            extents.iter().map(ToString::to_string).collect::<Vec<_>>()
+    fn the_outermost_of_some_extents_are_those_that_no_other_covers_and_the_innermost_those_that_cover_none() {
+        let both = |edges: &[&[u32]]| {
+            let extents = || edges.iter().map(|it| Extent::try_new(it).unwrap());
+            let told = |them: Vec<Extent>| them.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            [told(Extent::outermost(extents())), told(Extent::innermost(extents()))]
         };
-        assert_eq!(outermost(&[&[8], &[40], &[8], &[40]]), ["40"]);
-        assert_eq!(outermost(&[&[4, 2], &[1, 8], &[4, 1], &[1, 8]]), ["1 × 8", "4 × 2"]);
-        assert!(outermost(&[]).is_empty());
+        assert_eq!(both(&[&[8], &[40], &[8], &[40]]), ["40", "8"]);
+        assert_eq!(both(&[&[4, 2], &[1, 8], &[4, 1], &[2, 8], &[1, 8]]), ["2 × 8, 4 × 2", "1 × 8, 4 × 1"]);
+        assert_eq!(both(&[]), ["", ""]);
     }
 
     #[test]

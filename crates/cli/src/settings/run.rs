@@ -7,7 +7,7 @@ use plimsoll_predict::{Dtype, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::{TaskMix, cells};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
+    BalanceConfig, ControllerConfig, FitConfig, KnownTooLarge, LearningRate, LoaderConfig, OptimizerRecovery, Scaling,
     StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
 };
 use plimsoll_types::{Cells, Extent, Knobs};
@@ -202,7 +202,7 @@ impl Settings {
             target: self.memory.target,
             draws_line: true,
             may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
-            longest: LongestEdges::default(),
+            too_large: KnownTooLarge::default(),
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {
                 predictor: self.predictor(),

@@ -15,6 +15,7 @@ use super::streamed::{StreamedSteps, streamed_steps};
 use super::{LoaderConfig, LoaderError};
 use crate::index::Index;
 use crate::source::{Draw, Lengths, Source};
+use crate::too_large::TooLarge;
 
 /// The most samples of which two epochs are planned to see how they mix: a million take some 0.1 s of a core, on one axis or
 /// two.
@@ -165,10 +166,10 @@ impl<S: Source> Order<S> {
         Ok(())
     }
 
-    /// Lets a stream hold no sample that is longer than this from here on.
-    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
+    /// Lets a stream hold no sample from here on that is too large.
+    pub(super) fn leave_out_too_large(&mut self, too_large: &TooLarge) {
         if let Self::Streamed(stream) = self {
-            stream.leave_out_longer(longest);
+            stream.leave_out_too_large(too_large.clone());
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{EpochCursor, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamSteps};
-use plimsoll_types::{Bytes, Extent};
+use plimsoll_types::Bytes;
 
 use super::fill::{none_readable, read};
 use super::padded::{BatchSizes, drawn, plan};
@@ -14,6 +14,7 @@ use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
 use crate::index::lengths;
 use crate::source::{Draw, Item, Source, SourceError};
+use crate::too_large::TooLarge;
 
 /// An endless sequence of steps, read ahead of need.
 ///
@@ -40,8 +41,8 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
     n_unreadable: u64,
     n_waits: u64,
     n_full: u64,
-    /// The longest samples that are not left out, where some are.
-    longest: Option<u32>,
+    /// Which samples are left out because they are too large.
+    too_large: TooLarge,
     source: Arc<S>,
 }
 
@@ -58,8 +59,8 @@ enum Found<T> {
     Item(T),
     /// It cannot be read, and is left out.
     Unreadable,
-    /// It is too long, and was not read in this epoch.
-    TooLong(u64),
+    /// It is too large, and was not read in this epoch.
+    TooLarge(u64),
 }
 
 /// A whole step with its samples, and those before it that could not be read.
@@ -112,7 +113,7 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
             n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
-            longest: None,
+            too_large: TooLarge::default(),
             source: Arc::clone(source),
         })
     }
@@ -142,13 +143,14 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
         Ok(())
     }
 
-    /// Leaves samples out from here on that are longer than this, and reads none of which that is known.
-    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
-        self.longest = longest;
+    /// Leaves samples out from here on that are too large, and reads none of which that is known.
+    pub(super) fn leave_out_too_large(&mut self, too_large: TooLarge) {
+        self.too_large = too_large;
     }
 
-    fn is_too_long(&self, extent: Option<Extent>) -> bool {
-        self.longest.is_some_and(|longest| Some(longest) < extent.map(Extent::edge))
+    /// Whether it is known that a sample is too large.
+    fn is_too_large(&self, id: u64) -> bool {
+        self.source.expected_extent(id).is_some_and(|it| self.too_large.has(it))
     }
 
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
@@ -167,13 +169,13 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
         self.n_unreadable += 1;
         match found {
             // There is more memory by now: it comes again when it is read.
-            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_extent(id)) => {
+            Found::TooLarge(epoch) if !self.is_too_large(id) => {
                 self.n_unreadable -= 1;
                 self.readers.ask_again((epoch, id));
                 return Ok(());
             }
-            Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.extent())) => self.leave_out(id)?,
+            Found::Unreadable | Found::TooLarge(_) => self.leave_out(id)?,
+            Found::Item(item) if self.too_large.has(item.extent()) => self.leave_out(id)?,
             Found::Item(item) => {
                 match self.steps.push(sample(id, &item)?)? {
                     Pushed::Held => {
@@ -242,8 +244,8 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     }
 
     fn ask_for(&mut self, epoch: u64, id: u64) {
-        if self.is_too_long(self.source.expected_extent(id)) {
-            self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
+        if self.is_too_large(id) {
+            self.readers.put(Ok(Arrived { id, found: Found::TooLarge(epoch) }));
         } else {
             self.readers.ask((epoch, id));
         }

@@ -10,6 +10,7 @@ use super::position::{LoaderPosition, OneKind, StreamedPosition};
 use super::stream::{Stream, StreamedStep};
 use super::{LoaderConfig, LoaderError};
 use crate::source::Source;
+use crate::too_large::TooLarge;
 
 /// An endless sequence of steps of a stream, whatever the axes of its samples.
 pub(super) trait StreamedSteps<T>: Send {
@@ -25,8 +26,8 @@ pub(super) trait StreamedSteps<T>: Send {
     /// Follows other sizes from the next step on.
     fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError>;
 
-    /// Leaves samples out from here on that are longer than this, and reads none of which that is known.
-    fn leave_out_longer(&mut self, longest: Option<u32>);
+    /// Leaves samples out from here on that are too large, and reads none of which that is known.
+    fn leave_out_too_large(&mut self, too_large: TooLarge);
 
     /// Says what happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     fn stats(&self) -> StreamStats;
@@ -55,8 +56,8 @@ where
         Self::change(self, sizes)
     }
 
-    fn leave_out_longer(&mut self, longest: Option<u32>) {
-        Self::leave_out_longer(self, longest);
+    fn leave_out_too_large(&mut self, too_large: TooLarge) {
+        Self::leave_out_too_large(self, too_large);
     }
 
     fn stats(&self) -> StreamStats {

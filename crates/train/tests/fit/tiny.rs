@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, LearningRate, LoaderConfig, LongestEdges,
+    BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, KnownTooLarge, LearningRate, LoaderConfig,
     Loss, Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation,
 };
 use plimsoll_types::{Bytes, Fraction, Knobs, Recompute, StepShape};
@@ -213,7 +213,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },

@@ -4,13 +4,15 @@
 mod job;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_sampler::cells;
-use plimsoll_train::{Existing, FitConfig, Job, Loader, LoaderConfig, StepUnit, Wanted, replay};
-use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, MicroBatch};
+use plimsoll_train::{BadSample, Existing, FitConfig, Job, Loader, LoaderConfig, StepUnit, Wanted, replay};
+use plimsoll_types::{Bytes, Cells, Decided, Decision, EndReason, Event, Extent, MicroBatch};
 
-use super::common::{self, Ran, alone, needed, run, steps};
+use super::common::{self, Ran, alone, flex_with, needed, run, run_on, steps};
+use super::job::HEAVY;
 use super::{config, ids};
 use job::{N_SAMPLES, Pairs, extent, pairs};
 
@@ -112,6 +114,68 @@ fn an_interrupted_run_goes_on_with_the_same_draws() {
         assert_eq!(ids(&undisturbed.events), ids(&second.events), "streamed: {streamed}, {unit:?}");
         check(&second, 2);
         assert_eq!(second.outcome.unwrap().stream.is_some_and(|it| 0 < it.samples), streamed);
+    }
+}
+
+#[test]
+fn a_sample_whose_own_cell_does_not_fit_is_named_or_left_out_and_others_are_padded_apart_from_it() {
+    let (_alone, room, heavy) = (alone(), Bytes(HEAVY.0 / 2), Extent::try_new(&[4, 21]).unwrap());
+    let is_large = |id: &u64| lattice().padded(extent(*id)).covers(heavy);
+    let expected: Vec<_> = (0..N_SAMPLES).filter(is_large).collect();
+    assert!((1..N_SAMPLES as usize / 2).contains(&expected.len()));
+    for (streamed, batch_max) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
+        let job = Pairs { heavy: Some(heavy), ..pairs(streamed) };
+        let mut config = of_pairs(&job, 20, StepUnit::Samples, 16);
+        // With batches of four, some are padded to what none of their samples is.
+        config.controller.policy = kept(batch_max);
+        let of = |config: &FitConfig, room, dir: &Path, existing, stop| {
+            run_on(flex_with(room), &job, config, dir, existing, stop)
+        };
+        let [folder, other, more] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let failed = of(&config, room, other.path(), Existing::Refuse, None).outcome.unwrap_err().to_string();
+        assert!(failed.contains("line ") && failed.contains("`data.bad_sample = \"skip\"` leaves it out"), "{failed}");
+        config.loader.bad_sample = BadSample::Skip;
+        let first = of(&config, room, folder.path(), Existing::Refuse, Some(3));
+        assert!(first.warnings.iter().all(|it| it.contains("and more are left out")), "{:?}", first.warnings);
+        let second = of(&config, room, folder.path(), Existing::Resume, None);
+        let told = format!("streamed: {streamed}, {batch_max}: {:?}", second.warnings);
+        assert!(
+            second.warnings[0].contains("left out as before") && second.warnings[0].contains("padded to "),
+            "{told}"
+        );
+        assert_eq!(second.outcome.as_ref().unwrap().reason, EndReason::Completed, "{told}");
+        let of_epoch: Vec<_> = steps(&second.events).into_iter().filter(|it| it.epoch == 0).collect();
+        let mut skipped: Vec<_> = of_epoch.iter().flat_map(|it| it.skipped.clone()).collect();
+        skipped.sort_unstable();
+        assert_eq!(skipped, expected, "{told}");
+        let trained = of_epoch.iter().flat_map(|it| &it.micro_batches).flat_map(|it| it.ids.clone());
+        let all: BTreeSet<_> = trained.chain(skipped).collect();
+        assert_eq!(all, (0..N_SAMPLES).collect(), "{told}");
+        assert!(steps(&second.events).iter().all(|it| it.peak <= it.capacity), "{told}");
+        // With more memory they take part again.
+        let ran = of(&config, Bytes(HEAVY.0 * 4), more.path(), Existing::Refuse, None);
+        assert!(steps(&ran.events).iter().all(|it| it.skipped.is_empty()), "{told}");
+    }
+}
+
+#[test]
+fn what_is_known_to_be_too_large_never_runs_and_its_smaller_mates_do() {
+    let (_alone, heavy) = (alone(), Extent::try_new(&[4, 21]).unwrap());
+    for streamed in [false, true] {
+        let job = pairs(streamed);
+        let mut config = of_pairs(&job, 16, StepUnit::Samples, 16);
+        config.controller.policy = kept(4);
+        config.loader.bad_sample = BadSample::Skip;
+        config.too_large.train = vec![heavy];
+        let folder = tempfile::tempdir().unwrap();
+        let ran = run(&job, &config, Bytes::mib(256), folder.path(), Existing::Refuse, None);
+        ran.outcome.unwrap();
+        assert!(batches(&ran.events).all(|it| !it.edges.covers(heavy)), "streamed: {streamed}");
+        let of_epoch = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).flat_map(|it| &it.micro_batches);
+        let mut trained: Vec<_> = of_epoch.flat_map(|it| it.ids.clone()).collect();
+        trained.sort_unstable();
+        let is_small = |id: &u64| !lattice().padded(extent(*id)).covers(heavy);
+        assert_eq!(trained, (0..N_SAMPLES).filter(is_small).collect::<Vec<_>>(), "streamed: {streamed}");
     }
 }
 

@@ -16,8 +16,8 @@ use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
-    LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
+    BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, KnownTooLarge, LearningRate,
+    LoaderConfig, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, Recompute, StepDone};
 
@@ -38,7 +38,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
@@ -340,7 +340,7 @@ fn an_epoch_that_ends_with_steps_of_which_no_sample_is_left_ends_all_the_same() 
         let mut config = config(150, StepUnit::Batch, 16);
         config.controller.policy = kept(4);
         config.loader.bad_sample = BadSample::Skip;
-        config.longest.train = Some(24);
+        config.too_large.train = vec![25.into()];
         let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
         ran.outcome.unwrap();
         let ended = |event: &Event| if let Event::EpochDone(it) = event { Some((it.epoch, it.samples)) } else { None };

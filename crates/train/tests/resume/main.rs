@@ -17,8 +17,8 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, Best, Checkpoint, ControllerConfig, Death, EVENTS_FILE, Existing, FitConfig, LearningRate,
-    LoaderConfig, LongestEdges, OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag,
+    BalanceConfig, Best, Checkpoint, ControllerConfig, Death, EVENTS_FILE, Existing, FitConfig, KnownTooLarge,
+    LearningRate, LoaderConfig, OptimizerRecovery, PROCESSES_FILE, Process, RunDir, Scaling, Shell, StopFlag,
     TrainError, UNDONE_FILE, Why, fit,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs, Recompute};
@@ -44,7 +44,7 @@ fn config() -> FitConfig {
         seed: 3,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: true,
         n_steps: N_STEPS,
