@@ -99,6 +99,7 @@ mod judged;
 mod key;
 mod lift;
 mod model;
+mod news;
 mod page;
 mod page_owner;
 mod platform;

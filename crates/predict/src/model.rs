@@ -8,16 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::judged::Judged;
 use crate::lift::Lift;
+use crate::news::{is_implied, recounted};
 use crate::recent::{MEMORY, READINGS, Recent, factor, parts};
 use crate::row::{Judgement, Row, RowKey, Shown, Start};
 use crate::{PredictError, PredictorConfig};
 
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;
-
-/// What makes all bounds larger by this part at most is no news: equal steps of Flex differ by less than a tenth of it, and
-/// news makes all bounds be worked out anew.
-const NEGLIGIBLE: f64 = 1.0 / 1024.0;
 
 /// The bound and the estimate of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -255,7 +252,8 @@ impl Model {
         } else {
             let may_go = !is_above && nodes == 0 && !self.certificate.has_tables();
             let value = if self.n_shapes() == 0 { 0.0 } else { self.judgement(it.shape).ceiling };
-            if may_go && is_implied(value, it.need, config) || !self.certificate.push(it, nodes, value) {
+            if may_go && is_implied(value, it.need, config.rounding_margin) || !self.certificate.push(it, nodes, value)
+            {
                 return;
             }
             if self.n_shapes() <= self.readings.len() {
@@ -285,29 +283,6 @@ impl Model {
             self.judged.clear();
         }
     }
-}
-
-/// Returns what a need of this shape counts as that is `now` so much, and `counted` as so much so far.
-///
-/// It never counts for less than it is, and for at most a part of [`NEGLIGIBLE`] more; one that trembles upwards gets half of
-/// that as room, so that it counts for the same however long it trembles.
-fn recounted(counted: Bytes, now: Bytes) -> Bytes {
-    let is_near = |less: Bytes, more: Bytes| more.as_f64() <= less.as_f64() * (1.0 + NEGLIGIBLE);
-    if counted < now {
-        let room = if is_near(counted, now) { NEGLIGIBLE / 2.0 } else { 0.0 };
-        return Bytes::from_f64_ceil(now.as_f64() * (1.0 + room)).max(now);
-    }
-    if is_near(now, counted) { counted } else { now }
-}
-
-/// Whether a shape of which the linear program says `value` needs no keeping: what it needs is within the margin above that, so
-/// that it allows what it allowed, or less by a part of [`NEGLIGIBLE`].
-///
-/// Without such a shape no bound is larger by more than that part, however many are left out: what needs most of all programs
-/// that the others allow would, made smaller by that part, be allowed with it.
-fn is_implied(value: f64, need: Bytes, config: &PredictorConfig) -> bool {
-    let need = need.as_f64();
-    value <= need * (1.0 + NEGLIGIBLE) && need <= value * (1.0 + config.rounding_margin)
 }
 
 /// A model as it is written: what was read, and nothing that follows from it.

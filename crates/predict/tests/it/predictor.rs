@@ -1,6 +1,10 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
-use plimsoll_predict::{Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig};
+use std::collections::BTreeMap;
+
+use plimsoll_predict::{
+    Certificate, Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, ShapeNeed,
+};
 use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use proptest::prelude::*;
 
@@ -88,6 +92,28 @@ proptest! {
         let (one, other) = (taught(shapes), taught(shuffled));
         // What the others tell to a thousandth is not kept.
         prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-3, "{} and {}", one.upper, other.upper);
+    }
+
+    #[test]
+    fn what_is_no_news_makes_no_bound_larger_by_two_thousandths(
+        program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
+        shapes in prop::collection::vec((any_shape(), 0.0..1e-4), 2..60), asked in prop::collection::vec(any_shape(), 8),
+    ) {
+        let config = PredictorConfig::default();
+        let (mut predictor, mut most) = (predictor(config), BTreeMap::new());
+        for (shape, more) in shapes {
+            let need = Bytes::from_f64_ceil(need(&program, shape).as_f64() * (1.0 + more));
+            predictor.observe(KEY, observation(shape, need)).unwrap();
+            let known = most.entry(shape).or_insert(need);
+            *known = need.max(*known);
+        }
+        let needs = most.into_iter().map(|(shape, need)| ShapeNeed { shape, need });
+        let certificate = Certificate::try_new(Features::default(), needs).unwrap();
+        for shape in asked {
+            let tight = certificate.bound(shape).unwrap().max(certificate.lower(shape)).as_f64();
+            let upper = upper(&predictor, shape).saturating_sub(config.beside).as_f64() / (1.0 + config.rounding_margin);
+            prop_assert!(upper <= tight * 1.002 + 2.0, "{shape}: {upper} above {tight}");
+        }
     }
 
     #[test]
