@@ -60,7 +60,7 @@ impl Source for Sourced {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Streamed { longest: 24 }
+        Lengths::Streamed { longest: 24.into() }
     }
 
     fn sources(&self) -> &[NamedSource] {
