@@ -326,7 +326,8 @@ fn each_process_says_why_it_began_and_what_it_does_again() {
         processes,
         [first, Process { process: 2, pid, step: from, why, undone_steps: 7 - from, machines: Vec::new() }]
     );
-    assert!((4..7).contains(&from), "{from}");
+    // What was saved last may not have been written yet; what was saved before it has.
+    assert!((3..7).contains(&from), "{from}");
     let undone = fs::read_to_string(killed.join(UNDONE_FILE)).unwrap();
     assert_eq!(undone.matches("step_done").count() as u64, 7 - from);
 }
