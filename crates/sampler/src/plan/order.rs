@@ -33,12 +33,11 @@ pub(super) fn keep_shares<const AXES: usize>(batches: &mut Batches<AXES>, tasks:
 }
 
 fn count(ids: &[u32], tasks: Tasks<'_>) -> Vec<f64> {
-    let mut counts = vec![0.0; tasks.n];
-    // Samples of one task often follow one another: a run is one sum.
-    for run in ids.chunk_by(|a, b| tasks.of(*a) == tasks.of(*b)) {
-        counts[tasks.of(run[0])] += run.len() as f64;
+    let mut counts = vec![0_u32; tasks.n];
+    for id in ids {
+        counts[tasks.of(*id)] += 1;
     }
-    counts
+    counts.into_iter().map(f64::from).collect()
 }
 
 /// The queue whose head leaves the sums closest to the shares.
