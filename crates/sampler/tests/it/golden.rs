@@ -1,6 +1,6 @@
 //! Plans that are what they were: a position that was saved goes on in them.
 //!
-//! A change that plans otherwise needs another version of positions, and then other digests here.
+//! A change that plans otherwise has to refuse the positions of before, and then needs other digests here.
 
 use plimsoll_sampler::{
     BatchPlanner, EpochEnd, Lattice, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex, Split, TaskMix,

@@ -298,6 +298,6 @@ fn a_position_of_another_version_is_refused_by_it() {
     let saved = serde_json::to_string(&stopped()).unwrap();
     let other = saved.replace("\"version\":2", "\"version\":1").replace("\"pending\":\"", "\"pending\":\"~");
     let error = serde_json::from_str::<StreamPosition<1>>(&other).unwrap_err().to_string();
-    let message = "resume an epoch: the position is of `version` 1, this program reads version 3";
+    let message = "resume an epoch: the position is of `version` 1, this program reads version 2";
     assert!(error.starts_with(message), "{error}");
 }
