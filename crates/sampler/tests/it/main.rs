@@ -10,6 +10,7 @@ mod dealer;
 mod edges;
 mod edges_of_lengths;
 mod giants;
+mod golden;
 mod groups;
 mod mates;
 mod mixture;
