@@ -177,6 +177,13 @@ fn a_column_of_groups_is_refused_where_no_list_has_columns() {
 }
 
 #[test]
+fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
+    let allowed = "`batch.pack` is true, allowed is false for `multitask`, whose samples have two lengths";
+    refused(&["job=multitask", "batch.pack=true"], &[], &[allowed]);
+    refused(&["job=sequence", "batch.pack=true"], &[], &["allowed is false for any job but `text`"]);
+}
+
+#[test]
 fn a_stream_is_refused_where_samples_are_not_read_one_by_one_and_its_old_key_names_the_new_one() {
     let allowed = "`data.stream` is true, allowed is false for any job but `sequence` and `multitask`";
     refused(&["data.stream=true"], &[], &[allowed]);

@@ -47,7 +47,13 @@ impl Settings {
             }
         }
         if self.batch.pack && self.job != JobName::Text {
-            return refused("batch.pack", true, "false for any job but `text`");
+            let allowed = match self.job {
+                JobName::Multitask => {
+                    "false for `multitask`, whose samples have two lengths: several in a row have one"
+                }
+                _ => "false for any job but `text`",
+            };
+            return refused("batch.pack", true, allowed);
         }
         let (target, band) = (self.policy.stepwise_target, self.policy.stepwise_dead_band);
         if target < band {
