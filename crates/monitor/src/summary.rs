@@ -111,6 +111,9 @@ pub struct TrainingReport {
     /// What the edge of a shape counts.
     #[serde(default)]
     pub unit_of_length: String,
+    /// Along how many axes samples extend.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub n_axes: u64,
     /// What came of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskReport>,
