@@ -38,7 +38,7 @@ pub(crate) struct Picture {
     slowest: f64,
 }
 
-/// Runs both, and draws `chaos.svg` and `chaos.png`.
+/// Runs both, and draws `chaos.svg`.
 pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     println!("\ntwo longer runs, one of them with {OOMS} micro-batches that run out of memory");
     let mode = Mode::Fixed(MICRO_BATCH);
@@ -58,7 +58,6 @@ pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     let ooms = failures.values().sum::<usize>();
     let plot = loss_comparison(&History::of(&calm.log.events), &History::of(&log.events));
     fs::write(out.join("chaos.svg"), plot.svg)?;
-    fs::write(out.join("chaos.png"), plot.png)?;
     let distance = Weights::of_run(&course.run)?.distance(&calm.weights);
     let (recovery, slowest) = recovery(&log, &failures);
     fs::remove_dir_all(&folder)?;

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::{Colors, Progress, Validating, View, lasting_line};
+use plimsoll_monitor::{Colors, Drawn, Progress, Validating, View, lasting_line};
 use plimsoll_predict::Phase;
 use plimsoll_train::Doing;
 use plimsoll_types::{Decision, Event, RunStarted};
@@ -44,8 +44,8 @@ pub(crate) struct Display {
     last: Option<Instant>,
     /// When a line could have been shown.
     asked: Option<Instant>,
-    /// Lines of the view that stand on the terminal.
-    drawn: usize,
+    /// What of the view stands on the terminal.
+    drawn: Drawn,
     alarmed: bool,
 }
 
@@ -64,7 +64,7 @@ impl Display {
         let beat = Beat::start(what);
         beat.under_way(place, 0, 0);
         let live = (is_live && is_drawable()).then(colors);
-        Self { view: View::default(), live, beat, last: None, asked: None, drawn: 0, alarmed: false }
+        Self { view: View::default(), live, beat, last: None, asked: None, drawn: Drawn::default(), alarmed: false }
     }
 
     /// Takes over the head of the log of a run that goes on.
@@ -91,7 +91,7 @@ impl Display {
         self.view.hear(event);
         // What the view has of itself needs no line beside it.
         let lasting = if self.live.is_some() && is_adjustment(event) { None } else { Some(event) };
-        let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length));
+        let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length, progress.largest));
         if let Some(line) = line.or_else(|| self.alarm(event)) {
             if is_silent() {
                 // Of all lines, only a warning is said then.
@@ -137,10 +137,10 @@ impl Display {
         self.beat.say(&erasure, false);
     }
 
-    /// Returns what erases the view, from its last line upwards.
+    /// Returns what erases the view.
     fn erasure(&mut self) -> String {
-        let lines = std::mem::take(&mut self.drawn);
-        (0..lines).map(|line| if line == 0 { "\r\x1b[2K" } else { "\x1b[1A\r\x1b[2K" }).collect()
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn.is_empty() { String::new() } else { drawn.erasure(size().0) }
     }
 
     fn refresh(&mut self, progress: &Progress, is_first: bool) {
@@ -161,7 +161,7 @@ impl Display {
         let mut lines = self.view.lines(progress, columns.saturating_sub(1), colors);
         lines.truncate(rows.saturating_sub(1).max(1));
         let text = self.erasure() + &lines.join("\n");
-        self.drawn = lines.len();
+        self.drawn = Drawn::new(lines);
         // One write, so that the view does not flicker.
         self.beat.say(&text, true);
     }
@@ -180,7 +180,7 @@ impl Display {
 impl Drop for Display {
     fn drop(&mut self) {
         // What comes next, such as an error, does not stand behind the view.
-        if 0 < self.drawn {
+        if !self.drawn.is_empty() {
             self.clear();
         }
     }

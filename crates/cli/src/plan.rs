@@ -172,7 +172,7 @@ fn write(fleet: &FleetPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
     println!("plan: {}", out.display());
     let plan = &fleet.plans[fleet.tightest().unwrap_or(0)];
     let picture = plan_heat_map(&view(plan, Phase::Train, edge_name));
-    for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
+    for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png())] {
         let path = out.with_extension(extension);
         write_whole(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         println!("picture: {}", path.display());

@@ -58,5 +58,5 @@ fn write_page(directory: &Path) -> std::io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "an example is a shell")]
 fn write(directory: &Path, name: &str, plot: &Plot) -> std::io::Result<()> {
     std::fs::write(directory.join(format!("monitor-{name}.svg")), &plot.svg)?;
-    std::fs::write(directory.join(format!("monitor-{name}.png")), &plot.png)
+    std::fs::write(directory.join(format!("monitor-{name}.png")), plot.png())
 }

@@ -98,7 +98,7 @@ impl TrainingReport {
         table(page, "Result", &[], &owned(self.result_rows()));
         table(page, "Memory", &[], &owned(self.memory_rows()));
         let adjustment = |it: &crate::Adjustment| {
-            let [parameter, from, to] = it.change(&self.unit_of_length);
+            let [parameter, from, to] = it.change(&self.unit_of_length, self.n_axes);
             [it.step.to_string(), parameter, from, to, it.reason.clone()]
         };
         let adjustments: Vec<_> = self.decisions.iter().map(adjustment).collect();

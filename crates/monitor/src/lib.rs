@@ -108,5 +108,5 @@ pub use summary::TrainingReport;
 pub use task::TaskReport;
 pub use tensorboard::TensorBoard;
 pub use usage::Usage;
-pub use view::{Colors, View};
+pub use view::{Colors, Drawn, View};
 pub use work::Work;

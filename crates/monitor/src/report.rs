@@ -236,7 +236,7 @@ impl TrainingReport {
         }
         let mut text = "| after step | parameter | old | new | reason |\n|---:|---|---|---|---|\n".to_owned();
         for it in &self.decisions {
-            let [parameter, from, to] = it.change(&self.unit_of_length);
+            let [parameter, from, to] = it.change(&self.unit_of_length, self.n_axes);
             let _ = writeln!(text, "| {} | {parameter} | {from} | {to} | {} |", it.step, cell(&it.reason));
         }
         text

@@ -115,6 +115,9 @@ pub struct TrainingReport {
     /// What was drawn from each source, where the samples have several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceReport>,
+    /// Along how many axes samples extend.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub n_axes: u64,
     /// What came of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskReport>,

@@ -80,6 +80,7 @@ impl TrainingReport {
             last_checkpoint: learning.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
             sources: history.sources.reports(),
+            n_axes: history.policy.cells.n_axes() as u64,
             tasks: history.tasks.reports(),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, history.seconds.steps),

@@ -1,14 +1,17 @@
 //! What a terminal shows of a run while it goes on.
 
 mod bar;
+mod drawn;
 mod line;
 
 use std::collections::VecDeque;
 
-use plimsoll_types::{Decision, Event, RunStarted, StepDone};
+use plimsoll_types::{Decision, Event, Extent, RunStarted, StepDone};
 
+pub use self::drawn::Drawn;
 use self::line::{Line, Tone};
 use crate::lasting::lasting_line;
+use crate::policy::Policy;
 use crate::progress::Supply;
 use crate::task::name_of;
 use crate::text::{counted, percent, share, short};
@@ -36,6 +39,8 @@ pub struct View {
     task_names: Vec<String>,
     task_losses: Vec<Option<f64>>,
     unit: String,
+    /// What the largest samples are padded to, where samples have lengths.
+    largest: Option<Extent>,
     work: WorkSum,
     planned_padding: Option<f64>,
 }
@@ -54,6 +59,7 @@ impl View {
     pub fn begin(&mut self, start: &RunStarted) {
         self.task_names.clone_from(&start.tasks);
         self.unit.clone_from(&start.unit_of_length);
+        self.largest = Policy::of(start).cells.last().copied();
         self.planned_padding = start.planned_padding;
     }
 
@@ -66,7 +72,7 @@ impl View {
                 if self.decisions.len() == DECISIONS {
                     self.decisions.pop_front();
                 }
-                self.decisions.extend(lasting_line(event, &self.unit));
+                self.decisions.extend(lasting_line(event, &self.unit, self.largest));
             }
             _ => {}
         }

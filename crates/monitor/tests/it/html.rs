@@ -7,6 +7,7 @@ use plimsoll_types::{
     Attempt, Bytes, CheckpointSaved, Event, RunStarted, Stage, StepDone, StepFailed, StepShape, TaskStep, Validated,
 };
 
+use crate::plots::assert_drawn;
 use crate::run;
 
 fn page(events: &[Event], facts: &RunFacts) -> String {
@@ -76,10 +77,8 @@ fn what_a_log_names_is_text_and_no_markup() {
     assert_eq!((page.matches("</style>").count(), page.matches("<svg").count()), (1, page.matches("</svg>").count()));
     assert!(page.contains("<code>&lt;b&gt;</code> &amp; more") && page.contains("# &lt;few&gt; &amp; fast"));
     // Pictures are read as XML, which forgives less.
-    assert!(
-        !memory_timeline(&History::of(&events), &facts).png.is_empty()
-            && !training_curves(&History::of(&events)).png.is_empty()
-    );
+    assert_drawn(&memory_timeline(&History::of(&events), &facts));
+    assert_drawn(&training_curves(&History::of(&events)));
 }
 
 #[test]

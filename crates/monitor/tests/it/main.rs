@@ -11,6 +11,8 @@ mod html;
 mod log;
 mod plan;
 mod plots;
+#[cfg(feature = "png")]
+mod png;
 mod progress;
 mod report;
 mod run;
