@@ -127,7 +127,7 @@ impl Taken {
             "together             {samples} samples {} at once in {name} ({})\n\
              tightest             device {tightest} ({kind})\n\
              what this is: batches by real steps on each device, within its own budget\n\
-             use it: nothing to set, each device takes as much of a step as it is certain to hold\n",
+             use it: nothing to set, all devices take as long for a step, in micro-batches that each is certain to hold\n",
             sized(*extent),
             batches.join(" + ")
         )

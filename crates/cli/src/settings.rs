@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     pub(crate) job: JobName,
     #[serde(rename = "device")]
     devices: Devices,
-    /// How many processes of the run are on this machine, this one included; 0 before anybody has asked.
+    /// How many processes of the run compute on the cores of this one, itself included; 0 before anybody has asked.
     #[serde(skip)]
     n_processes: u32,
     pub(crate) seed: u64,
@@ -219,7 +219,7 @@ impl Settings {
         own
     }
 
-    /// Returns the settings of one of several processes on this machine, which has so much of the device that they share.
+    /// Returns the settings of one of several processes that share the cores, and so much of the device.
     pub(crate) fn beside(&self, n_processes: u32, share: Option<Bytes>) -> Self {
         let mut own = Self { n_processes, ..self.clone() };
         if let Some(share) = share {

@@ -34,7 +34,8 @@ impl TrainingReport {
         let (start, validation) = (history.start.as_ref(), learning.last());
         let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
         let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, history));
-        let work = history.work.work();
+        let others = facts.other_ranks.iter().filter(|it| 0 < it.samples);
+        let work = history.work.with(others.map(|it| it.work)).work();
         let planned_padding = start.and_then(|it| it.planned_padding);
         let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
         Self {

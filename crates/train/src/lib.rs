@@ -114,7 +114,7 @@ pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENC
 pub use device::{
     DeviceMissing, MEASURED, beside_tensors, compute_alone, computes_in, describe, device_kind, has_autotune,
     has_exact_peaks, has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas, sent,
-    small_batch_regime, survives, uploaded, warm_up,
+    small_batch_regime, survives, told_threads, uploaded, warm_up,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{FindRequest, find_batch_size, find_inference_batch};
@@ -139,8 +139,8 @@ pub use replay::{Mismatch, Replay, ReplayError, Replaying, replay, replay_incide
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
 pub use run_dir::{
-    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RANKS, RunDir, RunDirError, UNDONE_FILE, Why,
-    folders_of_ranks, log_files, log_tail, read_log, read_log_file, read_log_with,
+    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, REFUSAL_FILE, RunDir, RunDirError, UNDONE_FILE, Why,
+    folders_of_ranks, last_process, log_files, log_tail, read_log, read_log_file, read_log_with,
 };
 pub use signal::StopFlag;
 pub use source::{Draw, Item, Lengths, NamedSource, Part, Source, SourceError, known_extents};

@@ -143,7 +143,7 @@ pub struct StepDone {
     pub rung: Knobs,
     /// What was run and counts, in order; after a failure these are the halves.
     pub micro_batches: Vec<MicroBatch>,
-    /// What the samples have of their unit of length before they are padded, where they are padded.
+    /// What the samples of the micro-batches have of their unit of length before they are padded, where they are padded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_positions: Option<u64>,
     /// Expected peak of the micro-batch that was to reach most, once there is an observation.

@@ -73,18 +73,13 @@ impl Settings {
         refused("memory.capacity", format!("{sizes} sizes ({})", memory.capacity), &devices)
     }
 
-    /// NCCL adds on NVIDIA devices, of which each rank has its own.
+    /// NCCL adds on NVIDIA devices; whether each rank has its own shows when the machines of all are known.
     fn check_reduction(&self) -> Result<(), UserError> {
         if self.train.reduction == Reduction::Host {
             return Ok(());
         }
-        let is_other = |it: &DeviceKind| !matches!(it, DeviceKind::Cuda(_));
-        let devices: Vec<_> = self.devices.iter().collect();
-        let is_twice = |it: &DeviceKind| 1 < devices.iter().filter(|other| *other == it).count();
-        if let Some(it) = devices.iter().find(|it| is_other(it) || is_twice(it)) {
-            let again = if is_other(it) { "" } else { " twice" };
-            let allowed =
-                format!("\"host\" where `device` names {it}{again}: NCCL takes an NVIDIA device for each rank");
+        if let Some(it) = self.devices.iter().find(|it| !matches!(it, DeviceKind::Cuda(_))) {
+            let allowed = format!("\"host\" where `device` names {it}: NCCL takes an NVIDIA device for each rank");
             return refused("train.reduction", "\"nccl\"", &allowed);
         }
         if !cfg!(feature = "nccl") {

@@ -95,7 +95,7 @@ impl Settings {
         } else {
             self.batch.effective_batch_size / SAMPLES_OF_REPLICA
         };
-        // Each of several processes has its part of the cores.
+        // Each of several processes has its part of the cores that are theirs together.
         let n_cores = u32::try_from(n_cores()).unwrap_or(u32::MAX) / self.n_processes.max(1);
         self.train.replicas.0.unwrap_or(n_cores.min(most).max(1))
     }

@@ -6,7 +6,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod input;
 mod machines;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,6 +62,17 @@ fn has_ranks() -> bool {
         eprintln!("skipped: `mpirun -n 2 true` fails here");
     }
     is_there
+}
+
+/// Has a program start its ranks by a launcher of one's own, which knows the real one as `$MPIRUN`.
+fn own_launcher<'c>(command: &'c mut Command, folder: &Path, script: &str) -> &'c mut Command {
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|it| it.join("mpirun")).find(|it| it.is_file()).unwrap();
+    let own = folder.join("mpirun");
+    fs::write(&own, script).unwrap();
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let paths = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(paths).unwrap()).env("MPIRUN", real)
 }
 
 #[track_caller]

@@ -1,5 +1,7 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RunFacts, Table, TrainingReport};
+use plimsoll_monitor::{
+    BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RankReport, RunFacts, Table, TrainingReport,
+};
 use plimsoll_types::{BoundExceeded, Bytes, Event, MicroBatch, NamedSource, Phase, RunStarted, StepDone, StepShape};
 
 use crate::{plan, run};
@@ -207,4 +209,20 @@ fn padding_and_real_work_are_told_where_the_log_says_them() {
     assert!(metrics.contains("\"real_positions\":768,\"padding\":0.25,\"real_positions_per_second\":1536.0"));
     assert!(!padded(1000).0.findings.iter().any(|it| it.contains("padding")), "2.3 % is little");
     assert_eq!(report(&run::small()).work, None, "patches have no padding");
+}
+
+#[test]
+fn the_work_of_all_ranks_is_summed() {
+    let of_rank = |real, seconds| {
+        let step = |n| StepDone { real_positions: Some(real), seconds, ..run::step(n, run::knobs(64, 4)) };
+        History::of(&(0..4).map(|it| Event::StepDone(step(it))).collect::<Vec<_>>())
+    };
+    let (first, other) = (of_rank(1000, 0.5), RankReport::new(1, &of_rank(536, 0.25)));
+    let facts = RunFacts { other_ranks: vec![other.clone()], ..RunFacts::default() };
+    let work = TrainingReport::new(&first, facts).work.unwrap();
+    assert_eq!((work.padded_positions, work.real_positions, work.padding), (8192, 6144, 0.25));
+    assert_eq!(work.real_positions_per_second, Some(3072.0), "they ran side by side");
+    let unknown = RunFacts { other_ranks: vec![RankReport { work: None, ..other }], ..RunFacts::default() };
+    assert_eq!(TrainingReport::new(&first, unknown).work, None);
+    assert_eq!(TrainingReport::new(&of_rank(1025, 0.5), RunFacts::default()).work, None, "of another rank too");
 }

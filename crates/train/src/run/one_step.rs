@@ -188,11 +188,16 @@ impl<J: Job> Run<'_, '_, J> {
         parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
         let (ids, rows, n_parts): (Vec<_>, Vec<_>, _) = (draw.ids().collect(), draw.rows().collect(), parts.len());
         let is_packed = draw.parts.iter().any(|it| it.packed.is_some());
+        let samples_of = |it: &RanPart| {
+            let own = &rows[it.part.samples.clone()];
+            own.first().map_or(0, |row| row.start)..own.last().map_or(0, |row| row.end)
+        };
+        let own_extents = parts.iter().flat_map(|it| &samples.extents[samples_of(it)]);
+        let real_positions = is_padded.then(|| own_extents.map(|it| it.positions()).sum());
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
             let resident = (n_parts > 1).then_some(it.resident);
-            let own = &rows[it.part.samples.clone()];
-            let samples = own.first().map_or(0, |row| row.start)..own.last().map_or(0, |row| row.end);
+            let samples = samples_of(&it);
             MicroBatch {
                 rows: is_packed.then_some(it.part.shape().samples),
                 resident,
@@ -207,7 +212,7 @@ impl<J: Job> Run<'_, '_, J> {
             epoch: draw.epoch,
             rung: *rung,
             micro_batches: parts.into_iter().map(micro_batch).collect(),
-            real_positions: is_padded.then(|| samples.extents.iter().map(|it| it.positions()).sum()),
+            real_positions,
             predicted: prediction.map(|it| it.expected),
             upper: prediction.map(|it| it.upper),
             resident,

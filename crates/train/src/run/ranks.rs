@@ -34,9 +34,9 @@ const BETWEEN_STEPS: u64 = u64::MAX;
 
 /// Holds what this rank was told against what the first was, and agrees on what the first steps are filled with, and on the
 /// memory that they wait in: how far a stream is read ahead decides what is in which of its steps.
-pub(super) fn agree_before_start(
+pub(super) fn agree_before_start<J: Job>(
     team: &mut Team,
-    kept: &Kept,
+    (job, kept): (&J, &Kept),
     config: &FitConfig,
     control: &Control<'_>,
 ) -> Result<(Option<Agreed>, Bytes), TrainError> {
@@ -45,7 +45,7 @@ pub(super) fn agree_before_start(
     }
     let failed = |source| TrainError::Step { step: 0, source };
     team.set_step(BETWEEN_STEPS);
-    let own = kept.of_ranks(config);
+    let own = kept.of_ranks(job, config);
     let first = Kept::parse(&team.first_says(own.to_text().as_bytes()).map_err(failed)?);
     let change = first.change(&own);
     let differs = team.meet(Readiness::Ready, &[change.is_some().into()]).map_err(failed)?;

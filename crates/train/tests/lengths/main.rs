@@ -7,6 +7,7 @@ mod axes;
 mod common;
 mod job;
 mod left_out;
+mod ranks;
 mod recomputed;
 mod shares;
 mod sources;

@@ -106,7 +106,7 @@ fn run_with(
         },
         watching: None,
         warn: &mut |warning| warnings.borrow_mut().push(warning.to_owned()),
-        death: death.map(|it| Death { what: it.to_owned(), of_memory: false, rung: None, rank: None, capacity: None }),
+        death: death.map(|it| Death { what: it.to_owned(), ..Death::default() }),
         plan_sparing: None,
         fleet: Box::new(plimsoll_train::Alone),
         config_text: "",
