@@ -3,7 +3,7 @@
 //! A change that plans otherwise has to refuse the positions of before, and then needs other digests here.
 
 use plimsoll_sampler::{
-    BatchPlanner, EpochEnd, Lattice, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex, TaskMix,
+    BatchPlanner, EpochEnd, Lattice, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex, Split, TaskMix,
 };
 use plimsoll_types::Fraction;
 
@@ -97,6 +97,14 @@ fn plans_of_several_axes_and_tasks_are_what_they_were() {
 
 #[test]
 fn packed_rows_are_what_they_were() {
-    let config = PackConfig { seed: 7, window: Some(600), ..PackConfig::new(4_096) };
-    check([rows(&lengths(40_000, 10, 2_400), config)], ["2046887664a5fef1"]);
+    let (short, long) = (lengths(40_000, 10, 2_400), lengths(20_000, 16, 60_000));
+    let cut = |row_len| PackConfig { split: Split::Cut { overlap: 0 }, seed: 7, ..PackConfig::new(row_len) };
+    let found = [
+        rows(&short, cut(12_000)),
+        rows(&short, PackConfig { window: Some(600), ..cut(4_096) }),
+        rows(&long, cut(8_192)),
+        rows(&long, PackConfig { row_squares: Some(20_000_000), ..cut(32_768) }),
+        rows(&long, PackConfig { split: Split::Cut { overlap: 100 }, ..cut(2_048) }),
+    ];
+    check(found, ["f733123f18e5526d", "2046887664a5fef1", "ada9f3aad4a11710", "28a6f7486390b376", "026f5899c876fc86"]);
 }
