@@ -36,6 +36,7 @@ mod number;
 mod phase;
 mod recompute;
 mod shape;
+mod supply;
 mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -55,6 +56,7 @@ pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
+pub use supply::SupplyStep;
 pub use validated::{Goal, ItemsMeasured, NamedMetric, Validated};
 
 /// The example of the README, which is tested with the others.

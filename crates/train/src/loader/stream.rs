@@ -50,6 +50,7 @@ pub(super) struct Stream<S: Source> {
     n_unreadable: u64,
     n_waits: u64,
     n_full: u64,
+    limits: StreamLimits,
     /// The longest samples that are not left out, where some are.
     longest: Option<u32>,
     source: Arc<S>,
@@ -116,6 +117,7 @@ impl<S: Source> Stream<S> {
             n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
+            limits: Self::limits(config),
             longest: None,
             source: Arc::clone(source),
         })
@@ -157,6 +159,13 @@ impl<S: Source> Stream<S> {
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     pub(super) fn stats(&self) -> StreamStats {
         StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
+    }
+
+    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
+    pub(super) fn buffered(&self) -> (u64, Bytes, f64) {
+        let ((n_held, held), n_held_at_most) = (self.steps.held(), self.limits.samples);
+        let of_samples = n_held as f64 / n_held_at_most as f64;
+        (n_held as u64, held, of_samples.max(held.share_of(self.limits.bytes)))
     }
 
     pub(super) fn waited(&self) -> Duration {
