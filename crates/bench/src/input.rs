@@ -62,6 +62,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         learning_rate: 1.934_726e-3,
         seconds: 0.148_372_6,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

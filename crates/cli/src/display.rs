@@ -1,6 +1,7 @@
 //! What a run shows while it runs.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,8 @@ impl Display {
     fn of(what: &'static str, place: &'static str, is_live: bool) -> Self {
         let beat = Beat::start(what);
         beat.under_way(place, 0, 0);
-        let live = (is_live && is_drawable()).then(colors);
+        let live = (is_live && is_drawable(stderr().is_terminal(), env::var_os("TERM").as_deref()))
+            .then(|| colors(env::var_os("NO_COLOR").as_deref()));
         Self { view: View::default(), live, beat, last: None, asked: None, drawn: Drawn::default(), alarmed: false }
     }
 
@@ -148,7 +150,7 @@ impl Display {
         let Some(colors) = self.live else {
             // What comes next may take as long again, and would be too late.
             if is_first || EVERY < silence() + took {
-                self.beat.say(&format!("{}\n", progress.plain_line()), false);
+                self.beat.say(&format!("{}\n", self.view.plain_line(progress)), false);
             }
             return;
         };
@@ -190,14 +192,14 @@ fn is_adjustment(event: &Event) -> bool {
     matches!(event, Event::Decided(it) if matches!(it.decision, Decision::Move(_) | Decision::Resize(_)))
 }
 
-/// Whether a view can be drawn: a terminal that moves no cursor gets lines.
-fn is_drawable() -> bool {
-    stderr().is_terminal() && env::var_os("TERM").is_none_or(|it| it != "dumb")
+/// Whether a view can be drawn: a terminal that says by `TERM` that it moves no cursor gets lines.
+fn is_drawable(is_terminal: bool, term: Option<&OsStr>) -> bool {
+    is_terminal && term.is_none_or(|it| it != "dumb")
 }
 
 /// Colours are left out where `NO_COLOR` is set to anything (<https://no-color.org>).
-fn colors() -> Colors {
-    if env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty()) { Colors::Off } else { Colors::On }
+fn colors(no_color: Option<&OsStr>) -> Colors {
+    if no_color.is_some_and(|it| !it.is_empty()) { Colors::Off } else { Colors::On }
 }
 
 /// Returns the columns and lines of the terminal, as they are now.
@@ -208,4 +210,18 @@ fn size() -> (usize, usize) {
 
 fn number(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_cursor_gets_lines_and_no_color_takes_colours_away() {
+        let term = |it: &'static str| Some(OsStr::new(it));
+        assert!(is_drawable(true, term("xterm-256color")) && is_drawable(true, None));
+        assert!(!is_drawable(true, term("dumb")) && !is_drawable(false, term("xterm-256color")));
+        assert_eq!([None, term("")].map(colors), [Colors::On; 2]);
+        assert_eq!([term("1"), term("0")].map(colors), [Colors::Off; 2]);
+    }
 }

@@ -24,6 +24,7 @@ use crate::jobs::{WithJob, with_job};
 use crate::place::Place;
 use crate::places::check_writable;
 use crate::prepare::Prepared;
+use crate::report::width;
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
@@ -78,7 +79,7 @@ impl WithJob for Plan<'_> {
             println!("\n{}", together(&fleet, &devices, edge_name));
         }
         signals::uncut(|| write(&fleet, &args.out, edge_name))?;
-        println!("\n{}", outlook(args, settings, &prepared, &request, &fleet)?.to_table());
+        println!("\n{}", outlook(args, settings, &prepared, &request, &fleet)?.to_table(width()));
         println!("{}", explained(&fleet, &args.out));
         Ok(ExitCode::SUCCESS)
     }

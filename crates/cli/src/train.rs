@@ -314,7 +314,7 @@ fn conclude(
     if args.log == LogFormat::Json {
         return exit_code(outcome, stop);
     }
-    println!("{}", report.to_table());
+    println!("{}", report.to_table(report::width()));
     if let Some(stream) = outcome.stream {
         let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);
         println!("look-ahead: at most {n} samples and {bytes}, {empty} times empty, {full} times full");

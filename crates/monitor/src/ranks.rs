@@ -100,6 +100,7 @@ mod tests {
                 learning_rate: 0.1,
                 seconds: 1.0,
                 waited_seconds: Some(0.25),
+                supply: None,
                 committed: true,
             })
         };

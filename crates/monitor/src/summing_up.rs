@@ -9,6 +9,7 @@ use crate::findings::{findings, much_padding};
 use crate::history::History;
 use crate::limit::limit;
 use crate::median::Median;
+use crate::ran::{edge_samples, size_rates};
 use crate::ranks::RankReport;
 use crate::summary::TrainingReport;
 use crate::text::{share, time};
@@ -58,6 +59,10 @@ impl TrainingReport {
             samples_seen,
             work,
             planned_padding,
+            size_rates: size_rates(history),
+            edge_samples: edge_samples(history),
+            supply: history.supply.report(),
+            foreseen: history.foreseen.report(),
             samples_skipped: counts.skipped,
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),

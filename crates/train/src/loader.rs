@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{Mixing, StepSize, StreamStats};
-use plimsoll_types::Extent;
+use plimsoll_types::{Extent, SupplyStep};
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::cursor::CursorPosition;
@@ -237,6 +237,20 @@ impl<S: Source> Loader<S> {
     /// Returns how the look-ahead buffer did, where the samples are streamed.
     pub fn stream_stats(&self) -> Option<StreamStats> {
         self.order.stream_stats()
+    }
+
+    /// Returns how far ahead samples are read after a step that has waited so long for its own, where they are streamed.
+    pub(crate) fn supply(&self, waited: Duration) -> Option<SupplyStep> {
+        let (buffered_samples, buffered_bytes, buffer_fill) = self.order.buffered()?;
+        let whole = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Some(SupplyStep {
+            workers: whole(self.n_workers),
+            waited_seconds: waited.as_secs_f64(),
+            ready_steps: whole(self.ready.len() + self.workers.n_done()),
+            buffered_samples,
+            buffered_bytes,
+            buffer_fill,
+        })
     }
 
     /// Measures how well an epoch of padded samples mixes with the next, as the sizes of now make them; nothing of a stream, or

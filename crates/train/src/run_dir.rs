@@ -92,9 +92,9 @@ impl RunDir {
         }
         match existing {
             Existing::Resume if !holds_run => Err(RunDirError::NoRun(path.to_owned())),
-            Existing::Refuse if occupied(path) && !holds_run => Err(RunDirError::NotEmpty(path.to_owned())),
-            Existing::Refuse if occupied(path) => Err(RunDirError::Exists(path.to_owned())),
-            Existing::Overwrite if occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
+            Existing::Refuse if Self::is_occupied(path) && !holds_run => Err(RunDirError::NotEmpty(path.to_owned())),
+            Existing::Refuse if Self::is_occupied(path) => Err(RunDirError::Exists(path.to_owned())),
+            Existing::Overwrite if Self::is_occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
             Existing::Resume => Self::begin(path, None, on_wait),
             Existing::Refuse | Existing::Overwrite => {
                 // Nobody may write to what is put aside.
@@ -226,6 +226,11 @@ impl RunDir {
         lock::is_taken(path)
     }
 
+    /// Whether a folder holds anything; a process that died before it wrote anything leaves its lock alone.
+    pub fn is_occupied(path: &Path) -> bool {
+        fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|it| it.file_name() != lock::FILE))
+    }
+
     /// Reads the log back; a last line that a kill cut short is left out.
     ///
     /// # Errors
@@ -298,14 +303,6 @@ impl Drop for RunDir {
     }
 }
 
-fn occupied(path: &Path) -> bool {
-    match fs::read_dir(path) {
-        // A process that died before it wrote anything leaves its lock.
-        Ok(entries) => entries.flatten().any(|it| it.file_name() != lock::FILE),
-        Err(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -333,7 +330,7 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         drop(RunDir::open(&deep, Existing::Refuse).unwrap());
         drop(RunDir::open(&empty, Existing::Refuse).unwrap());
-        assert!(!folder.path().join("a").exists() && empty.is_dir() && !occupied(&empty));
+        assert!(!folder.path().join("a").exists() && empty.is_dir() && !RunDir::is_occupied(&empty));
         let old = folder.path().join("old");
         drop(begun(&old, Existing::Refuse));
         drop(RunDir::open(&old, Existing::Overwrite).unwrap());

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, NamedSource, Phase, Recompute, StepShape, Validated, null_as_nan};
+use crate::{
+    Bytes, Decision, Extent, Knobs, NamedSource, Phase, Recompute, StepShape, SupplyStep, Validated, null_as_nan,
+};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 7;
@@ -184,6 +186,9 @@ pub struct StepDone {
     /// How long of that it waited for other ranks, and added what all had made; nothing where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_seconds: Option<f64>,
+    /// How far ahead its samples were read; nothing where they are not streamed, or the log is of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supply: Option<SupplyStep>,
     /// Whether the optimizer took the step.
     pub committed: bool,
 }

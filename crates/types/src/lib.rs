@@ -37,6 +37,7 @@ mod number;
 mod phase;
 mod recompute;
 mod shape;
+mod supply;
 mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -57,6 +58,7 @@ pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
+pub use supply::SupplyStep;
 pub use validated::{Goal, ItemsMeasured, NamedMetric, Validated};
 
 /// The example of the README, which is tested with the others.

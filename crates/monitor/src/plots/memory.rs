@@ -248,12 +248,9 @@ impl Marks {
             of.iter().filter(|it| it.0 <= end).map(|it| (it.0, it.1.as_f64() / unit)).collect()
         };
         panel.dots(canvas, &places(&self.validations), VALIDATION.color);
-        panel.scatter(canvas, &places(&self.violations), REFUSED.color);
-        for (of, stroke) in [(&self.refused, REFUSED), (&self.deaths, DEATH)] {
-            for it in places(of) {
-                canvas.cross(panel.at(it), 7.0, stroke);
-            }
-        }
+        panel.scatter(canvas, &thin(places(&self.violations)), REFUSED.color);
+        panel.crosses(canvas, places(&self.refused), REFUSED);
+        panel.crosses(canvas, places(&self.deaths), DEATH);
     }
 }
 

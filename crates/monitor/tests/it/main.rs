@@ -1,6 +1,7 @@
 //! The crate as its caller sees it, with snapshots of everything that a person reads.
 
 mod answers;
+mod browser;
 mod changes;
 mod comparison;
 mod csv;

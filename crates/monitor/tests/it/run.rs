@@ -61,6 +61,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         learning_rate: 1e-3,
         seconds: 0.25,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

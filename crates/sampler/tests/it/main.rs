@@ -17,6 +17,7 @@ mod mixture;
 mod oracle;
 mod pack;
 mod pack_stream;
+mod pages;
 mod plan;
 mod positions;
 mod positions_of_two_axes;

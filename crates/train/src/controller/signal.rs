@@ -73,6 +73,7 @@ mod tests {
             learning_rate: 0.001,
             seconds: 1.0,
             waited_seconds: None,
+            supply: None,
             committed: true,
         }
     }

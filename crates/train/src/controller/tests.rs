@@ -48,6 +48,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         learning_rate: 1e-3,
         seconds: 1.0,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

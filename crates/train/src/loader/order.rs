@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{EpochCursor, Mixing, StreamStats};
-use plimsoll_types::Extent;
+use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
 use super::packed::{Packed, PackedPosition};
@@ -201,6 +201,11 @@ impl<S: Source> Order<S> {
     /// Returns how the look-ahead buffer of a stream did.
     pub(super) fn stream_stats(&self) -> Option<StreamStats> {
         if let Self::Streamed(stream) = self { Some(stream.stats()) } else { None }
+    }
+
+    /// Returns how many samples the look-ahead buffer of a stream holds, their bytes, and which part of its room they fill.
+    pub(super) fn buffered(&self) -> Option<(u64, Bytes, f64)> {
+        if let Self::Streamed(stream) = self { Some(stream.buffered()) } else { None }
     }
 
     /// Measures how well an epoch of padded samples mixes with the next, where that is done at once.

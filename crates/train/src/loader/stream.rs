@@ -47,6 +47,7 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
     /// Which samples are left out because they are too large.
     too_large: TooLarge,
     n_samples: u64,
+    limits: StreamLimits,
     source: Arc<S>,
 }
 
@@ -85,7 +86,8 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     ) -> Result<Self, LoaderError> {
         let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
         let rule = BatchSizes::new(config, &wanted);
-        let planner = StreamPlanner::try_new(rule, stream_plan(&**source, config)?, limits(config))?;
+        let limits = limits(config);
+        let planner = StreamPlanner::try_new(rule, stream_plan(&**source, config)?, limits)?;
         let n_samples = source.n_samples();
         let next = Cursor::try_new(&**source, config, position.as_ref().map(|it| &it.next))?;
         let steps = match position {
@@ -114,6 +116,7 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
             n_full: 0,
             too_large: TooLarge::default(),
             n_samples,
+            limits,
             source: Arc::clone(source),
         })
     }
@@ -158,6 +161,13 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     pub(super) fn stats(&self) -> StreamStats {
         StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
+    }
+
+    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
+    pub(super) fn buffered(&self) -> (u64, Bytes, f64) {
+        let ((n_held, held), n_held_at_most) = (self.steps.held(), self.limits.samples);
+        let of_samples = n_held as f64 / n_held_at_most as f64;
+        (n_held as u64, held, of_samples.max(held.share_of(self.limits.bytes)))
     }
 
     pub(super) fn waited(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::StreamStats;
-use plimsoll_types::Extent;
+use plimsoll_types::{Bytes, Extent};
 
 use super::position::{LoaderPosition, OneKind, StreamedPosition};
 use super::stream::{Stream, StreamedStep};
@@ -31,6 +31,9 @@ pub(super) trait StreamedSteps<T>: Send {
 
     /// Says what happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     fn stats(&self) -> StreamStats;
+
+    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
+    fn buffered(&self) -> (u64, Bytes, f64);
 
     /// Returns how long steps have waited for samples to be read.
     fn waited(&self) -> Duration;
@@ -62,6 +65,10 @@ where
 
     fn stats(&self) -> StreamStats {
         Self::stats(self)
+    }
+
+    fn buffered(&self) -> (u64, Bytes, f64) {
+        Self::buffered(self)
     }
 
     fn waited(&self) -> Duration {

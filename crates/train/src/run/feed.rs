@@ -1,10 +1,10 @@
 //! What steps are filled with: the loader, and what is left out.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{Mixing, StreamStats};
-use plimsoll_types::{Bytes, EpochDone, Extent};
+use plimsoll_types::{Bytes, EpochDone, Extent, SupplyStep};
 
 use super::journal::Journal;
 use super::unfit::{Unfit, named_of};
@@ -29,6 +29,8 @@ pub(super) struct Feed<S: Source> {
     agreed: Option<Vec<Extent>>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
+    /// How long the loader had waited when the last step was done.
+    waited: Duration,
     /// The samples of the step under way.
     under_way: Vec<u64>,
 }
@@ -53,6 +55,7 @@ impl<S: Source> Feed<S> {
             unfit: None,
             agreed: None,
             epoch_samples: 0,
+            waited: Duration::ZERO,
             under_way: Vec::new(),
         })
     }
@@ -76,7 +79,7 @@ impl<S: Source> Feed<S> {
         unfit: Option<Unfit>,
     ) -> Result<(), LoaderError> {
         self.unfit = Unfit::stricter(unfit, self.unfit.take());
-        self.epoch_samples = epoch_samples;
+        (self.epoch_samples, self.waited) = (epoch_samples, Duration::ZERO);
         self.loader = Loader::try_new(&self.source, Some(position), wanted, &self.config)?;
         Ok(())
     }
@@ -204,6 +207,13 @@ impl<S: Source> Feed<S> {
     /// Measures how well an epoch mixes with the next, where that is known.
     pub(super) fn mixing(&self) -> Option<Mixing> {
         self.loader.mixing()
+    }
+
+    /// Returns how far ahead the samples of a step that is done were read, where they are streamed.
+    pub(super) fn supply(&mut self) -> Option<SupplyStep> {
+        let waited = self.loader.waited();
+        let before = std::mem::replace(&mut self.waited, waited);
+        self.loader.supply(waited.saturating_sub(before))
     }
 
     /// Returns how the look-ahead buffer did, where the samples are streamed.

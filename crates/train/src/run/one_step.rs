@@ -166,13 +166,14 @@ impl<J: Job> Run<'_, '_, J> {
                 self.journal.book(Lap::Probe, probe_time);
                 self.journal.book(Lap::Check, check_time);
                 self.training.observe(&tasks);
-                Ok(Ok(StepDone { tasks, ..self.done(step, outcome, reading, prediction) }))
+                let supply = self.feed.supply();
+                Ok(Ok(StepDone { tasks, supply, ..self.done(step, outcome, reading, prediction) }))
             }
             Commit::OutOfMemory { peak, .. } => Ok(Err(Stopped::Update { peak })),
         }
     }
 
-    /// Says what a step did; its tasks come on top.
+    /// Says what a step did; its tasks and its supply come on top.
     fn done(
         &self,
         UnderWay { rung, samples, begun, .. }: &UnderWay<J>,
@@ -229,6 +230,7 @@ impl<J: Job> Run<'_, '_, J> {
             learning_rate: self.learning_rate(samples),
             seconds: begun.elapsed().as_secs_f64(),
             waited_seconds: self.agreed.is_some().then_some(times.ranks.as_secs_f64()),
+            supply: None,
             committed: true,
         }
     }

@@ -215,6 +215,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         learning_rate: 0.0,
         seconds: 1.0,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

@@ -229,6 +229,27 @@ fn an_interrupted_stream_goes_on_with_the_same_steps() {
 }
 
 #[test]
+fn each_step_of_a_stream_says_how_far_ahead_its_samples_were_read() {
+    let _alone = alone();
+    let supplies = |is_streamed| {
+        let config = config(20, StepUnit::Samples, 16);
+        let ran = fresh(&tiny(is_streamed, Unit::Samples), &config, Bytes::mib(64));
+        let of_step = |it: &Event| if let Event::StepDone(done) = it { Some(done.supply) } else { None };
+        (ran.events.iter().filter_map(of_step).collect::<Vec<_>>(), config.loader.workers)
+    };
+    let (streamed, workers) = supplies(true);
+    assert_eq!(streamed.len(), 20);
+    for supply in &streamed {
+        let it = supply.unwrap();
+        assert_eq!(it.workers as usize, workers.max(1));
+        assert!(0.0 <= it.waited_seconds && (it.buffered_samples == 0) == (it.buffer_fill <= 0.0), "{it:?}");
+        assert_eq!(it.buffered_samples == 0, it.buffered_bytes == Bytes::ZERO, "{it:?}");
+    }
+    assert!(streamed.iter().any(|it| it.is_some_and(|it| 0 < it.buffered_samples)), "nothing was ever held");
+    assert!(supplies(false).0.iter().all(Option::is_none), "nothing is streamed");
+}
+
+#[test]
 fn a_stream_goes_on_without_pending_samples_that_are_gone() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();

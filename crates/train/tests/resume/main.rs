@@ -147,8 +147,8 @@ fn moments(path: &Path, existing: Existing, copies: &Path) -> Vec<PathBuf> {
     moments
 }
 
-const READINGS: [&str; 9] =
-    ["seconds", "in_use", "reserved", "resident", "peak", "predicted", "upper", "capacity", "budget"];
+const READINGS: [&str; 10] =
+    ["seconds", "supply", "in_use", "reserved", "resident", "peak", "predicted", "upper", "capacity", "budget"];
 
 fn without_readings(value: &mut Value) {
     match value {
