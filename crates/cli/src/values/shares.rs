@@ -26,14 +26,15 @@ impl SharesSetting {
         if self.numbers.iter().all(|(name, _)| name.is_none()) {
             return Ok(self.numbers.iter().map(|it| it.1).collect());
         }
-        let given =
-            |name: &String| self.numbers.iter().filter(|it| it.0.as_ref() == Some(name)).map(|it| it.1).collect();
-        let unknown = self.numbers.iter().filter_map(|it| it.0.as_ref()).find(|name| !names.contains(name));
-        let number = |name: &String| match <[f64; 1]>::try_from(given(name)) {
-            Ok([number]) => Ok(number),
-            Err(other) if other.is_empty() => Err(format!("`{name}` has none")),
-            Err(other) => Err(format!("`{name}` has {}", other.len())),
+        let number = |name: &String| {
+            let of_name = self.numbers.iter().filter(|it| it.0.as_ref() == Some(name));
+            match of_name.map(|it| it.1).collect::<Vec<_>>()[..] {
+                [number] => Ok(number),
+                [] => Err(format!("`{name}` has none")),
+                [_, ..] => Err(format!("`{name}` has several")),
+            }
         };
+        let unknown = self.numbers.iter().filter_map(|it| it.0.as_ref()).find(|name| !names.contains(name));
         match unknown {
             Some(name) => Err(format!("`{name}` is none of them")),
             None => names.iter().map(number).collect(),
