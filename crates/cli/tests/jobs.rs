@@ -221,6 +221,30 @@ fn data_and_settings_that_do_not_fit_are_refused_by_name() {
     refused(&train("multitask", &out, &of_stream), &["`tasks.shares` is \"0.5, 0.25, 0.25\"", allowed]);
     let of_stream = ["--set", "data.stream=true", "--set", "tasks.temperature=2"];
     refused(&train("multitask", &out, &of_stream), &["`tasks.temperature` is 2", "or that are streamed"]);
+    let one = "allowed is \"default\" for samples of one task and one source";
+    refused(&built_in("text", "tasks.shares=0.5, 0.5"), &["`tasks.shares` is \"0.5, 0.5\"", one]);
+    refused(
+        &built_in("sr", "tasks.ends=first"),
+        &["`tasks.ends` is \"first\", allowed is \"all-once\" for samples of one"],
+    );
+    refused(
+        &built_in("sequence", "tasks.temperature=2"),
+        &["`tasks.temperature` is 2, allowed is 1", "`data.source_column` names"],
+    );
+    for (stream, value, allowed) in [
+        ("true", "ada=0.5, bob=0.5", "or \"default\": `bob` is none of them"),
+        ("false", "ada=1", " has none"),
+        ("true", "0.5, 0.5", "allowed is a number for each of 6 sources (ada, "),
+        ("true", "1, 1, 1, 1, 1, 1", "allowed is a sum of 1, and not 6"),
+        ("false", "1, 1, 1, 1, 1, 1", "allowed is a sum of 1, and not 6"),
+        ("true", "0.2, 0.2, 0.2, 0.2, 0.2, 0", "allowed is a number above 0 for `"),
+    ] {
+        let sets =
+            ["data.source_column=speaker", &format!("tasks.shares={value}"), &format!("data.stream={stream}")]
+                .map(str::to_owned);
+        let args: Vec<_> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        refused(&train("sequence", &out, &args), &[&format!("`tasks.shares` is \"{value}\", "), allowed]);
+    }
     refused(&built_in("sequence", "policy.kind=stepwise"), &["policy.kind", "certified"]);
     refused(&built_in("sequence", "batch.batch_max=33"), &["batch.batch_max", "33", "32"]);
     for job in ["text", "sequence", "sr"] {

@@ -125,7 +125,7 @@ fn steps(source: &Arc<Sourced>, config: &LoaderConfig, n_steps: usize, resume_ev
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn a_stream_of_sources_ends_its_epochs_as_it_should_however_often_it_is_resumed(
