@@ -113,7 +113,7 @@ fn check_parts(job: &str, done: &StepDone, controller: &Controller) -> usize {
 #[test]
 fn no_peak_of_any_job_is_above_its_bound() {
     let streamed = [&MULTITASK[..], &["data.stream=true"]].concat();
-    let of_multitask = [("multitask", &MULTITASK[..]), ("multitask", &streamed)];
+    let of_multitask = [("multitask", &MULTITASK[..]), ("multitask", &streamed[..])];
     for (job, sets) in [("sr", &SR[..]), ("sequence", &SEQUENCE), ("text", &TEXT)].into_iter().chain(of_multitask) {
         check_peaks(job, sets, None);
     }
