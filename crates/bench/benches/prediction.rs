@@ -141,7 +141,7 @@ fn step_that_repeats(group: &mut BenchmarkGroup<'_, WallTime>) {
     });
 }
 
-/// The same, after a step that took up to a ten-thousandth more or less.
+/// The same, after a step that took up to a ten-thousandth more.
 fn step_that_trembles(group: &mut BenchmarkGroup<'_, WallTime>) {
     let (mut predictor, read, mut n) = (lattice(), observation(StepShape::new(5, 192)), 0_u64);
     group.bench_function("step_that_trembles", |b| {

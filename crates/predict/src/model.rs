@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::judged::Judged;
 use crate::lift::Lift;
-use crate::news::{is_implied, recounted};
+use crate::news::recounted;
 use crate::recent::{MEMORY, READINGS, Recent, factor, parts};
 use crate::row::{Judgement, Row, RowKey, Shown, Start};
 use crate::{PredictError, PredictorConfig};
@@ -167,7 +167,7 @@ impl Model {
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        self.keep(it, nodes, is_above, config);
+        self.keep(it, nodes, is_above);
         let bound = self.judgement(it.shape).bound;
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
@@ -227,11 +227,11 @@ impl Model {
         before
     }
 
-    /// Takes a reading into those of its shape, which is kept unless the others tell as much.
+    /// Takes a reading into those of its shape, which is kept unless the others tell more.
     ///
     /// One that is above its bound has lifted its shape, and is not learnt on top of that: what takes memory for a moment
     /// leaves nothing behind, and what lasts is read again.
-    fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool, config: &PredictorConfig) {
+    fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool) {
         let due = self.n_observations + u64::from(2 * MEMORY);
         if let Some(known) = self.readings.get_mut(&it.shape) {
             known.due = due;
@@ -250,10 +250,8 @@ impl Model {
             }
             self.certificate.replace(at, now);
         } else {
-            let may_go = !is_above && nodes == 0 && !self.certificate.has_tables();
             let value = if self.n_shapes() == 0 { 0.0 } else { self.judgement(it.shape).ceiling };
-            if may_go && is_implied(value, it.need, config.rounding_margin) || !self.certificate.push(it, nodes, value)
-            {
+            if !self.certificate.push(it, nodes, value) {
                 return;
             }
             if self.n_shapes() <= self.readings.len() {

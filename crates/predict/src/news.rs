@@ -1,10 +1,9 @@
-//! What of a reading is news.
-//!
-//! News make every bound of a key be worked out anew, and hardly any reading of a settled run is any.
+//! When a need that moves is news: then every bound of its key is worked out anew.
 
 use plimsoll_types::Bytes;
 
-/// What makes no bound larger by more than this part is no news: equal steps of Flex differ by less than half of it.
+/// A need that counts for this part more than it is makes no bound larger by more than that part; equal steps of Flex differ by
+/// less than half of it, but for few.
 const NEGLIGIBLE: f64 = 1.0 / 1024.0;
 
 /// Returns what a need counts as that is `now` so much, and that `counted` as so much so far.
@@ -18,16 +17,6 @@ pub(crate) fn recounted(counted: Bytes, now: Bytes) -> Bytes {
     }
     let room = if is_near(counted, now) { NEGLIGIBLE / 2.0 } else { 0.0 };
     Bytes::from_f64_ceil(now.as_f64() * (1.0 + room)).max(now)
-}
-
-/// Whether a shape needs no keeping, since it needs what the others say that it needs at most, `value`: less by a part of
-/// [`NEGLIGIBLE`], or more by that part and no more than the `margin` of bounds.
-///
-/// Without such shapes, however many there are, no bound is larger by more than that part: of all programs that the others
-/// allow, the one that needs most would, made smaller by that part, be allowed with them.
-pub(crate) fn is_implied(value: f64, need: Bytes, margin: f64) -> bool {
-    let need = need.as_f64();
-    value <= need * (1.0 + NEGLIGIBLE) && need <= value * (1.0 + margin.min(NEGLIGIBLE))
 }
 
 #[cfg(test)]

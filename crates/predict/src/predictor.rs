@@ -45,8 +45,7 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// What was read once, because something else took memory just then, lapses with them; so does what a shape needed
 /// before the program changed.
 /// One that moves by less than a thousandth counts for what it did, never for less than it is: equal steps tremble by less, and
-/// no bound is larger for it by more. Nor is a shape kept, as long as no tables count, of which the others tell as much to a
-/// thousandth: without it no bound is larger by more either. So the bounds of a settled run are worked out once.
+/// no bound is larger for it by more.
 /// A shape that nobody read for 96 readings of its key is dropped when the others imply it or contradict it.
 ///
 /// # A violation
