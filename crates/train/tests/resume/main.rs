@@ -319,12 +319,16 @@ fn each_process_says_why_it_began_and_what_it_does_again() {
     let text = fs::read_to_string(killed.join(PROCESSES_FILE)).unwrap();
     let processes: Vec<Process> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let pid = std::process::id();
-    let first = Process { process: 1, pid, step: 0, why: Why::Started, undone_steps: 0, machines: Vec::new() };
+    let first =
+        Process { process: 1, pid, step: 0, why: Why::Started, undone_steps: 0, machines: Vec::new(), oom_kills: None };
     let why = Why::AfterDeath { death: "SIGKILL".to_owned() };
     let from = processes[1].step;
     assert_eq!(
         processes,
-        [first, Process { process: 2, pid, step: from, why, undone_steps: 7 - from, machines: Vec::new() }]
+        [
+            first,
+            Process { process: 2, pid, step: from, why, undone_steps: 7 - from, machines: Vec::new(), oom_kills: None }
+        ]
     );
     // What was saved last may not have been written yet; what was saved before it has.
     assert!((3..7).contains(&from), "{from}");
