@@ -13,7 +13,8 @@ check [--quick | --cuda]
     Formatting, layers, circles, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos, and what
     libFuzzer has found before, where a C++ compiler builds it. The golden runs of `logs` are among the tests. Where `mpicc`
     is found, what runs in several processes is tested too.
-    --quick  leaves out all that takes Burn to build, and tries a quarter of the random cases
+    --quick  leaves out all that takes Burn to build, what probes NVIDIA devices and what draws PNG files, and tries a
+             quarter of the random cases
     --cuda   type-checks the features vulkan and cuda as well; takes minutes the first time
 ";
 
@@ -29,12 +30,15 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks what takes no Burn to build: the default members of the workspace, and the rules for all of it.
+/// Checks what takes no Burn to build: the default members of the workspace, without their features, and the rules for all
+/// of it.
+///
+/// What reads NVIDIA's libraries, and what draws PNG files, would be a quarter of the build: the whole check has both.
 fn quick() -> anyhow::Result<()> {
     rules()?;
     step("core clippy and tests", || {
         let mut tests = core_tests();
-        tests.envs(LINTED);
+        tests.arg("--no-default-features").envs(LINTED);
         if env::var_os(CASES).is_none() {
             tests.env(CASES, FEW);
         }
