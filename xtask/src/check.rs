@@ -39,8 +39,10 @@ fn quick() -> anyhow::Result<()> {
     step("core clippy and tests", || {
         let mut tests = core_tests();
         tests.arg("--no-default-features").envs(LINTED);
-        if env::var_os(CASES).is_none() {
-            tests.env(CASES, FEW);
+        for (variable, value) in [(CASES, FEW), (INCREMENTAL, "0")] {
+            if env::var_os(variable).is_none() {
+                tests.env(variable, value);
+            }
         }
         run_command(tests)
     })
@@ -56,6 +58,10 @@ const LINTED: [(&str, &str); 2] =
 /// proptest's own 256. Properties that name a number of their own follow in proportion.
 const CASES: &str = "PROPTEST_CASES";
 const FEW: &str = "64";
+
+/// The variable that says whether a build prepares for the next: without, `plimsoll-finder` and its tests took 5.3 s of
+/// processor time to build in place of 7.2 s, and crates that have not changed are kept all the same.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 fn whole(with_cuda: bool) -> anyhow::Result<()> {
     rules()?;
