@@ -10,6 +10,7 @@
 //!   What the events do not say is `null`, never a guess.
 //! * What a run comes to is summed up as its events are heard, and takes no more memory for more steps.
 //! * The same events give the same bytes, with the fonts of this crate and none of the system's.
+//! * Pictures are SVG in every build; the feature `png`, which is on by default, draws PNG files from them too.
 //!
 //! # Example
 //!
